@@ -1,0 +1,45 @@
+// The floor's commands: the same bytes as the library's plain protocol, formatted beforehand.
+#pragma once
+
+#include "load.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+// As the library's: 20 bytes in hexadecimal.
+inline constexpr std::size_t token_size = 40;
+
+// The words of a release, the best that all masters have: the library's ladder. Loads the script
+// where it is needed.
+class release_command {
+public:
+    explicit release_command(const std::vector<address>& masters);
+
+    const std::string& name() const noexcept { return name_; }
+    // Views of the arguments and of this object.
+    std::vector<std::string_view> words(std::string_view key, std::string_view token) const;
+
+private:
+    std::string name_;
+    std::string sha_;
+};
+
+// A formatted command with a place for the token, which is new for each attempt.
+class command_template {
+public:
+    // `token` is among the words.
+    command_template(const std::vector<std::string_view>& words, std::string_view token);
+
+    void set_token(std::string_view token) { bytes_.replace(token_at_, token_size, token); }
+    std::string_view bytes() const noexcept { return bytes_; }
+
+private:
+    std::string bytes_;
+    std::size_t token_at_;
+};
+
+} // namespace bench

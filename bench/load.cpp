@@ -1,0 +1,85 @@
+// Names, addresses and clocks that both sides of the benchmark share.
+#include "load.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <charconv>
+#include <ctime>
+#include <stdexcept>
+
+namespace bench {
+
+address parse_address(const std::string& text) {
+    const auto refuse = [&text](const char* why) {
+        return std::invalid_argument(
+            fmt::format("master '{}': {} (expected host:port or redis://host:port)", text, why));
+    };
+    std::string rest = text;
+    if (const auto scheme = rest.find("://"); scheme != std::string::npos) {
+        if (rest.substr(0, scheme) != "redis") {
+            throw refuse("the floor speaks plain TCP only");
+        }
+        rest.erase(0, scheme + 3);
+    }
+    if (!rest.empty() && rest.back() == '/') {
+        rest.pop_back();
+    }
+    if (rest.find_first_of("@/?") != std::string::npos) {
+        throw refuse("credentials, databases and options are not supported");
+    }
+    const auto colon = rest.rfind(':');
+    if (colon == std::string::npos || colon == 0) {
+        throw refuse("host or port is missing");
+    }
+    address parsed{rest.substr(0, colon), 0};
+    if (parsed.host.front() == '[' && parsed.host.back() == ']') {
+        parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+    }
+    const char* const end = rest.data() + rest.size();
+    const auto [stopped, error] = std::from_chars(rest.data() + colon + 1, end, parsed.port);
+    if (error != std::errc{} || stopped != end || parsed.port == 0) {
+        throw refuse("the port is not a number from 1 to 65535");
+    }
+    return parsed;
+}
+
+std::string to_string(const address& master) {
+    return master.host.find(':') == std::string::npos
+               ? fmt::format("{}:{}", master.host, master.port)
+               : fmt::format("[{}]:{}", master.host, master.port);
+}
+
+std::vector<std::string> resource_names(std::size_t in_flight) {
+    std::vector<std::string> names;
+    names.reserve(in_flight);
+    for (std::size_t i = 0; i < in_flight; ++i) {
+        names.push_back(fmt::format("bench-{:07}-{:05}", ::getpid(), i));
+    }
+    return names;
+}
+
+std::string lock_key(const std::string& resource) {
+    return "redlock:" + resource;
+}
+
+void require_valid(const load& work) {
+    if (work.in_flight == 0) {
+        throw std::invalid_argument("in_flight is 0, at least 1 lock must be in flight");
+    }
+    if (work.duration <= std::chrono::milliseconds::zero() && work.pairs_max == 0) {
+        throw std::invalid_argument("the load has neither a duration nor a number of pairs");
+    }
+    if (work.ttl <= std::chrono::milliseconds::zero()) {
+        throw std::invalid_argument("the ttl must be positive");
+    }
+}
+
+std::chrono::nanoseconds process_cpu_time() {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+} // namespace bench

@@ -1,0 +1,26 @@
+// Where the figures were measured: a benchmark without its machine says nothing.
+#pragma once
+
+#include "load.hpp"
+
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct machine {
+    unsigned cores = 0;
+    std::string cpu;
+    std::string kernel;
+    std::string compiler;
+    // Meson's build type of the benchmark and whether assertions were compiled in.
+    std::string build_type;
+    bool assertions = false;
+    // Of each master, in order.
+    std::vector<std::string> servers;
+};
+
+// Asks this machine and the masters.
+machine describe_machine(const std::vector<address>& masters);
+
+} // namespace bench

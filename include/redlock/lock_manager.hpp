@@ -1,0 +1,208 @@
+// The manager: one per process and quorum. Takes locks, and keeps the connections to the masters.
+
+#pragma once
+
+#include <redlock/config.hpp>
+#include <redlock/lock.hpp>
+#include <redlock/metrics.hpp>
+#include <redlock/options.hpp>
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace detail {
+class manager_impl;
+}
+
+/// Takes locks on a majority of independent Redis masters.
+///
+/// \par Executors
+/// A handler runs on its associated executor (default: that of the manager), never inside the
+/// initiating function. The manager's own work runs in short sections under a mutex, in whichever
+/// thread begins an operation or runs the executor; a handler that blocks does not hold it up
+/// unless it blocks the executor's only thread. \par Thread safety All member functions may be
+/// called from several threads at once, but the destructor. \par Object lifetimes The destructor
+/// begins what `async_close` does and returns: waiters end with `errc::closed`, held locks are lost
+/// with `loss_reason::closed` and released as long as the executor runs. A `diagnostics` argument
+/// must live until the handler runs. The manager must not outlive the `io_context` of its executor.
+class lock_manager {
+public:
+    using executor_type = boost::asio::any_io_executor;
+
+    /// Checks the configuration and reads the TLS files; no other I/O. Throws
+    /// `std::invalid_argument` with a sentence that says which value is wrong and what is allowed.
+    lock_manager(executor_type executor, config configuration);
+    lock_manager(lock_manager&&) noexcept;
+    lock_manager& operator=(lock_manager&&) noexcept;
+    lock_manager(const lock_manager&) = delete;
+    lock_manager& operator=(const lock_manager&) = delete;
+    ~lock_manager();
+
+    executor_type get_executor() const noexcept;
+
+    /// Connects to the masters, keeps the connections and reconnects them until it is cancelled or
+    /// the manager is closed. A manager runs once. Operations that are begun before it runs end
+    /// with `errc::not_running`. \par Completion signature `void(error_code)` \par Errors None
+    /// (success) after `async_close`; `operation_aborted` when cancelled; `errc::closed` if it was
+    /// closed before; `errc::invalid_argument` if it runs already. \par Cancellation Terminal,
+    /// partial and total: closes the manager as `async_close` does, then completes.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_run(CompletionToken&& token = {}) {
+        return initiate<run_signature, initiate_run>(std::forward<CompletionToken>(token));
+    }
+
+    /// Waits until a majority of the masters is admitted, so that an acquire can succeed. The
+    /// masters that hold this up, and why, are in `get_health()`. \par Completion signature
+    /// `void(error_code)` \par Errors `errc::not_running`, `errc::closed`. \par Cancellation
+    /// Terminal, partial and total: ends the waiting with `operation_aborted`; nothing else
+    /// changes.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_ready(CompletionToken&& token = {}) {
+        return initiate<ready_signature, initiate_ready>(std::forward<CompletionToken>(token));
+    }
+
+    /// Takes the lock on `resource`: asks all masters at once, and has it when a majority of the
+    /// configured masters granted it with `min_validity` left. Else it removes what was granted,
+    /// and tries again after a random delay as long as `options.wait` allows. \param resource 1 to
+    /// `resource_name_max` bytes of any value \param options see `acquire_options` \par Completion
+    /// signature `void(error_code, lock)` \par Errors
+    /// - `errc::contended`: a majority answered, and somebody has it.
+    /// - `errc::no_quorum`: no majority of the masters could vote.
+    /// - `errc::too_slow`: granted, but with less than `min_validity` left.
+    /// - `errc::timed_out`: the wait ended in the middle of an attempt.
+    /// - `errc::not_running`, `errc::closed`.
+    /// - `errc::invalid_argument`: the name or an option is out of range; nothing was sent.
+    /// On any error the handle is empty, and the removal of whatever may have been granted is on
+    /// the wire of each master that was asked, behind the command that it undoes (or owed to it, if
+    /// its connection broke, and paid when it is back, until the ttl is over). \par Cancellation
+    /// Terminal, partial and total: ends with `operation_aborted` once the removal is on the wire.
+    /// If the lock was granted before the cancellation came, it completes with the lock.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_acquire(
+        std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
+        return acquire(std::move(resource), options, nullptr, std::forward<CompletionToken>(token));
+    }
+    /// Also tells how each master voted in the last attempt.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_acquire(
+        std::string resource,
+        acquire_options options,
+        diagnostics& out,
+        CompletionToken&& token = {}) {
+        return acquire(std::move(resource), options, &out, std::forward<CompletionToken>(token));
+    }
+
+    /// Asks all masters who has `resource`, without touching it. For people and monitoring: the
+    /// answer may be out of date when it arrives, so never decide by it what only a lock can.
+    /// \par Completion signature `void(error_code, lock_status)`
+    /// \par Errors
+    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. Masters that do not answer
+    /// are no error: the state is `undecided` if too few do. \par Cancellation Terminal, partial
+    /// and total: ends the waiting with `operation_aborted`.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_query(std::string resource, CompletionToken&& token = {}) {
+        return query(std::move(resource), std::forward<CompletionToken>(token));
+    }
+
+    /// Ends it all in order: waiters complete with `errc::closed` (their removals sent), held locks
+    /// are lost with `loss_reason::closed` and released; completes when the masters have confirmed,
+    /// or after `master_timeout`. Then the connections are closed and `async_run` completes.
+    /// Idempotent. \par Completion signature `void(error_code)` \par Errors None but cancellation,
+    /// which ends the waiting, not the closing.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_close(CompletionToken&& token = {}) {
+        return initiate<close_signature, initiate_close>(std::forward<CompletionToken>(token));
+    }
+
+    /// The counters as they are now.
+    metrics get_metrics() const;
+
+    /// How the quorum and each master stand now.
+    health get_health() const;
+
+private:
+    using run_signature = void(error_code);
+    using ready_signature = void(error_code);
+    using close_signature = void(error_code);
+    using acquire_signature = void(error_code, lock);
+    using query_signature = void(error_code, lock_status);
+    template <typename Signature>
+    using handler = boost::asio::any_completion_handler<Signature>;
+    using impl_ptr = std::shared_ptr<detail::manager_impl>;
+
+    static void start_run(impl_ptr, handler<run_signature>);
+    static void start_ready(impl_ptr, handler<ready_signature>);
+    static void start_close(impl_ptr, handler<close_signature>);
+    static void
+    start_acquire(impl_ptr, std::string, acquire_options, diagnostics*, handler<acquire_signature>);
+    static void start_query(impl_ptr, std::string, handler<query_signature>);
+
+    struct initiate_run : detail::initiation_base {
+        template <typename Handler>
+        void operator()(Handler&& handler, impl_ptr impl) const {
+            start_run(std::move(impl), std::forward<Handler>(handler));
+        }
+    };
+    struct initiate_ready : detail::initiation_base {
+        template <typename Handler>
+        void operator()(Handler&& handler, impl_ptr impl) const {
+            start_ready(std::move(impl), std::forward<Handler>(handler));
+        }
+    };
+    struct initiate_close : detail::initiation_base {
+        template <typename Handler>
+        void operator()(Handler&& handler, impl_ptr impl) const {
+            start_close(std::move(impl), std::forward<Handler>(handler));
+        }
+    };
+    struct initiate_acquire : detail::initiation_base {
+        template <typename Handler>
+        void operator()(
+            Handler&& handler,
+            impl_ptr impl,
+            std::string resource,
+            acquire_options options,
+            diagnostics* out) const {
+            start_acquire(
+                std::move(impl), std::move(resource), options, out, std::forward<Handler>(handler));
+        }
+    };
+    struct initiate_query : detail::initiation_base {
+        template <typename Handler>
+        void operator()(Handler&& handler, impl_ptr impl, std::string resource) const {
+            start_query(std::move(impl), std::move(resource), std::forward<Handler>(handler));
+        }
+    };
+
+    template <
+        typename Signature,
+        typename Initiation,
+        boost::asio::completion_token_for<Signature> CompletionToken>
+    auto initiate(CompletionToken&& token) {
+        return boost::asio::async_initiate<CompletionToken, Signature>(
+            Initiation{{get_executor()}}, token, impl_);
+    }
+    template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
+    auto acquire(
+        std::string resource, acquire_options options, diagnostics* out, CompletionToken&& token) {
+        return boost::asio::async_initiate<CompletionToken, acquire_signature>(
+            initiate_acquire{{get_executor()}}, token, impl_, std::move(resource), options, out);
+    }
+    template <boost::asio::completion_token_for<query_signature> CompletionToken>
+    auto query(std::string resource, CompletionToken&& token) {
+        return boost::asio::async_initiate<CompletionToken, query_signature>(
+            initiate_query{{get_executor()}}, token, impl_, std::move(resource));
+    }
+
+    impl_ptr impl_;
+};
+
+} // namespace redlock::inline REDLOCK_ABI

@@ -1,0 +1,20 @@
+// The whole library in one include: a lock on a majority of N independent Redis masters.
+
+#pragma once
+
+#if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
+#error "redlock needs C++20: compile with -std=c++20, or cpp_std=c++20 in your Meson project"
+#endif
+
+#include <redlock/clock.hpp>
+#include <redlock/config.hpp>
+#include <redlock/diagnostics.hpp>
+#include <redlock/error.hpp>
+#include <redlock/lock.hpp>
+#include <redlock/lock_manager.hpp>
+#include <redlock/logger.hpp>
+#include <redlock/metrics.hpp>
+#include <redlock/options.hpp>
+#include <redlock/outcome.hpp>
+#include <redlock/version.hpp>
+#include <redlock/with_lock.hpp>

@@ -1,0 +1,138 @@
+// How a caller's handler is kept and called: once, on its associated executor, never inline.
+
+#pragma once
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/error.hpp>
+
+#include <boost/asio/any_completion_executor.hpp>
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/execution/relationship.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/require.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+/// Where the handlers of one manager go that ask for no executor of their own. Kept in the forms
+/// that are needed for each handler: to make them each time costs more than the rest of a
+/// completion.
+struct home {
+    explicit home(const boost::asio::any_io_executor& io)
+        : executor(io),
+          fallback(io),
+          later(boost::asio::prefer(
+              boost::asio::require(io, boost::asio::execution::blocking.never),
+              boost::asio::execution::relationship.fork)) {}
+
+    boost::asio::any_io_executor executor;
+    boost::asio::any_completion_executor fallback;
+    boost::asio::any_io_executor later; // never runs what it is given inside the call
+};
+
+/// A handler that waits for its operation.
+template <typename... Arguments>
+class completion {
+public:
+    using handler = boost::asio::any_completion_handler<void(Arguments...)>;
+
+    completion(handler&& waiting, const home& io) : handler_(std::move(waiting)) {
+        auto own = boost::asio::get_associated_executor(handler_, io.fallback);
+        if (own != io.fallback) {
+            // Another context must not run out of work while it waits for us. The manager's own
+            // does not: the operation has a timer or a socket there.
+            elsewhere_.emplace(boost::asio::prefer(
+                std::move(own), boost::asio::execution::outstanding_work.tracked));
+        }
+    }
+
+    /// Has the handler called. A slot of cancellation is not thread-safe: it is cleared there, too.
+    void operator()(const home& io, Arguments... arguments) && {
+        auto call = [handler = std::move(handler_), ... results = std::move(arguments)]() mutable {
+            auto slot = boost::asio::get_associated_cancellation_slot(handler);
+            if (slot.is_connected()) {
+                slot.clear();
+            }
+            std::move(handler)(std::move(results)...);
+        };
+        if (elsewhere_) {
+            // By way of the manager's executor: a dispatch from here could run it here and now.
+            boost::asio::post(
+                io.executor, boost::asio::bind_executor(*std::move(elsewhere_), std::move(call)));
+        } else {
+            io.later.execute(std::move(call));
+        }
+    }
+
+private:
+    handler handler_;
+    std::optional<boost::asio::any_completion_executor> elsewhere_;
+};
+
+/// Handlers that wait for one event, in order of arrival; each can be cancelled by its number.
+template <typename... Arguments>
+class waiters {
+public:
+    struct entry {
+        std::uint64_t id; // 0: cannot be cancelled
+        diagnostics* out; // to be filled before the handler is called; may be null
+        completion<Arguments...> done;
+    };
+
+    void add(entry&& waiting) { entries_.push_back(std::move(waiting)); }
+
+    bool empty() const noexcept { return entries_.empty(); }
+
+    /// Whether somebody passed diagnostics to be filled.
+    bool wants_explanation() const noexcept {
+        return std::any_of(entries_.begin(), entries_.end(), [](const entry& waiting) {
+            return waiting.out != nullptr;
+        });
+    }
+
+    /// Fills the diagnostics that were passed.
+    void explain_all(const diagnostics& explanation) {
+        for (entry& waiting : entries_) {
+            if (waiting.out != nullptr) {
+                *waiting.out = explanation;
+            }
+        }
+    }
+
+    /// Completes all with the same result.
+    void complete_all(const home& io, Arguments... arguments) {
+        for (entry& waiting : std::exchange(entries_, {})) {
+            std::move(waiting.done)(io, arguments...);
+        }
+    }
+
+    /// Completes the one with this number, if it still waits.
+    void complete(const home& io, std::uint64_t id, Arguments... arguments) {
+        const auto at = std::find_if(entries_.begin(), entries_.end(), [id](const entry& waiting) {
+            return waiting.id == id;
+        });
+        if (at != entries_.end()) {
+            completion<Arguments...> done = std::move(at->done);
+            entries_.erase(at);
+            std::move(done)(io, std::move(arguments)...);
+        }
+    }
+
+private:
+    std::list<entry> entries_; // Boost 1.81 cannot assign handlers, as a vector would
+};
+
+} // namespace redlock::inline REDLOCK_ABI::detail

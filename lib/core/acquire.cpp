@@ -1,0 +1,300 @@
+// Operations of the engine: attempts, the deciding vote, pauses, cancellation.
+
+#include "engine.hpp"
+
+namespace redlock::core {
+
+namespace {
+
+// Printable, so that the token can be handed to a script or a person.
+void write_hex(std::span<const unsigned char> bytes, std::span<char> out) noexcept {
+    static constexpr std::string_view digits = "0123456789abcdef";
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        out[2 * i] = digits[bytes[i] >> 4U];
+        out[2 * i + 1] = digits[bytes[i] & 15U];
+    }
+}
+
+} // namespace
+
+handle engine::acquire(const acquire_request& request, time_point now) {
+    operation& wanted = operations_.create();
+    const handle name = wanted.self;
+    wanted.wake.owner = timer_owner::operation;
+    wanted.wake.subject = name;
+    wanted.cookie = request.cookie;
+    wanted.key.assign(rules_.key_prefix).append(request.resource);
+    wanted.options = request.options;
+    wanted.began = wanted.decided_at = now;
+    const auto limit = request.options.wait.limit();
+    wanted.wait_until = limit.count() == 0 ? now : later(now, limit);
+    if (life_ != life::running) {
+        wanted.outcome = closing() ? errc::closed : errc::not_running;
+        finish(wanted, now);
+    } else {
+        start_attempt(wanted, now);
+    }
+    return name;
+}
+
+void engine::start_attempt(operation& wanted, time_point now) {
+    claim& attempt = claims_.create();
+    attempt.wake.owner = timer_owner::claim;
+    attempt.wake.subject = attempt.self;
+    attempt.stage = claim::phase::asking;
+    attempt.operation = wanted.self;
+    attempt.key = wanted.key;
+    std::array<unsigned char, 20> secret{};
+    host_.random(secret);
+    write_hex(secret, attempt.token);
+    attempt.ttl = attempt.ttl_max = wanted.options.ttl;
+    attempt.asked_at = now; // before the first byte of it leaves
+    attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
+    attempt.count = {masters_.size(), rules_.quorum()};
+    attempt.votes.reset(masters_.size());
+
+    wanted.stage = operation::phase::attempting;
+    wanted.attempt = attempt.self;
+    ++wanted.attempts;
+    ++counters_.attempts;
+
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (!masters_[i].admitted) {
+            attempt.votes.of[i].said = masters_[i].otherwise;
+            attempt.count.add(masters_[i].otherwise);
+            ++masters_[i].link->counters().failed;
+        } else if (masters_[i].link->overloaded()) {
+            attempt.votes.of[i].said = vote::unreachable;
+            attempt.votes.note(i, "too many commands in flight");
+            attempt.count.add(vote::unreachable);
+            ++masters_[i].link->counters().failed;
+        }
+    }
+    if (attempt.count.decide() == verdict::open) {
+        scratch_.clear();
+        append_set(scratch_, attempt.key, attempt.token_text(), attempt.ttl);
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (attempt.votes.of[i].said == vote::pending) {
+                attempt.votes.of[i].asked = true;
+                send(i, scratch_, {.kind = command_kind::set, .subject = attempt.self}, now);
+            }
+        }
+        // It ends when the masters should have answered, when what is left of the lease is not
+        // worth having, or when the caller waits no longer.
+        const time_point worthless =
+            guaranteed_until(now, attempt.ttl, rules_.drift) - wanted.options.min_validity;
+        const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
+        timers_.set(
+            wanted.wake, std::min({later(now, rules_.master_timeout), worthless, impatient}));
+        return;
+    }
+    fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
+}
+
+void engine::vote_for(claim& attempt, std::size_t master, vote what, time_point now) {
+    ballot& mine = attempt.votes.of[master];
+    if (mine.said != vote::pending) {
+        return; // it was counted as timed out
+    }
+    mine.said = what;
+    master_metrics& counters = masters_[master].link->counters();
+    (what == vote::granted ? counters.granted
+     : what == vote::held  ? counters.held
+                           : counters.failed) += 1;
+    if (what == vote::granted) {
+        mine.until = guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift);
+    }
+    if (attempt.stage == claim::phase::held) {
+        if (mine.until > attempt.deadline) {
+            move_deadline(attempt, now); // a straggler that a majority can use
+        }
+        return;
+    }
+    attempt.count.add(what);
+    decide(attempt, now);
+}
+
+void engine::decide(claim& attempt, time_point now) {
+    operation* const wanted = operations_.find(attempt.operation);
+    if (wanted == nullptr) {
+        return;
+    }
+    switch (attempt.count.decide()) {
+    case verdict::open:
+        break;
+    case verdict::won:
+        win(*wanted, attempt, now);
+        break;
+    case verdict::contended:
+        fail(*wanted, attempt, errc::contended, now);
+        break;
+    case verdict::no_quorum:
+        fail(*wanted, attempt, errc::no_quorum, now);
+        break;
+    }
+}
+
+void engine::win(operation& wanted, claim& attempt, time_point now) {
+    const acquire_options& options = wanted.options;
+    const time_point lasts_until = attempt.votes.lasts_until(rules_.quorum());
+    const auto needed = std::max(options.min_validity, options.stop_margin);
+    if (now >= lasts_until - needed) {
+        fail(wanted, attempt, errc::too_slow, now);
+        return;
+    }
+    const auto took = now - attempt.asked_at;
+    round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;
+
+    attempt.stage = claim::phase::held;
+    attempt.operation = {};
+    attempt.renew = options.renew;
+    attempt.stop_margin = options.stop_margin;
+    attempt.hold_limit =
+        options.max_hold.count() == 0 ? forever : later(attempt.asked_at, options.max_hold);
+    attempt.deadline = std::min(lasts_until, attempt.hold_limit);
+    attempt.renew_at =
+        options.renew == renewal::automatic ? attempt.asked_at + attempt.ttl / 3 : forever;
+    schedule_lease(attempt);
+
+    ++counters_.acquired;
+    wanted.decided_at = now;
+    timers_.cancel(wanted.wake);
+    host_.acquired(wanted, attempt);
+    operations_.destroy(wanted);
+}
+
+// Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
+void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
+    wanted.outcome = why;
+    wanted.decided_at = now;
+    wanted.last = attempt.votes;
+    if (host_.logs(log_level::debug)) {
+        host_.log(
+            log_level::debug,
+            wanted.key + ": attempt " + std::to_string(wanted.attempts)
+                + " rolled back: " + std::to_string(attempt.count.granted()) + " granted, "
+                + std::to_string(attempt.count.held()) + " held");
+    }
+    attempt.reported = true; // nobody waits for the result of a rollback
+    begin_removal(attempt, now);
+    pause_or_finish(wanted, now);
+}
+
+void engine::pause_or_finish(operation& wanted, time_point now) {
+    const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
+                       || wanted.outcome == errc::too_slow;
+    const auto floor = std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
+    // The last attempt needs time for its round trip, or it is not worth its pause.
+    const auto needed = 2 * floor;
+    if (!again || closing() || wanted.wait_until <= later(now, needed)) {
+        finish(wanted, now);
+        return;
+    }
+    const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
+    wanted.stage = operation::phase::paused;
+    const time_point last_chance =
+        wanted.wait_until == forever ? forever : wanted.wait_until - needed;
+    timers_.set(wanted.wake, std::min(later(now, delay), last_chance));
+}
+
+// The masters are back: whoever waited for that need not wait out its pause. Spread over a moment,
+// so that all the waiters of all processes do not collide.
+void engine::retry_after_outage(time_point now) {
+    operations_.for_each([&](operation& wanted) {
+        if (wanted.stage == operation::phase::paused && wanted.outcome == errc::no_quorum) {
+            const auto soon = random_.between({}, rules_.retry_delay_min);
+            timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, soon)));
+        }
+    });
+}
+
+// An unsuccessful acquire completes when its rollback is on the wire: a caller that goes away after
+// that leaves no key behind. A socket that takes no bytes holds it up for `master_timeout` at most.
+void engine::finish(operation& wanted, time_point now) {
+    wanted.stage = operation::phase::finishing;
+    timers_.set(wanted.wake, later(now, rules_.master_timeout));
+    finishing_.push_back(wanted.self);
+    finish_if_on_wire(wanted, now);
+}
+
+bool engine::on_wire(const claim& rolled_back) const noexcept {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const ballot& mine = rolled_back.votes.of[i];
+        if (mine.removing && masters_[i].link->written_mark() < mine.removal_mark) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void engine::finish_if_on_wire(operation& wanted, time_point now) {
+    const claim* const attempt = claims_.find(wanted.attempt);
+    if (attempt != nullptr && now < wanted.wake.due && !on_wire(*attempt)) {
+        return;
+    }
+    std::erase(finishing_, wanted.self);
+    timers_.cancel(wanted.wake);
+    if (!wanted.outcome) {
+        ++counters_.cancelled;
+    } else if (*wanted.outcome == errc::contended) {
+        ++counters_.contended;
+    } else if (*wanted.outcome == errc::no_quorum) {
+        ++counters_.no_quorum;
+    } else if (*wanted.outcome == errc::too_slow) {
+        ++counters_.too_slow;
+    } else if (*wanted.outcome == errc::timed_out) {
+        ++counters_.timed_out;
+    }
+    host_.not_acquired(wanted);
+    operations_.destroy(wanted);
+}
+
+void engine::operation_due(operation& wanted, time_point now) {
+    switch (wanted.stage) {
+    case operation::phase::finishing:
+        finish_if_on_wire(wanted, now);
+        return;
+    case operation::phase::paused:
+        start_attempt(wanted, now);
+        return;
+    case operation::phase::attempting:
+        break;
+    }
+    claim& attempt = *claims_.find(wanted.attempt);
+    if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
+        // The wait ends in the middle of an attempt. What an earlier one found out says more than
+        // votes that were cut off.
+        if (wanted.outcome) {
+            attempt.reported = true;
+            begin_removal(attempt, now);
+            finish(wanted, now);
+        } else {
+            fail(wanted, attempt, errc::timed_out, now);
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (attempt.votes.of[i].said == vote::pending) {
+            attempt.votes.of[i].said = vote::timed_out;
+            ++masters_[i].link->counters().failed;
+        }
+    }
+    attempt.count.close();
+    decide(attempt, now);
+}
+
+void engine::cancel(handle acquire, time_point now) {
+    operation* const wanted = operations_.find(acquire);
+    if (wanted == nullptr || wanted->stage == operation::phase::finishing) {
+        return;
+    }
+    if (wanted->stage == operation::phase::attempting) {
+        fail(*wanted, *claims_.find(wanted->attempt), std::nullopt, now);
+    } else {
+        wanted->outcome.reset();
+        finish(*wanted, now);
+    }
+    finish_closing(now);
+}
+
+} // namespace redlock::core

@@ -1,0 +1,116 @@
+#include "admission.hpp"
+
+#include <charconv>
+
+namespace redlock::core {
+
+namespace {
+
+// Calls f(key, value) for each "key:value" line.
+template <typename F>
+void for_each_field(std::string_view text, F f) {
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        std::string_view line = text.substr(0, end);
+        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+        if (line.ends_with('\r')) {
+            line.remove_suffix(1);
+        }
+        const std::size_t colon = line.find(':');
+        if (colon != std::string_view::npos) {
+            f(line.substr(0, colon), line.substr(colon + 1));
+        }
+    }
+}
+
+std::int64_t number(std::string_view text) noexcept {
+    std::int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+// "8.1.2" at or above major.minor.
+bool at_least(std::string_view version, std::int64_t major, std::int64_t minor) noexcept {
+    const std::int64_t have_major = number(version);
+    const std::size_t dot = version.find('.');
+    const std::int64_t have_minor =
+        dot == std::string_view::npos ? 0 : number(version.substr(dot + 1));
+    return have_major > major || (have_major == major && have_minor >= minor);
+}
+
+} // namespace
+
+std::optional<server_info> parse_info(std::string_view text) {
+    server_info info;
+    std::string_view redis;
+    std::string_view valkey;
+    bool uptime_known = false;
+    for_each_field(text, [&](std::string_view key, std::string_view value) {
+        if (key == "run_id") {
+            info.run_id = value;
+        } else if (key == "redis_version") {
+            redis = value;
+        } else if (key == "valkey_version") {
+            valkey = value;
+        } else if (key == "role") {
+            info.role = value;
+        } else if (key == "maxmemory_policy") {
+            info.eviction_policy = value;
+        } else if (key == "maxmemory") {
+            info.memory_limited = number(value) > 0;
+        } else if (key == "uptime_in_seconds") {
+            info.uptime = std::chrono::seconds(number(value));
+            uptime_known = true;
+        } else if (key == "loading") {
+            info.loading = value != "0";
+        } else if (key == "aof_enabled") {
+            info.appends = value == "1";
+        }
+    });
+    if (info.run_id.empty() || info.role.empty() || !uptime_known) {
+        return std::nullopt;
+    }
+    // Valkey calls itself Redis 7.2 for compatibility and gives its own version beside it.
+    if (!valkey.empty()) {
+        info.version = "valkey " + std::string(valkey);
+        info.commands.set_ifeq = at_least(valkey, 8, 1);
+        info.commands.delete_command =
+            at_least(valkey, 9, 0) ? native_delete::delifeq : native_delete::none;
+    } else {
+        info.version = "redis " + std::string(redis);
+        info.commands.set_ifeq = at_least(redis, 8, 4);
+        info.commands.delete_command =
+            at_least(redis, 8, 4) ? native_delete::delex : native_delete::none;
+    }
+    return info;
+}
+
+fitness judge(const server_info& info, const settings& rules, time_point now) {
+    if (info.role != "master") {
+        return {
+            .fit = false, .text = "is a replica (role:" + info.role + "): configure the master"};
+    }
+    if (info.loading) {
+        return {.fit = false, .text = "LOADING its data from disk"};
+    }
+    if (info.memory_limited && info.eviction_policy != "noeviction") {
+        return {
+            .fit = false,
+            .text = "may evict locks under memory pressure (maxmemory-policy "
+                    + info.eviction_policy + "): set it to noeviction"};
+    }
+    if (!rules.quarantine || (info.appends && info.fsyncs_always)) {
+        return {};
+    }
+    // The server counts whole seconds by a clock that it reads now and then: it may be a second
+    // younger than it says.
+    const std::chrono::nanoseconds age = info.uptime > std::chrono::seconds(1)
+                                             ? info.uptime - std::chrono::seconds(1)
+                                             : std::chrono::seconds(0);
+    const std::chrono::nanoseconds needed = rules.quarantine_time();
+    fitness quarantined;
+    quarantined.votes_from = age < needed ? now + (needed - age) : never;
+    return quarantined;
+}
+
+} // namespace redlock::core

@@ -1,0 +1,177 @@
+// A claim: one token, and what it may have left on each master. It begins as an attempt to take a
+// lock, becomes a lease when a majority grants it, and ends as removals that are owed to the
+// masters until each has confirmed its own or the key must have expired. Every attempt is a claim
+// of its own, so an answer can never be counted for another attempt.
+
+#pragma once
+
+#include "backoff.hpp"
+#include "pool.hpp"
+#include "round.hpp"
+#include "timers.hpp"
+#include "validity.hpp"
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/options.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redlock::core {
+
+/// What one claim knows of one master.
+struct ballot {
+    time_point until = never;       // the vote can be relied on until then
+    std::uint64_t removal_mark = 0; // where the removal ends in the master's stream
+    std::chrono::nanoseconds latency{0};
+    vote said = vote::pending;
+    bool asked = false;    // it was told to set the key: the key may be there
+    bool owed = false;     // the key must be removed, and it has not confirmed that
+    bool removing = false; // a removal is in flight
+    bool debt = false;     // the removal had to be repeated on another connection
+};
+
+/// The votes of all masters, in the order of the configuration, with what they said in words.
+struct ballots {
+    std::vector<ballot> of;
+    std::vector<std::pair<std::size_t, std::string>> texts;
+
+    void reset(std::size_t masters) {
+        of.assign(masters, ballot{});
+        texts.clear();
+    }
+    void note(std::size_t master, std::string_view text) {
+        for (auto& [who, what] : texts) {
+            if (who == master) {
+                what = text;
+                return;
+            }
+        }
+        texts.emplace_back(master, text);
+    }
+    std::string_view text(std::size_t master) const noexcept {
+        for (const auto& [who, what] : texts) {
+            if (who == master) {
+                return what;
+            }
+        }
+        return {};
+    }
+    std::size_t count(vote what) const noexcept {
+        std::size_t found = 0;
+        for (const ballot& one : of) {
+            found += one.said == what ? 1U : 0U;
+        }
+        return found;
+    }
+    /// Until when at least `quorum` votes can be relied on.
+    time_point lasts_until(std::size_t quorum) const noexcept {
+        return nth_largest(of, quorum, &ballot::until);
+    }
+};
+
+/// Counts the answers to a removal.
+struct removal_tally {
+    std::size_t removed = 0;
+    std::size_t absent = 0;
+    std::size_t foreign = 0;
+    std::size_t pending = 0;
+
+    void add(vote what) noexcept {
+        removed += what == vote::granted ? 1U : 0U;
+        absent += what == vote::absent ? 1U : 0U;
+        foreign += what == vote::foreign ? 1U : 0U;
+        pending -= pending > 0 ? 1U : 0U;
+    }
+
+    std::optional<release_result> decide(std::size_t quorum) const noexcept {
+        if (removed >= quorum) {
+            return release_result::released;
+        }
+        if (absent >= quorum) {
+            return release_result::expired;
+        }
+        if (foreign >= quorum) {
+            return release_result::stolen;
+        }
+        const bool open = removed + pending >= quorum || absent + pending >= quorum
+                          || foreign + pending >= quorum;
+        return open ? std::nullopt : std::optional(release_result::uncertain);
+    }
+};
+
+/// The extension of a lease that is under way, or the last one.
+struct extension {
+    std::uint16_t round = 0;
+    bool active = false;
+    bool asked_for = false; // by the user, rather than by renewal
+    time_point sent = never;
+    time_point give_up_at = forever;
+    std::chrono::milliseconds ttl{};
+    std::size_t granted = 0;
+    std::size_t pending = 0;
+};
+
+struct claim {
+    enum class phase : std::uint8_t { asking, held, removing };
+
+    handle self;
+    timer wake;
+    phase stage = phase::asking;
+    std::string key;
+    std::array<char, 40> token{};
+    std::chrono::milliseconds ttl{};
+    std::chrono::milliseconds ttl_max{}; // the largest that was ever asked for
+    time_point asked_at = never;         // t0
+    time_point expires_at = never;       // from then on no master can have the key
+    ballots votes;
+
+    // while asking
+    round count;
+    handle operation;
+
+    // while held
+    renewal renew = renewal::automatic;
+    std::chrono::milliseconds stop_margin{};
+    time_point hold_limit = forever;
+    time_point deadline = never;
+    time_point renew_at = forever;
+    extension extending;
+    std::vector<std::chrono::milliseconds> extensions_wanted;
+    backoff renewal_delay;
+
+    // while removing
+    time_point removal_began = never;
+    bool reported = false; // the result was passed on, or nobody wants it
+    std::size_t owing = 0; // masters whose ballot is owed
+    removal_tally tally;
+    time_point decide_by = forever;
+    time_point retry_at = forever;
+
+    std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
+
+    /// Until when the holder may rely on it.
+    time_point held_until() const noexcept { return deadline - stop_margin; }
+
+    void reset() {
+        votes.texts.clear();
+        extensions_wanted.clear();
+        extending = {};
+        renewal_delay.reset();
+        operation = {};
+        deadline = never;
+        renew_at = decide_by = retry_at = forever;
+        reported = false;
+        tally = {};
+        owing = 0;
+    }
+};
+
+} // namespace redlock::core

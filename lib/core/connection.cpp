@@ -1,0 +1,283 @@
+#include "connection.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace redlock::core {
+
+void connection::start(time_point now) {
+    if (state_ == state::idle) {
+        open(now);
+    }
+}
+
+void connection::stop(std::string_view why, time_point now) {
+    if (state_ == state::opening || state_ == state::introducing || state_ == state::up) {
+        lose(why, false, now);
+    }
+    state_ = state::idle;
+    wake_ = forever;
+    why_down_ = why;
+}
+
+void connection::open(time_point now) {
+    state_ = state::opening;
+    wake_ = later(now, rules_.connect_timeout);
+    events_.open(master_);
+}
+
+void connection::opened(time_point now) {
+    if (state_ != state::opening) {
+        return;
+    }
+    state_ = state::introducing;
+    ++counters_.connects;
+    reader_.clear();
+    output_.clear();
+    queued_ = written_ = 0;
+    fsyncs_always_ = false;
+
+    const credentials& mine = rules_.masters[master_];
+    const auto say = [&](command_kind kind, std::initializer_list<std::string_view> arguments) {
+        scratch_.clear();
+        append_command(scratch_, arguments);
+        send(scratch_, {.kind = kind, .subject = {}}, now);
+    };
+    if (!mine.password.empty()) {
+        if (mine.username.empty()) {
+            say(command_kind::authenticate, {"AUTH", mine.password});
+        } else {
+            say(command_kind::authenticate, {"AUTH", mine.username, mine.password});
+        }
+    }
+    if (mine.database != 0) {
+        say(command_kind::select, {"SELECT", std::to_string(mine.database)});
+    }
+    if (!mine.client_name.empty()) {
+        say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name});
+    }
+    say(command_kind::read_fsync, {"CONFIG", "GET", "appendfsync"});
+    say(command_kind::introduce, {"INFO"});
+}
+
+void connection::closed(std::string_view why, time_point now) {
+    if (state_ == state::opening || state_ == state::introducing || state_ == state::up) {
+        lose(why, false, now);
+    }
+}
+
+void connection::lose(std::string_view why, bool refused, time_point now) {
+    const bool was_opened = state_ != state::opening;
+    counters_.disconnects += was_opened ? 1U : 0U;
+    state_ = state::waiting;
+    wake_ = now + delay_.next(rules_.reconnect_delay_min, rules_.reconnect_delay_max, random_);
+    check_ = forever;
+    silent_ = false;
+    introducing_again_ = false;
+    refused_ = refused;
+    why_down_ = why;
+    output_.clear();
+    queued_ = written_ = 0;
+    events_.close(master_);
+    events_.noted(master_, why_down_);
+    // Owners look at the state of the master while they are told: it is down already.
+    events_.standing_changed(master_, now);
+    ring<in_flight> unanswered = std::exchange(in_flight_, {});
+    for (; !unanswered.empty(); unanswered.pop_front()) {
+        if (unanswered.front().what.subject) {
+            events_.dropped(master_, unanswered.front().what, now);
+        }
+    }
+}
+
+void connection::written(std::size_t bytes) noexcept {
+    written_ += bytes;
+    counters_.bytes_sent += bytes;
+    ++counters_.writes;
+}
+
+std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_point now) {
+    assert(state_ == state::up || state_ == state::introducing);
+    output_.append(bytes);
+    queued_ += bytes.size();
+    in_flight_.push_back({what, now});
+    ++counters_.commands;
+    return queued_;
+}
+
+void connection::received(std::span<const char> bytes, time_point now) {
+    counters_.bytes_received += bytes.size();
+    reader_.feed(bytes);
+    while (state_ == state::introducing || state_ == state::up) {
+        const reply* const answer = reader_.next();
+        if (answer == nullptr) {
+            if (!reader_.error().empty()) {
+                lose(reader_.error(), true, now);
+            }
+            break;
+        }
+        if (in_flight_.empty()) {
+            lose("a reply that nobody asked for", true, now);
+            break;
+        }
+        const in_flight command = in_flight_.front();
+        in_flight_.pop_front();
+        handle(command, *answer, now);
+    }
+    if (state_ == state::up) {
+        check_ = later(now, rules_.health_check_interval);
+        if (silent_
+            && (in_flight_.empty()
+                || now < later(in_flight_.front().sent, rules_.master_timeout))) {
+            set_silent(false, now);
+        }
+    }
+}
+
+void connection::handle(const in_flight& command, const reply& answer, time_point now) {
+    if (command.what.subject) {
+        events_.replied(master_, command.what, answer, command.sent, now);
+    } else {
+        handle_introduction(command.what, answer, now);
+    }
+}
+
+void connection::handle_introduction(const ticket& what, const reply& answer, time_point now) {
+    switch (what.kind) {
+    case command_kind::authenticate:
+        if (answer.is_error()) {
+            // Servers are known to say back what they did not understand: here, the password.
+            const std::string_view code = answer.text.substr(0, answer.text.find(' '));
+            const bool echoes =
+                answer.text.find(rules_.masters[master_].password) != std::string_view::npos;
+            lose(
+                echoes ? std::string(code) + " AUTH was refused" : std::string(answer.text),
+                true,
+                now);
+        }
+        break;
+    case command_kind::select:
+        if (answer.is_error()) {
+            lose(answer.text, true, now);
+        }
+        break;
+    case command_kind::read_fsync:
+        // Not everybody may read the configuration; then the master counts as one that forgets.
+        fsyncs_always_ = answer.type == reply_type::array && answer.elements.size() == 2
+                         && answer.elements[1].text == "always";
+        break;
+    case command_kind::introduce:
+        introduced(answer, now);
+        break;
+    default:
+        break; // PING, and CLIENT SETNAME, which is a courtesy: any answer will do
+    }
+}
+
+void connection::introduced(const reply& answer, time_point now) {
+    introducing_again_ = false;
+    if (answer.is_error()) {
+        lose(answer.text, true, now);
+        return;
+    }
+    std::optional<server_info> info = parse_info(answer.text);
+    if (!info) {
+        lose("INFO without run_id, role and uptime: not a Redis server, or a proxy", true, now);
+        return;
+    }
+    const ladder kept = info_.commands;
+    const bool first = state_ == state::introducing;
+    info_ = *std::move(info);
+    if (!first) {
+        info_.commands = kept; // steps that were taken down stay taken
+    }
+    info_.fsyncs_always = fsyncs_always_;
+    fitness_ = judge(info_, rules_, now);
+    if (first) {
+        state_ = state::up;
+        wake_ = forever;
+        why_down_.clear();
+        delay_.reset();
+    }
+    check_ = later(now, rules_.health_check_interval);
+    events_.standing_changed(master_, now);
+}
+
+void connection::step_down(command_kind kind, rung how) noexcept {
+    if (how == rung::evalsha) {
+        info_.commands.evalsha = false;
+    } else if (kind == command_kind::remove) {
+        info_.commands.delete_command = native_delete::none;
+    } else {
+        info_.commands.set_ifeq = false;
+    }
+}
+
+void connection::introduce_again(time_point now) {
+    if (state_ != state::up || introducing_again_) {
+        return;
+    }
+    introducing_again_ = true;
+    scratch_.clear();
+    append_command(scratch_, {"INFO"});
+    send(scratch_, {.kind = command_kind::introduce, .subject = {}}, now);
+}
+
+void connection::set_silent(bool silent, time_point now) {
+    silent_ = silent;
+    silent_since_ = now;
+    events_.noted(master_, silent ? "silent for longer than master_timeout" : "answers again");
+    events_.standing_changed(master_, now);
+}
+
+time_point connection::next_due() const noexcept {
+    if (state_ != state::up) {
+        return wake_;
+    }
+    if (silent_) {
+        return later(silent_since_, rules_.health_check_interval);
+    }
+    const time_point silence =
+        in_flight_.empty() ? forever : later(in_flight_.front().sent, rules_.master_timeout);
+    return std::min(silence, check_);
+}
+
+void connection::time_passed(time_point now) {
+    if (now < next_due()) {
+        return;
+    }
+    switch (state_) {
+    case state::idle:
+        break;
+    case state::waiting:
+        open(now);
+        break;
+    case state::opening:
+    case state::introducing:
+        lose(
+            state_ == state::opening ? "connect_timeout passed before it was connected"
+                                     : "connect_timeout passed before it introduced itself",
+            false,
+            now);
+        break;
+    case state::up:
+        if (silent_) {
+            lose("silent for longer than master_timeout and health_check_interval", false, now);
+        } else if (
+            !in_flight_.empty() && now >= later(in_flight_.front().sent, rules_.master_timeout)) {
+            set_silent(true, now);
+        } else {
+            check_ = later(now, rules_.health_check_interval);
+            if (!fitness_.fit) {
+                introduce_again(now); // what makes it unfit may pass
+            } else if (in_flight_.empty()) {
+                scratch_.clear();
+                append_command(scratch_, {"PING"});
+                send(scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+            }
+        }
+        break;
+    }
+}
+
+} // namespace redlock::core

@@ -1,0 +1,164 @@
+// The state of the one connection to a master: connects, introduces itself, keeps the commands in
+// flight in order, notices silence, checks health, reconnects with jittered back-off.
+//
+// The bytes and the socket are elsewhere: this is told what happened and asks for what it needs.
+// Replies match commands first in, first out, so a late reply can never be taken for another. When
+// the connection breaks, the outcome of each command in flight is *unknown*, and its owner is told
+// so.
+
+#pragma once
+
+#include "admission.hpp"
+#include "backoff.hpp"
+#include "command.hpp"
+#include "ring.hpp"
+#include "settings.hpp"
+
+#include <redlock/metrics.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace redlock::core {
+
+/// What a command in flight is for.
+struct ticket {
+    command_kind kind = command_kind::ping;
+    rung how = rung::evalsha; // of remove and extend
+    std::uint16_t round = 0;  // of extend: answers to an older round are told from a newer one's
+    handle subject;           // the claim or the query
+};
+
+/// What a connection tells its owner. Each call names the master by its number.
+class connection_events {
+public:
+    /// Begin to connect; answer with `opened` or `closed`.
+    virtual void open(std::size_t master) = 0;
+    /// Drop the socket; no answer is wanted, and nothing of it may arrive later.
+    virtual void close(std::size_t master) = 0;
+    /// Something changed in whether it can vote: introduced, lost, silent, talking again.
+    virtual void standing_changed(std::size_t master, time_point now) = 0;
+    /// The answer to a command.
+    virtual void replied(
+        std::size_t master,
+        const ticket& command,
+        const reply& answer,
+        time_point sent,
+        time_point now) = 0;
+    /// The connection broke before the answer: the command may or may not be executed.
+    virtual void dropped(std::size_t master, const ticket& command, time_point now) = 0;
+    /// A line for the log, at info level.
+    virtual void noted(std::size_t master, std::string_view text) = 0;
+
+protected:
+    ~connection_events() = default;
+};
+
+class connection {
+public:
+    /// How many commands one master may lag behind before it is asked no more.
+    static constexpr std::size_t in_flight_max = 65'536;
+
+    connection(std::size_t master, const settings& rules, connection_events& events, jitter& random)
+        : master_(master),
+          rules_(rules),
+          events_(events),
+          random_(random) {}
+
+    /// \name What happened
+    /// \{
+    void start(time_point now);
+    void stop(std::string_view why, time_point now);
+    void opened(time_point now);
+    void closed(std::string_view why, time_point now); // also: could not be opened
+    void received(std::span<const char> bytes, time_point now);
+    void written(std::size_t bytes) noexcept;
+    void time_passed(time_point now);
+    /// \}
+
+    /// When `time_passed` wants to be called next.
+    time_point next_due() const noexcept;
+
+    /// Connected and introduced: commands can be sent. It may be silent, or unfit to vote.
+    bool up() const noexcept { return state_ == state::up; }
+    bool connecting() const noexcept {
+        return state_ == state::opening || state_ == state::introducing;
+    }
+    /// Up, but has not answered for `master_timeout`.
+    bool silent() const noexcept { return silent_; }
+    /// Up, but too far behind to be given more.
+    bool overloaded() const noexcept { return in_flight_.size() >= in_flight_max; }
+    /// Why it is not up.
+    const std::string& why_down() const noexcept { return why_down_; }
+    /// It is not up because the server refused, rather than because it could not be reached.
+    bool refused() const noexcept { return refused_; }
+
+    /// What the server said of itself; of the last connection while there is none.
+    const server_info& info() const noexcept { return info_; }
+    /// The judgement on it.
+    const fitness& judgement() const noexcept { return fitness_; }
+
+    const ladder& commands() const noexcept { return info_.commands; }
+    /// The server refuses this way: use the next one from now on.
+    void step_down(command_kind kind, rung how) noexcept;
+
+    /// Queues one formatted command. Requires `up()`. Gives the place in the stream behind which it
+    /// is on the wire: compare with `written_mark`.
+    std::uint64_t send(std::string_view bytes, const ticket& what, time_point now);
+    std::uint64_t written_mark() const noexcept { return written_; }
+
+    /// Have the server describe itself again: something changed.
+    void introduce_again(time_point now);
+
+    /// Bytes that wait to be written. Whoever takes some says so with `written` once they are.
+    std::string& output() noexcept { return output_; }
+
+    const master_metrics& counters() const noexcept { return counters_; }
+    master_metrics& counters() noexcept { return counters_; }
+
+private:
+    enum class state : std::uint8_t { idle, waiting, opening, introducing, up };
+
+    struct in_flight {
+        ticket what;
+        time_point sent;
+    };
+
+    void open(time_point now);
+    void lose(std::string_view why, bool refused, time_point now);
+    void handle(const in_flight& command, const reply& answer, time_point now);
+    void handle_introduction(const ticket& what, const reply& answer, time_point now);
+    void introduced(const reply& info, time_point now);
+    void set_silent(bool silent, time_point now);
+
+    std::size_t master_;
+    const settings& rules_;
+    connection_events& events_;
+    jitter& random_;
+
+    state state_ = state::idle;
+    time_point wake_ = forever;  // reconnect, or give the connecting up
+    time_point check_ = forever; // the next health check
+    time_point silent_since_ = never;
+    bool silent_ = false;
+    bool refused_ = false;
+    bool introducing_again_ = false;
+    std::string why_down_ = "not connected yet";
+    backoff delay_;
+    server_info info_;
+    fitness fitness_;
+    bool fsyncs_always_ = false;
+
+    reply_reader reader_;
+    ring<in_flight> in_flight_;
+    std::string output_;
+    std::string scratch_;
+    std::uint64_t queued_ = 0;
+    std::uint64_t written_ = 0;
+    master_metrics counters_;
+};
+
+} // namespace redlock::core

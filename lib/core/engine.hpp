@@ -1,0 +1,193 @@
+// The engine: all masters and all operations of one lock manager. It decides; it does no I/O, reads
+// no clock and owns no thread. Events go in with the present time, wishes go out to the host.
+//
+// One acquire, from the top: `acquire` makes an operation; `start_attempt` makes a claim with a
+// fresh token and sends SET to every admitted master; `replied` counts votes until the round is
+// decided; the claim becomes a lease, or is rolled back and the operation pauses or ends.
+//
+//   engine.cpp   life, time, masters: connections and their admission
+//   replies.cpp  whose answer it is
+//   acquire.cpp  operations: attempts, the deciding vote, pauses, cancellation
+//   lease.cpp    held claims: extension, renewal, loss
+//   removal.cpp  rollback, release, debts
+//   query.cpp    who has it
+//   report.cpp   votes, metrics and health in words and figures
+
+#pragma once
+
+#include "connection.hpp"
+#include "host.hpp"
+
+#include <redlock/metrics.hpp>
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redlock::core {
+
+/// What an acquire needs to know.
+struct acquire_request {
+    std::uint64_t cookie = 0;
+    std::string_view resource;
+    acquire_options options;
+};
+
+class engine final : private connection_events {
+public:
+    engine(settings rules, host& outside);
+    ~engine();
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+
+    /// \name Life
+    /// \{
+    void start(time_point now);
+    void close(time_point now);
+    /// \}
+
+    /// \name What happened to a connection
+    /// \{
+    void opened(std::size_t master, time_point now);
+    void closed(std::size_t master, std::string_view why, time_point now);
+    void received(std::size_t master, std::span<const char> bytes, time_point now);
+    void written(std::size_t master, std::size_t bytes, time_point now);
+    /// \}
+
+    /// When `time_passed` wants to be called next; `forever` if nothing is due.
+    time_point next_due() const noexcept;
+    void time_passed(time_point now);
+
+    /// \name What callers want. The arguments were validated.
+    /// \{
+    handle acquire(const acquire_request& request, time_point now);
+    void cancel(handle acquire, time_point now);
+    void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
+    void release(handle lease, time_point now);
+    void abandon(handle lease);
+    void ask(std::uint64_t cookie, std::string_view resource, time_point now);
+    /// \}
+
+    /// Bytes that wait to be written to a master. Whoever takes some says so with `written`.
+    std::string& output(std::size_t master) noexcept { return masters_[master].link->output(); }
+
+    /// Whether something may have been queued since the last call.
+    bool wants_write() noexcept { return std::exchange(wants_write_, false); }
+
+    std::size_t size() const noexcept { return masters_.size(); }
+    bool running() const noexcept { return life_ == life::running; }
+    bool closing() const noexcept { return life_ == life::closing || life_ == life::closed; }
+    bool closed_down() const noexcept { return life_ == life::closed; }
+    bool ready() const noexcept { return admitted_ >= rules_.quorum(); }
+
+    const settings& rules() const noexcept { return rules_; }
+    metrics count() const;
+    health examine(time_point now) const;
+    /// Puts votes into words.
+    std::vector<master_vote> describe(const ballots& votes, time_point now) const;
+
+private:
+    enum class life : std::uint8_t { created, running, closing, closed };
+
+    struct member {
+        std::unique_ptr<connection> link;
+        bool admitted = false;
+        bool duplicate = false;
+        vote otherwise = vote::unreachable; // what it votes while it is not admitted
+    };
+
+    // engine.cpp
+    void open(std::size_t master) override;
+    void close(std::size_t master) override;
+    void standing_changed(std::size_t master, time_point now) override;
+    void noted(std::size_t master, std::string_view text) override;
+    void assess(std::size_t master, time_point now);
+    void find_duplicates(std::size_t changed);
+    void refresh_links_due() noexcept;
+    std::uint64_t
+    send(std::size_t master, std::string_view bytes, const ticket& what, time_point now);
+    void finish_closing(time_point now);
+    void fire(timer& due, time_point now);
+
+    // replies.cpp
+    void replied(
+        std::size_t master,
+        const ticket& command,
+        const reply& answer,
+        time_point sent,
+        time_point now) override;
+    void dropped(std::size_t master, const ticket& command, time_point now) override;
+    void notice_error(std::size_t master, const reply& answer, time_point now);
+
+    // report.cpp (and the public count, examine, describe)
+    std::string why_not(std::size_t master, time_point now) const;
+
+    // acquire.cpp
+    void start_attempt(operation& wanted, time_point now);
+    void vote_for(claim& attempt, std::size_t master, vote what, time_point now);
+    void decide(claim& attempt, time_point now);
+    void win(operation& wanted, claim& attempt, time_point now);
+    void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
+    void pause_or_finish(operation& wanted, time_point now);
+    void finish(operation& wanted, time_point now);
+    void finish_if_on_wire(operation& wanted, time_point now);
+    bool on_wire(const claim& rolled_back) const noexcept;
+    void operation_due(operation& wanted, time_point now);
+    void retry_after_outage(time_point now);
+
+    // lease.cpp
+    void
+    start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
+    void send_extend(claim& lease, std::size_t master, rung how, time_point now);
+    void extend_answered(
+        claim& lease, std::size_t master, std::uint16_t round, vote what, time_point now);
+    void end_extension(claim& lease, time_point now);
+    void start_wanted_extension(claim& lease, time_point now);
+    bool move_deadline(claim& lease, time_point now);
+    void lose(claim& lease, loss_reason reason, time_point now);
+    void end_user_extensions(claim& lease, errc why);
+    void schedule_lease(claim& lease);
+    void lease_due(claim& lease, time_point now);
+    static loss_reason reason_of(const claim& lease, std::size_t quorum) noexcept;
+
+    // removal.cpp
+    void begin_removal(claim& ended, time_point now);
+    void send_removal(claim& ended, std::size_t master, rung how, time_point now);
+    void write_removal(const claim& ended, const ladder& commands, rung how);
+    void send_written_removal(claim& ended, std::size_t master, rung how, time_point now);
+    void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
+    void decide_removal(claim& ended, time_point now);
+    void settle(claim& ended);
+    void removal_due(claim& ended, time_point now);
+    void pay_debts(std::size_t master, time_point now);
+    bool removals_in_flight() const;
+
+    // query.cpp
+    void
+    query_answered(query& asked, std::size_t master, const ticket& command, const reply& answer);
+    void query_done(query& asked);
+
+    settings rules_;
+    host& host_;
+    jitter random_;
+    life life_ = life::created;
+    time_point close_by_ = forever;
+    std::vector<member> masters_;
+    std::size_t admitted_ = 0;
+    time_point links_due_ = forever; // no connection wants to be woken before
+    bool wants_write_ = false;
+    timers timers_;
+    mutable pool<claim> claims_;
+    mutable pool<operation> operations_;
+    pool<query> queries_;
+    std::vector<handle> finishing_;
+    std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed
+    metrics counters_;
+    std::string scratch_;
+};
+
+} // namespace redlock::core

@@ -1,0 +1,54 @@
+// What the engine wants done. In production Asio does it; in the simulation, virtual time does.
+// None of these calls may call back into the engine.
+
+#pragma once
+
+#include "claim.hpp"
+#include "operation.hpp"
+
+#include <redlock/errc.hpp>
+#include <redlock/logger.hpp>
+#include <redlock/outcome.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace redlock::core {
+
+class host {
+public:
+    /// Connect to a master; answer with `engine::opened` or `engine::closed`.
+    virtual void open(std::size_t master) = 0;
+    /// Drop the socket; nothing of it may arrive later.
+    virtual void close(std::size_t master) = 0;
+
+    /// Fill with random bytes that nobody can guess.
+    virtual void random(std::span<unsigned char> out) = 0;
+
+    virtual bool logs(log_level level) const = 0;
+    virtual void log(log_level level, std::string_view line) = 0;
+
+    /// An acquire succeeded; the claim is a lease from now on.
+    virtual void acquired(const operation& done, const claim& lease) = 0;
+    /// An acquire failed with `done.outcome`, or was cancelled; its rollback is on the wire.
+    virtual void not_acquired(const operation& done) = 0;
+    /// The deadline of a lease moved.
+    virtual void lease_changed(const claim& lease) = 0;
+    /// A lease was lost: `held()` is false. Its removal begins.
+    virtual void lease_lost(const claim& lease, loss_reason reason) = 0;
+    /// The oldest extension that a user asked for is done.
+    virtual void extended(const claim& lease, std::optional<errc> error) = 0;
+    /// The removal of a lease is decided. The last word on it.
+    virtual void removed(const claim& lease, release_result result) = 0;
+    virtual void queried(query& done) = 0;
+    /// Closing has ended: all connections are down.
+    virtual void closed() = 0;
+
+protected:
+    ~host() = default;
+};
+
+} // namespace redlock::core

@@ -1,0 +1,203 @@
+// Held claims of the engine: extension, renewal, loss.
+//
+// The deadline of a lease is the q-th largest of the moments until which the masters' votes can be
+// relied on: a partial renewal moves it as far as some majority reaches and no further. A loss is
+// always signalled by the timer at `deadline - stop_margin`; the answers of a renewal only move it.
+
+#include "engine.hpp"
+
+namespace redlock::core {
+
+void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || lease->stage != claim::phase::held) {
+        return; // the host knows already that it ended
+    }
+    lease->extensions_wanted.push_back(ttl);
+    start_wanted_extension(*lease, now);
+    schedule_lease(*lease);
+}
+
+void engine::start_wanted_extension(claim& lease, time_point now) {
+    if (!lease.extending.active && !lease.extensions_wanted.empty()) {
+        const auto ttl = lease.extensions_wanted.front();
+        lease.extensions_wanted.erase(lease.extensions_wanted.begin());
+        start_extension(lease, ttl, true, now);
+    }
+}
+
+void engine::start_extension(
+    claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
+    extension& mine = lease.extending;
+    mine = {
+        .round = static_cast<std::uint16_t>(mine.round + 1),
+        .active = true,
+        .asked_for = asked_for,
+        .sent = now,
+        .give_up_at = later(now, rules_.master_timeout),
+        .ttl = ttl};
+    lease.expires_at = std::max(lease.expires_at, now + ttl + rules_.drift.of(ttl));
+    lease.votes.texts.clear();
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& theirs = lease.votes.of[i];
+        theirs.latency = {};
+        if (!masters_[i].admitted) {
+            theirs.said = masters_[i].otherwise;
+        } else if (theirs.asked) {
+            ++mine.pending;
+            theirs.said = vote::pending;
+            // The script never shortens a lease that was given longer before; SET with IFEQ would.
+            const ladder& commands = masters_[i].link->commands();
+            send_extend(lease, i, ttl < lease.ttl_max ? commands.script() : commands.extend(), now);
+        }
+    }
+    lease.ttl_max = std::max(lease.ttl_max, ttl);
+    if (mine.pending < rules_.quorum()) {
+        end_extension(lease, now);
+    }
+}
+
+void engine::send_extend(claim& lease, std::size_t master, rung how, time_point now) {
+    if (lease.stage != claim::phase::held || now >= lease.deadline) {
+        return; // an extension is never sent after the deadline
+    }
+    scratch_.clear();
+    append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::extend,
+         .how = how,
+         .round = lease.extending.round,
+         .subject = lease.self},
+        now);
+}
+
+void engine::extend_answered(
+    claim& lease, std::size_t master, std::uint16_t round, vote what, time_point now) {
+    if (lease.stage != claim::phase::held || now >= lease.deadline) {
+        return; // nor is its answer counted
+    }
+    extension& mine = lease.extending;
+    ballot& theirs = lease.votes.of[master];
+    const bool current = round == mine.round;
+    if (what == vote::foreign || what == vote::absent) {
+        // Nothing puts this token back: once gone from a master, it is gone, whatever the round.
+        theirs.said = what;
+        theirs.until = never;
+    } else if (current) {
+        theirs.said = what;
+        if (what == vote::granted) {
+            theirs.until =
+                std::max(theirs.until, guaranteed_until(mine.sent, mine.ttl, rules_.drift));
+        }
+    }
+    if (!move_deadline(lease, now)) {
+        return; // lost: whoever waits for the extension was told so
+    }
+    if (current && mine.active) {
+        --mine.pending;
+        mine.granted += what == vote::granted ? 1U : 0U;
+        if (mine.granted >= rules_.quorum() || mine.granted + mine.pending < rules_.quorum()) {
+            end_extension(lease, now);
+            schedule_lease(lease);
+        }
+    }
+}
+
+void engine::end_extension(claim& lease, time_point now) {
+    extension& mine = lease.extending;
+    const bool extended = mine.granted >= rules_.quorum();
+    mine.active = false;
+    mine.give_up_at = forever;
+    ++(extended ? counters_.renewed : counters_.renewals_failed);
+    if (extended) {
+        lease.renewal_delay.reset();
+    }
+    if (mine.asked_for) {
+        host_.extended(lease, extended ? std::nullopt : std::optional(errc::no_quorum));
+    }
+    if (lease.renew == renewal::off || lease.deadline >= lease.hold_limit) {
+        lease.renew_at = forever;
+    } else if (extended) {
+        lease.renew_at = mine.sent + lease.ttl / 3;
+    } else {
+        // Unknown is not lost: try again soon, until the deadline.
+        const auto floor = std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
+        lease.renew_at = now + lease.renewal_delay.next(floor, lease.ttl / 10, random_);
+    }
+    start_wanted_extension(lease, now);
+}
+
+// False when that is the end of the lease.
+bool engine::move_deadline(claim& lease, time_point now) {
+    const time_point before = lease.deadline;
+    lease.deadline = std::min(lease.votes.lasts_until(rules_.quorum()), lease.hold_limit);
+    if (lease.deadline != before && lease.deadline != never) {
+        host_.lease_changed(lease);
+    }
+    if (lease.deadline == never || now >= lease.held_until()) {
+        lose(lease, reason_of(lease, rules_.quorum()), now);
+        return false;
+    }
+    schedule_lease(lease);
+    return true;
+}
+
+void engine::schedule_lease(claim& lease) {
+    const time_point next = lease.extending.active ? lease.extending.give_up_at : lease.renew_at;
+    timers_.set(lease.wake, std::min(lease.held_until(), next));
+}
+
+void engine::lease_due(claim& lease, time_point now) {
+    if (now >= lease.held_until()) {
+        lose(lease, reason_of(lease, rules_.quorum()), now);
+        return;
+    }
+    if (lease.extending.active && now >= lease.extending.give_up_at) {
+        for (ballot& theirs : lease.votes.of) {
+            theirs.said = theirs.said == vote::pending ? vote::timed_out : theirs.said;
+        }
+        end_extension(lease, now);
+    }
+    if (!lease.extending.active && now >= lease.renew_at) {
+        start_extension(lease, lease.ttl, false, now);
+    }
+    schedule_lease(lease);
+}
+
+loss_reason engine::reason_of(const claim& lease, std::size_t quorum) noexcept {
+    if (lease.deadline == lease.hold_limit) {
+        return loss_reason::renew_limit;
+    }
+    const std::size_t foreign = lease.votes.count(vote::foreign);
+    const std::size_t absent = lease.votes.count(vote::absent);
+    if (foreign + absent + quorum > lease.votes.of.size()) {
+        return foreign > absent ? loss_reason::foreign : loss_reason::expired;
+    }
+    return lease.renew == renewal::automatic ? loss_reason::majority_unreachable
+                                             : loss_reason::expired;
+}
+
+void engine::lose(claim& lease, loss_reason reason, time_point now) {
+    ++counters_.lost;
+    if (host_.logs(log_level::error)) {
+        host_.log(log_level::error, lease.key + ": lost: " + std::string(to_string(reason)));
+    }
+    host_.lease_lost(lease, reason);
+    end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
+    begin_removal(lease, now);
+}
+
+void engine::end_user_extensions(claim& lease, errc why) {
+    if (lease.extending.active && lease.extending.asked_for) {
+        host_.extended(lease, why);
+    }
+    lease.extending.active = false;
+    for (std::size_t i = 0; i < lease.extensions_wanted.size(); ++i) {
+        host_.extended(lease, why);
+    }
+    lease.extensions_wanted.clear();
+}
+
+} // namespace redlock::core

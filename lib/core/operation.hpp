@@ -1,0 +1,66 @@
+// What callers ask for: to acquire a lock, in as many attempts as it takes, or to know who has one.
+
+#pragma once
+
+#include "claim.hpp"
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/errc.hpp>
+#include <redlock/options.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock::core {
+
+/// One acquire.
+struct operation {
+    enum class phase : std::uint8_t {
+        attempting, // a claim of its is asking
+        paused,     // between two attempts
+        finishing,  // it failed: the rollback is on its way to the sockets
+    };
+
+    handle self;
+    timer wake;
+    std::uint64_t cookie = 0; // names the operation to the host
+    phase stage = phase::attempting;
+    std::string key;
+    acquire_options options;
+    time_point began = never;
+    time_point wait_until = forever;
+    time_point decided_at = never;
+    unsigned attempts = 0;
+    handle attempt;              // the claim of the last attempt
+    std::optional<errc> outcome; // of the last attempt; empty when cancelled
+    ballots last;                // its votes
+    backoff delay;
+
+    void reset() {
+        last.texts.clear();
+        attempts = 0;
+        attempt = {};
+        outcome.reset();
+        delay.reset();
+    }
+};
+
+/// One query.
+struct query {
+    handle self;
+    timer wake;
+    std::uint64_t cookie = 0;
+    lock_status result;
+    std::vector<std::string> owners; // the tokens that were found
+    std::size_t pending = 0;
+
+    void reset() {
+        result = {};
+        owners.clear();
+        pending = 0;
+    }
+};
+
+} // namespace redlock::core

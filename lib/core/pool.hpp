@@ -1,0 +1,85 @@
+// Storage for objects that are named by handles: a handle to a freed object finds nothing, also
+// when its place was given away again. Objects are recycled with their buffers, so that a steady
+// load allocates nothing.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace redlock::core {
+
+/// The name of an object in a pool. A default handle names none.
+struct handle {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+
+    explicit operator bool() const noexcept { return generation != 0; }
+    friend bool operator==(handle, handle) = default;
+};
+
+/// `T` has `void reset()`, which makes it as good as new but may keep buffers, and a member
+/// `handle self`.
+template <typename T>
+class pool {
+public:
+    T& create() {
+        if (free_.empty()) {
+            free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+            slots_.push_back(std::make_unique<slot>());
+        }
+        const std::uint32_t index = free_.back();
+        free_.pop_back();
+        slot& place = *slots_[index];
+        place.used = true;
+        place.value.self = {index, place.generation};
+        ++size_;
+        return place.value;
+    }
+
+    /// The object, or null if it is gone.
+    T* find(handle name) noexcept {
+        if (name.index >= slots_.size()) {
+            return nullptr;
+        }
+        slot& place = *slots_[name.index];
+        return place.used && place.generation == name.generation ? &place.value : nullptr;
+    }
+
+    void destroy(T& object) {
+        slot& place = *slots_[object.self.index];
+        object.reset();
+        place.used = false;
+        if (++place.generation == 0) {
+            place.generation = 1; // 0 names nothing
+        }
+        free_.push_back(object.self.index);
+        --size_;
+    }
+
+    std::size_t size() const noexcept { return size_; }
+
+    /// Calls `f` with each object. `f` may destroy the one it is given, and may create others.
+    template <typename F>
+    void for_each(F f) {
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            if (slots_[i]->used) {
+                f(slots_[i]->value);
+            }
+        }
+    }
+
+private:
+    struct slot {
+        T value{};
+        std::uint32_t generation = 1;
+        bool used = false;
+    };
+    std::vector<std::unique_ptr<slot>> slots_; // stable addresses
+    std::vector<std::uint32_t> free_;
+    std::size_t size_ = 0;
+};
+
+} // namespace redlock::core

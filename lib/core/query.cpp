@@ -1,0 +1,124 @@
+// Who has a lock: GET and PTTL on every master that is connected, and a verdict.
+
+#include "engine.hpp"
+
+#include <charconv>
+
+namespace redlock::core {
+
+namespace {
+
+// FNV-1a: tells tokens apart without giving them away. Eight of twenty bytes survive at most.
+std::string digest_of(std::string_view token) {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const char c : token) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
+    std::array<char, 16> text{};
+    text.fill('0');
+    std::array<char, 16> digits{};
+    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
+    std::copy_backward(digits.data(), end, text.data() + text.size());
+    return {text.data(), text.size()};
+}
+
+} // namespace
+
+void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
+    query& asked = queries_.create();
+    asked.wake.owner = timer_owner::query;
+    asked.wake.subject = asked.self;
+    asked.cookie = cookie;
+    asked.result.masters.resize(masters_.size());
+    asked.owners.resize(masters_.size());
+    const std::string key = rules_.key_prefix + std::string(resource);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        master_lock_status& mine = asked.result.masters[i];
+        mine.endpoint = rules_.names[i];
+        connection& link = *masters_[i].link;
+        if (!link.up() || link.silent()) {
+            mine.vote = masters_[i].otherwise;
+            mine.text = why_not(i, now);
+            continue;
+        }
+        asked.pending += 2;
+        scratch_.clear();
+        append_command(scratch_, {"GET", key});
+        send(i, scratch_, {.kind = command_kind::get, .subject = asked.self}, now);
+        scratch_.clear();
+        append_command(scratch_, {"PTTL", key});
+        send(i, scratch_, {.kind = command_kind::pttl, .subject = asked.self}, now);
+    }
+    if (asked.pending == 0) {
+        query_done(asked);
+    } else {
+        timers_.set(asked.wake, later(now, rules_.master_timeout));
+    }
+}
+
+void engine::query_answered(
+    query& asked, std::size_t master, const ticket& command, const reply& answer) {
+    master_lock_status& mine = asked.result.masters[master];
+    --asked.pending;
+    if (command.kind == command_kind::pttl) {
+        if (answer.type == reply_type::integer && answer.integer >= 0 && mine.vote == vote::held) {
+            mine.time_left = std::chrono::milliseconds(answer.integer);
+        } else if (
+            answer.type == reply_type::integer && answer.integer == -1 && mine.vote == vote::held) {
+            mine.vote = vote::foreign;
+            mine.text = "the key has no expiry: not a lock of this library";
+        }
+        return;
+    }
+    switch (answer.type) {
+    case reply_type::nil:
+        mine.vote = vote::absent;
+        break;
+    case reply_type::string:
+        mine.vote = vote::held;
+        asked.owners[master] = answer.text;
+        mine.owner = digest_of(answer.text);
+        break;
+    default:
+        mine.vote = answer.text.starts_with("WRONGTYPE") ? vote::foreign : vote::error;
+        mine.text = answer.text;
+    }
+}
+
+void engine::query_done(query& asked) {
+    timers_.cancel(asked.wake);
+    lock_status& result = asked.result;
+    std::size_t absent = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        master_lock_status& mine = result.masters[i];
+        if (mine.vote == vote::pending) {
+            mine.vote = vote::timed_out;
+        }
+        absent += mine.vote == vote::absent ? 1U : 0U;
+        std::vector<time_point> ends;
+        std::size_t same = 0;
+        for (std::size_t j = 0; j < masters_.size(); ++j) {
+            const master_lock_status& theirs = result.masters[j];
+            const bool agrees = mine.vote == vote::held && theirs.vote == vote::held
+                                && asked.owners[i] == asked.owners[j];
+            same += agrees ? 1U : 0U;
+            ends.push_back(agrees && theirs.time_left ? time_point(*theirs.time_left) : never);
+        }
+        if (same >= rules_.quorum() && result.state != lock_state::held) {
+            result.state = lock_state::held;
+            result.owner = mine.owner;
+            const time_point last = nth_largest(ends, rules_.quorum());
+            if (last != never) {
+                result.time_left =
+                    std::chrono::duration_cast<std::chrono::milliseconds>(last.time_since_epoch());
+            }
+        }
+    }
+    if (absent >= rules_.quorum()) {
+        result.state = lock_state::free;
+    }
+    host_.queried(asked);
+    queries_.destroy(asked);
+}
+
+} // namespace redlock::core

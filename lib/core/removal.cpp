@@ -1,0 +1,170 @@
+// Rollback, release and debts: the key must go from every master that may have it.
+//
+// A removal goes out on the connection that the SET went out on, behind it, whatever that answered
+// and also if it didn't. Where that connection broke, the removal is owed: it is sent again when
+// the master is back, until the key must have expired by itself.
+
+#include "engine.hpp"
+
+namespace redlock::core {
+
+void engine::release(handle name, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || lease->stage != claim::phase::held) {
+        return; // lost: its removal is under way or done
+    }
+    end_user_extensions(*lease, errc::released);
+    begin_removal(*lease, now);
+    finish_closing(now);
+}
+
+void engine::abandon(handle name) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || lease->stage != claim::phase::held) {
+        return;
+    }
+    end_user_extensions(*lease, errc::released);
+    timers_.cancel(lease->wake);
+    claims_.destroy(*lease);
+}
+
+void engine::begin_removal(claim& ended, time_point now) {
+    ended.stage = claim::phase::removing;
+    ended.operation = {};
+    ended.removal_began = now;
+    ended.decide_by = ended.reported ? forever : later(now, rules_.master_timeout);
+    const ladder* written = nullptr; // whose words are in scratch_: nearly always everybody's
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = ended.votes.of[i];
+        if (mine.asked) {
+            mine.owed = true;
+            ++ended.owing;
+            if (masters_[i].link->up()) {
+                ++ended.tally.pending;
+                const ladder& commands = masters_[i].link->commands();
+                if (written == nullptr || *written != commands) {
+                    write_removal(ended, commands, commands.remove());
+                    written = &commands;
+                }
+                send_written_removal(ended, i, commands.remove(), now);
+            } else {
+                mine.said = vote::unreachable;
+                mine.debt = true;
+            }
+        }
+    }
+    decide_removal(ended, now);
+}
+
+void engine::send_removal(claim& ended, std::size_t master, rung how, time_point now) {
+    write_removal(ended, masters_[master].link->commands(), how);
+    send_written_removal(ended, master, how, now);
+}
+
+void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
+    scratch_.clear();
+    append_remove(scratch_, how, commands.delete_command, ended.key, ended.token_text());
+}
+
+void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
+    ballot& mine = ended.votes.of[master];
+    mine.removing = true;
+    mine.removal_mark = send(
+        master, scratch_, {.kind = command_kind::remove, .how = how, .subject = ended.self}, now);
+}
+
+void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
+    ballot& mine = ended.votes.of[master];
+    mine.removing = false;
+    mine.said = what;
+    const bool confirmed = what == vote::granted || what == vote::absent || what == vote::foreign;
+    if (confirmed) {
+        ended.owing -= mine.owed ? 1U : 0U;
+        mine.owed = false;
+        counters_.debts_paid += mine.debt ? 1U : 0U;
+    } else {
+        mine.debt = true;
+        if (what == vote::error) {
+            ended.retry_at = std::min(ended.retry_at, later(now, rules_.health_check_interval));
+        }
+    }
+    ended.tally.add(what);
+    decide_removal(ended, now);
+}
+
+// Reports the result once it is known; lets go of the claim once nothing is owed any more.
+void engine::decide_removal(claim& ended, time_point now) {
+    if (!ended.reported) {
+        std::optional<release_result> result = ended.tally.decide(rules_.quorum());
+        if (!result && now >= ended.decide_by) {
+            result = release_result::uncertain;
+        }
+        if (result) {
+            ended.reported = true;
+            ended.decide_by = forever;
+            switch (*result) {
+            case release_result::released:
+                ++counters_.released;
+                break;
+            case release_result::expired:
+            case release_result::stolen:
+                ++counters_.released_late;
+                break;
+            case release_result::uncertain:
+                ++counters_.released_uncertain;
+                break;
+            }
+            host_.removed(ended, *result);
+        }
+    }
+    settle(ended);
+}
+
+void engine::settle(claim& ended) {
+    if (!ended.reported || ended.owing > 0) {
+        timers_.set(ended.wake, std::min({ended.decide_by, ended.retry_at, ended.expires_at}));
+    } else {
+        timers_.cancel(ended.wake);
+        claims_.destroy(ended);
+    }
+}
+
+void engine::removal_due(claim& ended, time_point now) {
+    if (now >= ended.expires_at) {
+        for (ballot& mine : ended.votes.of) {
+            mine.owed = false; // the key is gone by itself
+        }
+        ended.owing = 0;
+        ended.decide_by = now;
+    } else if (now >= ended.retry_at) {
+        ended.retry_at = forever;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            const ballot& mine = ended.votes.of[i];
+            if (mine.owed && !mine.removing && masters_[i].link->up()) {
+                send_removal(ended, i, masters_[i].link->commands().remove(), now);
+            }
+        }
+    }
+    decide_removal(ended, now);
+}
+
+void engine::pay_debts(std::size_t master, time_point now) {
+    claims_.for_each([&](claim& ended) {
+        const ballot& mine = ended.votes.of[master];
+        if (ended.stage == claim::phase::removing && mine.owed && !mine.removing) {
+            send_removal(ended, master, masters_[master].link->commands().remove(), now);
+        }
+    });
+}
+
+bool engine::removals_in_flight() const {
+    bool found = false;
+    claims_.for_each([&](const claim& ended) {
+        for (const ballot& mine : ended.votes.of) {
+            found = found || mine.removing;
+        }
+    });
+    return found;
+}
+
+} // namespace redlock::core

@@ -1,0 +1,116 @@
+// The engine in words and figures: votes, metrics, health.
+
+#include "engine.hpp"
+
+namespace redlock::core {
+
+std::string engine::why_not(std::size_t master, time_point now) const {
+    const member& one = masters_[master];
+    const connection& link = *one.link;
+    switch (one.otherwise) {
+    case vote::duplicate:
+        return "the same server (run id) as another configured master";
+    case vote::quarantined: {
+        const auto left =
+            std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
+        return "quarantined, " + std::to_string(left.count())
+               + " s left: it restarted less than max_ttl ago";
+    }
+    case vote::timed_out:
+        return "silent for longer than master_timeout";
+    case vote::error:
+        return link.up() ? link.judgement().text : link.why_down();
+    case vote::unreachable:
+        return link.why_down();
+    default:
+        return {};
+    }
+}
+
+std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {
+    std::vector<master_vote> out(masters_.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        out[i].endpoint = rules_.names[i];
+        if (i >= votes.of.size()) {
+            continue;
+        }
+        const ballot& mine = votes.of[i];
+        out[i].vote = mine.said;
+        out[i].latency = std::chrono::duration_cast<std::chrono::microseconds>(mine.latency);
+        out[i].text = votes.text(i);
+        if (out[i].text.empty() && mine.said == masters_[i].otherwise
+            && mine.said != vote::granted) {
+            out[i].text = why_not(i, now);
+        }
+        if (mine.said == vote::quarantined) {
+            const auto left = masters_[i].link->judgement().votes_from - now;
+            out[i].time_left = std::chrono::ceil<std::chrono::milliseconds>(
+                std::max(left, clock::duration::zero()));
+        }
+    }
+    return out;
+}
+
+metrics engine::count() const {
+    metrics out = counters_;
+    out.waiting = operations_.size();
+    claims_.for_each([&](const claim& one) {
+        out.held += one.stage == claim::phase::held ? 1U : 0U;
+        for (const ballot& mine : one.votes.of) {
+            out.debts += mine.owed && !mine.removing ? 1U : 0U;
+        }
+    });
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        out.masters.push_back(masters_[i].link->counters());
+        out.masters.back().endpoint = rules_.names[i];
+    }
+    return out;
+}
+
+health engine::examine(time_point now) const {
+    health out;
+    out.ready = running() && ready();
+    out.admitted = admitted_;
+    out.quorum = rules_.quorum();
+    out.quarantine_off = !rules_.quarantine;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const member& one = masters_[i];
+        const connection& link = *one.link;
+        master_health& mine = out.masters.emplace_back();
+        mine.endpoint = rules_.names[i];
+        mine.text = why_not(i, now);
+        mine.run_id = link.info().run_id;
+        mine.version = link.info().version;
+        switch (one.otherwise) {
+        case vote::granted:
+            mine.state = master_state::admitted;
+            break;
+        case vote::timed_out:
+            mine.state = master_state::silent;
+            break;
+        case vote::duplicate:
+            mine.state = master_state::duplicate;
+            break;
+        case vote::quarantined:
+            mine.state = master_state::quarantined;
+            mine.quarantine_left =
+                std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
+            break;
+        default:
+            mine.state = link.up()           ? master_state::unfit
+                         : link.connecting() ? master_state::connecting
+                                             : master_state::down;
+        }
+        if (!link.info().run_id.empty()) {
+            const ladder& commands = link.commands();
+            mine.compare_and_delete = commands.delete_command == native_delete::delex ? "DELEX"
+                                      : commands.delete_command == native_delete::delifeq
+                                          ? "DELIFEQ"
+                                      : commands.evalsha ? "EVALSHA"
+                                                         : "EVAL";
+        }
+    }
+    return out;
+}
+
+} // namespace redlock::core

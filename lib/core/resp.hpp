@@ -1,0 +1,65 @@
+// The bytes of the Redis protocol: commands out, replies in. The parser is hiredis' reader with
+// reply builders of our own, which reuse one buffer: a reply costs no allocation.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::core {
+
+/// Appends one command in the protocol's form. Arguments may hold any bytes.
+void append_command(std::string& out, std::initializer_list<std::string_view> arguments);
+
+enum class reply_type : unsigned char { status, error, integer, string, nil, array };
+
+/// One reply, or one element of an array. Valid until the reader is used again.
+struct reply {
+    reply_type type = reply_type::nil;
+    std::int64_t integer = 0;        // of an integer; of an array, the number of elements
+    std::string_view text;           // of a status, error or string
+    std::span<const reply> elements; // of an array, flattened in order of appearance
+
+    bool is_error() const noexcept { return type == reply_type::error; }
+};
+
+/// Splits a stream of bytes into replies.
+class reply_reader {
+public:
+    /// The largest reply that is accepted; the largest a lock needs is that of INFO, some KiB.
+    static constexpr std::size_t reply_bytes_max = std::size_t{256} * 1024;
+
+    reply_reader();
+    ~reply_reader();
+    reply_reader(const reply_reader&) = delete;
+    reply_reader& operator=(const reply_reader&) = delete;
+
+    /// Adds what came from the network. The bytes must stay where they are until `next` gives null.
+    /// False when that cannot be: see `error()`.
+    bool feed(std::span<const char> bytes);
+
+    /// The next complete reply, or null: more bytes are needed, or `error()` is not empty.
+    const reply* next();
+
+    /// Why the stream makes no sense; empty while it does. There is no way on but `clear()`.
+    const std::string& error() const noexcept { return error_; }
+
+    /// Forgets all bytes: a new connection begins.
+    void clear();
+
+private:
+    bool give_to_hiredis(std::string_view bytes);
+    const reply* next_line();
+
+    struct impl;
+    std::unique_ptr<impl> impl_;
+    std::string error_;
+};
+
+} // namespace redlock::core

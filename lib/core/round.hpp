@@ -1,0 +1,67 @@
+// One round of votes for a lock: counts, and says when it is decided. Only a majority of the
+// *configured* masters counts; a master that did not vote is no reason to ask for less.
+
+#pragma once
+
+#include <redlock/diagnostics.hpp>
+
+#include <cassert>
+#include <cstddef>
+
+namespace redlock::core {
+
+enum class verdict : unsigned char {
+    open,      // votes that can decide are still to come
+    won,       // a majority granted
+    contended, // cannot be won; a majority answered, and somebody has the lock or a part of it
+    no_quorum, // cannot be won; no majority answered
+};
+
+class round {
+public:
+    round() noexcept = default;
+    round(std::size_t masters, std::size_t quorum) noexcept : pending_(masters), quorum_(quorum) {
+        assert(quorum >= 1 && quorum <= masters);
+    }
+
+    /// Counts the vote of one more master. Any vote but `granted` and `held` is a failure.
+    void add(vote what) noexcept {
+        assert(pending_ > 0 && what != vote::pending);
+        --pending_;
+        if (what == vote::granted) {
+            ++granted_;
+        } else if (what == vote::held) {
+            ++held_;
+        }
+    }
+
+    /// The round is over: whoever has not voted yet will not.
+    void close() noexcept { pending_ = 0; }
+
+    verdict decide() const noexcept {
+        if (granted_ >= quorum_) {
+            return verdict::won;
+        }
+        if (granted_ + pending_ >= quorum_) {
+            return verdict::open;
+        }
+        // It is lost. Contention and outage never share a name, so wait for the votes that tell.
+        const std::size_t answered = granted_ + held_;
+        if (held_ > 0 && answered >= quorum_) {
+            return verdict::contended;
+        }
+        return answered + pending_ < quorum_ || pending_ == 0 ? verdict::no_quorum : verdict::open;
+    }
+
+    std::size_t granted() const noexcept { return granted_; }
+    std::size_t held() const noexcept { return held_; }
+    std::size_t pending() const noexcept { return pending_; }
+
+private:
+    std::size_t granted_ = 0;
+    std::size_t held_ = 0;
+    std::size_t pending_ = 0;
+    std::size_t quorum_ = 1;
+};
+
+} // namespace redlock::core

@@ -1,0 +1,27 @@
+// The Lua of the plain protocol. Each is one line, so that its digest is easy to check:
+// `printf %s 'TEXT' | sha1sum`; a unit test does, and so does the server at each EVALSHA.
+
+#pragma once
+
+#include <string_view>
+
+namespace redlock::core {
+
+struct script {
+    std::string_view text;
+    std::string_view sha1;
+};
+
+/// KEYS[1] the lock, ARGV[1] the token. Answers 1 removed, 0 somebody else's, -1 not there.
+inline constexpr script compare_and_delete{
+    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then return redis.call("DEL", KEYS[1]) end if v then return 0 end return -1)",
+    "1dc09f8f369757c14115428aff598786c1895e67"};
+
+/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Answers 1 extended, 0 somebody
+/// else's, -1 not there. Never shortens: a late extension with a smaller ttl must not undo a newer
+/// one.
+inline constexpr script compare_and_extend{
+    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 1 end if v then return 0 end return -1)",
+    "1f3328dfb974ba8ac4ca107d3d97d24092297c97"};
+
+} // namespace redlock::core

@@ -1,0 +1,85 @@
+// Quorum and validity arithmetic: how many votes decide, and until when a vote can be relied on.
+//
+// The rule, from the Redis page on distributed locks: a lease of `ttl` that was asked for at `t0`
+// is believed until `t0 + ttl - drift(ttl)`, where `t0` is read before the first byte is sent. With
+// votes of different age (after a partial renewal) the majority lasts until the q-th largest of
+// these moments. Nothing here knows what time it is.
+
+#pragma once
+
+#include <redlock/clock.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+
+namespace redlock::core {
+
+/// The most masters a quorum may have; lets votes live in arrays of fixed size.
+inline constexpr std::size_t masters_max = 32;
+
+/// The moment before all others: no vote.
+inline constexpr time_point never = time_point::min();
+/// The moment after all others: no timer.
+inline constexpr time_point forever = time_point::max();
+
+/// A majority of `masters`.
+constexpr std::size_t quorum_of(std::size_t masters) noexcept {
+    return masters / 2 + 1;
+}
+static_assert(quorum_of(1) == 1 && quorum_of(2) == 2 && quorum_of(3) == 2);
+static_assert(quorum_of(4) == 3 && quorum_of(5) == 3 && quorum_of(7) == 4);
+
+/// What clocks may differ by while a lease lasts.
+struct drift_bound {
+    double factor = 0.01;
+    std::chrono::milliseconds margin{2};
+
+    constexpr std::chrono::nanoseconds of(std::chrono::milliseconds ttl) const noexcept {
+        const std::chrono::nanoseconds exact = ttl;
+        return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(
+                   static_cast<double>(exact.count()) * factor))
+               + margin;
+    }
+};
+static_assert(drift_bound{}.of(std::chrono::seconds(10)) == std::chrono::milliseconds(102));
+
+/// `at + by`, saturating at `forever`: a wait without end must not wrap around.
+constexpr time_point later(time_point at, std::chrono::nanoseconds by) noexcept {
+    return by > forever - at ? forever : at + by;
+}
+constexpr time_point later(time_point at, std::chrono::milliseconds by) noexcept {
+    using std::chrono::nanoseconds;
+    const bool fits =
+        by < std::chrono::duration_cast<std::chrono::milliseconds>(nanoseconds::max());
+    return fits ? later(at, nanoseconds(by)) : forever;
+}
+static_assert(later(time_point{}, std::chrono::milliseconds::max()) == forever);
+
+/// Until when a vote that was asked for at `sent` can be relied on.
+constexpr time_point
+guaranteed_until(time_point sent, std::chrono::milliseconds ttl, drift_bound drift) noexcept {
+    return sent + ttl - drift.of(ttl);
+}
+
+/// The q-th largest of the moments `of(one)` in `range`: until then at least q of them have not
+/// passed. A missing vote is `never`. `quorum` is 1 to the size of the range. (The ranges are short
+/// and nearly always all equal: counting beats sorting.)
+template <typename Range, typename Moment = std::identity>
+constexpr time_point nth_largest(const Range& range, std::size_t quorum, Moment of = {}) noexcept {
+    time_point best = never;
+    for (const auto& candidate : range) {
+        const time_point moment = std::invoke(of, candidate);
+        if (moment <= best) {
+            continue;
+        }
+        std::size_t as_late = 0;
+        for (const auto& other : range) {
+            as_late += std::invoke(of, other) >= moment ? 1U : 0U;
+        }
+        best = as_late >= quorum ? moment : best;
+    }
+    return best;
+}
+
+} // namespace redlock::core

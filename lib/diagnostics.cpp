@@ -1,0 +1,256 @@
+#include "explain.hpp"
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/logger.hpp>
+#include <redlock/metrics.hpp>
+
+#include <boost/asio/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace {
+
+std::string milliseconds_of(std::chrono::microseconds time) {
+    return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1000);
+}
+
+// Text that came from the network goes to logs and terminals: nothing in it may move the cursor.
+std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f) {
+            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+template <typename Votes, typename Describe>
+std::string listed(const Votes& votes, Describe describe) {
+    std::string out;
+    for (const auto& one : votes) {
+        fmt::format_to(std::back_inserter(out), "{}{} ", out.empty() ? "" : ", ", one.endpoint);
+        describe(out, one);
+    }
+    return out;
+}
+
+} // namespace
+
+std::string_view to_string(release_result result) noexcept {
+    switch (result) {
+    case release_result::released:
+        return "released";
+    case release_result::expired:
+        return "expired";
+    case release_result::stolen:
+        return "stolen";
+    case release_result::uncertain:
+        return "uncertain";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(loss_reason reason) noexcept {
+    switch (reason) {
+    case loss_reason::none:
+        return "none";
+    case loss_reason::expired:
+        return "expired";
+    case loss_reason::foreign:
+        return "foreign";
+    case loss_reason::majority_unreachable:
+        return "majority_unreachable";
+    case loss_reason::renew_limit:
+        return "renew_limit";
+    case loss_reason::closed:
+        return "closed";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(lock_state state) noexcept {
+    switch (state) {
+    case lock_state::free:
+        return "free";
+    case lock_state::held:
+        return "held";
+    case lock_state::undecided:
+        return "undecided";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(vote what) noexcept {
+    switch (what) {
+    case vote::pending:
+        return "pending";
+    case vote::granted:
+        return "granted";
+    case vote::held:
+        return "held";
+    case vote::foreign:
+        return "foreign";
+    case vote::absent:
+        return "absent";
+    case vote::unreachable:
+        return "unreachable";
+    case vote::timed_out:
+        return "timed_out";
+    case vote::error:
+        return "error";
+    case vote::quarantined:
+        return "quarantined";
+    case vote::duplicate:
+        return "duplicate";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(log_level level) noexcept {
+    switch (level) {
+    case log_level::debug:
+        return "debug";
+    case log_level::info:
+        return "info";
+    case log_level::warning:
+        return "warning";
+    case log_level::error:
+        return "error";
+    case log_level::off:
+        return "off";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(master_state state) noexcept {
+    switch (state) {
+    case master_state::down:
+        return "down";
+    case master_state::connecting:
+        return "connecting";
+    case master_state::admitted:
+        return "admitted";
+    case master_state::silent:
+        return "silent";
+    case master_state::quarantined:
+        return "quarantined";
+    case master_state::duplicate:
+        return "duplicate";
+    case master_state::unfit:
+        return "unfit";
+    }
+    return "unknown";
+}
+
+std::string to_string(const diagnostics& it) {
+    std::string out = it.message.empty() ? "granted" : it.message;
+    if (it.attempts > 0) {
+        fmt::format_to(
+            std::back_inserter(out),
+            " after {} attempt{} in {}",
+            it.attempts,
+            it.attempts == 1 ? "" : "s",
+            milliseconds_of(it.elapsed));
+    }
+    if (it.votes.empty()) {
+        return out;
+    }
+    return fmt::format(
+        "{}, {} of {} votes needed: {}",
+        out,
+        it.quorum,
+        it.votes.size(),
+        listed(it.votes, [](std::string& line, const master_vote& one) {
+            line += to_string(one.vote);
+            if (one.time_left) {
+                fmt::format_to(std::back_inserter(line), " ({} ms left)", one.time_left->count());
+            }
+            if (one.latency.count() > 0) {
+                line += " " + milliseconds_of(one.latency);
+            }
+            if (!one.text.empty()) {
+                line += " (" + printable(one.text) + ")";
+            }
+        }));
+}
+
+std::string to_string(const lock_status& it) {
+    std::string out(to_string(it.state));
+    if (!it.owner.empty()) {
+        out += " by " + it.owner;
+    }
+    if (it.time_left) {
+        fmt::format_to(std::back_inserter(out), ", {} ms left", it.time_left->count());
+    }
+    out += ": ";
+    return out + listed(it.masters, [](std::string& line, const master_lock_status& one) {
+               line += to_string(one.vote);
+               if (!one.owner.empty()) {
+                   line += " by " + one.owner;
+               }
+               if (one.time_left) {
+                   fmt::format_to(
+                       std::back_inserter(line), " ({} ms left)", one.time_left->count());
+               }
+               if (!one.text.empty()) {
+                   line += " (" + printable(one.text) + ")";
+               }
+           });
+}
+
+std::string to_string(const health& it) {
+    return fmt::format(
+        "{}, {} of {} masters admitted, {} needed{}: {}",
+        it.ready ? "ready" : "not ready",
+        it.admitted,
+        it.masters.size(),
+        it.quorum,
+        it.quarantine_off ? ", QUARANTINE IS OFF" : "",
+        listed(it.masters, [](std::string& line, const master_health& one) {
+            line += to_string(one.state);
+            if (!one.text.empty()) {
+                line += " (" + printable(one.text) + ")";
+            }
+        }));
+}
+
+namespace detail {
+
+std::string message_of(const error_code& error, const diagnostics& it) {
+    if (!error) {
+        return {};
+    }
+    if (error == boost::asio::error::operation_aborted) {
+        return "cancelled";
+    }
+    const auto count = [&](vote what) {
+        return std::count_if(it.votes.begin(), it.votes.end(), [what](const master_vote& one) {
+            return one.vote == what;
+        });
+    };
+    if (error == errc::contended) {
+        return fmt::format(
+            "contended: {} of {} masters have it for somebody else",
+            count(vote::held),
+            it.votes.size());
+    }
+    if (error == errc::no_quorum) {
+        return fmt::format(
+            "no quorum: {} of {} masters answered",
+            count(vote::granted) + count(vote::held) + count(vote::foreign) + count(vote::absent),
+            it.votes.size());
+    }
+    return error.message();
+}
+
+} // namespace detail
+
+} // namespace redlock::inline REDLOCK_ABI

@@ -1,0 +1,81 @@
+#include <redlock/error.hpp>
+
+#include <string>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace {
+
+class errc_category final : public boost::system::error_category {
+public:
+    const char* name() const noexcept override { return "redlock"; }
+
+    std::string message(int value) const override {
+        switch (static_cast<errc>(value)) {
+        case errc::contended:
+            return "contended: somebody else has the lock";
+        case errc::no_quorum:
+            return "no quorum: too few masters could vote";
+        case errc::too_slow:
+            return "too slow: the lease was used up before a majority granted it";
+        case errc::timed_out:
+            return "timed out: the wait ended in the middle of an attempt";
+        case errc::lost:
+            return "the lock was lost: its lease ended or a majority forgot it";
+        case errc::released:
+            return "the lock was released";
+        case errc::closed:
+            return "the lock manager was closed";
+        case errc::not_running:
+            return "the lock manager is not running: call async_run first";
+        case errc::invalid_config:
+            return "invalid configuration";
+        case errc::invalid_argument:
+            return "invalid argument: see the diagnostics or the log";
+        }
+        return "unknown redlock error " + std::to_string(value);
+    }
+};
+
+class condition_category_type final : public boost::system::error_category {
+public:
+    const char* name() const noexcept override { return "redlock.condition"; }
+
+    std::string message(int value) const override {
+        switch (static_cast<condition>(value)) {
+        case condition::not_acquired:
+            return "the lock was not to be had";
+        case condition::unavailable:
+            return "the lock service cannot be used";
+        }
+        return "unknown redlock condition " + std::to_string(value);
+    }
+
+    bool equivalent(const error_code& code, int value) const noexcept override {
+        if (code.category() != redlock::error_category()) {
+            return false;
+        }
+        const errc error = static_cast<errc>(code.value());
+        switch (static_cast<condition>(value)) {
+        case condition::not_acquired:
+            return error == errc::contended || error == errc::too_slow || error == errc::timed_out;
+        case condition::unavailable:
+            return error == errc::no_quorum || error == errc::closed || error == errc::not_running;
+        }
+        return false;
+    }
+};
+
+} // namespace
+
+const boost::system::error_category& error_category() noexcept {
+    static const errc_category category;
+    return category;
+}
+
+const boost::system::error_category& condition_category() noexcept {
+    static const condition_category_type category;
+    return category;
+}
+
+} // namespace redlock::inline REDLOCK_ABI

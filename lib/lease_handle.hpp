@@ -1,0 +1,78 @@
+// What a `lock` refers to: the lease as its holder sees it. `held()` and its kin are read from any
+// thread without a lock; everything else is guarded by the manager.
+
+#pragma once
+
+#include "completion.hpp"
+#include "core/pool.hpp"
+
+#include <redlock/clock.hpp>
+#include <redlock/lock.hpp>
+
+#include <array>
+#include <atomic>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+class manager_impl;
+
+class lease_handle : public std::enable_shared_from_this<lease_handle> {
+public:
+    lease_handle(
+        std::weak_ptr<manager_impl> manager,
+        boost::asio::any_io_executor io,
+        std::string resource,
+        const std::array<char, 40>& token)
+        : manager(std::move(manager)),
+          io(std::move(io)),
+          resource(std::move(resource)),
+          token(token) {}
+
+    static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
+
+    /// \name From any thread
+    /// \{
+    time_point held_until() const noexcept {
+        return ended.load(std::memory_order_acquire)
+                   ? time_point::min()
+                   : time_point(clock::duration(stop_at.load(std::memory_order_relaxed)));
+    }
+    /// The holder lets go. True for the first who says so while the lease was not known to be lost.
+    bool end() noexcept { return !ended.exchange(true, std::memory_order_acq_rel); }
+
+    const std::weak_ptr<manager_impl> manager;
+    const boost::asio::any_io_executor io;
+    const std::string resource;
+    const std::array<char, 40> token;
+    std::atomic<clock::rep> stop_at{0};
+    std::atomic<clock::rep> deadline{0};
+    std::atomic<bool> ended{false};
+    /// \}
+
+    /// \name Under the manager's guard
+    /// \{
+    enum class phase : std::uint8_t { held, lost, released };
+
+    struct extend_waiter {
+        std::uint64_t id;
+        diagnostics* out;
+        std::optional<completion<error_code>> done; // empty: it was cancelled
+    };
+
+    core::handle claim;
+    phase stage = phase::held;
+    loss_reason reason = loss_reason::none;
+    std::optional<release_result> result;
+    std::list<extend_waiter> extending; // a deque would allocate for every lease
+    waiters<error_code, release_result> releasing;
+    waiters<error_code, loss_reason> watching;
+    std::unique_ptr<diagnostics> loss; // how the masters stood when it was lost
+    /// \}
+};
+
+} // namespace redlock::inline REDLOCK_ABI::detail

@@ -1,0 +1,118 @@
+#include "lease_handle.hpp"
+#include "manager_impl.hpp"
+
+#include <redlock/lock.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace {
+
+void let_go(const std::shared_ptr<detail::lease_handle>& handle, bool release) noexcept {
+    if (!handle || !handle->end()) {
+        return;
+    }
+    try {
+        if (const auto manager = handle->manager.lock()) {
+            manager->drop(handle, release);
+        }
+    } catch (...) {
+        // No memory for the message: the lease ends by its ttl.
+    }
+}
+
+const detail::lease_handle& checked(const std::shared_ptr<detail::lease_handle>& handle) {
+    if (!handle) {
+        throw std::logic_error("redlock::lock: the handle is empty");
+    }
+    return *handle;
+}
+
+} // namespace
+
+lock::lock(std::shared_ptr<detail::lease_handle> handle) noexcept : handle_(std::move(handle)) {}
+
+lock& lock::operator=(lock&& other) noexcept {
+    if (this != &other) {
+        let_go(handle_, true);
+        handle_ = std::move(other.handle_);
+    }
+    return *this;
+}
+
+lock::~lock() {
+    let_go(handle_, true);
+}
+
+void lock::abandon() noexcept {
+    let_go(handle_, false);
+    handle_.reset();
+}
+
+bool lock::held() const noexcept {
+    return handle_ && clock::now() < handle_->held_until();
+}
+
+time_point lock::deadline() const noexcept {
+    return handle_ ? time_point(clock::duration(handle_->deadline.load(std::memory_order_relaxed)))
+                   : time_point::min();
+}
+
+std::chrono::nanoseconds lock::remaining() const noexcept {
+    const time_point until = handle_ ? handle_->held_until() : time_point::min();
+    const time_point now = clock::now();
+    return until > now ? until - now : std::chrono::nanoseconds::zero();
+}
+
+std::string_view lock::resource() const {
+    return checked(handle_).resource;
+}
+
+std::string_view lock::token() const {
+    const auto& token = checked(handle_).token;
+    return {token.data(), token.size()};
+}
+
+detail::initiation_base lock::initiation() const {
+    return {checked(handle_).io};
+}
+
+// Where the manager is gone, so are its connections: the lock is lost, and nothing can be asked.
+
+void lock::start_extend(
+    handle_ptr handle,
+    std::chrono::milliseconds ttl,
+    diagnostics* out,
+    handler<extend_signature> done) {
+    if (const auto manager = handle->manager.lock()) {
+        manager->extend(std::move(handle), ttl, out, std::move(done));
+    } else {
+        const detail::home io(handle->io);
+        detail::completion<error_code>(std::move(done), io)(io, errc::closed);
+    }
+}
+
+void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_signature> done) {
+    if (const auto manager = handle->manager.lock()) {
+        manager->release(std::move(handle), out, std::move(done));
+    } else {
+        handle->end();
+        const detail::home io(handle->io);
+        detail::completion<error_code, release_result>(std::move(done), io)(
+            io, error_code(), handle->result.value_or(release_result::uncertain));
+    }
+}
+
+void lock::start_wait_lost(handle_ptr handle, diagnostics* out, handler<wait_lost_signature> done) {
+    if (const auto manager = handle->manager.lock()) {
+        manager->wait_lost(std::move(handle), out, std::move(done));
+    } else {
+        const detail::home io(handle->io);
+        detail::completion<error_code, loss_reason>(std::move(done), io)(
+            io, error_code(), loss_reason::closed);
+    }
+}
+
+} // namespace redlock::inline REDLOCK_ABI

@@ -1,0 +1,67 @@
+#include "manager_impl.hpp"
+
+#include <redlock/lock_manager.hpp>
+
+namespace redlock::inline REDLOCK_ABI {
+
+lock_manager::lock_manager(executor_type executor, config configuration)
+    : impl_(std::make_shared<detail::manager_impl>(executor, std::move(configuration))) {}
+
+lock_manager::lock_manager(lock_manager&&) noexcept = default;
+
+lock_manager& lock_manager::operator=(lock_manager&& other) noexcept {
+    if (this != &other) {
+        lock_manager old(std::move(*this));
+        impl_ = std::move(other.impl_);
+    }
+    return *this;
+}
+
+lock_manager::~lock_manager() {
+    if (impl_) {
+        try {
+            impl_->shut_down();
+        } catch (...) {
+            // No memory for the message: the leases end by their ttl.
+        }
+    }
+}
+
+lock_manager::executor_type lock_manager::get_executor() const noexcept {
+    return impl_->io();
+}
+
+void lock_manager::start_run(impl_ptr impl, handler<run_signature> done) {
+    impl->run(std::move(done));
+}
+
+void lock_manager::start_ready(impl_ptr impl, handler<ready_signature> done) {
+    impl->ready(std::move(done));
+}
+
+void lock_manager::start_close(impl_ptr impl, handler<close_signature> done) {
+    impl->close(std::move(done));
+}
+
+void lock_manager::start_acquire(
+    impl_ptr impl,
+    std::string resource,
+    acquire_options options,
+    diagnostics* out,
+    handler<acquire_signature> done) {
+    impl->acquire(std::move(resource), options, out, std::move(done));
+}
+
+void lock_manager::start_query(impl_ptr impl, std::string resource, handler<query_signature> done) {
+    impl->query(std::move(resource), std::move(done));
+}
+
+metrics lock_manager::get_metrics() const {
+    return impl_->get_metrics();
+}
+
+health lock_manager::get_health() const {
+    return impl_->get_health();
+}
+
+} // namespace redlock::inline REDLOCK_ABI

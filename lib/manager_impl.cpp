@@ -1,0 +1,343 @@
+#include "manager_impl.hpp"
+
+#include "explain.hpp"
+#include "net/token.hpp"
+#include "settings_of.hpp"
+
+#include <boost/asio/error.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+namespace asio = boost::asio;
+
+namespace {
+
+const error_code aborted = asio::error::operation_aborted;
+
+std::uint64_t cookie_of(core::handle name) noexcept {
+    return std::uint64_t{name.index} << 32U | name.generation;
+}
+
+core::handle handle_of(std::uint64_t cookie) noexcept {
+    return {static_cast<std::uint32_t>(cookie >> 32U), static_cast<std::uint32_t>(cookie)};
+}
+
+config checked(config configuration) {
+    std::string reason;
+    if (validate(configuration, reason)) {
+        throw std::invalid_argument("redlock: " + reason);
+    }
+    return configuration;
+}
+
+} // namespace
+
+manager_impl::manager_impl(const asio::any_io_executor& io, config configuration)
+    : io_(io),
+      config_(checked(std::move(configuration))),
+      engine_(settings_of(config_), *this),
+      timer_(io, *this, [this] { drive([this](time_point now) { engine_.time_passed(now); }); }) {
+    for (std::size_t i = 0; i < config_.masters.size(); ++i) {
+        const endpoint& where = config_.masters[i];
+        if (where.transport == transport::tls && !tls_) {
+            tls_ = net::make_tls_context(config_.tls);
+        }
+        const std::string& name =
+            config_.tls.server_name.empty() ? where.host : config_.tls.server_name;
+        links_.push_back(std::make_unique<net::link>(io, i, where, tls_.get(), name, *this));
+    }
+}
+
+manager_impl::~manager_impl() = default;
+
+void manager_impl::after() {
+    if (turn_posted_) {
+        return;
+    }
+    if (!engine_.wants_write()) {
+        end_turn();
+        return;
+    }
+    turn_posted_ = true;
+    io_.later.execute([me = self()] {
+        const std::lock_guard lock(me->guard);
+        me->turn_posted_ = false;
+        me->engine_.wants_write();
+        me->write_all();
+        me->end_turn();
+    });
+}
+
+void manager_impl::end_turn() {
+    if (!ready_.empty() && engine_.running() && engine_.ready()) {
+        ready_.complete_all(io_, error_code());
+    }
+    const time_point next = engine_.next_due();
+    if (next != core::forever) {
+        timer_.wake_by(next);
+    }
+}
+
+void manager_impl::write_all() {
+    const time_point now = clock::now();
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        std::string& bytes = engine_.output(i);
+        if (!bytes.empty()) {
+            if (const std::size_t size = links_[i]->write(bytes); size > 0) {
+                engine_.written(i, size, now);
+            }
+        }
+    }
+}
+
+void manager_impl::explain(
+    diagnostics& out,
+    const error_code& error,
+    unsigned attempts,
+    clock::duration elapsed,
+    const core::ballots& votes) const {
+    out.attempts = attempts;
+    out.quorum = engine_.rules().quorum();
+    out.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
+    out.votes = engine_.describe(votes, clock::now());
+    out.message = message_of(error, out);
+}
+
+// --- The manager's own operations ---------------------------------------------------------------
+
+void manager_impl::run(handler<error_code> done) {
+    on_cancel(done, [](manager_impl& me, std::uint64_t) {
+        me.run_cancelled_ = !me.engine_.closing();
+        me.drive([&](time_point now) { me.engine_.close(now); });
+    });
+    completion<error_code> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (engine_.closing()) {
+        std::move(waiting)(io_, errc::closed);
+        return;
+    }
+    if (engine_.running()) {
+        std::move(waiting)(io_, errc::invalid_argument);
+        return;
+    }
+    run_.emplace(std::move(waiting));
+    if (config_.quarantine == quarantine::off && logs(log_level::warning)) {
+        log(log_level::warning,
+            "quarantine is off: a master that restarts votes at once and may grant what it has "
+            "forgotten");
+    }
+    drive([this](time_point now) { engine_.start(now); });
+}
+
+void manager_impl::ready(handler<error_code> done) {
+    const auto id = on_cancel(
+        done, [](manager_impl& me, std::uint64_t id) { me.ready_.complete(me.io_, id, aborted); });
+    completion<error_code> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (!engine_.running()) {
+        std::move(waiting)(io_, engine_.closing() ? errc::closed : errc::not_running);
+        return;
+    }
+    ready_.add({id, nullptr, std::move(waiting)});
+    after();
+}
+
+void manager_impl::close(handler<error_code> done) {
+    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
+        me.closing_.complete(me.io_, id, aborted);
+    });
+    completion<error_code> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (engine_.closed_down()) {
+        std::move(waiting)(io_, error_code());
+        return;
+    }
+    closing_.add({id, nullptr, std::move(waiting)});
+    drive([this](time_point now) { engine_.close(now); });
+}
+
+void manager_impl::shut_down() {
+    const std::lock_guard lock(guard);
+    drive([this](time_point now) { engine_.close(now); });
+}
+
+void manager_impl::closed() {
+    timer_.cancel();
+    if (run_) {
+        completion<error_code> done = *std::move(run_);
+        run_.reset();
+        std::move(done)(io_, run_cancelled_ ? aborted : error_code());
+    }
+    ready_.complete_all(io_, errc::closed);
+    closing_.complete_all(io_, error_code());
+}
+
+metrics manager_impl::get_metrics() const {
+    const std::lock_guard lock(guard);
+    return engine_.count();
+}
+
+health manager_impl::get_health() const {
+    const std::lock_guard lock(guard);
+    return engine_.examine(clock::now());
+}
+
+// --- Acquire and query --------------------------------------------------------------------------
+
+void manager_impl::acquire(
+    std::string resource,
+    acquire_options options,
+    diagnostics* out,
+    handler<error_code, lock> done) {
+    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
+        core::handle wanted;
+        me.acquires_.for_each(
+            [&](const acquire_op& op) { wanted = op.id == id ? op.wanted : wanted; });
+        me.drive([&](time_point now) { me.engine_.cancel(wanted, now); });
+    });
+    completion<error_code, redlock::lock> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    std::string reason;
+    if (validate_resource(resource, reason) || validate(options, config_, reason)) {
+        refuse(out, reason);
+        std::move(waiting)(io_, errc::invalid_argument, redlock::lock());
+        return;
+    }
+    acquire_op& op = acquires_.create();
+    const core::handle name = op.self;
+    op.id = id;
+    op.resource = std::move(resource);
+    op.out = out;
+    op.done.emplace(std::move(waiting));
+    drive([&](time_point now) {
+        const core::handle wanted = engine_.acquire({cookie_of(name), op.resource, options}, now);
+        if (acquire_op* const pending = acquires_.find(name)) {
+            pending->wanted = wanted;
+        }
+    });
+}
+
+void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
+    acquire_op& op = *acquires_.find(handle_of(done.cookie));
+    auto lease =
+        std::make_shared<lease_handle>(self(), io_.executor, std::move(op.resource), claim.token);
+    lease->claim = claim.self;
+    if (leases_.size() <= claim.self.index) {
+        leases_.resize(claim.self.index + 1);
+    }
+    leases_[claim.self.index] = lease;
+    lease_changed(claim);
+    if (op.out != nullptr) {
+        explain(*op.out, {}, done.attempts, done.decided_at - done.began, claim.votes);
+    }
+    completion<error_code, lock> complete = *std::move(op.done);
+    acquires_.destroy(op);
+    std::move(complete)(io_, error_code(), lease_handle::make_lock(std::move(lease)));
+}
+
+void manager_impl::not_acquired(const core::operation& done) {
+    acquire_op& op = *acquires_.find(handle_of(done.cookie));
+    const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
+    if (op.out != nullptr) {
+        explain(*op.out, error, done.attempts, done.decided_at - done.began, done.last);
+    }
+    completion<error_code, lock> complete = *std::move(op.done);
+    acquires_.destroy(op);
+    std::move(complete)(io_, error, lock());
+}
+
+void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
+    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
+        me.queries_.for_each([&](query_op& op) {
+            if (op.id == id) {
+                completion<error_code, lock_status> complete = *std::move(op.done);
+                me.queries_.destroy(op);
+                std::move(complete)(me.io_, aborted, lock_status());
+            }
+        });
+    });
+    completion<error_code, lock_status> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    std::string reason;
+    if (validate_resource(resource, reason)) {
+        refuse(nullptr, reason);
+        std::move(waiting)(io_, errc::invalid_argument, lock_status());
+        return;
+    }
+    if (!engine_.running()) {
+        std::move(waiting)(
+            io_, engine_.closing() ? errc::closed : errc::not_running, lock_status());
+        return;
+    }
+    query_op& op = queries_.create();
+    op.id = id;
+    op.done.emplace(std::move(waiting));
+    const std::uint64_t cookie = cookie_of(op.self);
+    drive([&](time_point now) { engine_.ask(cookie, resource, now); });
+}
+
+void manager_impl::queried(core::query& done) {
+    query_op* const op = queries_.find(handle_of(done.cookie));
+    if (op == nullptr) {
+        return; // cancelled
+    }
+    completion<error_code, lock_status> complete = *std::move(op->done);
+    queries_.destroy(*op);
+    std::move(complete)(io_, error_code(), std::move(done.result));
+}
+
+void manager_impl::refuse(diagnostics* out, const std::string& reason) {
+    if (out != nullptr) {
+        *out = {};
+        out->message = reason;
+    }
+    if (logs(log_level::error)) {
+        log(log_level::error, "refused: " + reason);
+    }
+}
+
+// --- Sockets, time, chance ----------------------------------------------------------------------
+
+void manager_impl::link_opened(std::size_t master) {
+    drive([&](time_point now) { engine_.opened(master, now); });
+}
+
+void manager_impl::link_closed(std::size_t master, std::string_view why) {
+    drive([&](time_point now) { engine_.closed(master, why, now); });
+}
+
+void manager_impl::link_received(std::size_t master, std::span<const char> bytes) {
+    drive([&](time_point now) { engine_.received(master, bytes, now); });
+}
+
+void manager_impl::link_written(std::size_t master, std::size_t bytes) {
+    drive([&](time_point now) {
+        engine_.written(master, bytes, now);
+        write_all(); // what was queued while the socket was busy
+    });
+}
+
+void manager_impl::open(std::size_t master) {
+    links_[master]->open();
+}
+
+void manager_impl::close(std::size_t master) {
+    links_[master]->close();
+}
+
+void manager_impl::random(std::span<unsigned char> out) {
+    net::fill_random(out);
+}
+
+bool manager_impl::logs(log_level level) const {
+    return config_.log.write && level >= config_.log.level && level != log_level::off;
+}
+
+void manager_impl::log(log_level level, std::string_view line) {
+    config_.log.write(level, line);
+}
+
+} // namespace redlock::inline REDLOCK_ABI::detail

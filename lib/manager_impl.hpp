@@ -1,0 +1,175 @@
+// The manager behind the handle: gives the engine time and sockets, one thread at a time, and
+// brings its answers to the callers' handlers. It decides nothing.
+
+#pragma once
+
+#include "completion.hpp"
+#include "core/engine.hpp"
+#include "lease_handle.hpp"
+#include "net/link.hpp"
+#include "net/wake_timer.hpp"
+
+#include <redlock/lock_manager.hpp>
+
+#include <boost/asio/cancellation_type.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+class manager_impl final : public net::link_owner, private core::host {
+public:
+    template <typename... Arguments>
+    using handler = boost::asio::any_completion_handler<void(Arguments...)>;
+
+    manager_impl(const boost::asio::any_io_executor& io, config configuration);
+    ~manager_impl();
+
+    const boost::asio::any_io_executor& io() const noexcept { return io_.executor; }
+
+    /// \name From any thread
+    /// \{
+    void run(handler<error_code> done);
+    void ready(handler<error_code> done);
+    void close(handler<error_code> done);
+    void acquire(
+        std::string resource,
+        acquire_options options,
+        diagnostics* out,
+        handler<error_code, lock> done);
+    void query(std::string resource, handler<error_code, lock_status> done);
+    void extend(
+        std::shared_ptr<lease_handle> lease,
+        std::chrono::milliseconds ttl,
+        diagnostics* out,
+        handler<error_code> done);
+    void release(
+        std::shared_ptr<lease_handle> lease,
+        diagnostics* out,
+        handler<error_code, release_result> done);
+    void wait_lost(
+        std::shared_ptr<lease_handle> lease,
+        diagnostics* out,
+        handler<error_code, loss_reason> done);
+    void drop(std::shared_ptr<lease_handle> lease, bool release);
+    void shut_down();
+    metrics get_metrics() const;
+    health get_health() const;
+    /// \}
+
+private:
+    struct acquire_op {
+        core::handle self;
+        core::handle wanted; // in the engine
+        std::uint64_t id = 0;
+        std::string resource;
+        diagnostics* out = nullptr;
+        std::optional<completion<error_code, lock>> done;
+
+        void reset() {
+            wanted = {};
+            done.reset();
+        }
+    };
+    struct query_op {
+        core::handle self;
+        std::uint64_t id = 0;
+        std::optional<completion<error_code, lock_status>> done;
+
+        void reset() { done.reset(); }
+    };
+
+    // net::link_owner
+    void link_opened(std::size_t master) override;
+    void link_closed(std::size_t master, std::string_view why) override;
+    void link_received(std::size_t master, std::span<const char> bytes) override;
+    void link_written(std::size_t master, std::size_t bytes) override;
+
+    // core::host
+    void open(std::size_t master) override;
+    void close(std::size_t master) override;
+    void random(std::span<unsigned char> out) override;
+    bool logs(log_level level) const override;
+    void log(log_level level, std::string_view line) override;
+    void acquired(const core::operation& done, const core::claim& lease) override;
+    void not_acquired(const core::operation& done) override;
+    void lease_changed(const core::claim& lease) override;
+    void lease_lost(const core::claim& lease, loss_reason reason) override;
+    void extended(const core::claim& lease, std::optional<errc> error) override;
+    void removed(const core::claim& lease, release_result result) override;
+    void queried(core::query& done) override;
+    void closed() override;
+
+    std::shared_ptr<manager_impl> self() {
+        return std::static_pointer_cast<manager_impl>(shared_from_this());
+    }
+    /// Gives the engine an event: `f(now)`. With the guard held.
+    template <typename F>
+    void drive(F f);
+    /// Sees to what the engine wants after an event: at once, or, where there is something to
+    /// write, once for all the events of this turn of the loop.
+    void after();
+    void end_turn();
+    void write_all();
+    /// Tells why an argument was refused.
+    void refuse(diagnostics* out, const std::string& reason);
+    /// Ends a held lease, with its release or without.
+    void let_go(lease_handle& lease, bool release);
+    /// Connects a handler's cancellation slot to `f(*this, id)`, called with the guard held. Gives
+    /// the id; 0 without a slot.
+    template <typename Handler, typename F>
+    std::uint64_t on_cancel(Handler& handler, F f);
+    void explain(
+        diagnostics& out,
+        const error_code& error,
+        unsigned attempts,
+        clock::duration elapsed,
+        const core::ballots& votes) const;
+
+    home io_;
+    config config_;
+    std::unique_ptr<net::tls_context> tls_;
+    std::atomic<std::uint64_t> next_id_{1};
+
+    std::vector<std::unique_ptr<net::link>> links_;
+    core::engine engine_;
+    net::wake_timer timer_;
+    bool turn_posted_ = false;
+
+    core::pool<acquire_op> acquires_;
+    core::pool<query_op> queries_;
+    std::vector<std::shared_ptr<lease_handle>> leases_; // by the claim's place
+    std::optional<completion<error_code>> run_;
+    bool run_cancelled_ = false;
+    waiters<error_code> ready_;
+    waiters<error_code> closing_;
+};
+
+template <typename F>
+void manager_impl::drive(F f) {
+    f(clock::now());
+    after();
+}
+
+template <typename Handler, typename F>
+std::uint64_t manager_impl::on_cancel(Handler& handler, F f) {
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
+    if (!slot.is_connected()) {
+        return 0;
+    }
+    const std::uint64_t id = next_id_++;
+    slot.assign([weak = weak_from_this(), id, f](boost::asio::cancellation_type) {
+        if (const auto owner = weak.lock()) {
+            auto& me = static_cast<manager_impl&>(*owner);
+            const std::lock_guard lock(me.guard);
+            f(me, id);
+        }
+    });
+    return id;
+}
+
+} // namespace redlock::inline REDLOCK_ABI::detail

@@ -1,0 +1,161 @@
+// The manager's part in held locks: extension, release, loss.
+
+#include "manager_impl.hpp"
+#include "settings_of.hpp"
+
+#include <boost/asio/error.hpp>
+
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+namespace {
+
+const error_code aborted = boost::asio::error::operation_aborted;
+
+}
+
+void manager_impl::extend(
+    std::shared_ptr<lease_handle> lease,
+    std::chrono::milliseconds ttl,
+    diagnostics* out,
+    handler<error_code> done) {
+    const auto id = on_cancel(done, [lease](manager_impl& me, std::uint64_t id) {
+        for (auto& waiting : lease->extending) {
+            if (waiting.id == id && waiting.done) {
+                completion<error_code> complete = *std::move(waiting.done);
+                waiting.done.reset(); // its place in the line stays
+                std::move(complete)(me.io_, aborted);
+            }
+        }
+    });
+    completion<error_code> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    std::string reason;
+    if (validate_extension(ttl, config_, reason)) {
+        refuse(out, reason);
+        std::move(waiting)(io_, errc::invalid_argument);
+        return;
+    }
+    if (lease->stage != lease_handle::phase::held) {
+        const error_code error = lease->stage == lease_handle::phase::released ? errc::released
+                                 : lease->reason == loss_reason::closed        ? errc::closed
+                                                                               : errc::lost;
+        if (out != nullptr) {
+            *out = lease->loss ? *lease->loss : diagnostics();
+        }
+        std::move(waiting)(io_, error);
+        return;
+    }
+    lease->extending.push_back({id, out, std::move(waiting)});
+    drive([&](time_point now) { engine_.extend(lease->claim, ttl, now); });
+}
+
+void manager_impl::extended(const core::claim& claim, std::optional<errc> error) {
+    lease_handle& lease = *leases_[claim.self.index];
+    lease_handle::extend_waiter& oldest = lease.extending.front();
+    if (oldest.done) {
+        const error_code result = error ? make_error_code(*error) : error_code();
+        if (oldest.out != nullptr) {
+            explain(*oldest.out, result, 1, clock::now() - claim.extending.sent, claim.votes);
+        }
+        (*std::move(oldest.done))(io_, result);
+    }
+    lease.extending.pop_front();
+}
+
+void manager_impl::release(
+    std::shared_ptr<lease_handle> lease,
+    diagnostics* out,
+    handler<error_code, release_result> done) {
+    lease->end();
+    const auto id = on_cancel(done, [lease](manager_impl& me, std::uint64_t id) {
+        lease->releasing.complete(me.io_, id, aborted, release_result::uncertain);
+    });
+    completion<error_code, release_result> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (lease->result) {
+        if (out != nullptr) {
+            *out = lease->loss ? *lease->loss : diagnostics();
+            out->message = to_string(*lease->result);
+        }
+        std::move(waiting)(io_, error_code(), *lease->result);
+        return;
+    }
+    lease->releasing.add({id, out, std::move(waiting)});
+    let_go(*lease, true);
+}
+
+void manager_impl::drop(std::shared_ptr<lease_handle> lease, bool release) {
+    const std::lock_guard lock(guard);
+    let_go(*lease, release);
+}
+
+void manager_impl::let_go(lease_handle& lease, bool release) {
+    if (lease.stage != lease_handle::phase::held) {
+        return;
+    }
+    lease.stage = lease_handle::phase::released;
+    lease.watching.complete_all(io_, errc::released, loss_reason::none);
+    drive([&](time_point now) {
+        release ? engine_.release(lease.claim, now) : engine_.abandon(lease.claim);
+    });
+    if (!release) {
+        leases_[lease.claim.index].reset();
+    }
+}
+
+void manager_impl::wait_lost(
+    std::shared_ptr<lease_handle> lease, diagnostics* out, handler<error_code, loss_reason> done) {
+    const auto id = on_cancel(done, [lease](manager_impl& me, std::uint64_t id) {
+        lease->watching.complete(me.io_, id, aborted, loss_reason::none);
+    });
+    completion<error_code, loss_reason> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    switch (lease->stage) {
+    case lease_handle::phase::held:
+        lease->watching.add({id, out, std::move(waiting)});
+        break;
+    case lease_handle::phase::released:
+        std::move(waiting)(io_, errc::released, loss_reason::none);
+        break;
+    case lease_handle::phase::lost:
+        if (out != nullptr) {
+            *out = *lease->loss;
+        }
+        std::move(waiting)(io_, error_code(), lease->reason);
+        break;
+    }
+}
+
+void manager_impl::lease_changed(const core::claim& claim) {
+    lease_handle& lease = *leases_[claim.self.index];
+    lease.stop_at.store(claim.held_until().time_since_epoch().count(), std::memory_order_relaxed);
+    lease.deadline.store(claim.deadline.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+void manager_impl::lease_lost(const core::claim& claim, loss_reason reason) {
+    lease_handle& lease = *leases_[claim.self.index];
+    lease.end();
+    lease.stage = lease_handle::phase::lost;
+    lease.reason = reason;
+    lease.loss = std::make_unique<diagnostics>();
+    explain(*lease.loss, errc::lost, 0, clock::now() - claim.asked_at, claim.votes);
+    lease.loss->message = "lost: " + std::string(to_string(reason));
+    lease.watching.explain_all(*lease.loss);
+    lease.watching.complete_all(io_, error_code(), reason);
+}
+
+void manager_impl::removed(const core::claim& claim, release_result result) {
+    const std::shared_ptr<lease_handle> lease = std::move(leases_[claim.self.index]);
+    lease->result = result;
+    if (lease->releasing.wants_explanation()) {
+        diagnostics votes;
+        explain(votes, {}, 1, clock::now() - claim.removal_began, claim.votes);
+        votes.message = to_string(result);
+        lease->releasing.explain_all(votes);
+    }
+    lease->releasing.complete_all(io_, error_code(), result);
+}
+
+} // namespace redlock::inline REDLOCK_ABI::detail

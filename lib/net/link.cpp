@@ -1,0 +1,234 @@
+#include "link.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <boost/asio/write.hpp>
+#if REDLOCK_HAS_TLS
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <openssl/ssl.h>
+#endif
+
+#include <fcntl.h>
+
+#include <utility>
+
+namespace redlock::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+template <typename F>
+auto link::guarded(F f) {
+    return [this, owner = owner_.shared_from_this(), mine = channel_, f = std::move(f)](
+               const auto&... arguments) mutable {
+        const std::lock_guard lock(owner->guard);
+        if (mine == channel_) {
+            f(arguments...);
+        }
+    };
+}
+
+link::link(
+    const asio::any_io_executor& io,
+    std::size_t master,
+    const endpoint& where,
+    tls_context* tls,
+    std::string tls_name,
+    link_owner& owner)
+    : io_(io),
+      master_(master),
+      where_(where),
+      tls_(tls),
+      tls_name_(std::move(tls_name)),
+      owner_(owner),
+      resolver_(io) {}
+
+void link::open() {
+    close();
+    channel_ = std::make_shared<channel>(io_);
+    if (where_.transport == transport::unix_socket) {
+        channel_->candidates.emplace_back(asio::local::stream_protocol::endpoint(where_.path));
+        connect(0);
+        return;
+    }
+    error_code not_numeric;
+    const auto numeric = asio::ip::make_address(where_.host, not_numeric);
+    if (not_numeric) {
+        resolve();
+        return;
+    }
+    channel_->candidates.emplace_back(asio::ip::tcp::endpoint(numeric, where_.port));
+    connect(0);
+}
+
+void link::close() noexcept {
+    resolver_.cancel();
+    if (channel_) {
+        // Without a TLS goodbye: the peer may be the one that is stuck. A socket that reports an
+        // error on closing is closed all the same.
+        error_code ignored;
+        channel_->plain.close(ignored);
+        channel_.reset();
+    }
+}
+
+// Look-ups block a thread of Asio's, never the loop. One that hangs cannot be stopped; its late
+// result finds another connection.
+void link::resolve() {
+    resolver_.async_resolve(
+        where_.host,
+        std::to_string(where_.port),
+        asio::ip::tcp::resolver::numeric_service,
+        guarded([this](const error_code& error, const resolver::results_type& found) {
+            if (error) {
+                failed("look-up of the name", error);
+                return;
+            }
+            for (const auto& entry : found) {
+                channel_->candidates.emplace_back(entry.endpoint());
+            }
+            connect(0);
+        }));
+}
+
+void link::connect(std::size_t candidate) {
+    error_code ignored; // not open at the first candidate
+    channel_->plain.close(ignored);
+    channel_->plain.open(channel_->candidates[candidate].protocol(), ignored);
+    // A child of the user's must not inherit the connection: it would stay open after us.
+    ::fcntl(channel_->plain.native_handle(), F_SETFD, FD_CLOEXEC);
+    channel_->plain.async_connect(
+        channel_->candidates[candidate], guarded([this, candidate](const error_code& error) {
+            if (!error) {
+                connected();
+            } else if (candidate + 1 < channel_->candidates.size()) {
+                connect(candidate + 1);
+            } else {
+                failed("connect", error);
+            }
+        }));
+}
+
+void link::connected() {
+    error_code error;
+    if (where_.transport != transport::unix_socket) {
+        channel_->plain.set_option(asio::ip::tcp::no_delay(true), error);
+        channel_->plain.set_option(asio::socket_base::keep_alive(true), error);
+    }
+    channel_->plain.non_blocking(true, error);
+    if (error) {
+        asio::post(io_, guarded([this, error] { failed("connect", error); }));
+        return;
+    }
+#if REDLOCK_HAS_TLS
+    if (where_.transport == transport::tls) {
+        auto& secure = channel_->secure;
+        secure.emplace(channel_->plain, *tls_);
+        error_code bad;
+        // A certificate that names nothing we asked for is as good as none. (SNI takes names only.)
+        asio::ip::make_address(tls_name_, bad);
+        if (bad) {
+            SSL_set_tlsext_host_name(secure->native_handle(), tls_name_.c_str());
+        }
+        secure->set_verify_callback(asio::ssl::host_name_verification(tls_name_), bad);
+        secure->async_handshake(
+            asio::ssl::stream_base::client, guarded([this](const error_code& failure) {
+                failure ? failed("TLS handshake", failure) : opened();
+            }));
+        return;
+    }
+#endif
+    opened();
+}
+
+void link::opened() {
+    const auto mine = channel_;
+    mine->open = true;
+    owner_.link_opened(master_);
+    if (mine == channel_) {
+        read();
+    }
+}
+
+void link::read() {
+    auto handler = guarded([this](const error_code& error, std::size_t size) {
+        if (error) {
+            failed("read", error);
+            return;
+        }
+        const auto mine = channel_;
+        owner_.link_received(master_, {mine->read_buffer.data(), size});
+        if (mine == channel_) {
+            read();
+        }
+    });
+#if REDLOCK_HAS_TLS
+    if (channel_->secure) {
+        channel_->secure->async_read_some(asio::buffer(channel_->read_buffer), std::move(handler));
+        return;
+    }
+#endif
+    channel_->plain.async_read_some(asio::buffer(channel_->read_buffer), std::move(handler));
+}
+
+std::size_t link::write(std::string& bytes) {
+    if (!writable() || bytes.empty()) {
+        return 0;
+    }
+    std::size_t written = 0;
+    bool direct = true;
+#if REDLOCK_HAS_TLS
+    direct = !channel_->secure;
+#endif
+    if (direct) {
+        // A socket takes a few KiB at once nearly always: no detour over the reactor.
+        error_code error;
+        written = channel_->plain.write_some(asio::buffer(bytes), error);
+        if (error && error != asio::error::would_block && error != asio::error::try_again) {
+            bytes.clear();
+            asio::post(io_, guarded([this, error] { failed("write", error); }));
+            return 0;
+        }
+        if (written == bytes.size()) {
+            bytes.clear();
+            return written;
+        }
+    }
+    channel_->rest.assign(bytes, written);
+    bytes.clear();
+    write_rest();
+    return written;
+}
+
+void link::write_rest() {
+    channel_->writing = true;
+    auto handler = guarded([this](const error_code& error, std::size_t size) {
+        channel_->writing = false;
+        if (error) {
+            failed("write", error);
+            return;
+        }
+        channel_->rest.clear();
+        owner_.link_written(master_, size);
+    });
+#if REDLOCK_HAS_TLS
+    if (channel_->secure) {
+        asio::async_write(*channel_->secure, asio::buffer(channel_->rest), std::move(handler));
+        return;
+    }
+#endif
+    asio::async_write(channel_->plain, asio::buffer(channel_->rest), std::move(handler));
+}
+
+void link::failed(std::string_view what, const error_code& error) {
+    const std::string why = error == asio::error::eof ? "the master closed the connection"
+                                                      : std::string(what) + ": " + error.message();
+    close();
+    owner_.link_closed(master_, why);
+}
+
+} // namespace redlock::net

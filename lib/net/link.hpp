@@ -1,0 +1,111 @@
+// The socket of one master: resolves, connects over TCP, TLS or a Unix socket, reads, writes. It
+// does what it is told and reports what happened; every decision is made in lib/core.
+
+#pragma once
+
+#include "tls.hpp"
+
+#include <redlock/config.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#if REDLOCK_HAS_TLS
+#include <boost/asio/ssl/stream.hpp>
+#endif
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::net {
+
+/// Whom a link reports to, with `guard` held, never from inside a call to it. Pending operations
+/// share the ownership of the owner: it lives as long as something can still happen to it.
+class link_owner : public std::enable_shared_from_this<link_owner> {
+public:
+    /// Held while anything of the owner or of its links is touched. A mutex and not a strand: the
+    /// sections are short, and a strand costs each completion a detour that weighs more than they
+    /// do.
+    mutable std::mutex guard;
+
+    virtual void link_opened(std::size_t master) = 0;
+    virtual void link_closed(std::size_t master, std::string_view why) = 0;
+    virtual void link_received(std::size_t master, std::span<const char> bytes) = 0;
+    virtual void link_written(std::size_t master, std::size_t bytes) = 0;
+
+protected:
+    ~link_owner() = default;
+};
+
+class link {
+public:
+    /// `tls_name` is what the master's certificate must name; only for TLS, as is `tls`.
+    link(
+        const boost::asio::any_io_executor& io,
+        std::size_t master,
+        const endpoint& where,
+        tls_context* tls,
+        std::string tls_name,
+        link_owner& owner);
+
+    /// Connects; answered by `link_opened` or `link_closed`.
+    void open();
+    /// Drops the connection or the attempt. Nothing of it is reported afterwards.
+    void close() noexcept;
+    /// Writes what it can of `bytes` at once, takes the rest to be written when the socket is
+    /// ready, and leaves `bytes` empty; takes nothing while an earlier rest is still there. Gives
+    /// how much was written at once; the rest is reported by `link_written`.
+    std::size_t write(std::string& bytes);
+    /// Whether `write` would take anything.
+    bool writable() const noexcept { return channel_ && channel_->open && !channel_->writing; }
+
+private:
+    using socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol>;
+    using resolver = boost::asio::ip::tcp::resolver;
+    using address = boost::asio::generic::stream_protocol::endpoint;
+
+    // All of one connection that an operation may still touch after the connection was dropped.
+    struct channel {
+        explicit channel(const boost::asio::any_io_executor& io) : plain(io) {}
+
+        socket plain;
+#if REDLOCK_HAS_TLS
+        std::optional<boost::asio::ssl::stream<socket&>> secure;
+#endif
+        std::vector<address> candidates;
+        std::string rest;
+        bool open = false;
+        bool writing = false;
+        std::array<char, 16 * 1024> read_buffer{};
+    };
+
+    void resolve();
+    void connect(std::size_t candidate);
+    void connected();
+    void opened();
+    void read();
+    void write_rest();
+    void failed(std::string_view what, const boost::system::error_code& error);
+    /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
+    /// does nothing once the connection was dropped.
+    template <typename F>
+    auto guarded(F f);
+
+    boost::asio::any_io_executor io_;
+    std::size_t master_;
+    endpoint where_;
+    tls_context* tls_;
+    std::string tls_name_;
+    link_owner& owner_;
+    resolver resolver_;
+    std::shared_ptr<channel> channel_; // null while there is no connection and no attempt
+};
+
+} // namespace redlock::net

@@ -1,0 +1,50 @@
+// One timer that wakes at a moment of `redlock::clock`. On Linux it is a timerfd on CLOCK_BOOTTIME:
+// a machine that was suspended past the moment wakes it at once, where a monotonic timer would
+// sleep out its rest.
+
+#pragma once
+
+#include "link.hpp"
+
+#include <redlock/clock.hpp>
+
+#if defined(__linux__)
+#include <boost/asio/posix/stream_descriptor.hpp>
+#else
+#include <boost/asio/steady_timer.hpp>
+#endif
+
+#include <cstdint>
+#include <functional>
+
+namespace redlock::net {
+
+class wake_timer {
+public:
+    /// `due` is called with the owner's guard held at or after the moment, and may be called early.
+    wake_timer(
+        const boost::asio::any_io_executor& io, link_owner& owner, std::function<void()> due);
+
+    /// Wakes at `moment` at the latest. An earlier moment that was set before stays: the wake-up
+    /// comes early, and whoever is woken sets the next. So a steady load does not touch the timer.
+    void wake_by(time_point moment);
+
+    /// Wakes no more.
+    void cancel() noexcept;
+
+private:
+    void wait();
+
+    link_owner& owner_;
+    std::function<void()> due_;
+    time_point armed_ = time_point::max();
+#if defined(__linux__)
+    boost::asio::posix::stream_descriptor descriptor_;
+    std::uint64_t expirations_ = 0;
+    bool waiting_ = false;
+#else
+    boost::asio::steady_timer timer_;
+#endif
+};
+
+} // namespace redlock::net

@@ -1,0 +1,21 @@
+// From what the user configures to what the engine needs, and the checks on the way.
+
+#pragma once
+
+#include "core/settings.hpp"
+
+#include <redlock/config.hpp>
+
+#include <chrono>
+#include <string>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+/// Of a configuration that was validated.
+core::settings settings_of(const config& configuration);
+
+/// Checks the ttl of an extension as `validate` checks that of an acquire.
+error_code
+validate_extension(std::chrono::milliseconds ttl, const config& config, std::string& reason);
+
+} // namespace redlock::inline REDLOCK_ABI::detail

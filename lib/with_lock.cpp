@@ -1,0 +1,141 @@
+#include "completion.hpp"
+
+#include <redlock/with_lock.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <memory>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// One scope: acquire, then work beside a watch for loss, then release. All on one strand, so that
+// the signals are emitted where the work runs.
+class scope : public std::enable_shared_from_this<scope> {
+public:
+    scope(
+        const asio::any_io_executor& io,
+        locked_work work,
+        asio::any_completion_handler<with_lock_signature> done)
+        : io_(io),
+          strand_(asio::make_strand(io)),
+          work_(std::move(work)),
+          done_(std::move(done), io_) {}
+
+    void start(lock_manager& manager, std::string resource, acquire_options options) {
+        manager.async_acquire(
+            std::move(resource),
+            options,
+            asio::bind_cancellation_slot(
+                step_.slot(),
+                asio::bind_executor(
+                    strand_, [self = shared_from_this()](error_code error, lock held) {
+                        self->acquired(error, std::move(held));
+                    })));
+    }
+
+    void cancel() {
+        asio::post(strand_, [self = shared_from_this()] {
+            self->cancelled_ = true;
+            self->step_.emit(asio::cancellation_type::terminal);
+        });
+    }
+
+private:
+    void acquired(error_code error, lock held) {
+        if (error) {
+            finish(std::make_exception_ptr(boost::system::system_error(error)));
+            return;
+        }
+        lock_ = std::move(held);
+        if (cancelled_) { // too late for the acquire to notice
+            worked(std::make_exception_ptr(
+                boost::system::system_error(asio::error::operation_aborted)));
+            return;
+        }
+        lock_.async_wait_lost(asio::bind_executor(
+            strand_, [self = shared_from_this()](error_code failure, loss_reason) {
+                if (!failure) {
+                    self->lost_ = true;
+                    self->step_.emit(asio::cancellation_type::terminal);
+                }
+            }));
+        asio::co_spawn(
+            strand_,
+            // In a coroutine of its own: what the call throws, before there is a coroutine, counts,
+            // too.
+            run_work(),
+            asio::bind_cancellation_slot(
+                step_.slot(),
+                asio::bind_executor(
+                    strand_, [self = shared_from_this()](std::exception_ptr thrown) {
+                        self->worked(std::move(thrown));
+                    })));
+    }
+
+    asio::awaitable<void> run_work() { co_await work_(lock_); }
+
+    void worked(std::exception_ptr thrown) {
+        result_ = std::move(thrown);
+        if ((lost_ || !lock_.held()) && (!result_ || is_abort(result_))) {
+            result_ = std::make_exception_ptr(boost::system::system_error(errc::lost));
+        }
+        lock_.async_release(
+            asio::bind_executor(strand_, [self = shared_from_this()](error_code, release_result) {
+                self->finish(std::move(self->result_));
+            }));
+    }
+
+    void finish(std::exception_ptr result) { std::move(done_)(io_, std::move(result)); }
+
+    static bool is_abort(const std::exception_ptr& thrown) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const boost::system::system_error& error) {
+            return error.code() == asio::error::operation_aborted;
+        } catch (...) {
+            return false;
+        }
+    }
+
+    home io_;
+    asio::strand<asio::any_io_executor> strand_;
+    locked_work work_;
+    completion<std::exception_ptr> done_;
+    asio::cancellation_signal step_; // ends the step under way: the acquire, then the work
+    lock lock_;
+    bool cancelled_ = false;
+    bool lost_ = false;
+    std::exception_ptr result_;
+};
+
+} // namespace
+
+void initiate_with_lock::start(
+    asio::any_io_executor io,
+    lock_manager& manager,
+    std::string resource,
+    acquire_options options,
+    locked_work work,
+    asio::any_completion_handler<with_lock_signature> done) {
+    auto slot = asio::get_associated_cancellation_slot(done);
+    const auto begun = std::make_shared<scope>(io, std::move(work), std::move(done));
+    if (slot.is_connected()) {
+        slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type) {
+            if (const auto self = weak.lock()) {
+                self->cancel();
+            }
+        });
+    }
+    begun->start(manager, std::move(resource), options);
+}
+
+} // namespace redlock::inline REDLOCK_ABI::detail

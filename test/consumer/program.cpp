@@ -1,0 +1,22 @@
+// What a first user writes: it needs no server, only that the library is found, compiles and links.
+#include <redlock/redlock.hpp>
+
+#include <boost/asio/io_context.hpp>
+
+#include <iostream>
+#include <string>
+
+int main() {
+    redlock::config config;
+    config.masters = {"redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"};
+
+    std::string reason;
+    if (const auto error = redlock::validate(config, reason)) {
+        std::cerr << error.message() << ": " << reason << '\n';
+        return 1;
+    }
+
+    boost::asio::io_context io;
+    redlock::lock_manager manager(io.get_executor(), config);
+    std::cout << "redlock " << REDLOCK_VERSION_STRING << '\n';
+}

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""Checks the layers: layers.py SOURCE_ROOT | --self-test
+
+The protocol is plain code: lib/core includes neither Asio nor a socket nor a clock, and time comes
+in as a parameter. Only then can a simulation drive the very objects that production runs. And a
+lower layer never includes a higher one. The tables below are the rules; a new file in lib/core
+needs a rank.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+# lib/core: a file includes files of its own rank or of lower ones.
+CORE_RANKS = {
+    'validity': 0,
+    'timers': 0,
+    'pool': 0,
+    'ring': 0,
+    'settings': 0,
+    'backoff': 0,
+    'resp': 0,
+    'scripts': 0,
+    'command': 1,
+    'admission': 2,
+    'connection': 3,
+    'round': 4,
+    'claim': 5,
+    'operation': 6,
+    'host': 7,
+    'engine': 8,
+    'acquire': 8,
+    'lease': 8,
+    'query': 8,
+    'removal': 8,
+    'replies': 8,
+    'report': 8,
+}
+
+# Stems that may see hiredis.
+HIREDIS = {'resp'}
+
+# Public headers without Asio, which core shares with the callers.
+PLAIN_PUBLIC = {
+    f'redlock/{stem}.hpp'
+    for stem in (
+        'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics',
+    )
+}
+
+# What else core may see: a number, of which version.hpp makes the name of the ABI.
+PLAIN_FOREIGN = {'boost/asio/version.hpp'}
+
+# Layer -> what it may include of the project. The longest directory that fits a file is its layer.
+LAYERS = {
+    'include': {'include'},
+    'lib/core': {'lib/core', 'include'},
+    'lib/net': {'lib/net', 'lib/core', 'include'},
+    'lib': {'lib', 'lib/net', 'lib/core', 'include'},
+    'tools': {'tools', 'include'},
+    'examples': {'examples', 'include'},
+    'bench': {'bench', 'include'},
+}
+
+STANDARD = set('''
+    algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts
+    condition_variable coroutine deque exception execution filesystem format forward_list fstream
+    functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits
+    list locale map memory memory_resource mutex new numbers numeric optional ostream queue random
+    ranges ratio regex scoped_allocator semaphore set shared_mutex source_location span sstream stack
+    stdexcept stop_token streambuf string string_view strstream syncstream system_error thread tuple
+    type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
+    version cassert cctype cerrno cfenv cfloat cinttypes climits clocale cmath csetjmp csignal
+    cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
+'''.split())
+
+# Of the standard library: what reads a clock, waits, shares memory between threads or does I/O.
+IMPURE_STANDARD = set('''
+    barrier condition_variable csignal cstdio ctime filesystem fstream future iostream istream latch
+    mutex ostream random semaphore shared_mutex stop_token syncstream thread
+'''.split())
+
+IMPURE_CODE = [
+    (re.compile(pattern), what)
+    for pattern, what in (
+        (r'::\s*now\s*\(', 'reads a clock'),
+        (r'\b(clock_gettime|gettimeofday|timespec_get)\b', 'reads a clock'),
+        (r'\bstd::(time|clock)\s*\(', 'reads a clock'),
+        (r'(?<![\w.>:])(::)?time\s*\(\s*(nullptr|NULL|0|&\w+)\s*\)', 'reads a clock'),
+        (r'\b(random_device|getrandom|getentropy|arc4random\w*)\b', 'takes randomness'),
+        (r'\b(s?rand|s?rand_r|[delmn]rand48)\s*\(|(?<!\w)::s?random\s*\(', 'takes randomness'),
+        (r'\b(secure_)?getenv\s*\(', 'reads the environment'),
+        (r'\b(nano|u)?sleep(_for|_until)?\s*\(', 'sleeps'),
+        (r'\bstd::(j?thread|async|\w*mutex|condition_variable\w*|call_once)\b', 'uses threads'),
+        (r'(?<![\w.>:])::(socket|connect|send|recv|read|write|open|poll|select)\s*\(', 'does I/O'),
+        (r'\b(sendmsg|recvmsg|sendto|recvfrom|getaddrinfo|epoll_\w+|setsockopt)\s*\(', 'does I/O'),
+        (r'\bstd::(cout|cerr|clog|cin)\b|\bf?printf\s*\(', 'does I/O'),
+    )
+]
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+# Comments, and literals, which may contain what looks like a comment, in one pass.
+NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'",
+    re.DOTALL,
+)
+
+
+def blank(match):
+    """Keeps the lines, so that a finding has the right number."""
+    return '\n' * match.group().count('\n') or ' '
+
+
+def without_comments(text):
+    return NOT_CODE.sub(lambda m: blank(m) if m.group().startswith('/') else m.group(), text)
+
+
+def code_of(text):
+    return NOT_CODE.sub(blank, text)
+
+
+class Checker:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.findings = []
+        self.includes = {}  # path -> [(line, name, path in the project or None)]
+
+    def layer_of(self, path):
+        fitting = [layer for layer in LAYERS if path.startswith(layer + '/')]
+        return max(fitting, key=len, default=None)
+
+    def fail(self, path, line, text):
+        self.findings.append(f'{path}:{line}: {text}')
+
+    def resolve(self, path, name):
+        """A project file that an include names, as the compiler would look for it."""
+        for directory in (pathlib.PurePosixPath(path).parent, 'lib', 'include'):
+            absolute = (self.root / directory / name).resolve()
+            if absolute.is_file() and absolute.is_relative_to(self.root.resolve()):
+                return absolute.relative_to(self.root.resolve()).as_posix()
+        return None
+
+    def read(self, path):
+        text = without_comments((self.root / path).read_text(encoding='utf-8'))
+        self.includes[path] = [
+            (text.count('\n', 0, match.start()) + 1, match[2], self.resolve(path, match[2]))
+            for match in INCLUDE.finditer(text)
+        ]
+
+    def run(self):
+        for layer in LAYERS:
+            for file in sorted((self.root / layer).rglob('*')):
+                path = file.relative_to(self.root).as_posix()
+                if file.suffix in ('.hpp', '.cpp', '.ipp', '.h') and path not in self.includes:
+                    self.read(path)
+        for path in self.includes:
+            self.check_layer(path)
+            if self.layer_of(path) == 'lib/core':
+                self.check_core(path)
+            elif self.layer_of(path) == 'include':
+                self.check_public(path)
+        return sorted(set(self.findings))
+
+    def check_layer(self, path):
+        layer = self.layer_of(path)
+        for line, name, target in self.includes[path]:
+            other = self.layer_of(target) if target else None
+            if other and other not in LAYERS[layer]:
+                self.fail(path, line, f'{layer} includes {target}, which is {other}')
+            elif target is None and name.startswith(('redlock/', 'core/', 'net/')):
+                self.fail(path, line, f'{name} does not exist')
+
+    def check_public(self, path):
+        for line, name, target in self.includes[path]:
+            if target is None and name not in STANDARD and not name.startswith('boost/'):
+                self.fail(path, line, f'a public header includes {name}; only Boost and std')
+
+    def check_core(self, path):
+        stem = pathlib.PurePosixPath(path).stem
+        rank = CORE_RANKS.get(stem)
+        if rank is None:
+            self.fail(path, 1, f'{stem} has no rank; add it to CORE_RANKS in test/layers.py')
+
+        for line, _, target in self.includes[path]:
+            if target is None or self.layer_of(target) != 'lib/core':
+                continue
+            other = pathlib.PurePosixPath(target).stem
+            above = CORE_RANKS.get(other, -1)
+            if rank is not None and above > rank:
+                self.fail(path, line, f'{stem} (rank {rank}) includes {other} (rank {above})')
+
+        # What arrives through a public header arrives all the same.
+        for line, reached, chain in self.reach(path):
+            via = f' through {" -> ".join(chain)}' if chain else ''
+            if reached in IMPURE_STANDARD:
+                self.fail(path, line, f'core includes <{reached}>{via}')
+            elif reached.startswith('redlock/'):
+                if reached not in PLAIN_PUBLIC:
+                    self.fail(path, line, f'core includes {reached}{via}, which is not plain')
+            elif re.match(r'hiredis(/|$)', reached):
+                if stem not in HIREDIS and not chain:
+                    who = ', '.join(sorted(HIREDIS))
+                    self.fail(path, line, f'only {who} may include {reached}')
+            elif reached not in STANDARD | PLAIN_FOREIGN:
+                self.fail(path, line, f'core includes {reached}{via}; only the standard library')
+
+        code = code_of((self.root / path).read_text(encoding='utf-8'))
+        for pattern, what in IMPURE_CODE:
+            for match in pattern.finditer(code):
+                line = code.count('\n', 0, match.start()) + 1
+                self.fail(path, line, f'core {what}: {match.group().strip()}')
+
+    def reach(self, path):
+        """(line in path, name, public headers in between) of all that it includes from outside."""
+        pending = [(line, name, target, ()) for line, name, target in self.includes[path]]
+        seen = set()
+        while pending:
+            line, name, target, chain = pending.pop()
+            layer = self.layer_of(target) if target else None
+            if layer == 'lib/core':
+                continue  # answers for itself
+            if layer == 'include':
+                name = target.removeprefix('include/')
+            if (name, target) in seen:
+                continue
+            seen.add((name, target))
+            yield line, name, chain
+            if layer == 'include' and name in PLAIN_PUBLIC:
+                pending += [(line, n, t, (*chain, name)) for _, n, t in self.includes[target]]
+
+
+# --- Self-test: a good tree passes, and each rule fails on a tree that breaks it ------------------
+
+GOOD = {
+    'include/redlock/version.hpp': '#include <boost/asio/version.hpp>\n',
+    'include/redlock/clock.hpp': '#include <chrono>\n#include <redlock/version.hpp>\n',
+    'include/redlock/lock.hpp': '#include <boost/asio/post.hpp>\n#include <redlock/clock.hpp>\n',
+    'lib/core/resp.hpp': '#include <hiredis/read.h>\n#include <string>\n',
+    'lib/core/resp.cpp': '#include "core/resp.hpp"\n',
+    'lib/core/command.hpp': '#include "core/resp.hpp"\n#include <redlock/clock.hpp>\n',
+    'lib/core/engine.hpp':
+        '#include "command.hpp"\n// std::chrono::steady_clock::now() is what core never asks\n'
+        'const char* text = "rand() // ";\nvoid on_connect(time_point now);\nint operand(int);\n'
+        'virtual double random() = 0;\n'
+        'auto lifetime = command.time(0);\nstream.read(1);\nconst int big = 1\'000\'000;\n',
+    'lib/net/link.cpp':
+        '#include "core/engine.hpp"\n#include <boost/asio.hpp>\n#include <random>\n',
+    'lib/lock.cpp': '#include "net/link.hpp"\n#include <redlock/lock.hpp>\n',
+    'lib/net/link.hpp': '',
+    'tools/main.cpp': '#include <CLI/CLI.hpp>\n#include <redlock/lock.hpp>\n',
+    'bench/bench.cpp': '#include "servers.hpp"\n',
+    'bench/servers.hpp': '#include <unistd.h>\n',
+}
+
+BAD = [
+    # (file, its text, what the finding says)
+    ('lib/core/command.cpp', '#include <boost/asio.hpp>\n', 'core includes boost/asio.hpp'),
+    ('lib/core/command.cpp', '#include <sys/socket.h>\n', 'core includes sys/socket.h'),
+    ('lib/core/command.cpp', '#include <fmt/format.h>\n', 'only the standard library'),
+    ('lib/core/command.cpp', '#include <mutex>\n', 'core includes <mutex>'),
+    ('lib/core/command.cpp', '#include <hiredis/hiredis.h>\n', 'only resp may include'),
+    ('lib/core/command.cpp', '#include <redlock/lock.hpp>\n', 'which is not plain'),
+    ('include/redlock/clock.hpp', '#include <boost/asio/post.hpp>\n', 'through redlock/clock.hpp'),
+    ('include/redlock/version.hpp', '#include <thread>\n', 'clock.hpp -> redlock/version.hpp'),
+    ('lib/core/command.cpp', '\n\nx = steady_clock::now();\n', 'command.cpp:3: core reads a clock'),
+    ('lib/core/command.cpp', 'clock_gettime(CLOCK_BOOTTIME, &t);\n', 'core reads a clock'),
+    ('lib/core/command.cpp', 'gettimeofday(&t, nullptr);\n', 'core reads a clock'),
+    ('lib/core/command.cpp', 'auto t = std::time(nullptr);\n', 'core reads a clock'),
+    ('lib/core/command.cpp', 'auto t = time(nullptr);\n', 'core reads a clock'),
+    ('lib/core/command.cpp', 'std::random_device d;\n', 'core takes randomness'),
+    ('lib/core/command.cpp', 'int x = rand();\n', 'core takes randomness'),
+    ('lib/core/command.cpp', 'auto e = std::getenv("HOME");\n', 'core reads the environment'),
+    ('lib/core/command.cpp', 'usleep(1);\n', 'core sleeps'),
+    ('lib/core/command.cpp', 'std::this_thread::sleep_for(1ms);\n', 'core sleeps'),
+    ('lib/core/command.cpp', 'std::thread t;\n', 'core uses threads'),
+    ('lib/core/command.cpp', 'std::mutex m;\n', 'core uses threads'),
+    ('lib/core/command.cpp', 'int s = ::socket(1, 2, 3);\n', 'core does I/O'),
+    ('lib/core/command.cpp', 'std::cout << 1;\n', 'core does I/O'),
+    ('lib/core/resp.cpp', '#include "core/command.hpp"\n', 'includes command (rank 1)'),
+    ('lib/core/admission.hpp', '#include "core/engine.hpp"\n', 'includes engine (rank 8)'),
+    ('lib/core/surprise.hpp', '', 'surprise has no rank; add it'),
+    ('lib/core/engine.hpp', '#include "net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
+    ('lib/core/engine.hpp', '#include "../net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
+    ('lib/net/link.cpp', '#include "manager.hpp"\n', 'lib/net includes lib/manager.hpp'),
+    ('include/redlock/lock.hpp', '#include "core/engine.hpp"\n', 'include includes lib/core/'),
+    ('include/redlock/lock.hpp', '#include <hiredis/read.h>\n', 'public header includes hiredis'),
+    ('include/redlock/lock.hpp', '#include <fmt/format.h>\n', 'public header includes fmt'),
+    ('tools/main.cpp', '#include "../lib/net/link.hpp"\n', 'tools includes lib/net/link.hpp'),
+    ('examples/one.cpp', '#include "core/engine.hpp"\n', 'examples includes lib/core/engine.hpp'),
+    ('bench/bench.cpp', '#include "net/link.hpp"\n', 'bench includes lib/net/link.hpp'),
+    ('lib/lock.cpp', '#include "net/gone.hpp"\n', 'net/gone.hpp does not exist'),
+]
+
+
+def findings_of(tree):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in tree.items():
+            file = pathlib.Path(root, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding='utf-8')
+        return Checker(root).run()
+
+
+def self_test():
+    tree = GOOD | {'lib/manager.hpp': ''}
+    failures = [f'a good tree: {finding}' for finding in findings_of(tree)]
+    for path, text, expected in BAD:
+        findings = findings_of(tree | {path: text})
+        if not any(expected in finding for finding in findings):
+            failures.append(f'{path}: {text.strip()!r}: expected {expected!r}, found {findings}')
+    return failures, len(BAD)
+
+
+def main():
+    if sys.argv[1:] == ['--self-test']:
+        findings, count = self_test()
+    elif len(sys.argv) == 2:
+        checker = Checker(sys.argv[1])
+        findings, count = checker.run(), len(checker.includes)
+        if count == 0:
+            findings = [f'no sources below {sys.argv[1]}']
+    else:
+        sys.exit(__doc__)
+    print('\n'.join(findings) or f'{count} checked, all well')
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,256 @@
+// The door of the fake master: hands a test's calls to the thread that serves, and reads the
+// record.
+#include "fake_master.hpp"
+
+#include "fake_server.hpp"
+#include "run.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <utility>
+
+namespace redlock::test {
+
+namespace asio = boost::asio;
+
+class fake_master::own_thread {
+public:
+    own_thread() : guard_(asio::make_work_guard(io_)), thread_([this] { io_.run(); }) {}
+    ~own_thread() { join(); }
+
+    asio::io_context& io() noexcept { return io_; }
+
+    void run(const std::function<void()>& task) {
+        std::packaged_task<void()> packaged(task);
+        std::future<void> done = packaged.get_future();
+        asio::post(io_, std::move(packaged));
+        done.get();
+    }
+
+    void join() {
+        guard_.reset();
+        if (thread_.joinable()) {
+            thread_.join();
+        }
+    }
+
+private:
+    asio::io_context io_{1};
+    asio::executor_work_guard<asio::io_context::executor_type> guard_;
+    std::thread thread_;
+};
+
+fake_master::fake_master(fake_options options)
+    : fake_master(std::make_unique<own_thread>(), std::move(options)) {}
+
+fake_master::fake_master(std::unique_ptr<own_thread> thread, fake_options options)
+    : thread_(std::move(thread)),
+      server_(std::make_shared<fake_server>(thread_->io(), std::move(options))) {
+    state_ = server_->state();
+    on_io_thread([this] { server_->listen(); });
+}
+
+fake_master::fake_master(asio::io_context& io, fake_options options)
+    : server_(std::make_shared<fake_server>(io, std::move(options))) {
+    state_ = server_->state();
+    server_->listen();
+}
+
+fake_master::fake_master(fake_master&&) noexcept = default;
+
+fake_master::~fake_master() {
+    if (server_) {
+        on_io_thread([this] {
+            server_->stop_listening();
+            server_->close_connections();
+        });
+    }
+    if (thread_) {
+        thread_->join();
+    }
+    server_.reset(); // its sockets go before their context
+}
+
+void fake_master::on_io_thread(const std::function<void()>& task) {
+    if (thread_) {
+        thread_->run(task);
+    } else {
+        task();
+    }
+}
+
+std::uint16_t fake_master::port() const noexcept {
+    return server_->port();
+}
+
+std::string fake_master::url() const {
+    return "redis://127.0.0.1:" + std::to_string(port());
+}
+
+std::string fake_master::run_id() const {
+    return state_->with_commands([](fake_commands& c) { return c.info().at("run_id"); });
+}
+
+void fake_master::when(const std::string& command, fake_action action, std::size_t times) {
+    when(named(command), std::move(action), times);
+}
+
+void fake_master::when(command_predicate matches, fake_action action, std::size_t times) {
+    state_->add_rule(std::move(matches), std::move(action), times);
+}
+
+void fake_master::clear_rules() {
+    state_->clear_rules();
+}
+
+void fake_master::release_hung() {
+    on_io_thread([this] { server_->release_hung(); });
+}
+
+void fake_master::refuse_connections(bool refuse) {
+    on_io_thread([this, refuse] { refuse ? server_->stop_listening() : server_->listen(); });
+}
+
+void fake_master::drop_connections() {
+    on_io_thread([this] { server_->close_connections(); });
+}
+
+void fake_master::accept_but_say_nothing(bool silent) {
+    state_->set_silent(silent);
+    if (!silent) {
+        release_hung();
+    }
+}
+
+std::size_t fake_master::connections_accepted() const {
+    return state_->look().connections_accepted;
+}
+
+std::size_t fake_master::connections_open() const {
+    return state_->look().connections_open;
+}
+
+void fake_master::restart_empty() {
+    drop_connections();
+    state_->with_commands([](fake_commands& commands) {
+        commands.keys().clear();
+        commands.forget_scripts();
+        commands.renew_run_id();
+        commands.info()["uptime_in_seconds"] = "0";
+    });
+}
+
+void fake_master::set_info(const std::string& field, const std::string& value) {
+    state_->with_commands([&](fake_commands& c) { c.info()[field] = value; });
+}
+
+void fake_master::set_key(
+    const std::string& key,
+    const std::string& value,
+    std::optional<std::chrono::milliseconds> ttl) {
+    state_->with_commands([&](fake_commands& c) { c.keys().set(key, value, ttl); });
+}
+
+std::optional<std::string> fake_master::get_key(const std::string& key) const {
+    return state_->with_commands([&](fake_commands& c) { return c.keys().get(key); });
+}
+
+std::int64_t fake_master::pttl(const std::string& key) const {
+    return state_->with_commands([&](fake_commands& c) { return c.keys().pttl(key); });
+}
+
+bool fake_master::erase_key(const std::string& key) {
+    return state_->with_commands([&](fake_commands& c) { return c.keys().erase(key); });
+}
+
+std::map<std::string, std::string> fake_master::keys() const {
+    return state_->with_commands([](fake_commands& c) { return c.keys().all(); });
+}
+
+void fake_master::flush_keys() {
+    state_->with_commands([](fake_commands& c) { c.keys().clear(); });
+}
+
+void fake_master::flush_scripts() {
+    state_->with_commands([](fake_commands& c) { c.forget_scripts(); });
+}
+
+fake_master::log fake_master::commands() const {
+    return state_->look().commands;
+}
+
+fake_master::log fake_master::commands(const std::string& name) const {
+    log result = commands();
+    const command_predicate matches = named(name);
+    std::erase_if(result, [&matches](const auto& command) { return !matches(command); });
+    return result;
+}
+
+std::size_t fake_master::count(const std::string& name) const {
+    return commands(name).size();
+}
+
+std::vector<received_read> fake_master::reads() const {
+    return state_->look().reads;
+}
+
+std::vector<std::size_t> fake_master::commands_per_read() const {
+    std::vector<std::size_t> counts;
+    for (const received_read& read : reads()) {
+        counts.push_back(read.commands);
+    }
+    return counts;
+}
+
+std::vector<std::string> fake_master::protocol_errors() const {
+    return state_->look().protocol_errors;
+}
+
+void fake_master::clear_log() {
+    state_->clear_log();
+}
+
+void fake_master::wait(
+    const std::function<bool(const fake_state::record&)>& holds, std::chrono::seconds limit) {
+    if (!state_->wait_for(holds, limit)) {
+        const fake_state::record record = state_->look();
+        std::string text = "time limit: the fake master waited in vain; connections accepted "
+                           + std::to_string(record.connections_accepted) + ", open "
+                           + std::to_string(record.connections_open) + "; commands:";
+        for (const received_command& command : record.commands) {
+            text += " " + command.name();
+        }
+        throw time_limit_error(text);
+    }
+}
+
+void fake_master::wait_for(const log_predicate& holds, std::chrono::seconds limit) {
+    wait([&](const fake_state::record& record) { return holds(record.commands); }, limit);
+}
+
+void fake_master::wait_for_command(
+    const std::string& name, std::size_t times, std::chrono::seconds limit) {
+    const command_predicate matches = named(name);
+    wait(
+        [&](const fake_state::record& record) {
+            const auto n = std::count_if(record.commands.begin(), record.commands.end(), matches);
+            return static_cast<std::size_t>(n) >= times;
+        },
+        limit);
+}
+
+void fake_master::wait_for_connections(std::size_t accepted, std::chrono::seconds limit) {
+    wait(
+        [=](const fake_state::record& record) { return record.connections_accepted >= accepted; },
+        limit);
+}
+
+void fake_master::wait_for_open_connections(std::size_t open, std::chrono::seconds limit) {
+    wait([=](const fake_state::record& record) { return record.connections_open == open; }, limit);
+}
+
+} // namespace redlock::test

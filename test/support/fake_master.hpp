@@ -1,0 +1,121 @@
+// A scripted Redis master inside the test, on loopback: it behaves like a healthy one that has been
+// up for long until a rule tells it to misbehave, and it records what it was sent, in which order,
+// on which connection and in which read.
+//
+//     fake_master master;
+//     master.when("SET", fake_action::execute_then_close(), 1);
+//     ... a client at master.url() acquires ...
+//     master.wait_for_command("DEL");
+//
+// It runs on a thread of its own, and then every function may be called from any thread but from
+// inside a hook. Or it runs on an io_context it is given: then all functions belong to the one
+// thread that runs the context, wait_for* make no sense there (use run_until), and the context must
+// outlive the fake master.
+#pragma once
+
+#include "fake_action.hpp"
+#include "fake_commands.hpp"
+#include "fake_state.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock::test {
+
+class fake_server;
+
+class fake_master {
+public:
+    using log = fake_state::log;
+    using log_predicate = std::function<bool(const log&)>;
+    using command_predicate = fake_state::command_predicate;
+
+    static constexpr std::size_t for_ever = fake_state::for_ever;
+    static constexpr std::chrono::seconds default_limit{10};
+
+    explicit fake_master(fake_options options = {});
+    explicit fake_master(boost::asio::io_context& io, fake_options options = {});
+    fake_master(fake_master&&) noexcept;
+    fake_master& operator=(fake_master&&) = delete;
+    ~fake_master();
+
+    std::uint16_t port() const noexcept;
+    std::string url() const; // redis://127.0.0.1:port
+    std::string run_id() const;
+
+    // Rules. The first in order of addition that matches and is not used up decides, when the
+    // command arrives or, behind one that hangs, when that is released. A name may have several
+    // words ("CLIENT SETNAME"), in any case; "*" is every command.
+    void when(const std::string& command, fake_action action, std::size_t times = for_ever);
+    void when(command_predicate matches, fake_action action, std::size_t times = for_ever);
+    void clear_rules();
+
+    // Lets every command that hangs now go on: it has been executed (late!) when this returns, and
+    // is answered. Rules are not asked again about it, but about those that wait behind it.
+    void release_hung();
+
+    // Connections.
+    void refuse_connections(bool refuse);     // refused: nobody listens; those that exist stay
+    void drop_connections();                  // closes those that exist
+    void accept_but_say_nothing(bool silent); // every command hangs; false releases them
+    std::size_t connections_accepted() const;
+    std::size_t connections_open() const;
+
+    // Like a server killed and started without data: no keys, no scripts, another run id, up for
+    // 0 s, connections closed.
+    void restart_empty();
+
+    // State.
+    void set_info(const std::string& field, const std::string& value);
+    void set_key(
+        const std::string& key,
+        const std::string& value,
+        std::optional<std::chrono::milliseconds> ttl = std::nullopt);
+    std::optional<std::string> get_key(const std::string& key) const;
+    std::int64_t pttl(const std::string& key) const; // as PTTL: -2 absent, -1 no time to live
+    bool erase_key(const std::string& key);
+    std::map<std::string, std::string> keys() const;
+    void flush_keys();
+    void flush_scripts();
+
+    // The record.
+    log commands() const;
+    log commands(const std::string& name) const;
+    std::size_t count(const std::string& name) const;
+    std::vector<received_read> reads() const; // those that delivered bytes
+    std::vector<std::size_t> commands_per_read() const;
+    std::vector<std::string> protocol_errors() const;
+    void clear_log(); // commands, reads and protocol errors; numbering goes on
+
+    // Block until it is so; time_limit_error with the record so far when it is not in time. The
+    // predicate runs with the state locked. What is in the record has been executed, unless it
+    // hangs, waits behind one that does, or is not to be executed at all.
+    void wait_for(const log_predicate& holds, std::chrono::seconds limit = default_limit);
+    void wait_for_command(
+        const std::string& name, std::size_t times = 1, std::chrono::seconds limit = default_limit);
+    void wait_for_connections(std::size_t accepted, std::chrono::seconds limit = default_limit);
+    void wait_for_open_connections(std::size_t open, std::chrono::seconds limit = default_limit);
+
+private:
+    class own_thread;
+
+    fake_master(std::unique_ptr<own_thread> thread, fake_options options);
+    void
+    wait(const std::function<bool(const fake_state::record&)>& holds, std::chrono::seconds limit);
+    void on_io_thread(const std::function<void()>& task);
+
+    std::unique_ptr<own_thread> thread_; // empty on a context that was given
+    std::shared_ptr<fake_state> state_;
+    std::shared_ptr<fake_server> server_;
+};
+
+} // namespace redlock::test

@@ -1,0 +1,172 @@
+// Every function locks once; nothing is called with the lock held but a test's own predicates and
+// hooks, which must not come back here.
+#include "fake_state.hpp"
+
+#include <sstream>
+#include <utility>
+
+namespace redlock::test {
+
+using namespace std::string_literals;
+
+fake_state::command_predicate named(const std::string& words) {
+    std::vector<std::string> wanted;
+    std::istringstream stream(upper(words));
+    for (std::string word; stream >> word;) {
+        wanted.push_back(word);
+    }
+    const bool any = words == "*";
+    return [any, wanted = std::move(wanted)](const received_command& command) {
+        bool same = any || wanted.size() <= command.args.size();
+        for (std::size_t i = 0; !any && same && i < wanted.size(); ++i) {
+            same = upper(command.args[i]) == wanted[i];
+        }
+        return same;
+    };
+}
+
+fake_state::fake_state(fake_options options, std::uint16_t port)
+    : commands_(std::move(options), port) {}
+
+std::size_t fake_state::note_connected() {
+    const std::lock_guard guard(mutex_);
+    ++record_.connections_open;
+    changed_.notify_all();
+    return record_.connections_accepted++;
+}
+
+void fake_state::note_closed() {
+    const std::lock_guard guard(mutex_);
+    --record_.connections_open;
+    changed_.notify_all();
+}
+
+void fake_state::note_protocol_error(const std::string& text) {
+    const std::lock_guard guard(mutex_);
+    record_.protocol_errors.push_back(text);
+    changed_.notify_all();
+}
+
+std::vector<fake_state::pending> fake_state::note_read(
+    fake_commands::session& who,
+    received_read read,
+    std::vector<std::vector<std::string>> requests,
+    bool stopped) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::lock_guard guard(mutex_);
+    read.number = next_read_++;
+    read.commands = requests.size();
+    record_.reads.push_back(read);
+    std::vector<pending> queue;
+    for (std::vector<std::string>& args : requests) {
+        received_command command{
+            next_sequence_++, read.connection, read.number, now, std::move(args)};
+        record_.commands.push_back(command);
+        std::optional<turn> decided;
+        if (!stopped) {
+            decided = decide(who, command);
+            stopped = decided->stops_others();
+        }
+        queue.push_back({std::move(command), std::move(decided)});
+    }
+    changed_.notify_all();
+    return queue;
+}
+
+void fake_state::release(fake_commands::session& who, std::deque<pending>& queue) {
+    const std::lock_guard guard(mutex_);
+    for (pending& one : queue) {
+        if (!one.decided) {
+            one.decided = decide(who, one.command);
+        } else if (one.decided->held) {
+            one.decided->held = false;
+            if (one.decided->action.what() == fake_action::kind::hang) {
+                one.decided->action = fake_action::obey();
+                one.decided->reply = commands_.execute(who, one.command.args);
+            }
+        }
+        if (one.decided->stops_others()) {
+            break;
+        }
+    }
+}
+
+bool fake_state::turn::stops_others() const {
+    using kind = fake_action::kind;
+    const kind what = action.what();
+    return what == kind::hang || what == kind::close_before_reply
+           || what == kind::execute_then_close || what == kind::close_mid_reply;
+}
+
+fake_action fake_state::choose(const received_command& command) {
+    for (rule& candidate : rules_) {
+        if (candidate.times_left > 0 && candidate.matches(command)) {
+            candidate.times_left -= candidate.times_left == for_ever ? 0 : 1;
+            return candidate.action;
+        }
+    }
+    return silent_ ? fake_action::hang() : fake_action::obey();
+}
+
+fake_state::turn fake_state::decide(fake_commands::session& who, const received_command& command) {
+    using kind = fake_action::kind;
+    turn result{choose(command), {}, false};
+    const kind what = result.action.what();
+    result.held = what == kind::hang || what == kind::execute_then_hang;
+    switch (what) {
+    case kind::reply:
+        result.reply = result.action.text();
+        break;
+    case kind::garbage:
+        result.reply = "\0\xff?neither RESP nor text\x01\r\n\r\n"s;
+        break;
+    case kind::hang:
+    case kind::close_before_reply:
+    case kind::too_large:
+        break;
+    case kind::obey:
+    case kind::execute_then_hang:
+    case kind::delay:
+    case kind::execute_then_close:
+    case kind::close_mid_reply:
+    case kind::split_bytes:
+        result.reply = commands_.execute(who, command.args);
+        break;
+    }
+    return result;
+}
+
+void fake_state::add_rule(command_predicate matches, fake_action action, std::size_t times) {
+    const std::lock_guard guard(mutex_);
+    rules_.push_back({std::move(matches), std::move(action), times});
+}
+
+void fake_state::clear_rules() {
+    const std::lock_guard guard(mutex_);
+    rules_.clear();
+}
+
+void fake_state::set_silent(bool silent) {
+    const std::lock_guard guard(mutex_);
+    silent_ = silent;
+}
+
+void fake_state::clear_log() {
+    const std::lock_guard guard(mutex_);
+    record_.commands.clear();
+    record_.reads.clear();
+    record_.protocol_errors.clear();
+}
+
+fake_state::record fake_state::look() const {
+    const std::lock_guard guard(mutex_);
+    return record_;
+}
+
+bool fake_state::wait_for(
+    const std::function<bool(const record&)>& holds, std::chrono::seconds limit) {
+    std::unique_lock guard(mutex_);
+    return changed_.wait_for(guard, limit, [this, &holds] { return holds(record_); });
+}
+
+} // namespace redlock::test

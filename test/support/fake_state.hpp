@@ -1,0 +1,125 @@
+// The part of a fake master that a test and the serving thread share: rules, keys and the record of
+// what came in, behind one mutex. It does no I/O; fake_master.hpp is what tests use.
+#pragma once
+
+#include "fake_action.hpp"
+#include "fake_commands.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock::test {
+
+struct received_command {
+    std::size_t sequence = 0;   // from 0, over all connections
+    std::size_t connection = 0; // from 0, in order of acceptance
+    std::size_t read = 0;       // number of the read that completed it
+    std::chrono::steady_clock::time_point at;
+    std::vector<std::string> args;
+
+    std::string name() const { return upper(args.front()); }
+};
+
+struct received_read {
+    std::size_t number = 0; // from 0, over all connections
+    std::size_t connection = 0;
+    std::size_t bytes = 0;
+    std::size_t commands = 0; // that it completed
+};
+
+class fake_state {
+public:
+    using log = std::vector<received_command>;
+    using command_predicate = std::function<bool(const received_command&)>;
+
+    static constexpr std::size_t for_ever = static_cast<std::size_t>(-1);
+
+    // What is to be done with a command. Decided when it is its turn to be executed, which is at
+    // once upon arrival unless an earlier one of the connection hangs: what a test sees in the
+    // record has been executed, if it ever is.
+    struct turn {
+        fake_action action;
+        std::string reply;
+        bool held = false; // not to be answered before release_hung()
+
+        bool stops_others() const; // those behind it have no turn before it has passed
+    };
+
+    struct pending {
+        received_command command;
+        std::optional<turn> decided;
+    };
+
+    struct record {
+        log commands;
+        std::vector<received_read> reads;
+        std::vector<std::string> protocol_errors;
+        std::size_t connections_accepted = 0;
+        std::size_t connections_open = 0;
+    };
+
+    fake_state(fake_options options, std::uint16_t port);
+
+    // The serving side.
+    std::size_t note_connected(); // the connection's number
+    void note_closed();
+    void note_protocol_error(const std::string& text);
+    // Records a read. Decides too, unless something that came earlier stops the connection.
+    std::vector<pending> note_read(
+        fake_commands::session& who,
+        received_read read,
+        std::vector<std::vector<std::string>> requests,
+        bool stopped);
+
+    // Releases what is held in a connection's queue and decides what comes behind it.
+    void release(fake_commands::session& who, std::deque<pending>& queue);
+
+    // The test's side.
+    void add_rule(command_predicate matches, fake_action action, std::size_t times);
+    void clear_rules();
+    void set_silent(bool silent);
+    void clear_log();
+    record look() const;
+
+    // Gives the commands and keys to a function under the lock.
+    template <class Function>
+    auto with_commands(Function function) {
+        const std::lock_guard guard(mutex_);
+        return function(commands_);
+    }
+
+    // False when the limit passes first. The predicate runs under the lock.
+    bool wait_for(const std::function<bool(const record&)>& holds, std::chrono::seconds limit);
+
+private:
+    struct rule {
+        command_predicate matches;
+        fake_action action;
+        std::size_t times_left;
+    };
+
+    fake_action choose(const received_command& command);
+    turn decide(fake_commands::session& who, const received_command& command);
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    fake_commands commands_;
+    std::vector<rule> rules_;
+    record record_;
+    std::size_t next_sequence_ = 0;
+    std::size_t next_read_ = 0;
+    bool silent_ = false;
+};
+
+// Matches a command by its first words, in any case; "*" matches all.
+fake_state::command_predicate named(const std::string& words);
+
+} // namespace redlock::test

@@ -1,0 +1,103 @@
+// Draws random ports until one can be claimed among the test processes and bound by a server.
+#include "free_port.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address_v4.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+namespace redlock::test {
+namespace {
+
+constexpr int port_min = 10'000;
+constexpr int tries_max = 1'000;
+
+int first_source_port() {
+    std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
+    int first = 0;
+    return range >> first ? first : 32'768;
+}
+
+// An abstract name vanishes with its last descriptor, so a crash leaves nothing behind.
+int claim(int port) {
+    const std::string name = "redlock-test-port-" + std::to_string(port);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(name.begin(), name.end(), address.sun_path + 1);
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor >= 0
+        && ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+        ::close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+bool can_listen(const boost::asio::ip::address& address, std::uint16_t port) {
+    boost::asio::io_context io;
+    boost::asio::ip::tcp::acceptor acceptor(io);
+    const boost::asio::ip::tcp::endpoint endpoint(address, port);
+    boost::system::error_code ec;
+    acceptor.open(endpoint.protocol(), ec);
+    if (!ec) {
+        acceptor.set_option(boost::asio::socket_base::reuse_address(true), ec);
+    }
+    if (!ec) {
+        acceptor.bind(endpoint, ec);
+    }
+    if (!ec) {
+        acceptor.listen(1, ec);
+    }
+    return !ec;
+}
+
+} // namespace
+
+boost::asio::ip::address free_port::loopback() {
+    return boost::asio::ip::address_v4::loopback();
+}
+
+free_port::free_port(const boost::asio::ip::address& address) {
+    const int port_max = std::max(first_source_port() - 1, port_min + 1'000);
+    std::random_device random;
+    std::uniform_int_distribution<int> draw(port_min, port_max);
+    for (int i = 0; i < tries_max; ++i) {
+        const int port = draw(random);
+        const int claimed = claim(port);
+        if (claimed < 0) {
+            continue;
+        }
+        if (can_listen(address, static_cast<std::uint16_t>(port))) {
+            number_ = static_cast<std::uint16_t>(port);
+            claim_ = claimed;
+            return;
+        }
+        ::close(claimed);
+    }
+    throw std::runtime_error("no free port found on " + address.to_string());
+}
+
+free_port& free_port::operator=(free_port&& other) noexcept {
+    std::swap(number_, other.number_);
+    std::swap(claim_, other.claim_);
+    return *this;
+}
+
+free_port::~free_port() {
+    if (claim_ >= 0) {
+        ::close(claim_);
+    }
+}
+
+} // namespace redlock::test

@@ -1,0 +1,99 @@
+// hiredis' blocking interface, wrapped so that nothing leaks on any path. It works with the 0.14
+// and the 1.x interface; types that only the latter has are shown by their text.
+#include "resp_text.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <sys/time.h>
+
+#include <stdexcept>
+
+namespace redlock::test {
+namespace {
+
+timeval to_timeval(std::chrono::milliseconds duration) {
+    timeval result{};
+    result.tv_sec = duration.count() / 1'000;
+    result.tv_usec = duration.count() % 1'000 * 1'000;
+    return result;
+}
+
+} // namespace
+
+std::string resp_text(const redisReply& reply) {
+    switch (reply.type) {
+    case REDIS_REPLY_INTEGER:
+        return std::to_string(reply.integer);
+    case REDIS_REPLY_NIL:
+        return "(nil)";
+    case REDIS_REPLY_ERROR:
+        return "(error) " + std::string(reply.str, reply.len);
+    case REDIS_REPLY_ARRAY: {
+        std::string lines;
+        for (std::size_t i = 0; i < reply.elements; ++i) {
+            lines += (i == 0 ? "" : "\n") + resp_text(*reply.element[i]);
+        }
+        return reply.elements == 0 ? "(empty array)" : lines;
+    }
+    default:
+        return reply.str != nullptr ? std::string(reply.str, reply.len) : std::string();
+    }
+}
+
+void resp_client::closer::operator()(redisContext* context) const noexcept {
+    redisFree(context);
+}
+
+void resp_client::closer::operator()(redisReply* reply) const noexcept {
+    freeReplyObject(reply);
+}
+
+resp_client::resp_client(
+    const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout)
+    : context_(redisConnectWithTimeout(host.c_str(), port, to_timeval(timeout))) {
+    const std::string where = host + ":" + std::to_string(port);
+    if (!context_) {
+        throw std::runtime_error("no memory to connect to " + where);
+    }
+    if (context_->err != 0) {
+        throw std::runtime_error("connect to " + where + ": " + context_->errstr);
+    }
+    if (redisSetTimeout(context_.get(), to_timeval(timeout)) != REDIS_OK) {
+        throw std::runtime_error("set the time limit of " + where);
+    }
+}
+
+resp_client::reply_ptr resp_client::ask(const std::vector<std::string>& args) {
+    std::vector<const char*> words;
+    std::vector<std::size_t> lengths;
+    for (const std::string& arg : args) {
+        words.push_back(arg.data());
+        lengths.push_back(arg.size());
+    }
+    void* raw = redisCommandArgv(
+        context_.get(), static_cast<int>(args.size()), words.data(), lengths.data());
+    reply_ptr reply(static_cast<redisReply*>(raw));
+    if (!reply) {
+        throw std::runtime_error(
+            "no answer to " + (args.empty() ? "" : args.front()) + ": " + context_->errstr);
+    }
+    return reply;
+}
+
+std::string resp_client::command(const std::vector<std::string>& args) {
+    return resp_text(*ask(args));
+}
+
+std::vector<std::string> resp_client::list(const std::vector<std::string>& args) {
+    const reply_ptr reply = ask(args);
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        throw std::runtime_error("not an array: " + resp_text(*reply));
+    }
+    std::vector<std::string> elements;
+    for (std::size_t i = 0; i < reply->elements; ++i) {
+        elements.push_back(resp_text(*reply->element[i]));
+    }
+    return elements;
+}
+
+} // namespace redlock::test
