@@ -1,0 +1,47 @@
+// The first program: takes a lock on a majority of the masters, works, gives it back.
+//
+//     first_lock redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
+
+#include <redlock/redlock.hpp>
+
+#include <boost/asio.hpp>
+
+#include <iostream>
+
+namespace asio = boost::asio;
+
+asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
+    co_await manager.async_ready(asio::use_awaitable); // until a majority of the masters may vote
+
+    redlock::acquire_options options;
+    options.ttl = std::chrono::seconds(5); // renewed as long as `lock` lives
+    redlock::diagnostics why;
+    auto result = co_await manager.async_acquire(
+        "reports/daily", options, why, asio::as_tuple(asio::use_awaitable));
+    auto& [error, lock] = result;
+    if (error) {
+        std::cout << error.message() << ": " << to_string(why) << '\n';
+    } else if (lock.held()) { // ask again before each step that must not be done twice
+        std::cout << "got it: " << to_string(why) << '\n';
+        co_await lock.async_release(asio::use_awaitable);
+    }
+    co_await manager.async_close(asio::use_awaitable); // ends async_run, and so the program
+}
+
+int main(int argc, char** argv) {
+    redlock::config config;
+    config.masters.assign(argv + 1, argv + argc);
+    // The longest lease of all your programs. Masters that restarted less than this ago do not
+    // vote, so with new masters the program begins by waiting for as long.
+    config.max_ttl = std::chrono::seconds(5);
+
+    asio::io_context io;
+    redlock::lock_manager manager(io.get_executor(), config); // throws if the config is wrong
+    manager.async_run(asio::detached);
+    asio::co_spawn(io, first_lock(manager), [](std::exception_ptr error) {
+        if (error) {
+            std::rethrow_exception(error);
+        }
+    });
+    io.run();
+}

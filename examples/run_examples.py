@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Runs one example against three real masters: run_examples.py PROGRAM
+
+Starts redis-servers of its own on free ports, passes their URLs, and checks what the example prints
+and how it ends. Another server than the redis-server in the path: REDLOCK_REDIS_SERVER.
+"""
+
+import ctypes
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+MASTERS = 3
+LIMIT_S = 30
+
+# What each example must print, in this order.
+EXPECTED = {
+    'first_lock': ['got it: '],
+    'callbacks': ['done, and the lock was released'],
+    'blocking': ['worked, with ', 'the lock was released'],
+    'with_lock': ['step 5', 'all steps done', 'step 1', 'stopped: '],
+    'watch_loss': ['leading', 'lost: majority_unreachable'],
+}
+
+
+def die_with_parent():
+    """In the server: no test, however it ends, leaves a server behind."""
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def free_port():
+    # Below the ports of outgoing connections: the example's must not take a master's.
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(('127.0.0.1', port))
+                return port
+            except OSError:
+                continue
+
+
+class Master:
+    def __init__(self, directory):
+        program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+        for _ in range(10):
+            self.port = free_port()
+            self.process = subprocess.Popen(
+                [program, '--port', str(self.port), '--bind', '127.0.0.1',
+                 '--save', '', '--appendonly', 'no', '--dir', directory],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                preexec_fn=die_with_parent)
+            if self.answers():
+                return
+            self.end()
+        raise RuntimeError(f'{program} does not start')
+
+    def answers(self):
+        limit = time.monotonic() + 10
+        while self.process.poll() is None and time.monotonic() < limit:
+            try:
+                with socket.create_connection(('127.0.0.1', self.port), 1) as connection:
+                    connection.sendall(b'PING\r\n')
+                    if connection.recv(7) == b'+PONG\r\n':
+                        return True
+            except OSError:
+                time.sleep(0.01)
+        return False
+
+    @property
+    def url(self):
+        return f'redis://127.0.0.1:{self.port}'
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def run(program, masters):
+    """Returns the lines that the example printed, and its exit status."""
+    example = subprocess.Popen(
+        [program] + [master.url for master in masters],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
+    signal.alarm(LIMIT_S)
+    lines = []
+    try:
+        for line in example.stdout:
+            print(line, end='')
+            lines.append(line.rstrip('\n'))
+            if pathlib.Path(program).name == 'watch_loss' and line == 'leading\n':
+                for master in masters[:MASTERS // 2 + 1]:
+                    master.process.send_signal(signal.SIGSTOP)
+        return lines, example.wait()
+    finally:
+        signal.alarm(0)
+        example.kill()
+        example.wait()
+
+
+def missing(expected, lines):
+    """The first of the expected beginnings of lines that does not come, in order."""
+    left = iter(lines)
+    for text in expected:
+        if not any(line.startswith(text) for line in left):
+            return text
+    return None
+
+
+def timed_out(*_):
+    raise TimeoutError(f'the example did not end in {LIMIT_S} s')
+
+
+def main():
+    program = sys.argv[1]
+    signal.signal(signal.SIGALRM, timed_out)
+    masters = []
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            masters += [Master(directory) for _ in range(MASTERS)]
+            lines, status = run(program, masters)
+        finally:
+            for master in masters:
+                master.end()
+    absent = missing(EXPECTED[pathlib.Path(program).name], lines)
+    if absent is not None:
+        sys.exit(f'FAILED: no line that begins with {absent!r}')
+    if status != 0:
+        sys.exit(f'FAILED: exit status {status}')
+    print('passed')
+
+
+if __name__ == '__main__':
+    main()
