@@ -5,6 +5,7 @@
 #include <boost/url/url_view.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <stdexcept>
@@ -15,20 +16,36 @@ namespace urls = boost::urls;
 
 namespace {
 
-// For messages: the URL may hold a password.
-std::string without_password(std::string_view url) {
-    const std::size_t at = url.rfind('@');
-    const std::size_t scheme = url.find("://");
-    if (at == std::string_view::npos || scheme == std::string_view::npos || at < scheme) {
-        return at == std::string_view::npos ? std::string(url)
-                                            : "...@" + std::string(url.substr(at + 1));
+// For messages: of a URL that may hold a password, as little as says which one is meant. Whatever
+// stands where a password might, in a well-formed URL or in a mistyped one, is left out.
+std::string without_secrets(std::string_view url) {
+    const std::string_view visible = url.substr(0, url.find_first_of("?#"));
+    const std::size_t scheme = visible.find("://");
+    const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+    if (url.find('@') != std::string_view::npos) {
+        return scheme == std::string_view::npos ? "...@..."
+                                                : std::string(visible.substr(0, begin)) + "...@...";
     }
-    return std::string(url.substr(0, scheme + 3)) + "...@" + std::string(url.substr(at + 1));
+    const std::size_t end = std::min(visible.find('/', begin), visible.size());
+    const std::string_view authority = visible.substr(begin, end - begin);
+    // The first ':', of which a well-formed address has one at most; an IPv6 address is in
+    // brackets.
+    const std::size_t address = authority.starts_with('[') ? authority.find(']') : 0;
+    const std::size_t in_authority =
+        address == std::string_view::npos ? address : authority.find(':', address);
+    if (in_authority == std::string_view::npos) {
+        return std::string(visible);
+    }
+    const std::size_t colon = begin + in_authority;
+    const std::string_view port = visible.substr(colon + 1, end - colon - 1);
+    const bool digits = port.find_first_not_of("0123456789") == std::string_view::npos;
+    return digits
+               ? std::string(visible)
+               : std::string(visible.substr(0, colon)) + ":..." + std::string(visible.substr(end));
 }
 
 [[noreturn]] void refuse(std::string_view url, const std::string& why) {
-    throw std::invalid_argument(
-        fmt::format("redlock: master '{}': {}", without_password(url), why));
+    throw std::invalid_argument(fmt::format("redlock: master '{}': {}", without_secrets(url), why));
 }
 
 std::optional<int> number(std::string_view text, int max) {
@@ -73,6 +90,20 @@ endpoint::endpoint(std::string_view url) {
     }
     if (view.has_fragment()) {
         refuse(url, "a fragment ('#...') has no meaning here; write '#' in a password as %23");
+    }
+    const std::string_view rest = url.substr(url.find("://") + 3);
+    const std::size_t path_begin = rest.find_first_of("/?");
+    if (path_begin != std::string_view::npos
+        && rest.find('@', path_begin) != std::string_view::npos) {
+        refuse(
+            url,
+            "an '@' behind the host; in a user or password write '/' as %2F, '?' as %3F, '@' as "
+            "%40");
+    }
+    const std::string_view authority = rest.substr(0, path_begin);
+    const std::string_view address = authority.substr(authority.rfind('@') + 1);
+    if (address.rfind(']') == std::string_view::npos && address.find(':') != address.rfind(':')) {
+        refuse(url, "more than one ':' in the address; write an IPv6 address as [address]:port");
     }
     if (view.has_password()) {
         username = view.user();

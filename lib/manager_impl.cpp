@@ -109,21 +109,17 @@ void manager_impl::explain(
 // --- The manager's own operations ---------------------------------------------------------------
 
 void manager_impl::run(handler<error_code> done) {
+    const std::lock_guard lock(guard);
+    if (engine_.closing() || engine_.running()) {
+        completion<error_code>(std::move(done), io_)(
+            io_, engine_.closing() ? errc::closed : errc::invalid_argument);
+        return;
+    }
     on_cancel(done, [](manager_impl& me, std::uint64_t) {
         me.run_cancelled_ = !me.engine_.closing();
         me.drive([&](time_point now) { me.engine_.close(now); });
     });
-    completion<error_code> waiting(std::move(done), io_);
-    const std::lock_guard lock(guard);
-    if (engine_.closing()) {
-        std::move(waiting)(io_, errc::closed);
-        return;
-    }
-    if (engine_.running()) {
-        std::move(waiting)(io_, errc::invalid_argument);
-        return;
-    }
-    run_.emplace(std::move(waiting));
+    run_.emplace(std::move(done), io_);
     if (config_.quarantine == quarantine::off && logs(log_level::warning)) {
         log(log_level::warning,
             "quarantine is off: a master that restarts votes at once and may grant what it has "

@@ -20,15 +20,20 @@ void manager_impl::extend(
     std::chrono::milliseconds ttl,
     diagnostics* out,
     handler<error_code> done) {
-    const auto id = on_cancel(done, [lease](manager_impl& me, std::uint64_t id) {
-        for (auto& waiting : lease->extending) {
-            if (waiting.id == id && waiting.done) {
-                completion<error_code> complete = *std::move(waiting.done);
-                waiting.done.reset(); // its place in the line stays
-                std::move(complete)(me.io_, aborted);
+    const auto id =
+        on_cancel(done, [weak = std::weak_ptr(lease)](manager_impl& me, std::uint64_t id) {
+            const auto lease = weak.lock();
+            if (!lease) {
+                return;
             }
-        }
-    });
+            for (auto& waiting : lease->extending) {
+                if (waiting.id == id && waiting.done) {
+                    completion<error_code> complete = *std::move(waiting.done);
+                    waiting.done.reset(); // its place in the line stays
+                    std::move(complete)(me.io_, aborted);
+                }
+            }
+        });
     completion<error_code> waiting(std::move(done), io_);
     const std::lock_guard lock(guard);
     std::string reason;
@@ -69,9 +74,14 @@ void manager_impl::release(
     diagnostics* out,
     handler<error_code, release_result> done) {
     lease->end();
-    const auto id = on_cancel(done, [lease](manager_impl& me, std::uint64_t id) {
-        lease->releasing.complete(me.io_, id, aborted, release_result::uncertain);
-    });
+    const auto id =
+        on_cancel(done, [weak = std::weak_ptr(lease)](manager_impl& me, std::uint64_t id) {
+            const auto lease = weak.lock();
+            if (!lease) {
+                return;
+            }
+            lease->releasing.complete(me.io_, id, aborted, release_result::uncertain);
+        });
     completion<error_code, release_result> waiting(std::move(done), io_);
     const std::lock_guard lock(guard);
     if (lease->result) {
@@ -107,9 +117,14 @@ void manager_impl::let_go(lease_handle& lease, bool release) {
 
 void manager_impl::wait_lost(
     std::shared_ptr<lease_handle> lease, diagnostics* out, handler<error_code, loss_reason> done) {
-    const auto id = on_cancel(done, [lease](manager_impl& me, std::uint64_t id) {
-        lease->watching.complete(me.io_, id, aborted, loss_reason::none);
-    });
+    const auto id =
+        on_cancel(done, [weak = std::weak_ptr(lease)](manager_impl& me, std::uint64_t id) {
+            const auto lease = weak.lock();
+            if (!lease) {
+                return;
+            }
+            lease->watching.complete(me.io_, id, aborted, loss_reason::none);
+        });
     completion<error_code, loss_reason> waiting(std::move(done), io_);
     const std::lock_guard lock(guard);
     switch (lease->stage) {

@@ -105,7 +105,7 @@ void engine::vote_for(claim& attempt, std::size_t master, vote what, time_point 
         mine.until = guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift);
     }
     if (attempt.stage == claim::phase::held) {
-        if (mine.until > attempt.deadline) {
+        if (mine.until > attempt.deadline && now < attempt.held_until()) {
             move_deadline(attempt, now); // a straggler that a majority can use
         }
         return;

@@ -1,10 +1,13 @@
 #include "admission.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace redlock::core {
 
 namespace {
+
+constexpr std::chrono::seconds uptime_max = std::chrono::years(1);
 
 // Calls f(key, value) for each "key:value" line.
 template <typename F>
@@ -57,9 +60,10 @@ std::optional<server_info> parse_info(std::string_view text) {
         } else if (key == "maxmemory_policy") {
             info.eviction_policy = value;
         } else if (key == "maxmemory") {
-            info.memory_limited = number(value) > 0;
+            info.memory_limited = value != "0";
         } else if (key == "uptime_in_seconds") {
-            info.uptime = std::chrono::seconds(number(value));
+            // More than any quarantine is enough, and fits into nanoseconds.
+            info.uptime = std::min(std::chrono::seconds(number(value)), uptime_max);
             uptime_known = true;
         } else if (key == "loading") {
             info.loading = value != "0";

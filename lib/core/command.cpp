@@ -80,7 +80,7 @@ compared compare_result(const reply& answer, rung how) noexcept {
                            && (answer.text.starts_with("NOSCRIPT") || refuses_command(answer.text));
         // A key of another type under the lock's name is not ours.
         const bool foreign = answer.text.find("WRONGTYPE") != std::string_view::npos;
-        return {.said = foreign ? vote::foreign : vote::error, .say_in_eval = retry && !foreign};
+        return {.said = foreign ? vote::foreign : vote::error, .say_otherwise = retry && !foreign};
     }
     if (how == rung::native) {
         const bool done = answer.type == reply_type::status

@@ -47,12 +47,21 @@ struct ladder {
     native_delete delete_command = native_delete::none;
     bool set_ifeq = false;
     bool evalsha = true;
+    // Whether this server is known to have the script. A removal must work when nobody is there any
+    // more to hear NOSCRIPT and to say it again.
+    bool knows_remove = false;
+    bool knows_extend = false;
 
     rung remove() const noexcept {
-        return delete_command != native_delete::none ? rung::native : script();
+        return delete_command != native_delete::none ? rung::native : remove_script();
     }
-    rung extend() const noexcept { return set_ifeq ? rung::native : script(); }
-    rung script() const noexcept { return evalsha ? rung::evalsha : rung::eval; }
+    rung extend() const noexcept { return set_ifeq ? rung::native : extend_script(); }
+    rung remove_script() const noexcept {
+        return evalsha && knows_remove ? rung::evalsha : rung::eval;
+    }
+    rung extend_script() const noexcept {
+        return evalsha && knows_extend ? rung::evalsha : rung::eval;
+    }
 
     friend bool operator==(const ladder&, const ladder&) = default;
 };
@@ -75,7 +84,7 @@ vote vote_on_set(const reply& answer) noexcept;
 struct compared {
     vote said = vote::error;
     bool ask_exists = false; // native and nothing done: EXISTS tells why
-    bool say_in_eval =
+    bool say_otherwise =
         false; // the server does not know, or does not allow, this way: say it in EVAL
 };
 compared compare_result(const reply& answer, rung how) noexcept;

@@ -125,7 +125,9 @@ void connection::received(std::span<const char> bytes, time_point now) {
         handle(command, *answer, now);
     }
     if (state_ == state::up) {
-        check_ = later(now, rules_.health_check_interval);
+        if (fitness_.fit) {
+            check_ = later(now, rules_.health_check_interval);
+        }
         if (silent_
             && (in_flight_.empty()
                 || now < later(in_flight_.front().sent, rules_.master_timeout))) {
@@ -203,13 +205,21 @@ void connection::introduced(const reply& answer, time_point now) {
     events_.standing_changed(master_, now);
 }
 
-void connection::step_down(command_kind kind, rung how) noexcept {
-    if (how == rung::evalsha) {
-        info_.commands.evalsha = false;
-    } else if (kind == command_kind::remove) {
-        info_.commands.delete_command = native_delete::none;
-    } else {
-        info_.commands.set_ifeq = false;
+void connection::learn(command_kind kind, rung how, const reply& answer) noexcept {
+    ladder& commands = info_.commands;
+    const bool removal = kind == command_kind::remove;
+    bool& knows = removal ? commands.knows_remove : commands.knows_extend;
+    const compared result = compare_result(answer, how);
+    if (how == rung::eval) {
+        knows = knows || !answer.is_error();
+    } else if (result.say_otherwise && answer.text.starts_with("NOSCRIPT")) {
+        knows = false;
+    } else if (result.say_otherwise && how == rung::evalsha) {
+        commands.evalsha = false;
+    } else if (result.say_otherwise && removal) {
+        commands.delete_command = native_delete::none;
+    } else if (result.say_otherwise) {
+        commands.set_ifeq = false;
     }
 }
 

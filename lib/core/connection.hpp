@@ -102,8 +102,10 @@ public:
     const fitness& judgement() const noexcept { return fitness_; }
 
     const ladder& commands() const noexcept { return info_.commands; }
-    /// The server refuses this way: use the next one from now on.
-    void step_down(command_kind kind, rung how) noexcept;
+    /// What the answer to a removal or an extension says of the way it was asked for: whether the
+    /// server has the script, and whether the way is refused, so that the next one is used from now
+    /// on.
+    void learn(command_kind kind, rung how, const reply& answer) noexcept;
 
     /// Queues one formatted command. Requires `up()`. Gives the place in the stream behind which it
     /// is on the wire: compare with `written_mark`.

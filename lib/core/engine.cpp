@@ -89,6 +89,7 @@ void engine::finish_closing(time_point now) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
     });
+    refresh_links_due();
     host_.closed();
 }
 
@@ -100,23 +101,27 @@ void engine::opened(std::size_t master, time_point now) {
 
 void engine::closed(std::size_t master, std::string_view why, time_point now) {
     masters_[master].link->closed(why, now);
-    finish_closing(now);
+    end_of_event(now);
 }
 
 void engine::received(std::size_t master, std::span<const char> bytes, time_point now) {
     masters_[master].link->received(bytes, now);
-    finish_closing(now);
+    end_of_event(now);
 }
 
 void engine::written(std::size_t master, std::size_t bytes, time_point now) {
     masters_[master].link->written(bytes);
-    if (finishing_.empty()) {
-        return;
-    }
-    const std::vector<handle> candidates = finishing_;
-    for (const handle name : candidates) {
-        if (operation* const wanted = operations_.find(name)) {
-            finish_if_on_wire(*wanted, now);
+    end_of_event(now);
+}
+
+// What waited for a socket may be done: because bytes were written, or because it is gone.
+void engine::end_of_event(time_point now) {
+    if (!finishing_.empty()) {
+        const std::vector<handle> candidates = finishing_;
+        for (const handle name : candidates) {
+            if (operation* const wanted = operations_.find(name)) {
+                finish_if_on_wire(*wanted, now);
+            }
         }
     }
     finish_closing(now);
@@ -156,7 +161,7 @@ void engine::time_passed(time_point now) {
     while (timer* const due = timers_.pop(now)) {
         fire(*due, now);
     }
-    finish_closing(now);
+    end_of_event(now);
     refresh_links_due();
     wants_write_ = true; // PING, INFO
 }

@@ -110,6 +110,7 @@ private:
     void refresh_links_due() noexcept;
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const ticket& what, time_point now);
+    void end_of_event(time_point now);
     void finish_closing(time_point now);
     void fire(timer& due, time_point now);
 
@@ -142,7 +143,8 @@ private:
     // lease.cpp
     void
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
-    void send_extend(claim& lease, std::size_t master, rung how, time_point now);
+    void
+    send_extend(claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now);
     void extend_answered(
         claim& lease, std::size_t master, std::uint16_t round, vote what, time_point now);
     void end_extension(claim& lease, time_point now);
@@ -161,7 +163,7 @@ private:
     void send_written_removal(claim& ended, std::size_t master, rung how, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
-    void settle(claim& ended);
+    void settle(claim& ended, time_point now);
     void removal_due(claim& ended, time_point now);
     void pay_debts(std::size_t master, time_point now);
     bool removals_in_flight() const;

@@ -48,7 +48,12 @@ void engine::start_extension(
             theirs.said = vote::pending;
             // The script never shortens a lease that was given longer before; SET with IFEQ would.
             const ladder& commands = masters_[i].link->commands();
-            send_extend(lease, i, ttl < lease.ttl_max ? commands.script() : commands.extend(), now);
+            send_extend(
+                lease,
+                i,
+                mine.round,
+                ttl < lease.ttl_max ? commands.extend_script() : commands.extend(),
+                now);
         }
     }
     lease.ttl_max = std::max(lease.ttl_max, ttl);
@@ -57,26 +62,30 @@ void engine::start_extension(
     }
 }
 
-void engine::send_extend(claim& lease, std::size_t master, rung how, time_point now) {
-    if (lease.stage != claim::phase::held || now >= lease.deadline) {
-        return; // an extension is never sent after the deadline
+void engine::send_extend(
+    claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now) {
+    if (lease.stage != claim::phase::held || now >= lease.deadline
+        || round != lease.extending.round) {
+        return; // an extension is never sent after the deadline, nor said again for an older round
     }
     scratch_.clear();
     append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
     send(
         master,
         scratch_,
-        {.kind = command_kind::extend,
-         .how = how,
-         .round = lease.extending.round,
-         .subject = lease.self},
+        {.kind = command_kind::extend, .how = how, .round = round, .subject = lease.self},
         now);
 }
 
 void engine::extend_answered(
     claim& lease, std::size_t master, std::uint16_t round, vote what, time_point now) {
-    if (lease.stage != claim::phase::held || now >= lease.deadline) {
-        return; // nor is its answer counted
+    if (lease.stage != claim::phase::held) {
+        return;
+    }
+    if (now >= lease.held_until()) {
+        // Nor is its answer counted: `held()` is false already, and must not become true again.
+        lease_due(lease, now);
+        return;
     }
     extension& mine = lease.extending;
     ballot& theirs = lease.votes.of[master];
@@ -172,7 +181,7 @@ loss_reason engine::reason_of(const claim& lease, std::size_t quorum) noexcept {
     }
     const std::size_t foreign = lease.votes.count(vote::foreign);
     const std::size_t absent = lease.votes.count(vote::absent);
-    if (foreign + absent + quorum > lease.votes.of.size()) {
+    if (lease.deadline == never || foreign + absent + quorum > lease.votes.of.size()) {
         return foreign > absent ? loss_reason::foreign : loss_reason::expired;
     }
     return lease.renew == renewal::automatic ? loss_reason::majority_unreachable

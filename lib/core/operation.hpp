@@ -39,6 +39,7 @@ struct operation {
     backoff delay;
 
     void reset() {
+        last.of.clear();
         last.texts.clear();
         attempts = 0;
         attempt = {};

@@ -78,7 +78,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
     mine.removing = false;
     mine.said = what;
     const bool confirmed = what == vote::granted || what == vote::absent || what == vote::foreign;
-    if (confirmed) {
+    if (confirmed || now >= ended.expires_at) {
         ended.owing -= mine.owed ? 1U : 0U;
         mine.owed = false;
         counters_.debts_paid += mine.debt ? 1U : 0U;
@@ -117,12 +117,13 @@ void engine::decide_removal(claim& ended, time_point now) {
             host_.removed(ended, *result);
         }
     }
-    settle(ended);
+    settle(ended, now);
 }
 
-void engine::settle(claim& ended) {
+void engine::settle(claim& ended, time_point now) {
     if (!ended.reported || ended.owing > 0) {
-        timers_.set(ended.wake, std::min({ended.decide_by, ended.retry_at, ended.expires_at}));
+        const time_point expiry = now < ended.expires_at ? ended.expires_at : forever;
+        timers_.set(ended.wake, std::min({ended.decide_by, ended.retry_at, expiry}));
     } else {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
@@ -132,10 +133,12 @@ void engine::settle(claim& ended) {
 void engine::removal_due(claim& ended, time_point now) {
     if (now >= ended.expires_at) {
         for (ballot& mine : ended.votes.of) {
-            mine.owed = false; // the key is gone by itself
+            if (mine.owed && !mine.removing) { // a debt: the key is gone by itself
+                mine.owed = false;
+                --ended.owing;
+            }
         }
-        ended.owing = 0;
-        ended.decide_by = now;
+        ended.retry_at = forever;
     } else if (now >= ended.retry_at) {
         ended.retry_at = forever;
         for (std::size_t i = 0; i < masters_.size(); ++i) {

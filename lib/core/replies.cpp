@@ -56,15 +56,11 @@ void engine::replied(
         const compared result = compare_result(answer, command.how);
         const bool removing = command.kind == command_kind::remove;
         connection& link = *masters_[master].link;
-        if (result.say_in_eval) {
-            if (answer.text.starts_with("NOSCRIPT")) {
-                removing ? send_removal(*owner, master, rung::eval, now)
-                         : send_extend(*owner, master, rung::eval, now);
-                return;
-            }
-            link.step_down(command.kind, command.how);
-            removing ? send_removal(*owner, master, link.commands().script(), now)
-                     : send_extend(*owner, master, link.commands().script(), now);
+        link.learn(command.kind, command.how, answer);
+        if (result.say_otherwise) {
+            const ladder& commands = link.commands();
+            removing ? send_removal(*owner, master, commands.remove_script(), now)
+                     : send_extend(*owner, master, command.round, commands.extend_script(), now);
             return;
         }
         if (result.ask_exists) {

@@ -191,7 +191,8 @@ bool reply_reader::feed(std::span<const char> bytes) {
         impl_->fresh = {bytes.data(), bytes.size()};
         return true;
     }
-    return give_to_hiredis({bytes.data(), bytes.size()});
+    return give_to_hiredis(std::exchange(impl_->fresh, {}))
+           && give_to_hiredis({bytes.data(), bytes.size()});
 }
 
 bool reply_reader::give_to_hiredis(std::string_view bytes) {

@@ -1,0 +1,518 @@
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::wait_for;
+
+namespace {
+
+acquire_options waiting(milliseconds limit) {
+    acquire_options options = once();
+    options.wait = limit;
+    return options;
+}
+
+acquire_options waiting_forever() {
+    acquire_options options = once();
+    options.wait = wait_for::forever();
+    return options;
+}
+
+void hold_everywhere(virtual_quorum& it, const std::string& token = "somebody") {
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {token};
+    }
+}
+
+// The commands of lock traffic that a master saw, in order.
+std::vector<std::string> traffic(const virtual_master& server) {
+    std::vector<std::string> lines;
+    for (const std::string& line : server.seen) {
+        if (line.starts_with("SET ") || line.starts_with("EVAL")) {
+            lines.push_back(line);
+        }
+    }
+    return lines;
+}
+
+} // namespace
+
+TEST_CASE("a lock that is free is acquired on every master, with one token") {
+    virtual_quorum it(5);
+    it.start();
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(once());
+    CHECK(got.won);
+    CHECK(got.attempts == 1);
+    CHECK(got.token.size() == 40);
+    CHECK(got.deadline == began + usable(10s));
+    CHECK(got.held_until == got.deadline);
+    it.run_for(5ms);
+    for (virtual_master& server : it.masters) {
+        CHECK(server.value_of("p:r", it.now()) == got.token);
+        CHECK(traffic(server) == std::vector<std::string>{"SET p:r " + got.token + " NX PX 10000"});
+    }
+    CHECK(it.engine.count().acquired == 1);
+    CHECK(it.engine.count().held == 1);
+    CHECK(it.engine.count().waiting == 0);
+}
+
+TEST_CASE("an acquire is answered at the deciding vote") {
+    virtual_quorum it(5);
+    it.start();
+    for (std::size_t i = 0; i < 5; ++i) {
+        it.paths[i].back = milliseconds(10 * (i + 1));
+    }
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(once());
+    CHECK(got.won);
+    CHECK(got.at == began + 30ms);
+    CHECK(
+        got.votes
+        == std::vector<vote>{
+            vote::granted, vote::granted, vote::granted, vote::pending, vote::pending});
+    // Counted from before the first byte, not from the answer.
+    CHECK(got.deadline == began + usable(10s));
+    CHECK(it.engine.describe(got.ballots, it.now())[2].latency == 30ms);
+}
+
+TEST_CASE("a hopeless acquire is answered at the vote that makes it so") {
+    virtual_quorum it(5);
+    it.start();
+    hold_everywhere(it);
+    for (std::size_t i = 0; i < 5; ++i) {
+        it.paths[i].back = milliseconds(10 * (i + 1));
+    }
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(once());
+    CHECK(got.why == errc::contended);
+    CHECK(got.at == began + 30ms);
+}
+
+TEST_CASE("every mask of keys that others hold has the right outcome, and leaves no key of ours") {
+    for (std::size_t masters = 1; masters <= 5; ++masters) {
+        for (unsigned mask = 0; mask < (1U << masters); ++mask) {
+            CAPTURE(masters, mask);
+            virtual_quorum it(masters);
+            it.start();
+            std::size_t theirs = 0;
+            for (std::size_t i = 0; i < masters; ++i) {
+                if ((mask >> i & 1U) != 0) {
+                    it.masters[i].keys[it.key()] = {"somebody"};
+                    ++theirs;
+                }
+            }
+            const answer got = it.acquire_now(once());
+            const bool majority = masters - theirs >= masters / 2 + 1;
+            CHECK(got.won == majority);
+            if (!majority) {
+                CHECK(got.why == errc::contended);
+                it.run_for(10ms);
+                CHECK(it.idle());
+            } else {
+                it.release(got);
+                it.run_for(10ms);
+                CHECK(it.removal_of(got)->what == release_result::released);
+            }
+            for (std::size_t i = 0; i < masters; ++i) {
+                const bool held = (mask >> i & 1U) != 0;
+                CHECK(
+                    it.masters[i].value_of("p:r", it.now())
+                    == (held ? std::optional<std::string>("somebody") : std::nullopt));
+            }
+        }
+    }
+}
+
+TEST_CASE("three dead masters of five fail at once, and nothing is sent") {
+    virtual_quorum it(5);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.paths[i].reachable = false;
+    }
+    it.start();
+    const answer got = it.acquire_now(once());
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.at == it.now());
+    CHECK(it.masters[4].count("SET") == 0);
+    CHECK(got.votes[0] == vote::unreachable);
+    CHECK(got.votes[4] == vote::pending);
+}
+
+TEST_CASE("three hung masters of five fail at master_timeout, and at once from then on") {
+    virtual_quorum it(5);
+    it.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.paths[i].hung = true;
+    }
+    redlock::time_point began = it.now();
+    const answer first = it.acquire_now(once());
+    CHECK(first.why == errc::no_quorum);
+    CHECK(first.at == began + 100ms);
+    CHECK(first.votes[0] == vote::timed_out);
+    CHECK(first.votes[4] == vote::granted);
+    began = it.now();
+    const answer second = it.acquire_now(once());
+    CHECK(second.why == errc::no_quorum);
+    CHECK(second.at == began);
+    CHECK(second.votes[0] == vote::timed_out);
+}
+
+TEST_CASE("two hung masters of five slow nothing down") {
+    virtual_quorum it(5);
+    it.start();
+    it.paths[0].hung = it.paths[3].hung = true;
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(once());
+    CHECK(got.won);
+    CHECK(got.at == began + 1ms);
+}
+
+TEST_CASE("a held key beside dead masters is an outage when no majority answered") {
+    virtual_quorum it(5);
+    it.paths[0].reachable = it.paths[1].reachable = false;
+    it.start();
+    it.masters[2].keys[it.key()] = {"somebody"};
+    it.masters[3].replies["SET"] = "-OOM command not allowed\r\n";
+    const answer got = it.acquire_now(once());
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[3] == vote::error);
+    CHECK(got.ballots.text(3) == "OOM command not allowed");
+    it.run_for(10ms);
+    CHECK(it.masters[4].keys.empty());
+}
+
+TEST_CASE("a majority that granted too late is too slow") {
+    struct {
+        milliseconds min_validity;
+        milliseconds stop_margin;
+        milliseconds back;
+        bool won;
+    } const cases[] = {
+        // ttl 1 s: usable 988 ms.
+        {0ms, 938ms, 49ms, true},
+        {0ms, 938ms, 50ms, false},
+        {938ms, 0ms, 49ms, true},
+        {938ms, 900ms, 49ms, true},
+        {900ms, 938ms, 50ms, false},
+    };
+    for (const auto& one : cases) {
+        CAPTURE(one.min_validity.count(), one.stop_margin.count(), one.back.count());
+        virtual_quorum it(3);
+        it.start();
+        acquire_options options = once();
+        options.ttl = 1s;
+        options.min_validity = one.min_validity;
+        options.stop_margin = one.stop_margin;
+        for (virtual_quorum::path& way : it.paths) {
+            way.back = one.back;
+        }
+        const answer got = it.acquire_now(options);
+        CHECK(got.won == one.won);
+        if (!one.won) {
+            CHECK(got.why == errc::too_slow);
+            it.run_for(200ms);
+            CHECK(!it.has_key());
+            CHECK(it.idle());
+            CHECK(it.engine.count().too_slow == 1);
+        }
+    }
+}
+
+TEST_CASE("an attempt is given up when what is left of the lease is worth nothing") {
+    virtual_quorum it(3);
+    it.start();
+    it.paths[0].hung = it.paths[1].hung = true;
+    acquire_options options = once();
+    options.ttl = 50ms;
+    options.min_validity = 20ms;
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(options);
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.at - began == usable(50ms) - 20ms);
+}
+
+TEST_CASE("a rollback goes to every master that was asked, behind the SET, before the next SET") {
+    virtual_quorum it(5);
+    it.start();
+    it.masters[0].keys[it.key()] = it.masters[1].keys[it.key()] = {"somebody"};
+    it.masters[2].replies["SET"] = "-OOM command not allowed\r\n";
+    const std::uint64_t name = it.acquire(waiting(40ms));
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(!it.answer_to(name)->won);
+    CHECK(it.tokens.size() >= 3);
+    CHECK(it.answer_to(name)->attempts == it.tokens.size());
+    CHECK(std::set<std::string>(it.tokens.begin(), it.tokens.end()).size() == it.tokens.size());
+    for (const virtual_master& server : it.masters) {
+        std::vector<std::string> expected;
+        std::vector<std::string> got = traffic(server);
+        // The first removal of a connection is sent as a whole script.
+        for (std::string& line : got) {
+            line = line.starts_with("EVAL ") ? "EVALSHA" + line.substr(4) : line;
+        }
+        for (const std::string& token : it.tokens) {
+            expected.push_back("SET p:r " + token + " NX PX 10000");
+            expected.push_back("EVALSHA remove 1 p:r " + token);
+        }
+        CHECK(got == expected);
+    }
+    CHECK(it.idle());
+    CHECK(it.masters[3].keys.empty());
+}
+
+TEST_CASE("without a wait there is one attempt") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    const answer got = it.acquire_now(once());
+    CHECK(got.attempts == 1);
+    CHECK(it.engine.count().contended == 1);
+    CHECK(it.engine.count().attempts == 1);
+}
+
+TEST_CASE("an acquire that waits ends at its limit, no later") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(waiting(1s));
+    CHECK(got.why == errc::contended);
+    CHECK(got.attempts > 3);
+    CHECK(got.at - began <= 1s);
+    CHECK(got.at - began >= 900ms);
+    it.run_for(10ms);
+    CHECK(it.idle());
+}
+
+TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") {
+    virtual_quorum it(3);
+    it.start();
+    it.paths[0].hung = it.paths[1].hung = true;
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(waiting(60ms));
+    CHECK(got.why == errc::timed_out);
+    CHECK(got.at == began + 60ms);
+    CHECK(it.engine.count().timed_out == 1);
+}
+
+TEST_CASE("an acquire that waits for ever gets the lock once it is free") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    const std::uint64_t name = it.acquire(waiting_forever());
+    it.run_for(1h);
+    CHECK(it.answer_to(name) == nullptr);
+    CHECK(it.engine.count().waiting == 1);
+    for (virtual_master& server : it.masters) {
+        server.keys.clear();
+    }
+    it.run_for(210ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->won);
+    CHECK(it.masters[0].value_of("p:r", it.now()) == it.answer_to(name)->token);
+}
+
+TEST_CASE("pauses between attempts stay within the back-off's bounds") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    std::vector<redlock::time_point> sets;
+    it.masters[0].when = [&](const arguments& words) -> mishap {
+        if (words[0] == "SET") {
+            sets.push_back(it.now());
+        }
+        return mishap::none;
+    };
+    it.acquire(waiting_forever());
+    it.run_for(20s);
+    REQUIRE(sets.size() > 50);
+    nanoseconds before = 2ms;
+    nanoseconds largest{};
+    for (std::size_t i = 1; i < sets.size(); ++i) {
+        const nanoseconds pause = sets[i] - sets[i - 1] - 1ms; // the round trip
+        REQUIRE(pause >= 2ms);
+        REQUIRE(pause <= std::min<nanoseconds>(200ms, 3 * before));
+        before = pause;
+        largest = std::max(largest, pause);
+    }
+    CHECK(largest > 100ms);
+}
+
+TEST_CASE("a pause is never shorter than the round trip of a majority") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_quorum::path& way : it.paths) {
+        way.back = 40ms;
+    }
+    const answer first = it.acquire_now(once(), "other"); // measures it
+    CHECK(first.won);
+    hold_everywhere(it);
+    std::vector<redlock::time_point> sets;
+    it.masters[0].when = [&](const arguments& words) -> mishap {
+        if (words[0] == "SET") {
+            sets.push_back(it.now());
+        }
+        return mishap::none;
+    };
+    it.acquire(waiting_forever());
+    it.run_for(5s);
+    REQUIRE(sets.size() > 10);
+    for (std::size_t i = 1; i < sets.size(); ++i) {
+        REQUIRE(sets[i] - sets[i - 1] >= 80ms);
+    }
+}
+
+TEST_CASE("a grant that arrives after the rollback is not counted, and is undone") {
+    virtual_quorum it(3);
+    it.start();
+    it.masters[0].keys[it.key()] = {"somebody"};
+    it.masters[1].keys[it.key()] = {"somebody"};
+    it.paths[2].back = 60ms;
+    const std::uint64_t name = it.acquire(waiting(50ms));
+    it.run_for(30ms);
+    // Now two masters are free, and the late grant of the first attempt is on its way.
+    it.masters[0].when = it.masters[1].when = [](const arguments& words) -> mishap {
+        return words[0] == "SET" ? mishap::hang_before : mishap::none;
+    };
+    it.run_for(300ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(!it.answer_to(name)->won);
+    CHECK(it.masters[2].keys.empty());
+}
+
+TEST_CASE("a straggler's grant carries the lease when another vote is gone") {
+    virtual_quorum it(3);
+    it.start();
+    it.paths[2].back = 50ms;
+    acquire_options options = once();
+    const answer got = it.acquire_now(options);
+    REQUIRE(got.won);
+    CHECK(got.votes[2] == vote::pending);
+    it.run_for(100ms);
+    it.masters[1].forget();
+    it.masters[2].when = [](const arguments& words) -> mishap {
+        return words[0].starts_with("EVAL") ? mishap::hang_before : mishap::none;
+    };
+    it.extend(got, 10s);
+    it.run_until(got.deadline - 1ns);
+    CHECK(!it.loss_of(got));
+    it.run_for(1ns);
+    CHECK(it.loss_of(got));
+}
+
+TEST_CASE("a straggler that grants is released, too") {
+    virtual_quorum it(3);
+    it.start();
+    it.paths[2].there = 50ms;
+    const answer got = it.acquire_now(once());
+    it.release(got);
+    it.run_for(200ms);
+    CHECK(it.masters[2].count("SET") == 1);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("an acquire that failed completes only when its rollback is on the wire") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    const redlock::time_point began = it.now();
+    const std::uint64_t name = it.acquire(once());
+    it.run_for(500us);
+    it.paths[1].takes_bytes = false;
+    it.run_for(20ms);
+    CHECK(it.answer_to(name) == nullptr);
+    it.paths[1].takes_bytes = true;
+    it.run_for(0ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->why == errc::contended);
+    CHECK(it.answer_to(name)->at > began + 20ms);
+}
+
+TEST_CASE("a socket that takes no bytes holds a failed acquire up for master_timeout at most") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    const redlock::time_point began = it.now();
+    const std::uint64_t name = it.acquire(once());
+    it.run_for(500us);
+    it.paths[1].takes_bytes = false;
+    it.run_for(300ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->at == began + 101ms);
+}
+
+TEST_CASE("a connection that breaks does not hold a failed acquire up") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    const std::uint64_t name = it.acquire(once());
+    it.run_for(500us);
+    it.paths[1].takes_bytes = false;
+    it.run_for(5ms);
+    REQUIRE(it.answer_to(name) == nullptr);
+    it.paths[1].reachable = false;
+    it.disconnect(1); // its rollback is a debt now: there is nothing to wait for
+    it.run_for(5ms);
+    CHECK(it.answer_to(name) != nullptr);
+}
+
+TEST_CASE("an engine that does not run answers at once") {
+    virtual_quorum it(3);
+    const std::uint64_t early = it.acquire(once());
+    REQUIRE(it.answer_to(early) != nullptr);
+    CHECK(it.answer_to(early)->why == errc::not_running);
+    it.start();
+    it.close();
+    it.run_for(10ms);
+    const std::uint64_t late = it.acquire(once());
+    REQUIRE(it.answer_to(late) != nullptr);
+    CHECK(it.answer_to(late)->why == errc::closed);
+    CHECK(it.engine.count().waiting == 0);
+}
+
+TEST_CASE("an acquire that asked nobody reports no votes of an earlier one") {
+    virtual_quorum it(3);
+    it.start();
+    hold_everywhere(it);
+    CHECK(it.acquire_now(once()).why == errc::contended);
+    it.close();
+    it.run_for(10ms);
+    const answer late = it.acquire_now(once());
+    CHECK(late.why == errc::closed);
+    CHECK(late.attempts == 0);
+    CHECK(std::count(late.votes.begin(), late.votes.end(), vote::held) == 0);
+}
+
+TEST_CASE("a master that lags too far behind is not asked") {
+    virtual_quorum it(1);
+    it.start();
+    it.paths[0].takes_bytes = false;
+    for (std::size_t i = 0; i < redlock::core::connection::in_flight_max; ++i) {
+        it.acquire(once(), std::to_string(i));
+    }
+    const answer got = it.acquire_now(once(), "last");
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.ballots.text(0) == "too many commands in flight");
+}
+
+TEST_CASE("no token reaches the log") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    CHECK(it.acquire_now(waiting(20ms)).why == errc::contended);
+    it.run_until(got.deadline + 1s);
+    CHECK(!it.log_lines.empty());
+    for (const std::string& line : it.log_lines) {
+        for (const std::string& token : it.tokens) {
+            CHECK(line.find(token) == std::string::npos);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+#include "core/admission.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <limits>
+#include <random>
+#include <string>
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::time_point;
+
+namespace {
+
+struct server {
+    std::string version = "redis_version:7.0.15\r\n";
+    std::string role = "master";
+    std::string uptime = "1000000";
+    std::string memory = "maxmemory:0\r\nmaxmemory_human:0B\r\nmaxmemory_policy:noeviction\r\n";
+    std::string persistence = "loading:0\r\nasync_loading:0\r\naof_enabled:0\r\n";
+};
+
+// What INFO says, with the fields around those that matter.
+std::string info_of(const server& it) {
+    return "# Server\r\n" + it.version
+           + "redis_git_sha1:00000000\r\nredis_mode:standalone\r\nos:Linux 6.1.0 x86_64\r\n"
+             "process_id:4711\r\nrun_id:0123456789abcdef0123456789abcdef01234567\r\ntcp_port:"
+             "6379\r\n"
+             "uptime_in_seconds:"
+           + it.uptime
+           + "\r\nuptime_in_days:11\r\nconfig_file:/etc/redis/"
+             "redis.conf\r\nio_threads_active:0\r\n\r\n"
+             "# Clients\r\nconnected_clients:1\r\nmaxclients:10000\r\n\r\n# Memory\r\n"
+             "used_memory:1000000\r\ntotal_system_memory:8000000000\r\n"
+           + it.memory + "mem_allocator:jemalloc-5.2.1\r\n\r\n# Persistence\r\n" + it.persistence
+           + "rdb_changes_since_last_save:0\r\naof_rewrite_in_progress:0\r\n\r\n# Stats\r\n"
+             "evicted_keys:0\r\n\r\n# Replication\r\nrole:"
+           + it.role
+           + "\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n"
+             "master_replid:8371b4fb1155b71f4a04d3e1bc3e18c4a990aeeb\r\n\r\n# CPU\r\n"
+             "used_cpu_sys:1.5\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n"
+             "db0:keys=1,expires=1,avg_ttl=9000\r\n";
+}
+
+settings rules() {
+    settings out;
+    out.max_ttl = 30s;
+    out.drift = {0.01, 2ms};
+    return out;
+}
+
+const time_point now(50'000s);
+
+fitness judged(const server& it) {
+    return judge(*parse_info(info_of(it)), rules(), now);
+}
+
+server aged(std::int64_t seconds) {
+    server it;
+    it.uptime = std::to_string(seconds);
+    return it;
+}
+
+} // namespace
+
+TEST_CASE("the server's version decides which commands are said natively") {
+    struct {
+        std::string text;
+        std::string version;
+        bool set_ifeq;
+        native_delete deletes;
+    } const servers[] = {
+        {"redis_version:6.2.14\r\n", "redis 6.2.14", false, native_delete::none},
+        {"redis_version:7.0.15\r\n", "redis 7.0.15", false, native_delete::none},
+        {"redis_version:7.2.4\r\n", "redis 7.2.4", false, native_delete::none},
+        {"redis_version:8.3.9\r\n", "redis 8.3.9", false, native_delete::none},
+        {"redis_version:8.4.0\r\n", "redis 8.4.0", true, native_delete::delex},
+        {"redis_version:8.10.0\r\n", "redis 8.10.0", true, native_delete::delex},
+        {"redis_version:10.0.0\r\n", "redis 10.0.0", true, native_delete::delex},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.2\r\n",
+         "valkey 8.0.2",
+         false,
+         native_delete::none},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n",
+         "valkey 8.1.1",
+         true,
+         native_delete::none},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0\r\n",
+         "valkey 9.0.0",
+         true,
+         native_delete::delifeq},
+        {"redis_version:255.255.255\r\n", "redis 255.255.255", true, native_delete::delex},
+    };
+    for (const auto& one : servers) {
+        CAPTURE(one.version);
+        const auto info = parse_info(info_of({.version = one.text}));
+        REQUIRE(info);
+        CHECK(info->version == one.version);
+        CHECK(info->commands.set_ifeq == one.set_ifeq);
+        CHECK(info->commands.delete_command == one.deletes);
+        CHECK(info->commands.evalsha);
+        CHECK(info->run_id == "0123456789abcdef0123456789abcdef01234567");
+        CHECK(info->role == "master");
+        CHECK(info->uptime == 1'000'000s);
+        CHECK(judge(*info, rules(), now).fit);
+    }
+}
+
+TEST_CASE("lines may end in CRLF or LF, the last one in nothing") {
+    std::string text = info_of({});
+    std::erase(text, '\r');
+    const auto info = parse_info(text);
+    REQUIRE(info);
+    CHECK(info->run_id == "0123456789abcdef0123456789abcdef01234567");
+    CHECK(info->role == "master");
+    const auto bare = parse_info("role:master\nuptime_in_seconds:7\nrun_id:abc");
+    REQUIRE(bare);
+    CHECK(bare->run_id == "abc");
+    CHECK(bare->uptime == 7s);
+}
+
+TEST_CASE("an INFO without run id, role or uptime is no server's") {
+    CHECK(!parse_info(""));
+    CHECK(!parse_info("garbage"));
+    CHECK(!parse_info("# Server\r\n\r\n"));
+    CHECK(!parse_info("role:master\nuptime_in_seconds:7\n"));
+    CHECK(!parse_info("run_id:abc\nuptime_in_seconds:7\n"));
+    CHECK(!parse_info("run_id:abc\nrole:master\n"));
+    CHECK(!parse_info("run_id:\nrole:master\nuptime_in_seconds:7\n"));
+    CHECK(!parse_info("run_id:abc\nrole:\nuptime_in_seconds:7\n"));
+    CHECK(parse_info("run_id:abc\nrole:master\nuptime_in_seconds:7\n"));
+}
+
+TEST_CASE("a field counts by its whole name") {
+    CHECK(!parse_info("xrun_id:abc\nrole:master\nuptime_in_seconds:7\n"));
+    CHECK(!parse_info("run_id:abc\nslave_role:master\nuptime_in_seconds:7\n"));
+    CHECK(!parse_info("run_id:abc\nrole:master\nuptime_in_seconds_x:7\n"));
+}
+
+TEST_CASE("a replica is not fit, and says so") {
+    const fitness it = judged({.role = "slave"});
+    CHECK(!it.fit);
+    CHECK(it.text.find("replica") != std::string::npos);
+    CHECK(it.text.find("slave") != std::string::npos);
+    CHECK(!judged({.role = "sentinel"}).fit);
+}
+
+TEST_CASE("a server that is loading is not fit, and says so") {
+    const fitness it = judged({.persistence = "loading:1\r\naof_enabled:0\r\n"});
+    CHECK(!it.fit);
+    CHECK(it.text.find("LOADING") != std::string::npos);
+}
+
+TEST_CASE("a server that may evict keys is not fit, and names its policy") {
+    for (const std::string policy :
+         {"allkeys-lru",
+          "volatile-lru",
+          "volatile-ttl",
+          "allkeys-random",
+          "volatile-lfu",
+          "allkeys-lfu",
+          "volatile-random"}) {
+        CAPTURE(policy);
+        const fitness limited =
+            judged({.memory = "maxmemory:1000000\r\nmaxmemory_policy:" + policy + "\r\n"});
+        CHECK(!limited.fit);
+        CHECK(limited.text.find(policy) != std::string::npos);
+        // Without a limit nothing is ever evicted.
+        CHECK(judged({.memory = "maxmemory:0\r\nmaxmemory_policy:" + policy + "\r\n"}).fit);
+    }
+    CHECK(judged({.memory = "maxmemory:1000000\r\nmaxmemory_policy:noeviction\r\n"}).fit);
+    // A limit without a policy is not trusted.
+    CHECK(!judged({.memory = "maxmemory:1000000\r\n"}).fit);
+}
+
+TEST_CASE("a server votes once it has been up for longer than any lease, by anybody's clock") {
+    // 30 s, twice 1 % for the two clocks, 2 ms: and the server may be a second younger than it
+    // says.
+    const auto needed = 30s + 600ms + 2ms;
+    CHECK(rules().quarantine_time() == needed);
+    CHECK(judged(aged(0)).votes_from == now + needed);
+    CHECK(judged(aged(1)).votes_from == now + needed);
+    CHECK(judged(aged(2)).votes_from == now + needed - 1s);
+    CHECK(judged(aged(31)).votes_from == now + needed - 30s);
+    CHECK(judged(aged(32)).votes_from == never);
+    CHECK(judged(aged(1'000'000)).votes_from == never);
+    CHECK(judged(aged(-5)).votes_from == now + needed);
+    CHECK(judged(aged(0)).fit); // but not yet
+}
+
+TEST_CASE("an uptime of exactly the quarantine is enough") {
+    settings exact = rules();
+    exact.drift = {0, 0ms};
+    CHECK(judge(*parse_info(info_of(aged(31))), exact, now).votes_from == never);
+    CHECK(judge(*parse_info(info_of(aged(30))), exact, now).votes_from == now + 1s);
+}
+
+TEST_CASE(
+    "a server that fsyncs every write need not wait, one that is said to but keeps no file must") {
+    server_info info = *parse_info(info_of({.uptime = "0", .persistence = "aof_enabled:1\r\n"}));
+    CHECK(info.appends);
+    CHECK(judge(info, rules(), now).votes_from > now);
+    info.fsyncs_always = true;
+    CHECK(judge(info, rules(), now).votes_from == never);
+    info.appends = false;
+    CHECK(judge(info, rules(), now).votes_from > now);
+}
+
+TEST_CASE("without quarantine a new server votes at once, but a replica still doesn't") {
+    settings off = rules();
+    off.quarantine = false;
+    CHECK(judge(*parse_info(info_of(aged(0))), off, now).votes_from == never);
+    CHECK(!judge(*parse_info(info_of({.role = "slave"})), off, now).fit);
+}
+
+TEST_CASE("numbers of any size make no server fit that isn't") {
+    const std::string huge = std::to_string(std::numeric_limits<std::int64_t>::max());
+    const fitness oldest = judged({.uptime = huge});
+    CHECK(oldest.fit);
+    CHECK(oldest.votes_from == never);
+    // What does not fit is not believed.
+    CHECK(judged({.uptime = "99999999999999999999999999"}).votes_from > now);
+    CHECK(judged({.uptime = "-" + huge}).votes_from > now);
+    CHECK(judged({.uptime = "many"}).votes_from > now);
+    CHECK(!judged({.memory = "maxmemory:" + huge + "\r\nmaxmemory_policy:allkeys-lru\r\n"}).fit);
+}
+
+TEST_CASE("a memory limit too large for a signed number is a limit") {
+    CHECK(!judged({.memory = "maxmemory:18446744073709551615\r\nmaxmemory_policy:allkeys-lru\r\n"})
+               .fit);
+}
+
+TEST_CASE("odd versions choose no native command") {
+    for (const std::string version : {"", "x", "8", "8.", "-8.4", ".9", "7"}) {
+        CAPTURE(version);
+        const auto info = parse_info(info_of({.version = "redis_version:" + version + "\r\n"}));
+        REQUIRE(info);
+        CHECK(!info->commands.set_ifeq);
+        CHECK(info->commands.delete_command == native_delete::none);
+    }
+}
+
+TEST_CASE("garbage in place of INFO is refused or judged, never fatal") {
+    std::mt19937 random(9);
+    const std::string text = info_of({});
+    for (int turn = 0; turn < 2'000; ++turn) {
+        std::string broken = text;
+        for (int i = 0; i < 20; ++i) {
+            broken[random() % broken.size()] = static_cast<char>(random() % 256);
+        }
+        broken.resize(random() % broken.size());
+        if (const auto info = parse_info(broken)) {
+            judge(*info, rules(), now);
+        }
+    }
+    SUCCEED();
+}

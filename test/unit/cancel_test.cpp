@@ -1,0 +1,164 @@
+// Cancellation of an acquire in each of its phases: it completes once, and nothing is left of it.
+
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::wait_for;
+
+namespace {
+
+acquire_options patient() {
+    acquire_options options = once();
+    options.wait = wait_for::forever();
+    return options;
+}
+
+// Nothing is left: no key of ours, no timer, no operation, no claim.
+void check_clean(virtual_quorum& it, std::uint64_t name) {
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(!it.answer_to(name)->won);
+    CHECK(!it.answer_to(name)->why);
+    CHECK(it.engine.count().cancelled == 1);
+    for (virtual_master& server : it.masters) {
+        for (const std::string& token : it.tokens) {
+            CHECK(server.value_of("p:r", it.now()) != token);
+        }
+    }
+    CHECK(it.idle());
+}
+
+} // namespace
+
+TEST_CASE("an acquire may be cancelled at any moment, and leaves nothing behind") {
+    // Commands and replies are under way, arrive, are late, are answered in pieces, in turn.
+    for (const bool contended : {false, true}) {
+        for (int step = 0; step <= 60; ++step) {
+            CAPTURE(contended, step);
+            virtual_quorum it(5);
+            it.start();
+            for (std::size_t i = 0; i < 5; ++i) {
+                it.paths[i].there = milliseconds(2 * i + 1);
+                it.paths[i].back = milliseconds(3 * i + 1);
+                if (contended && i != 2) {
+                    it.masters[i].keys[it.key()] = {"somebody"};
+                }
+            }
+            const std::uint64_t name = it.acquire(patient());
+            it.run_for(step * 500us);
+            if (it.answer_to(name) != nullptr) {
+                CHECK(it.answer_to(name)->won);
+                CHECK(step > 20);
+                break;
+            }
+            it.cancel(name);
+            it.cancel(name); // once is enough
+            const redlock::time_point cancelled = it.now();
+            it.run_for(100ms);
+            check_clean(it, name);
+            CHECK(it.answer_to(name)->at == cancelled);
+        }
+    }
+}
+
+TEST_CASE("a cancelled acquire completes only when its rollback is on the wire") {
+    virtual_quorum it(3);
+    it.start();
+    it.paths[0].there = 5ms;
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(100us);
+    it.paths[2].takes_bytes = false;
+    it.cancel(name);
+    it.run_for(10ms);
+    CHECK(it.answer_to(name) == nullptr);
+    it.paths[2].takes_bytes = true;
+    it.run_for(10ms);
+    check_clean(it, name);
+}
+
+TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no key") {
+    virtual_quorum it(3);
+    it.start();
+    const std::uint64_t name = it.acquire(patient());
+    it.cancel(name);
+    it.run_for(10ms);
+    check_clean(it, name);
+    for (const virtual_master& server : it.masters) {
+        CHECK(server.count("SET") == server.count("EVAL"));
+    }
+}
+
+TEST_CASE("an acquire that is cancelled in its pause is done") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {"somebody"};
+    }
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(30ms);
+    it.cancel(name);
+    it.run_for(10ms);
+    check_clean(it, name);
+}
+
+TEST_CASE("an acquire that is cancelled while it waits for a quorum is done") {
+    virtual_quorum it(3);
+    it.paths[0].reachable = it.paths[1].reachable = false;
+    it.start();
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(50ms);
+    CHECK(it.answer_to(name) == nullptr);
+    it.cancel(name);
+    CHECK(it.answer_to(name) != nullptr);
+    CHECK(it.engine.count().waiting == 0);
+    CHECK(it.masters[2].count("SET") == 0);
+}
+
+TEST_CASE("what was set on a master whose connection broke is removed when it is back") {
+    virtual_quorum it(3);
+    it.start();
+    it.masters[1].when = [](const arguments& words) -> mishap {
+        return words[0] == "SET" ? mishap::break_after : mishap::none;
+    };
+    it.paths[0].back = it.paths[2].back = 20ms;
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(5ms);
+    it.cancel(name);
+    it.run_for(25ms);
+    CHECK(it.has_key());
+    CHECK(it.engine.count().debts == 1);
+    it.run_for(200ms);
+    check_clean(it, name);
+    CHECK(it.engine.count().debts_paid == 1);
+}
+
+TEST_CASE("what was set on a master that hung is removed when it goes on") {
+    virtual_quorum it(3);
+    it.start();
+    it.paths[0].hung = it.paths[1].hung = true;
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(20ms);
+    it.cancel(name);
+    it.run_for(1s);
+    it.resume(0);
+    it.resume(1);
+    it.run_for(20ms);
+    check_clean(it, name);
+}
+
+TEST_CASE("cancelling what is over changes nothing") {
+    virtual_quorum it(3);
+    it.start();
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(10ms);
+    REQUIRE(it.answer_to(name)->won);
+    it.cancel(name);
+    it.run_for(10ms);
+    CHECK(it.engine.count().held == 1);
+    CHECK(it.engine.count().cancelled == 0);
+}

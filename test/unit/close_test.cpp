@@ -1,0 +1,130 @@
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::wait_for;
+using redlock::core::forever;
+
+TEST_CASE("close releases what is held, ends what waits, and is done when all is answered") {
+    virtual_quorum it(3);
+    it.start();
+    const answer lock = it.acquire_now(renewed(), "held");
+    acquire_options patient = once();
+    patient.wait = wait_for::forever();
+    it.masters[0].keys[it.key()] = it.masters[1].keys[it.key()] = {"somebody"};
+    const std::uint64_t waiting = it.acquire(patient);
+    it.run_for(5ms);
+    it.extend(lock, 10s);
+    const redlock::time_point began = it.now();
+    it.close();
+    CHECK(it.engine.closing());
+    it.close();
+    REQUIRE(it.loss_of(lock));
+    CHECK(it.loss_of(lock)->at == began);
+    CHECK(it.loss_of(lock)->why == loss_reason::closed);
+    REQUIRE(it.extensions_of(lock).size() == 1);
+    CHECK(it.extensions_of(lock)[0].error == errc::closed);
+    it.run_for(20ms);
+    CHECK(it.engine.closed_down());
+    CHECK(it.closings == 1);
+    REQUIRE(it.answer_to(waiting) != nullptr);
+    CHECK(it.answer_to(waiting)->why == errc::closed);
+    CHECK(it.removal_of(lock)->what == release_result::released);
+    CHECK(!it.masters[2].value_of(it.key("held"), it.now()));
+    CHECK(!it.masters[2].value_of(it.key(), it.now()));
+    CHECK(it.engine.next_due() == forever);
+    CHECK(it.engine.count().held == 0);
+    CHECK(it.engine.count().waiting == 0);
+    for (const virtual_quorum::path& way : it.paths) {
+        CHECK(!way.connected);
+    }
+}
+
+TEST_CASE("close is bounded by master_timeout") {
+    virtual_quorum it(3);
+    it.start();
+    const answer lock = it.acquire_now(once());
+    it.paths[0].hung = it.paths[1].hung = true;
+    const redlock::time_point began = it.now();
+    it.close();
+    it.run_until(began + 100ms - 1ns);
+    CHECK(!it.engine.closed_down());
+    it.run_for(1ns);
+    CHECK(it.engine.closed_down());
+    CHECK(it.closings == 1);
+    CHECK(it.removal_of(lock)->what == release_result::uncertain);
+    CHECK(it.engine.next_due() == forever);
+}
+
+TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_quorum::path& way : it.paths) {
+        way.back = 20ms;
+    }
+    const std::uint64_t name = it.acquire(once());
+    it.run_for(5ms);
+    it.close();
+    it.run_for(60ms);
+    CHECK(it.answer_to(name)->why == errc::closed);
+    CHECK(it.engine.closed_down());
+    CHECK(!it.has_key());
+}
+
+TEST_CASE("an engine that was never started, or has nothing to do, is closed at once") {
+    virtual_quorum fresh(3);
+    fresh.close();
+    CHECK(fresh.engine.closed_down());
+    CHECK(fresh.closings == 1);
+    virtual_quorum running(3);
+    running.start();
+    running.close();
+    CHECK(running.engine.closed_down());
+    CHECK(running.engine.next_due() == forever);
+    running.run_for(1h);
+    CHECK(running.opens.size() == 3);
+}
+
+TEST_CASE("close gives up the connections that are still being made") {
+    virtual_quorum it(3);
+    for (virtual_quorum::path& way : it.paths) {
+        way.opens = false;
+    }
+    it.begin();
+    it.close();
+    it.run_for(10s);
+    CHECK(it.engine.closed_down());
+    CHECK(it.opens.size() == 3);
+}
+
+TEST_CASE("close waits for the rollback of an acquire that was cancelled just before") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_quorum::path& way : it.paths) {
+        way.there = 10ms;
+    }
+    const std::uint64_t name = it.acquire(once());
+    it.run_for(1ms);
+    it.cancel(name);
+    it.close();
+    it.run_for(99ms);
+    CHECK(it.engine.closed_down());
+    CHECK(!it.has_key());
+    CHECK(!it.answer_to(name)->won);
+}
+
+TEST_CASE("a query that is asked for is answered when the engine is closed") {
+    virtual_quorum it(3);
+    it.start();
+    it.engine.ask(1, "r", it.now());
+    it.close();
+    CHECK(it.statuses.size() == 1);
+    it.engine.ask(2, "r", it.now());
+    it.run_for(1s);
+    CHECK(it.statuses.size() == 2);
+    CHECK(it.engine.closed_down());
+}

@@ -1,0 +1,388 @@
+#include "settings_of.hpp"
+
+#include <redlock/config.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+
+using namespace redlock;
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+namespace {
+
+config good() {
+    config out;
+    out.masters = {"redis://a", "redis://b", "redis://c"};
+    return out;
+}
+
+bool mentions(const std::string& text, std::string_view what) {
+    return text.find(what) != std::string::npos;
+}
+
+// Refused, with a sentence that has each of `parts`.
+void check_refused(const config& bad, std::initializer_list<std::string_view> parts) {
+    std::string reason = "old";
+    CHECK(validate(bad, reason) == errc::invalid_config);
+    CAPTURE(reason);
+    for (const std::string_view part : parts) {
+        CAPTURE(part);
+        CHECK(mentions(reason, part));
+    }
+    CHECK(!mentions(reason, "s3cret"));
+}
+
+void check_refused(
+    const acquire_options& bad,
+    std::initializer_list<std::string_view> parts,
+    const config& with = good()) {
+    std::string reason = "old";
+    CHECK(validate(bad, with, reason) == errc::invalid_argument);
+    CAPTURE(reason);
+    for (const std::string_view part : parts) {
+        CAPTURE(part);
+        CHECK(mentions(reason, part));
+    }
+}
+
+void check_accepted(const config& fine) {
+    std::string reason = "old";
+    CHECK(!validate(fine, reason));
+    CHECK(reason == "");
+}
+
+void check_accepted(const acquire_options& fine, const config& with = good()) {
+    std::string reason = "old";
+    CHECK(!validate(fine, with, reason));
+    CHECK(reason == "");
+}
+
+config changed(const std::function<void(config&)>& change) {
+    config out = good();
+    change(out);
+    return out;
+}
+
+acquire_options options(const std::function<void(acquire_options&)>& change) {
+    acquire_options out;
+    change(out);
+    return out;
+}
+
+struct duration_rule {
+    std::string name;
+    milliseconds config::*member;
+    milliseconds low;
+    milliseconds high;
+};
+
+const duration_rule rules[] = {
+    {"max_ttl", &config::max_ttl, 10ms, 24h},
+    {"clock_drift_margin", &config::clock_drift_margin, 0ms, 10s},
+    {"connect_timeout", &config::connect_timeout, 1ms, 1h},
+    {"master_timeout", &config::master_timeout, 1ms, 1h},
+    {"health_check_interval", &config::health_check_interval, 1ms, 1h},
+    {"reconnect_delay_min", &config::reconnect_delay_min, 1ms, 1h},
+    {"reconnect_delay_max", &config::reconnect_delay_max, 50ms, 1h},
+    {"retry_delay_min", &config::retry_delay_min, 1ms, 1h},
+    {"retry_delay_max", &config::retry_delay_max, 2ms, 1h},
+};
+
+std::string ms(milliseconds value) {
+    return std::to_string(value.count()) + " ms";
+}
+
+} // namespace
+
+TEST_CASE("the defaults are valid") {
+    check_accepted(good());
+    check_accepted(acquire_options{});
+}
+
+TEST_CASE("one to thirty-two masters are needed") {
+    check_refused(changed([](config& it) { it.masters.clear(); }), {"0 masters", "1 to 32"});
+    config many = good();
+    many.masters.clear();
+    for (int i = 0; i < 33; ++i) {
+        many.masters.emplace_back("redis://h" + std::to_string(i));
+    }
+    check_refused(many, {"33 masters", "1 to 32"});
+    many.masters.pop_back();
+    std::string reason;
+    CHECK(!validate(many, reason));
+    many.masters.resize(1);
+    check_accepted(many);
+}
+
+TEST_CASE("an even number of masters is allowed, with a warning") {
+    config even = good();
+    even.masters.emplace_back("redis://d");
+    std::string reason;
+    CHECK(!validate(even, reason));
+    CHECK(mentions(reason, "4 masters tolerate no more failures than 3"));
+}
+
+TEST_CASE("warnings come one a line") {
+    config odd = good();
+    odd.masters.resize(2);
+    odd.quarantine = quarantine::off;
+    odd.master_timeout = odd.max_ttl;
+    std::string reason;
+    CHECK(!validate(odd, reason));
+    CHECK(mentions(reason, "2 masters"));
+    CHECK(mentions(reason, "\nquarantine is off"));
+    CHECK(mentions(reason, "\nmaster_timeout, 30000 ms"));
+}
+
+TEST_CASE("a server is given once, whatever its user, database or security") {
+    for (const std::string_view again : {"redis://a", "redis://me:s3cret@a:6379/4", "rediss://a"}) {
+        check_refused(
+            changed([&](config& it) { it.masters[2] = again; }),
+            {"masters 1 and 3", "a:6379", "once"});
+    }
+    config sockets = good();
+    sockets.masters = {"unix:///one", "unix:///two", "unix:///one?db=3"};
+    check_refused(sockets, {"masters 1 and 3", "/one"});
+    sockets.masters = {"unix:///one", "unix:///two", "redis://one"};
+    check_accepted(sockets);
+    check_accepted(changed([](config& it) { it.masters[1] = "redis://a:6380"; }));
+}
+
+TEST_CASE("every duration is refused outside of its range, and accepted at its limits") {
+    for (const duration_rule& rule : rules) {
+        for (const milliseconds value :
+             {rule.low - 1ms,
+              rule.high + 1ms,
+              milliseconds(-1),
+              milliseconds::max(),
+              milliseconds::min()}) {
+            check_refused(
+                changed([&](config& it) { it.*rule.member = value; }),
+                {rule.name, ms(value), ms(rule.low) + " to " + ms(rule.high)});
+        }
+        for (const milliseconds value : {rule.low, rule.high}) {
+            std::string reason;
+            const config it = changed([&](config& c) {
+                c.*rule.member = value;
+                c.reconnect_delay_max = std::max(c.reconnect_delay_max, c.reconnect_delay_min);
+                c.retry_delay_max = std::max(c.retry_delay_max, c.retry_delay_min);
+            });
+            CHECK(!validate(it, reason));
+        }
+    }
+}
+
+TEST_CASE("the larger of two delays is at least the smaller") {
+    check_refused(
+        changed([](config& it) {
+            it.retry_delay_min = 300ms;
+            it.retry_delay_max = 299ms;
+        }),
+        {"retry_delay_max", "299 ms", "300 ms to 3600000 ms"});
+    check_refused(
+        changed([](config& it) { it.reconnect_delay_min = 2'001ms; }),
+        {"reconnect_delay_max", "2000 ms", "2001 ms"});
+}
+
+TEST_CASE("the drift factor is a number from nought to a half") {
+    for (const double bad :
+         {-0.001,
+          0.501,
+          1e300,
+          std::numeric_limits<double>::infinity(),
+          std::numeric_limits<double>::quiet_NaN()}) {
+        check_refused(
+            changed([&](config& it) { it.clock_drift_factor = bad; }),
+            {"clock_drift_factor", "0 to 0.5"});
+    }
+    check_refused(changed([](config& it) { it.clock_drift_factor = 0.75; }), {"0.75"});
+    check_accepted(changed([](config& it) { it.clock_drift_factor = 0; }));
+    check_accepted(changed([](config& it) { it.clock_drift_factor = 0.5; }));
+}
+
+TEST_CASE("a prefix has a limit, and a client's name has no spaces") {
+    check_refused(
+        changed([](config& it) { it.key_prefix = std::string(257, 'x'); }),
+        {"key_prefix", "257 bytes", "256"});
+    check_accepted(changed([](config& it) { it.key_prefix = std::string(256, 'x'); }));
+    check_accepted(changed([](config& it) { it.key_prefix = ""; }));
+    for (const std::string& name :
+         {std::string("a b"),
+          std::string("a\n"),
+          std::string("a\0b", 3),
+          std::string("\x7f"),
+          std::string("\xc3\xa4")}) {
+        check_refused(changed([&](config& it) { it.client_name = name; }), {"client_name"});
+    }
+    check_accepted(changed([](config& it) { it.client_name = ""; }));
+    check_accepted(changed([](config& it) { it.client_name = "app-1~!"; }));
+}
+
+TEST_CASE("credentials and certificates come in pairs") {
+    check_refused(changed([](config& it) { it.username = "me"; }), {"'me'", "without a password"});
+    check_refused(
+        changed([](config& it) { it.tls.certificate_file = "c.pem"; }),
+        {"certificate_file", "private_key_file"});
+    check_refused(
+        changed([](config& it) { it.tls.private_key_file = "k.pem"; }),
+        {"certificate_file", "private_key_file"});
+    check_accepted(changed([](config& it) { it.password = "s3cret"; }));
+}
+
+TEST_CASE("an endpoint that was made member by member is checked, too") {
+    const auto with = [](const std::function<void(endpoint&)>& change) {
+        config out = good();
+        out.masters[1].password = "s3cret";
+        change(out.masters[1]);
+        return out;
+    };
+    check_refused(with([](endpoint& it) { it.host = ""; }), {"host is missing"});
+    check_refused(with([](endpoint& it) { it.port = 0; }), {"b:0", "1 to 65535"});
+    check_refused(with([](endpoint& it) { it.database = -1; }), {"-1", "0 to 65535"});
+    check_refused(with([](endpoint& it) { it.database = 65'536; }), {"65536", "0 to 65535"});
+    check_refused(
+        with([](endpoint& it) {
+            it.username = "me";
+            it.password = "";
+        }),
+        {"'me'", "without a password"});
+    const auto socket = [&](const std::string& path) {
+        return with([&](endpoint& it) {
+            it.transport = transport::unix_socket;
+            it.path = path;
+        });
+    };
+    check_refused(socket(""), {"107 bytes", "absolute"});
+    check_refused(socket("relative"), {"relative", "absolute"});
+    check_refused(socket("/" + std::string(107, 'p')), {"107 bytes", "108"});
+    check_accepted(socket("/" + std::string(106, 'p')));
+}
+
+TEST_CASE("a ttl is more than the drift and the margins, and at most max_ttl") {
+    const auto ttl = [](milliseconds value) {
+        return options([&](acquire_options& it) { it.ttl = value; });
+    };
+    for (const milliseconds bad : {0ms, -1ms, milliseconds::min()}) {
+        check_refused(ttl(bad), {"ttl is " + ms(bad), "30000 ms"});
+    }
+    check_refused(ttl(30'001ms), {"ttl is 30001 ms", "30000 ms"});
+    check_refused(ttl(milliseconds::max()), {"30000 ms"});
+    check_accepted(ttl(30s));
+    check_refused(ttl(3ms), {"ttl is 3 ms", "more than 3 ms", "30000 ms"}); // 2.03 ms, rounded up
+    check_accepted(ttl(4ms));
+    acquire_options tight = ttl(1s);
+    tight.stop_margin = 500ms;
+    tight.min_validity = 488ms;
+    check_refused(tight, {"1000 ms", "stop_margin", "min_validity"});
+    tight.min_validity = 487ms;
+    check_accepted(tight);
+}
+
+TEST_CASE("a ttl that the drift uses up is refused, whatever its size") {
+    config drifting = good();
+    drifting.clock_drift_factor = 0.5;
+    drifting.clock_drift_margin = 10s;
+    check_refused(options([](acquire_options& it) { it.ttl = 20s; }), {"20000 ms"}, drifting);
+    check_accepted(options([](acquire_options& it) { it.ttl = 20'002ms; }), drifting);
+}
+
+TEST_CASE("the margins of an acquire are within its ttl") {
+    for (const milliseconds bad : {-1ms, 10'001ms, milliseconds::max(), milliseconds::min()}) {
+        check_refused(
+            options([&](acquire_options& it) { it.min_validity = bad; }),
+            {"min_validity is " + ms(bad), "0 ms to 10000 ms"});
+        check_refused(
+            options([&](acquire_options& it) { it.stop_margin = bad; }),
+            {"stop_margin is " + ms(bad), "0 ms to 10000 ms"});
+    }
+}
+
+TEST_CASE("a wait and a hold are not negative, and a hold is longer than its margin") {
+    check_refused(
+        options([](acquire_options& it) { it.wait = milliseconds(-1); }),
+        {"wait is -1 ms", "0 ms or more"});
+    check_accepted(options([](acquire_options& it) { it.wait = wait_for::forever(); }));
+    check_accepted(options([](acquire_options& it) { it.wait = wait_for::none(); }));
+    check_refused(
+        options([](acquire_options& it) { it.max_hold = milliseconds(-1); }),
+        {"max_hold is -1 ms", "0 ms"});
+    acquire_options margin;
+    margin.stop_margin = 100ms;
+    margin.max_hold = 100ms;
+    check_refused(margin, {"max_hold is 100 ms", "stop_margin, 100 ms"});
+    margin.max_hold = 101ms;
+    check_accepted(margin);
+    margin.max_hold = milliseconds::max();
+    check_accepted(margin);
+}
+
+TEST_CASE("a resource has a name of one byte to the limit, of any bytes") {
+    std::string reason = "old";
+    CHECK(validate_resource("", reason) == errc::invalid_argument);
+    CHECK(mentions(reason, "1 to 1024"));
+    CHECK(validate_resource(std::string(1025, 'x'), reason) == errc::invalid_argument);
+    CHECK(mentions(reason, "1025 bytes"));
+    CHECK(mentions(reason, "1 to 1024"));
+    CHECK(!validate_resource(std::string(1024, 'x'), reason));
+    CHECK(reason == "");
+    CHECK(!validate_resource(std::string_view("\0\xff\n", 3), reason));
+}
+
+TEST_CASE("an extension's ttl is checked as an acquire's is") {
+    std::string reason;
+    CHECK(!detail::validate_extension(30s, good(), reason));
+    CHECK(!detail::validate_extension(4ms, good(), reason));
+    CHECK(reason == "");
+    CHECK(detail::validate_extension(30'001ms, good(), reason) == errc::invalid_argument);
+    CHECK(mentions(reason, "30001 ms"));
+    CHECK(detail::validate_extension(3ms, good(), reason) == errc::invalid_argument);
+    CHECK(mentions(reason, "more than 3 ms"));
+    CHECK(detail::validate_extension(-1ms, good(), reason) == errc::invalid_argument);
+}
+
+TEST_CASE("a configuration becomes the engine's settings") {
+    config it = good();
+    it.masters = {"redis://own:pw@a/3", "redis://b"};
+    it.username = "all";
+    it.password = "s3cret";
+    it.client_name = "app";
+    it.key_prefix = "k:";
+    it.max_ttl = 11s;
+    it.clock_drift_factor = 0.25;
+    it.clock_drift_margin = 3ms;
+    it.quarantine = quarantine::off;
+    it.connect_timeout = 4ms;
+    it.master_timeout = 5ms;
+    it.reconnect_delay_min = 6ms;
+    it.reconnect_delay_max = 7ms;
+    it.health_check_interval = 8ms;
+    it.retry_delay_min = 9ms;
+    it.retry_delay_max = 10ms;
+    const core::settings out = detail::settings_of(it);
+    REQUIRE(out.size() == 2);
+    CHECK(out.quorum() == 2);
+    CHECK(out.masters[0].username == "own");
+    CHECK(out.masters[0].password == "pw");
+    CHECK(out.masters[0].database == 3);
+    CHECK(out.masters[1].username == "all");
+    CHECK(out.masters[1].password == "s3cret");
+    CHECK(out.masters[1].client_name == "app");
+    CHECK(out.names == std::vector<std::string>{"a:6379/3", "b:6379"});
+    CHECK(out.key_prefix == "k:");
+    CHECK(out.max_ttl == 11s);
+    CHECK(out.drift.of(1s) == 253ms);
+    CHECK(!out.quarantine);
+    CHECK(out.connect_timeout == 4ms);
+    CHECK(out.master_timeout == 5ms);
+    CHECK(out.reconnect_delay_min == 6ms);
+    CHECK(out.reconnect_delay_max == 7ms);
+    CHECK(out.health_check_interval == 8ms);
+    CHECK(out.retry_delay_min == 9ms);
+    CHECK(out.retry_delay_max == 10ms);
+}

@@ -1,0 +1,204 @@
+#include <redlock/config.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+using redlock::endpoint;
+using redlock::transport;
+
+namespace {
+
+// The sentence with which a URL is refused, or nothing if it is accepted.
+std::string refusal(std::string_view url) {
+    try {
+        const endpoint accepted(url);
+        return {};
+    } catch (const std::invalid_argument& refused) {
+        return refused.what();
+    }
+}
+
+bool mentions(const std::string& text, std::string_view what) {
+    return text.find(what) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("a URL says how to reach a master") {
+    endpoint plain("redis://db1");
+    CHECK(plain.transport == transport::tcp);
+    CHECK(plain.host == "db1");
+    CHECK(plain.port == 6379);
+    CHECK(plain.database == 0);
+    CHECK(plain.username.empty());
+    CHECK(plain.password.empty());
+
+    const endpoint full("rediss://me:s3cret@db.example.org:7001/15");
+    CHECK(full.transport == transport::tls);
+    CHECK(full.host == "db.example.org");
+    CHECK(full.port == 7001);
+    CHECK(full.database == 15);
+    CHECK(full.username == "me");
+    CHECK(full.password == "s3cret");
+
+    const endpoint socket("unix://:s3cret@/run/redis/one.sock?db=3");
+    CHECK(socket.transport == transport::unix_socket);
+    CHECK(socket.path == "/run/redis/one.sock");
+    CHECK(socket.database == 3);
+    CHECK(socket.username.empty());
+    CHECK(socket.password == "s3cret");
+}
+
+TEST_CASE("the limits of a URL's numbers are accepted") {
+    CHECK(endpoint("redis://h:1/0").port == 1);
+    CHECK(endpoint("redis://h:65535/65535").port == 65535);
+    CHECK(endpoint("redis://h:65535/65535").database == 65535);
+    CHECK(endpoint("redis://h/").database == 0);
+    CHECK(endpoint("unix:///s").database == 0);
+    CHECK(endpoint("unix:///s?db=65535").database == 65535);
+}
+
+TEST_CASE("addresses may be of either version") {
+    CHECK(endpoint("redis://127.0.0.1:7000").host == "127.0.0.1");
+    CHECK(endpoint("redis://[::1]:7000/1").host == "::1");
+    CHECK(endpoint("redis://[fe80::1]").host == "fe80::1");
+}
+
+TEST_CASE("special characters in user and password are percent-encoded") {
+    const endpoint odd("redis://m%3Ae:p%40ss%2Fw%3Aord%23%3F%25@h");
+    CHECK(odd.username == "m:e");
+    CHECK(odd.password == "p@ss/w:ord#?%");
+    CHECK(odd.host == "h");
+    CHECK(endpoint("redis://:a:b@h").password == "a:b");
+}
+
+TEST_CASE("an endpoint is made from every kind of string") {
+    const std::string text = "redis://h:7";
+    CHECK(endpoint(text) == endpoint(text.c_str()));
+    CHECK(endpoint(text) == endpoint(std::string_view(text)));
+}
+
+TEST_CASE("a malformed URL is refused with what is wrong and with what is allowed") {
+    struct {
+        std::string_view url;
+        std::string_view value;
+        std::string_view allowed;
+    } const urls[] = {
+        {"", "''", "expected redis://"},
+        {"localhost:6379", "localhost", ""},
+        {"127.0.0.1:6379", "127.0.0.1:6379", "expected redis://"},
+        {"redis://h:99999999999", "", "1 to 65535"},
+        {"redis://h:65536", "65536", "1 to 65535"},
+        {"redis://h:0", "'0'", "1 to 65535"},
+        {"redis://h:1:2", "", ""}, // Boost.URL 1.81 takes it for host h, port 1
+        {"redis://h/x", "'x'", "0 to 65535"},
+        {"redis://h/-1", "'-1'", "0 to 65535"},
+        {"redis://h/65536", "65536", "0 to 65535"},
+        {"redis://h/1/2", "'1/2'", "0 to 65535"},
+        {"redis://h/1.5", "'1.5'", "0 to 65535"},
+        {"redis:// h", "", "expected redis://"},
+        {"redis://", "", "host is missing"},
+        {"redis://:7000", "", "host is missing"},
+        {"redis:///1", "", "host is missing"},
+        {"redis:h", "", "host is missing"},
+        {"http://h", "'http'", "redis, rediss or unix"},
+        {"redis+tls://h", "redis+tls", "redis, rediss or unix"},
+        {"redis://h#1", "#", "no meaning"},
+        {"redis://me@h", "", "user:password@"},
+        {"redis://h?db=1", "'db'", "path"},
+        {"redis://h/1?timeout=3", "timeout", "path"},
+        {"unix://h/s", "h", "three slashes"},
+        {"unix://h:1/s", "h", "three slashes"},
+        {"unix://", "", "path of the socket is missing"},
+        {"unix:///", "", "path of the socket is missing"},
+        {"unix:///s?db=x", "'x'", "0 to 65535"},
+        {"unix:///s?db=", "''", "0 to 65535"},
+        {"unix:///s?db=70000", "70000", "0 to 65535"},
+        {"unix:///s?DB=1", "'DB'", "the only one is db"},
+        {"unix:///s?db=1&mode=2", "'mode'", "the only one is db"},
+    };
+    for (const auto& one : urls) {
+        CAPTURE(one.url);
+        const std::string why = refusal(one.url);
+        CHECK(why.starts_with("redlock: master '"));
+        CHECK(mentions(why, one.value));
+        CHECK(mentions(why, one.allowed));
+    }
+}
+
+TEST_CASE("the user without a password may be one with an empty one") {
+    CHECK(refusal("redis://h:6379") == "");
+    CHECK(refusal("redis://:@h") == "");
+    CHECK(!refusal("redis://me@h").empty());
+}
+
+TEST_CASE("no malformed URL brings its password into the message") {
+    for (const std::string_view url : {
+             "redis://me:s3cret@h:bad",
+             "redis://me:s3cret@",
+             "redis://me:s3cret@h/x",
+             "redis://me:s3cret@h?x=1",
+             "redis://me:s3cret@h#f",
+             "http://me:s3cret@h",
+             "redis://me:s3cret@h:0",
+             "redis://me:s3cret@ h",
+             "unix://me:s3cret@h/s",
+             "unix://me:s3cret@",
+             "unix://me:s3cret@/s?x=1",
+             "unix://me:s3cret@/s?db=x",
+             "redis:/me:s3cret@h",
+             "redis:me:s3cret@h",
+             "me:s3cret@h",
+             ":s3cret@h:6379",
+             "//me:s3cret@h",
+             "redis//me:s3cret@h",
+             // Unescaped in the password.
+             "redis://me:s3cret@x@h",
+             "redis://me:x@s3cret@h",
+             "redis://me:s3cret/x@h",
+             "redis://me:x/s3cret@h",
+             "redis://me:s3cret#x@h",
+             "redis://me:x#s3cret@h",
+             "redis://me:s3cret?x@h",
+             "redis://me:x?s3cret@h",
+             "redis://me:s3cret%@h",
+             "redis://me:%s3cret@h",
+             "redis://me:s3cret x@h",
+             "redis://me:[s3cret]@h",
+             // ... where what stands before it looks like a port, so that the rest is a path.
+             "redis://me:12/s3cret@h",
+             "redis://me:12?s3cret@h",
+             "redis://me:12#s3cret@h",
+             "redis://me:/s3cret@h",
+             "redis://me:1/s3cret@h/0",
+             "redis://me:1?a=s3cret@h",
+             "unix://:1/s3cret@/s",
+             // A password that is given as an option, as other clients have it.
+             "redis://h?password=s3cret",
+             "redis://h/0?user=me&password=s3cret",
+             "unix:///s?password=s3cret",
+             "unix:///s?db=0&pass=s3cret",
+             // The '@' is encoded or forgotten.
+             "redis://me:s3cret%40h",
+             "redis://:s3cret",
+             "redis://me:s3cret",
+             "redis://:s3cret/0",
+             "redis://me:s3cret%40h:6379/0",
+         }) {
+        CAPTURE(url);
+        const std::string why = refusal(url);
+        CHECK(!why.empty());
+        CHECK(!mentions(why, "s3cret"));
+    }
+}
+
+TEST_CASE("an endpoint in words has neither user nor password") {
+    CHECK(to_string(endpoint("redis://me:s3cret@10.0.0.1")) == "10.0.0.1:6379");
+    CHECK(to_string(endpoint("rediss://:s3cret@h:7/2")) == "h:7/2");
+    CHECK(to_string(endpoint("redis://[::1]:7/2")) == "[::1]:7/2");
+    CHECK(to_string(endpoint("unix://me:s3cret@/run/s")) == "/run/s");
+    CHECK(to_string(endpoint("unix:///run/s?db=4")) == "/run/s?db=4");
+}

@@ -1,0 +1,72 @@
+#include <redlock/error.hpp>
+
+#include <boost/asio/error.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <set>
+#include <string>
+
+using redlock::condition;
+using redlock::errc;
+using redlock::error_code;
+
+namespace {
+
+constexpr errc all[] = {
+    errc::contended,
+    errc::no_quorum,
+    errc::too_slow,
+    errc::timed_out,
+    errc::lost,
+    errc::released,
+    errc::closed,
+    errc::not_running,
+    errc::invalid_config,
+    errc::invalid_argument};
+
+} // namespace
+
+TEST_CASE("every error has a message of its own") {
+    std::set<std::string> messages;
+    for (const errc one : all) {
+        const error_code code = one;
+        CHECK(code);
+        CHECK(code.category().name() == std::string("redlock"));
+        CHECK(code.message().find("unknown") == std::string::npos);
+        messages.insert(code.message());
+    }
+    CHECK(messages.size() == std::size(all));
+    CHECK(error_code(999, redlock::error_category()).message() == "unknown redlock error 999");
+}
+
+TEST_CASE("contention and outage are different conditions, and most errors are neither") {
+    for (const errc one : all) {
+        const error_code code = one;
+        const bool not_acquired =
+            one == errc::contended || one == errc::too_slow || one == errc::timed_out;
+        const bool unavailable =
+            one == errc::no_quorum || one == errc::closed || one == errc::not_running;
+        CAPTURE(code.message());
+        CHECK((code == condition::not_acquired) == not_acquired);
+        CHECK((code == condition::unavailable) == unavailable);
+    }
+}
+
+TEST_CASE("codes of other categories belong to no condition of ours") {
+    const error_code aborted = boost::asio::error::operation_aborted;
+    const error_code same_value(1, boost::system::generic_category());
+    for (const error_code& code : {aborted, same_value, error_code()}) {
+        CHECK(code != condition::not_acquired);
+        CHECK(code != condition::unavailable);
+    }
+}
+
+TEST_CASE("conditions have names and messages") {
+    const auto text = [](condition what) { return make_error_condition(what).message(); };
+    CHECK(
+        make_error_condition(condition::unavailable).category().name()
+        == std::string("redlock.condition"));
+    CHECK(!text(condition::not_acquired).empty());
+    CHECK(text(condition::not_acquired) != text(condition::unavailable));
+    CHECK(redlock::condition_category().message(9) == "unknown redlock condition 9");
+}

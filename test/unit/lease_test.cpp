@@ -1,0 +1,510 @@
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::renewal;
+
+namespace {
+
+// Does something to each script that a master is told to run.
+auto on_script(mishap what) {
+    return [what](const arguments& words) {
+        return words[0].starts_with("EVAL") ? what : mishap::none;
+    };
+}
+
+std::size_t extensions_seen(const virtual_master& server) {
+    return server.count("EVALSHA extend") + server.count("EVAL extend");
+}
+
+} // namespace
+
+TEST_CASE("a lock is held until its lease, the drift and the stop margin are over, exactly") {
+    for (const milliseconds margin : {0ms, 1ms, 2'500ms}) {
+        virtual_quorum it(3);
+        it.start();
+        acquire_options options = once();
+        options.stop_margin = margin;
+        const redlock::time_point began = it.now();
+        const answer got = it.acquire_now(options);
+        CHECK(got.deadline == began + usable(10s));
+        CHECK(got.held_until == began + usable(10s) - margin);
+        it.run_until(got.held_until - 1ns);
+        CHECK(!it.loss_of(got));
+        it.run_for(1ns);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->at == got.held_until);
+        CHECK(it.loss_of(got)->why == loss_reason::expired);
+        it.run_for(10ms);
+        CHECK(!it.has_key());
+        CHECK(it.idle());
+        CHECK(it.engine.count().lost == 1);
+    }
+}
+
+TEST_CASE("a lock is renewed at a third of its ttl, for as long as it is held") {
+    virtual_quorum it(3);
+    it.start();
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(renewed());
+    it.run_until(began + nanoseconds(10s) / 3 - 1ms);
+    CHECK(extensions_seen(it.masters[0]) == 0);
+    it.run_for(1ms);
+    CHECK(extensions_seen(it.masters[0]) == 1);
+    it.run_for(10ms);
+    REQUIRE(it.deadlines_of(got).size() == 1);
+    const redlock::time_point second = began + nanoseconds(10s) / 3;
+    CHECK(it.deadlines_of(got)[0] - (second + usable(10s)) < 1ms);
+    it.run_for(1h);
+    CHECK(!it.loss_of(got));
+    CHECK(it.engine.count().renewed >= 1079);
+    CHECK(it.engine.count().renewals_failed == 0);
+    CHECK(it.masters[1].value_of("p:r", it.now()) == got.token);
+}
+
+TEST_CASE("a lock that is not renewed by itself is not") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_until(got.deadline);
+    CHECK(it.loss_of(got));
+    CHECK(extensions_seen(it.masters[0]) == 0);
+}
+
+TEST_CASE("a renewal without an answer is tried again until the deadline, then the lock is lost") {
+    virtual_quorum it(5);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    it.run_for(1s);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].replies["EVALSHA"] = "-OOM command not allowed\r\n";
+    }
+    it.run_until(got.deadline - 1ns);
+    CHECK(!it.loss_of(got));
+    CHECK(extensions_seen(it.masters[0]) > 5);
+    CHECK(it.deadlines_of(got).empty()); // two of five move nothing
+    it.run_for(1ns);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->at == got.deadline);
+    CHECK(it.loss_of(got)->why == loss_reason::majority_unreachable);
+}
+
+TEST_CASE("a renewal that works after many that didn't saves the lock") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    it.masters[0].replies["EVALSHA"] = it.masters[1].replies["EVALSHA"] = "-BUSY script\r\n";
+    it.run_until(got.deadline - 2s);
+    CHECK(it.engine.count().renewals_failed > 3);
+    it.masters[0].replies.clear();
+    it.run_until(got.deadline + 1s);
+    CHECK(!it.loss_of(got));
+    CHECK(it.engine.count().renewed >= 1);
+}
+
+TEST_CASE("a loss is signalled by the timer, also while an extension is in flight") {
+    for (const bool timers_first : {false, true}) {
+        virtual_quorum it(3);
+        it.start();
+        it.timers_first = timers_first;
+        const answer got = it.acquire_now(once());
+        // It reaches everybody in time, but the deciding answer comes at the deadline.
+        it.paths[0].back = 49ms;
+        it.paths[1].back = it.paths[2].back = 50ms;
+        it.masters[0].scripts = it.masters[1].scripts =
+            it.masters[2].scripts = {std::string(redlock::core::compare_and_extend.sha1)};
+        it.run_until(got.deadline - 50ms);
+        it.extend(got, 10s);
+        it.run_until(got.deadline - 1ns);
+        CHECK(!it.loss_of(got));
+        it.run_for(1s);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->at == got.deadline);
+        CHECK(it.deadlines_of(got).empty());
+        REQUIRE(it.extensions_of(got).size() == 1);
+        CHECK(it.extensions_of(got)[0].error == errc::lost);
+        CHECK(!it.has_key());
+        CHECK(it.idle());
+    }
+}
+
+TEST_CASE("an answer that comes after held() has become false does not bring the lock back") {
+    virtual_quorum it(3);
+    it.start();
+    acquire_options options = once();
+    options.stop_margin = 1s;
+    const answer got = it.acquire_now(options);
+    for (virtual_master& server : it.masters) {
+        server.scripts = {std::string(redlock::core::compare_and_extend.sha1)};
+    }
+    it.paths[0].back = 49ms; // one answer before that moment, the deciding one at it
+    it.paths[1].back = it.paths[2].back = 50ms;
+    it.run_until(got.held_until - 50ms);
+    it.extend(got, 10s);
+    it.run_for(1s);
+    REQUIRE(it.loss_of(got)); // held() was false at `held_until`: it must not become true again
+    CHECK(it.loss_of(got)->at == got.held_until);
+}
+
+TEST_CASE("an extension is not sent after the deadline") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.at(got.deadline, [&] { it.extend(got, 10s); }); // before the timer of that moment
+    it.run_until(got.deadline + 1s);
+    CHECK(extensions_seen(it.masters[0]) == 0);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->at == got.deadline);
+    CHECK(it.extensions_of(got).size() == 1);
+}
+
+TEST_CASE("FLUSHALL on a majority is a loss at the next renewal") {
+    virtual_quorum it(5);
+    it.start();
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(renewed());
+    it.run_for(1s);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].forget();
+    }
+    it.run_for(5s);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->why == loss_reason::expired);
+    CHECK(it.loss_of(got)->at - began < nanoseconds(10s) / 3 + 5ms);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    it.run_for(1s);
+    it.masters[0].keys[it.key()] = it.masters[1].keys[it.key()] = {"somebody"};
+    it.run_for(5s);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->why == loss_reason::foreign);
+    CHECK(it.masters[0].value_of("p:r", it.now()) == "somebody");
+    CHECK(!it.masters[2].value_of("p:r", it.now()));
+}
+
+TEST_CASE("FLUSHALL on a minority leaves the lock held") {
+    virtual_quorum it(5);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    it.run_for(1s);
+    it.masters[0].forget();
+    it.masters[1].forget();
+    it.run_for(60s);
+    CHECK(!it.loss_of(got));
+    CHECK(!it.masters[0].value_of("p:r", it.now())); // nothing puts it back
+    CHECK(it.masters[4].value_of("p:r", it.now()) == got.token);
+}
+
+TEST_CASE("max_hold ends a renewed lock, exactly") {
+    for (const milliseconds margin : {0ms, 700ms}) {
+        virtual_quorum it(3);
+        it.start();
+        acquire_options options = renewed();
+        options.max_hold = 25s;
+        options.stop_margin = margin;
+        const redlock::time_point began = it.now();
+        const answer got = it.acquire_now(options);
+        it.run_until(began + 25s - margin - 1ns);
+        CHECK(!it.loss_of(got));
+        it.run_for(1ns);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->why == loss_reason::renew_limit);
+        it.run_for(10ms);
+        CHECK(!it.has_key());
+    }
+}
+
+TEST_CASE("max_hold ends a lock before its first lease does") {
+    virtual_quorum it(3);
+    it.start();
+    acquire_options options = renewed();
+    options.max_hold = 2s;
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(options);
+    CHECK(got.deadline == began + 2s);
+    it.run_for(5s);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->at == began + 2s);
+    CHECK(it.loss_of(got)->why == loss_reason::renew_limit);
+}
+
+TEST_CASE("an extension moves the deadline, and never shortens it") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(1s);
+    const redlock::time_point sent = it.now();
+    it.extend(got, 20s);
+    it.run_for(10ms);
+    REQUIRE(it.extensions_of(got).size() == 1);
+    CHECK(!it.extensions_of(got)[0].error);
+    REQUIRE(!it.deadlines_of(got).empty());
+    CHECK(it.deadlines_of(got).back() == sent + usable(20s));
+    it.run_for(1s);
+    it.extend(got, 1s);
+    it.run_for(10ms);
+    CHECK(it.extensions_of(got).size() == 2);
+    CHECK(!it.extensions_of(got)[1].error);
+    CHECK(it.deadlines_of(got).back() == sent + usable(20s));
+    CHECK(it.masters[0].keys.at(it.key()).expires >= sent + 20s);
+    it.run_until(sent + usable(20s) - 1ns);
+    CHECK(!it.loss_of(got));
+    it.run_for(1ns);
+    CHECK(it.loss_of(got));
+}
+
+TEST_CASE("an extension below a quorum moves nothing, and the old lease stands until its end") {
+    virtual_quorum it(5);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(1s);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
+    }
+    it.extend(got, 20s);
+    it.run_for(10ms);
+    REQUIRE(it.extensions_of(got).size() == 1);
+    CHECK(it.extensions_of(got)[0].error == errc::no_quorum);
+    CHECK(it.deadlines_of(got).empty());
+    it.run_until(got.deadline - 1ns);
+    CHECK(!it.loss_of(got));
+    it.run_for(1ns);
+    CHECK(it.loss_of(got));
+}
+
+TEST_CASE("after partial extensions the lock lasts as long as some majority does") {
+    virtual_quorum it(5);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(1s);
+    const redlock::time_point first = it.now();
+    const auto fail = [&](std::initializer_list<std::size_t> who) {
+        for (virtual_master& server : it.masters) {
+            server.replies.clear();
+        }
+        for (const std::size_t i : who) {
+            it.masters[i].replies["EVALSHA"] = "-OOM\r\n";
+        }
+    };
+    fail({2, 3, 4});
+    it.extend(got, 10s);
+    it.run_for(1s);
+    CHECK(it.deadlines_of(got).empty());
+    fail({0, 1, 4});
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    // 0 and 1 to `first`, 2 and 3 a second longer: the third largest is the first's.
+    REQUIRE(!it.deadlines_of(got).empty());
+    CHECK(it.deadlines_of(got).back() == first + usable(10s));
+}
+
+TEST_CASE("extensions of the user are done one after the other, in order") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(1s);
+    const redlock::time_point sent = it.now();
+    it.extend(got, 11s);
+    it.extend(got, 12s);
+    it.extend(got, 13s);
+    it.run_for(2ms);
+    CHECK(it.extensions_of(got).size() < 3);
+    it.run_for(20ms);
+    REQUIRE(it.extensions_of(got).size() == 3);
+    std::vector<std::string> ttls;
+    for (const std::string& line : it.masters[0].seen) {
+        if (line.starts_with("EVAL") && line.find(" extend ") != std::string::npos) {
+            ttls.push_back(line.substr(line.rfind(' ') + 1));
+        }
+    }
+    CHECK(ttls == std::vector<std::string>{"11000", "12000", "13000"});
+    CHECK(it.deadlines_of(got).back() > sent + usable(13s));
+    for (const extension_end& one : it.extensions_of(got)) {
+        CHECK(!one.error);
+    }
+}
+
+TEST_CASE("an extension that nobody answers ends at master_timeout") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.paths[0].hung = it.paths[1].hung = true;
+    const redlock::time_point sent = it.now();
+    it.extend(got, 10s);
+    it.run_for(1s);
+    REQUIRE(it.extensions_of(got).size() == 1);
+    CHECK(it.extensions_of(got)[0].at == sent + 100ms);
+    CHECK(it.extensions_of(got)[0].error == errc::no_quorum);
+}
+
+TEST_CASE("an extension without a quorum of masters ends at once") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.paths[0].reachable = it.paths[1].reachable = false;
+    it.disconnect(0);
+    it.disconnect(1);
+    it.extend(got, 10s);
+    it.extend(got, 10s);
+    REQUIRE(it.extensions_of(got).size() == 2);
+    CHECK(it.extensions_of(got)[1].error == errc::no_quorum);
+    it.run_until(got.deadline);
+    CHECK(it.loss_of(got));
+}
+
+TEST_CASE("an extension of a lock that is released or lost says nothing more") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.extend(got, 10s);
+    it.extend(got, 11s);
+    it.release(got);
+    REQUIRE(it.extensions_of(got).size() == 2);
+    CHECK(it.extensions_of(got)[0].error == errc::released);
+    CHECK(it.extensions_of(got)[1].error == errc::released);
+    it.extend(got, 12s);
+    it.run_for(100ms);
+    CHECK(it.extensions_of(got).size() == 2);
+    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(!it.has_key());
+}
+
+TEST_CASE("one master's two answers are one vote for an extension") {
+    // The first extension ends with the votes of 0 and 1. The second is on its way when master 2,
+    // slow and robbed of the script (SCRIPT FLUSH), refuses both EVALSHAs.
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(10ms);
+    it.extend(got, 20s);
+    it.run_for(10ms);
+    REQUIRE(it.extensions_of(got).size() == 1);
+    it.masters[2].scripts.clear();
+    it.paths[2].back = 10ms;
+    it.extend(got, 20s);
+    it.run_for(3ms);
+    REQUIRE(it.extensions_of(got).size() == 2);
+    const redlock::time_point second = it.now();
+    it.paths[0].hung = it.paths[1].hung = true;
+    it.extend(got, 20s);
+    it.run_for(1s);
+    REQUIRE(it.extensions_of(got).size() == 3);
+    CHECK(it.extensions_of(got)[2].error == errc::no_quorum); // one of three granted it
+    CHECK(it.deadlines_of(got).back() < second + usable(20s));
+}
+
+TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl than before") {
+    virtual_quorum it(3);
+    for (virtual_master& server : it.masters) {
+        server.version = "8.4.0";
+    }
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(1s);
+    const auto native = [&] { return it.masters[0].count("SET p:r " + got.token + " IFEQ"); };
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    CHECK(native() == 1);
+    it.extend(got, 9'999ms);
+    it.run_for(10ms);
+    CHECK(native() == 1);
+    CHECK(extensions_seen(it.masters[0]) >= 1);
+    it.extend(got, 20s);
+    it.run_for(10ms);
+    CHECK(native() == 2);
+    const redlock::time_point expires = it.masters[0].keys.at(it.key()).expires;
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    CHECK(native() == 2);
+    CHECK(it.masters[0].keys.at(it.key()).expires == expires);
+    CHECK(it.extensions_of(got).size() == 4);
+    for (const extension_end& one : it.extensions_of(got)) {
+        CHECK(!one.error);
+    }
+}
+
+TEST_CASE("a native extension that found nothing or somebody else asks which") {
+    for (const bool foreign : {false, true}) {
+        virtual_quorum it(3);
+        for (virtual_master& server : it.masters) {
+            server.version = "8.4.0";
+        }
+        it.start();
+        const answer got = it.acquire_now(renewed());
+        it.run_for(1s);
+        for (const std::size_t i : {0U, 1U}) {
+            it.masters[i].keys.clear();
+            if (foreign) {
+                it.masters[i].keys[it.key()] = {"somebody"};
+            }
+        }
+        it.run_for(5s);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->why == (foreign ? loss_reason::foreign : loss_reason::expired));
+        CHECK(it.masters[0].count("EXISTS") >= 1);
+    }
+}
+
+TEST_CASE("a server that refuses SET IFEQ or EVALSHA is told in another way, and remembered") {
+    virtual_quorum it(3);
+    for (virtual_master& server : it.masters) {
+        server.version = "8.4.0";
+        server.unknown = {"IFEQ"};
+        server.forbidden = {"EVALSHA"};
+    }
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.extend(got, 20s);
+    it.run_for(20ms);
+    it.extend(got, 20s);
+    it.run_for(20ms);
+    REQUIRE(it.extensions_of(got).size() == 2);
+    CHECK(!it.extensions_of(got)[1].error);
+    CHECK(it.masters[0].count("SET p:r " + got.token + " IFEQ") == 1);
+    CHECK(it.masters[0].count("EVALSHA") == 1);
+    CHECK(it.masters[0].count("EVAL extend") == 2);
+}
+
+TEST_CASE("an abandoned lock is neither renewed nor released, and expires") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    it.engine.abandon(got.lease);
+    CHECK(it.engine.count().held == 0);
+    CHECK(it.idle());
+    it.run_for(9s);
+    CHECK(it.has_key());
+    it.run_for(2s);
+    CHECK(!it.has_key());
+    CHECK(!it.loss_of(got));
+    CHECK(!it.removal_of(got));
+}
+
+TEST_CASE("masters that break while they are asked to extend are unknown, not lost") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(1s);
+    for (const std::size_t i : {0U, 1U}) {
+        it.masters[i].when = on_script(mishap::break_after);
+    }
+    it.extend(got, 20s);
+    it.run_for(10ms);
+    REQUIRE(it.extensions_of(got).size() == 1);
+    CHECK(it.extensions_of(got)[0].error == errc::no_quorum);
+    it.run_until(got.deadline - 1ns);
+    CHECK(!it.loss_of(got));
+    it.run_for(1ns);
+    CHECK(it.loss_of(got));
+}

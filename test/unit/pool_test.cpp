@@ -1,0 +1,114 @@
+#include "core/pool.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+using redlock::core::handle;
+using redlock::core::pool;
+
+namespace {
+
+struct thing {
+    handle self;
+    std::string text;
+    int resets = 0;
+
+    void reset() {
+        text.clear();
+        ++resets;
+    }
+};
+
+} // namespace
+
+TEST_CASE("a default handle names nothing") {
+    pool<thing> things;
+    CHECK(!handle{});
+    CHECK(things.find(handle{}) == nullptr);
+    things.create();
+    CHECK(things.find(handle{}) == nullptr);
+}
+
+TEST_CASE("a handle to a destroyed object finds nothing, also when its place was given away") {
+    pool<thing> things;
+    thing& first = things.create();
+    const handle name = first.self;
+    CHECK(things.find(name) == &first);
+    things.destroy(first);
+    CHECK(things.find(name) == nullptr);
+    thing& second = things.create();
+    CHECK(&second == &first); // the place, with its buffers
+    CHECK(second.resets == 1);
+    CHECK(second.self != name);
+    CHECK(things.find(name) == nullptr);
+    CHECK(things.find(second.self) == &second);
+}
+
+TEST_CASE("a handle beyond the pool finds nothing") {
+    pool<thing> things;
+    CHECK(things.find({.index = 7, .generation = 1}) == nullptr);
+}
+
+TEST_CASE("objects stay where they are while the pool grows") {
+    pool<thing> things;
+    thing& first = things.create();
+    first.text = "first";
+    for (int i = 0; i < 1'000; ++i) {
+        things.create();
+    }
+    CHECK(things.size() == 1'001);
+    CHECK(things.find(first.self) == &first);
+    CHECK(first.text == "first");
+}
+
+TEST_CASE("for_each sees every object, may destroy the one it is given, and may create") {
+    pool<thing> things;
+    for (int i = 0; i < 10; ++i) {
+        things.create().text = std::to_string(i);
+    }
+    int seen = 0;
+    things.for_each([&](thing& one) {
+        if (one.text == "3" || one.text == "9") {
+            things.destroy(one);
+        }
+        if (one.text == "4") {
+            things.create().text = "new";
+        }
+        ++seen;
+    });
+    CHECK(seen >= 10);
+    CHECK(things.size() == 9);
+}
+
+TEST_CASE("handles agree with a map of what is alive") {
+    pool<thing> things;
+    std::mt19937 random(5);
+    std::map<std::string, handle> alive;
+    std::vector<handle> dead;
+    for (int i = 0; i < 5'000; ++i) {
+        if (alive.empty() || random() % 2 == 0) {
+            thing& made = things.create();
+            CHECK(made.text.empty());
+            made.text = std::to_string(i);
+            alive[made.text] = made.self;
+        } else {
+            const auto chosen =
+                std::next(alive.begin(), static_cast<std::ptrdiff_t>(random() % alive.size()));
+            dead.push_back(chosen->second);
+            things.destroy(*things.find(chosen->second));
+            alive.erase(chosen);
+        }
+        REQUIRE(things.size() == alive.size());
+    }
+    for (const auto& [text, name] : alive) {
+        REQUIRE(things.find(name) != nullptr);
+        REQUIRE(things.find(name)->text == text);
+    }
+    for (const handle name : dead) {
+        REQUIRE(things.find(name) == nullptr);
+    }
+}

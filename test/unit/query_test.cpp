@@ -1,0 +1,112 @@
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::lock_state;
+using redlock::lock_status;
+
+namespace {
+
+lock_status asked(virtual_quorum& it) {
+    it.statuses.clear();
+    it.engine.ask(1, "r", it.now());
+    it.run_while_not([&] { return !it.statuses.empty(); });
+    return it.statuses.at(0);
+}
+
+} // namespace
+
+TEST_CASE("a lock that nobody has is free") {
+    virtual_quorum it(3);
+    it.start();
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::free);
+    CHECK(found.owner.empty());
+    CHECK(!found.time_left);
+    CHECK(found.masters[0].vote == vote::absent);
+    CHECK(it.idle());
+}
+
+TEST_CASE("a lock that a majority has with one token is held, until that majority ends") {
+    virtual_quorum it(3);
+    it.start();
+    it.masters[0].keys[it.key()] = {"token", it.now() + 1s};
+    it.masters[1].keys[it.key()] = {"token", it.now() + 3s};
+    it.masters[2].keys[it.key()] = {"token", it.now() + 2s};
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::held);
+    CHECK(found.time_left == 2s);
+    CHECK(found.owner.size() == 16);
+    CHECK(found.owner.find("token") == std::string::npos);
+    CHECK(found.masters[1].time_left == 3s);
+    CHECK(found.masters[1].owner == found.owner);
+}
+
+TEST_CASE("a lock that is split between tokens is undecided") {
+    virtual_quorum it(3);
+    it.start();
+    it.masters[0].keys[it.key()] = {"a", it.now() + 1s};
+    it.masters[1].keys[it.key()] = {"b", it.now() + 1s};
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::undecided);
+    CHECK(found.masters[0].owner != found.masters[1].owner);
+}
+
+TEST_CASE("a minority that is silent or down does not hide who has a lock") {
+    virtual_quorum it(5);
+    it.paths[0].reachable = false;
+    it.start();
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {"token", it.now() + 9s};
+    }
+    it.paths[1].hung = true;
+    const redlock::time_point began = it.now();
+    const lock_status found = asked(it);
+    CHECK(it.now() <= began + 100ms);
+    CHECK(found.state == lock_state::held);
+    CHECK(found.masters[0].vote == vote::unreachable);
+    CHECK(found.masters[0].text == "connection refused");
+    CHECK(found.masters[1].vote == vote::timed_out);
+}
+
+TEST_CASE("without a majority of answers a query is undecided") {
+    virtual_quorum it(3);
+    it.paths[0].reachable = it.paths[1].reachable = false;
+    it.start();
+    CHECK(asked(it).state == lock_state::undecided);
+    it.disconnect(2);
+    CHECK(asked(it).state == lock_state::undecided);
+    CHECK(it.engine.count().waiting == 0);
+}
+
+TEST_CASE("a master that breaks in the middle of a query is unreachable, and counted once") {
+    virtual_quorum it(3);
+    it.start();
+    it.masters[0].when = [](const arguments& words) {
+        return words[0] == "PTTL" ? mishap::break_before : mishap::none;
+    };
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::free);
+    CHECK(found.masters[0].vote == vote::unreachable);
+    it.run_for(1s);
+    CHECK(it.statuses.size() == 1);
+}
+
+TEST_CASE("a key without expiry or of another type is no lock of this library") {
+    virtual_quorum it(3);
+    it.start();
+    it.masters[0].keys[it.key()] = {"token"};
+    it.masters[1].replies["GET"] = "-WRONGTYPE Operation against a key\r\n";
+    it.masters[2].replies["GET"] = "-NOPERM no permissions\r\n";
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::undecided);
+    CHECK(found.masters[0].vote == vote::foreign);
+    CHECK(found.masters[1].vote == vote::foreign);
+    CHECK(found.masters[2].vote == vote::error);
+    CHECK(found.masters[2].text == "NOPERM no permissions");
+}

@@ -1,0 +1,280 @@
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A quorum with one lock held, released by the test.
+struct held {
+    explicit held(
+        std::size_t masters, const std::string& version = "7.0.15", const std::string& valkey = {})
+        : it(masters) {
+        for (virtual_master& server : it.masters) {
+            server.version = version;
+            server.valkey_version = valkey;
+        }
+        it.start();
+        got = it.acquire_now(once());
+        it.run_for(10ms);
+    }
+    release_result release() {
+        it.release(got);
+        it.run_while_not([&] { return it.removal_of(got).has_value(); });
+        return it.removal_of(got)->what;
+    }
+
+    virtual_quorum it;
+    answer got;
+};
+
+} // namespace
+
+TEST_CASE("a lock that was held to the end is released, everywhere") {
+    held one(5);
+    CHECK(one.release() == release_result::released);
+    one.it.run_for(10ms);
+    CHECK(!one.it.has_key());
+    CHECK(one.it.idle());
+    CHECK(one.it.engine.count().released == 1);
+}
+
+TEST_CASE("a release is answered at the deciding vote") {
+    held one(5);
+    for (virtual_master& server : one.it.masters) {
+        server.scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+    }
+    for (std::size_t i = 0; i < 5; ++i) {
+        one.it.paths[i].back = milliseconds(10 * (i + 1));
+    }
+    const redlock::time_point began = one.it.now();
+    CHECK(one.release() == release_result::released);
+    CHECK(one.it.now() == began + 30ms);
+}
+
+TEST_CASE("a lock that is gone from a majority was expired, one that is another's was stolen") {
+    held gone(3);
+    gone.it.masters[0].keys.clear();
+    gone.it.masters[2].keys.clear();
+    CHECK(gone.release() == release_result::expired);
+    CHECK(gone.it.engine.count().released_late == 1);
+
+    held taken(3);
+    taken.it.masters[0].keys[taken.it.key()] = taken.it.masters[1].keys[taken.it.key()] = {"other"};
+    CHECK(taken.release() == release_result::stolen);
+    taken.it.run_for(10ms);
+    CHECK(taken.it.masters[0].value_of("p:r", taken.it.now()) == "other");
+    CHECK(!taken.it.masters[2].value_of("p:r", taken.it.now()));
+}
+
+TEST_CASE("without a majority of one kind the result of a release is uncertain") {
+    held mixed(3);
+    mixed.it.masters[0].keys.clear();
+    mixed.it.masters[1].keys[mixed.it.key()] = {"other"};
+    CHECK(mixed.release() == release_result::uncertain);
+
+    held errors(3);
+    errors.it.masters[0].replies["EVALSHA"] = errors.it.masters[1].replies["EVALSHA"] =
+        "-MISCONF cannot persist\r\n";
+    CHECK(errors.release() == release_result::uncertain);
+    CHECK(errors.it.engine.count().released_uncertain == 1);
+}
+
+TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
+    held one(3);
+    one.it.paths[0].hung = one.it.paths[1].hung = true;
+    const redlock::time_point began = one.it.now();
+    CHECK(one.release() == release_result::uncertain);
+    CHECK(one.it.now() == began + 100ms);
+}
+
+TEST_CASE("a release with two of three masters down is uncertain at once") {
+    held one(3);
+    one.it.paths[0].reachable = one.it.paths[1].reachable = false;
+    one.it.disconnect(0);
+    one.it.disconnect(1);
+    const redlock::time_point began = one.it.now();
+    CHECK(one.release() == release_result::uncertain);
+    CHECK(one.it.now() == began);
+}
+
+TEST_CASE("the native compare-and-delete of the server is used") {
+    held delex(3, "8.4.0");
+    CHECK(delex.release() == release_result::released);
+    CHECK(delex.it.masters[0].count("DELEX p:r IFEQ " + delex.got.token) == 1);
+    held delifeq(3, "7.2.4", "9.0.0");
+    CHECK(delifeq.release() == release_result::released);
+    CHECK(delifeq.it.masters[0].count("DELIFEQ p:r " + delifeq.got.token) == 1);
+    CHECK(delifeq.it.masters[0].count("EVAL") == 0);
+}
+
+TEST_CASE("a native compare-and-delete that removed nothing asks whether the key is there") {
+    held gone(3, "8.4.0");
+    gone.it.masters[0].keys.clear();
+    gone.it.masters[1].keys.clear();
+    CHECK(gone.release() == release_result::expired);
+    CHECK(gone.it.masters[0].count("EXISTS p:r") == 1);
+
+    held taken(3, "7.2.4", "9.0.0");
+    taken.it.masters[0].keys[taken.it.key()] = taken.it.masters[1].keys[taken.it.key()] = {"other"};
+    CHECK(taken.release() == release_result::stolen);
+}
+
+TEST_CASE("a script that the server has not seen is said in full, and known from then on") {
+    held one(3);
+    CHECK(one.release() == release_result::released);
+    const answer second = one.it.acquire_now(once());
+    one.it.release(second);
+    one.it.run_for(10ms);
+    CHECK(one.it.removal_of(second)->what == release_result::released);
+    CHECK(one.it.masters[0].count("EVALSHA remove") == 1);
+    CHECK(one.it.masters[0].count("EVAL remove") == 1);
+}
+
+TEST_CASE("a native command that is forbidden is said as a script, and not tried again") {
+    held one(3, "8.4.0");
+    for (virtual_master& server : one.it.masters) {
+        server.forbidden = {"DELEX"};
+    }
+    CHECK(one.release() == release_result::released);
+    const answer second = one.it.acquire_now(once());
+    one.it.release(second);
+    one.it.run_for(10ms);
+    CHECK(one.it.removal_of(second)->what == release_result::released);
+    CHECK(one.it.masters[0].count("DELEX") == 1);
+    CHECK(one.it.engine.examine(one.it.now()).masters[0].compare_and_delete == "EVALSHA");
+    CHECK(!one.it.has_key());
+}
+
+TEST_CASE("where all ways to remove are forbidden the key is left to its expiry") {
+    held one(3, "8.4.0");
+    for (virtual_master& server : one.it.masters) {
+        server.forbidden = {"DELEX", "EVAL", "EVALSHA"};
+    }
+    CHECK(one.release() == release_result::uncertain);
+    one.it.run_for(11s);
+    CHECK(!one.it.has_key());
+    CHECK(one.it.engine.count().debts == 0);
+}
+
+TEST_CASE("a removal that was lost with its connection is paid when the master is back") {
+    for (const mishap what : {mishap::break_before, mishap::break_after}) {
+        held one(3);
+        one.it.masters[1].when = [what](const arguments& words) {
+            return words[0].starts_with("EVAL") ? what : mishap::none;
+        };
+        CHECK(one.release() == release_result::released);
+        one.it.run_for(5ms);
+        CHECK(one.it.engine.count().debts == 1);
+        one.it.masters[1].when = nullptr;
+        one.it.run_for(300ms);
+        CHECK(!one.it.has_key());
+        CHECK(one.it.idle());
+        CHECK(one.it.engine.count().debts_paid == 1);
+    }
+}
+
+TEST_CASE("a debt is paid to a master that was down all the time") {
+    held one(3);
+    one.it.paths[1].reachable = false;
+    one.it.disconnect(1);
+    CHECK(one.release() == release_result::released);
+    CHECK(one.it.engine.count().debts == 1);
+    one.it.run_for(3s);
+    CHECK(one.it.has_key());
+    one.it.paths[1].reachable = true;
+    one.it.run_for(3s);
+    CHECK(!one.it.has_key());
+    CHECK(one.it.engine.count().debts == 0);
+}
+
+TEST_CASE("a debt is forgotten when the key must have expired, not before") {
+    held one(3);
+    one.it.paths[1].reachable = false;
+    one.it.disconnect(1);
+    const redlock::time_point asked = one.got.deadline - usable(10s);
+    CHECK(one.release() == release_result::released);
+    one.it.run_until(asked + 10s + 102ms - 1ns);
+    CHECK(one.it.engine.count().debts == 1);
+    one.it.run_for(1ns);
+    CHECK(one.it.engine.count().debts == 0);
+    one.it.paths[1].reachable = true;
+    one.it.run_for(10s);
+    CHECK(one.it.masters[1].count("EVAL") == 0);
+    CHECK(one.it.engine.count().debts_paid == 0);
+}
+
+TEST_CASE("an extension makes a debt live as long as the longer lease") {
+    held one(3);
+    one.it.extend(one.got, 20s);
+    const redlock::time_point extended = one.it.now();
+    one.it.run_for(10ms);
+    one.it.paths[1].reachable = false;
+    one.it.disconnect(1);
+    CHECK(one.release() == release_result::released);
+    one.it.run_until(extended + 20s + 202ms - 1ns);
+    CHECK(one.it.engine.count().debts == 1);
+    one.it.run_for(1ns);
+    CHECK(one.it.engine.count().debts == 0);
+}
+
+TEST_CASE("a removal that was answered with an error is tried again at the next health check") {
+    redlock::core::settings rules = settings_for(3);
+    rules.health_check_interval = 1s;
+    virtual_quorum it(rules);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(10ms);
+    it.masters[1].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
+    const redlock::time_point began = it.now();
+    it.release(got);
+    it.run_for(10ms);
+    CHECK(it.removal_of(got)->what == release_result::released);
+    it.run_until(began + 900ms);
+    CHECK(it.masters[1].count("EVAL") == 1);
+    it.run_until(began + 1100ms);
+    CHECK(it.masters[1].count("EVAL") == 2);
+    it.masters[1].replies.clear();
+    it.run_until(began + 2200ms);
+    CHECK(!it.has_key());
+    CHECK(it.engine.count().debts == 0);
+}
+
+TEST_CASE("a released lock is released once") {
+    held one(3);
+    one.it.release(one.got);
+    one.it.release(one.got);
+    one.it.run_for(10ms);
+    CHECK(one.it.masters[0].count("EVAL") == 1);
+    one.it.release(one.got);
+    one.it.engine.abandon(one.got.lease);
+    one.it.run_for(10ms);
+    CHECK(one.it.engine.count().released == 1);
+    CHECK(one.it.idle());
+}
+
+TEST_CASE("a key of another type under the lock's name is somebody else's") {
+    held one(3);
+    one.it.masters[0].replies["EVALSHA"] = one.it.masters[1].replies["EVALSHA"] =
+        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    CHECK(one.release() == release_result::stolen);
+}
+
+TEST_CASE("masters that were never asked are not told to remove anything") {
+    virtual_quorum it(3);
+    it.paths[2].reachable = false;
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.paths[2].reachable = true;
+    it.run_for(3s);
+    it.release(got);
+    it.run_for(10ms);
+    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(it.masters[2].count("EVAL") == 0);
+    CHECK(it.idle());
+}

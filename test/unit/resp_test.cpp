@@ -1,0 +1,290 @@
+#include "core/resp.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using redlock::core::append_command;
+using redlock::core::reply;
+using redlock::core::reply_reader;
+using redlock::core::reply_type;
+
+namespace {
+
+bool feed(reply_reader& reader, std::string_view bytes) {
+    return reader.feed({bytes.data(), bytes.size()});
+}
+
+// A reply in words, so that two can be compared.
+std::string in_words(const reply& one) {
+    switch (one.type) {
+    case reply_type::status:
+        return "+" + std::string(one.text);
+    case reply_type::error:
+        return "-" + std::string(one.text);
+    case reply_type::integer:
+        return ":" + std::to_string(one.integer);
+    case reply_type::string:
+        return "$" + std::string(one.text);
+    case reply_type::nil:
+        return "nil";
+    case reply_type::array:
+        break;
+    }
+    std::string out = "*" + std::to_string(one.integer) + "[";
+    for (const reply& element : one.elements) {
+        out += element.type == reply_type::array ? "*" + std::to_string(element.integer) + " "
+                                                 : in_words(element) + " ";
+    }
+    return out + "]";
+}
+
+// All replies in `bytes`, fed whole.
+std::vector<std::string> all_of(reply_reader& reader, std::string_view bytes) {
+    std::vector<std::string> found;
+    feed(reader, bytes);
+    while (const reply* const one = reader.next()) {
+        found.push_back(in_words(*one));
+    }
+    return found;
+}
+
+std::string first_of(std::string_view bytes) {
+    reply_reader reader;
+    const auto found = all_of(reader, bytes);
+    return found.empty() ? "nothing: " + reader.error() : found.front();
+}
+
+std::string bulk(const std::string& text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+
+} // namespace
+
+TEST_CASE("a command is an array of counted strings") {
+    std::string out;
+    append_command(out, {"PING"});
+    CHECK(out == "*1\r\n$4\r\nPING\r\n");
+    out.clear();
+    append_command(out, {"SET", "k", "v", "NX", "PX", "10"});
+    CHECK(out == "*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nNX\r\n$2\r\nPX\r\n$2\r\n10\r\n");
+}
+
+TEST_CASE("a command may hold any bytes, and is appended") {
+    std::string out = "before";
+    const std::string_view odd("\0\r\n$*\xff", 6);
+    append_command(out, {"GET", odd, ""});
+    CHECK(out == "before*3\r\n$3\r\nGET\r\n$6\r\n" + std::string(odd) + "\r\n$0\r\n\r\n");
+}
+
+TEST_CASE("every type of reply is read") {
+    CHECK(first_of("+OK\r\n") == "+OK");
+    CHECK(first_of("-ERR bad\r\n") == "-ERR bad");
+    CHECK(first_of(":0\r\n") == ":0");
+    CHECK(first_of(":-1\r\n") == ":-1");
+    CHECK(first_of("$5\r\nhello\r\n") == "$hello");
+    CHECK(first_of("$0\r\n\r\n") == "$");
+    CHECK(first_of("$-1\r\n") == "nil");
+    CHECK(first_of("*-1\r\n") == "nil");
+    CHECK(first_of("*0\r\n") == "*0[]");
+    CHECK(first_of("*2\r\n$1\r\na\r\n:7\r\n") == "*2[$a :7 ]");
+    CHECK(first_of("*3\r\n:1\r\n*2\r\n:2\r\n$-1\r\n+x\r\n") == "*3[:1 *2 :2 nil +x ]");
+    CHECK(first_of(std::string_view("$4\r\n\0\r\n\0\r\n", 10)) == "$" + std::string("\0\r\n\0", 4));
+}
+
+TEST_CASE("an error is told from a status and a string") {
+    reply_reader reader;
+    feed(reader, "-ERR\r\n+ERR\r\n$3\r\nERR\r\n");
+    CHECK(reader.next()->is_error());
+    CHECK(!reader.next()->is_error());
+    CHECK(!reader.next()->is_error());
+}
+
+TEST_CASE("integers are read to their limits") {
+    CHECK(first_of(":9223372036854775807\r\n") == ":9223372036854775807");
+    CHECK(first_of(":-9223372036854775808\r\n") == ":-9223372036854775808");
+    CHECK(first_of(":9223372036854775808\r\n").starts_with("nothing: malformed"));
+    CHECK(first_of(":-9223372036854775809\r\n").starts_with("nothing: malformed"));
+}
+
+TEST_CASE("replies are the same wherever the stream is split") {
+    const std::string stream = "+OK\r\n-ERR no\r\n:42\r\n$5\r\nhello\r\n$-1\r\n*-1\r\n*0\r\n"
+                               "$0\r\n\r\n*3\r\n:1\r\n*2\r\n$1\r\na\r\n$-1\r\n+x\r\n"
+                               "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n";
+    reply_reader whole;
+    const std::vector<std::string> expected = all_of(whole, stream);
+    REQUIRE(expected.size() == 10);
+    for (std::size_t at = 0; at <= stream.size(); ++at) {
+        reply_reader reader;
+        std::vector<std::string> found = all_of(reader, stream.substr(0, at));
+        const std::vector<std::string> rest = all_of(reader, stream.substr(at));
+        found.insert(found.end(), rest.begin(), rest.end());
+        REQUIRE(found == expected);
+        REQUIRE(reader.error() == "");
+    }
+    reply_reader bytewise;
+    std::vector<std::string> found;
+    for (const char byte : stream) {
+        for (const std::string& one : all_of(bytewise, {&byte, 1})) {
+            found.push_back(one);
+        }
+    }
+    CHECK(found == expected);
+}
+
+TEST_CASE("texts of a nested array survive until the array is complete, byte by byte") {
+    std::string stream = "*3\r\n" + bulk(std::string(500, 'a')) + "*2\r\n"
+                         + bulk(std::string(2'000, 'b')) + bulk("c") + bulk(std::string(9, 'd'));
+    reply_reader reader;
+    for (std::size_t i = 0; i + 1 < stream.size(); ++i) {
+        feed(reader, {&stream[i], 1});
+        REQUIRE(reader.next() == nullptr);
+    }
+    feed(reader, {&stream.back(), 1});
+    const reply* const all = reader.next();
+    REQUIRE(all != nullptr);
+    REQUIRE(all->elements.size() == 5);
+    CHECK(all->elements[0].text == std::string(500, 'a'));
+    CHECK(all->elements[2].text == std::string(2'000, 'b'));
+    CHECK(all->elements[3].text == "c");
+    CHECK(all->elements[4].text == std::string(9, 'd'));
+}
+
+TEST_CASE("two pieces that are fed before the first is read stay in order") {
+    const std::string first = "+a\r\n$3\r\nb";
+    const std::string second = "cd\r\n:1\r\n";
+    reply_reader reader;
+    feed(reader, first);
+    CHECK(all_of(reader, second) == std::vector<std::string>{"+a", "$bcd", ":1"});
+}
+
+TEST_CASE("ten thousand replies in one piece are all read, in order") {
+    std::string stream;
+    for (int i = 0; i < 10'000; ++i) {
+        stream += i % 3 == 0   ? ":" + std::to_string(i) + "\r\n"
+                  : i % 3 == 1 ? bulk(std::to_string(i))
+                               : "+" + std::to_string(i) + "\r\n";
+    }
+    reply_reader reader;
+    feed(reader, stream);
+    for (int i = 0; i < 10'000; ++i) {
+        const reply* const one = reader.next();
+        REQUIRE(one != nullptr);
+        REQUIRE(in_words(*one).substr(1) == std::to_string(i));
+    }
+    CHECK(reader.next() == nullptr);
+    CHECK(reader.error() == "");
+}
+
+TEST_CASE("a reply that grows too large is refused before it is complete") {
+    for (const std::string& start : {std::string("$100000000\r\n"), std::string("+")}) {
+        reply_reader reader;
+        feed(reader, start);
+        CHECK(reader.next() == nullptr);
+        const std::string piece(16 * 1024, 'x');
+        std::size_t fed = 0;
+        while (reader.error().empty() && fed < 2 * reply_reader::reply_bytes_max) {
+            feed(reader, piece);
+            CHECK(reader.next() == nullptr);
+            fed += piece.size();
+        }
+        CHECK(reader.error().find("larger than 262144 bytes") != std::string::npos);
+        CHECK(fed <= reply_reader::reply_bytes_max + piece.size());
+    }
+}
+
+TEST_CASE("an array of very many elements is refused before it is complete") {
+    reply_reader reader;
+    feed(reader, "*100000000\r\n");
+    CHECK(reader.next() == nullptr);
+    std::string piece;
+    for (int i = 0; i < 4'096; ++i) {
+        piece += ":1\r\n";
+    }
+    for (int i = 0; i < 32 && reader.error().empty(); ++i) {
+        feed(reader, piece);
+        CHECK(reader.next() == nullptr);
+    }
+    CHECK(reader.error().find("larger than") != std::string::npos);
+}
+
+TEST_CASE("a reply of nearly the largest size is read") {
+    const std::string text(reply_reader::reply_bytes_max - 64, 'i');
+    const std::string stream = bulk(text);
+    reply_reader reader;
+    for (std::size_t at = 0; at < stream.size(); at += 16 * 1024) {
+        CHECK(reader.next() == nullptr);
+        feed(reader, std::string_view(stream).substr(at, 16 * 1024));
+    }
+    const reply* const one = reader.next();
+    REQUIRE(one != nullptr);
+    CHECK(one->text == text);
+}
+
+TEST_CASE("what is no reply is an error with a reason") {
+    for (const std::string_view bytes :
+         {"hello\r\n",
+          "HTTP/1.1 400 Bad Request\r\n\r\n",
+          "?\r\n",
+          "\r\n",
+          ":abc\r\n",
+          ":\r\n",
+          "$abc\r\n",
+          "*x\r\n",
+          ":1x\r\n"}) {
+        CAPTURE(bytes);
+        reply_reader reader;
+        CHECK(all_of(reader, bytes).empty());
+        CHECK(reader.error().starts_with("malformed reply: "));
+    }
+}
+
+TEST_CASE("replies before the malformed one count, none after it") {
+    reply_reader reader;
+    CHECK(
+        all_of(reader, "+OK\r\n:1\r\ngarbage\r\n+OK\r\n") == std::vector<std::string>{"+OK", ":1"});
+    CHECK(!reader.error().empty());
+}
+
+TEST_CASE("an error stays until the reader is cleared, and then nothing is left of it") {
+    reply_reader reader;
+    feed(reader, "*2\r\n$3\r\nold\r\ngarbage\r\n");
+    CHECK(reader.next() == nullptr);
+    const std::string why = reader.error();
+    CHECK(!why.empty());
+    CHECK(!feed(reader, "+OK\r\n"));
+    CHECK(reader.next() == nullptr);
+    CHECK(reader.error() == why);
+    reader.clear();
+    CHECK(reader.error() == "");
+    CHECK(all_of(reader, "+OK\r\n*1\r\n:5\r\n") == std::vector<std::string>{"+OK", "*1[:5 ]"});
+}
+
+TEST_CASE("half a reply is forgotten when the reader is cleared") {
+    reply_reader reader;
+    CHECK(all_of(reader, "*3\r\n:1\r\n$5\r\nhel").empty());
+    reader.clear();
+    CHECK(all_of(reader, ":2\r\n") == std::vector<std::string>{":2"});
+}
+
+TEST_CASE("garbage ends in an error or in silence, never in a crash") {
+    std::mt19937 random(3);
+    static constexpr std::string_view letters = "+-:$*_#,(~>%|0123456789\r\nabc";
+    for (int turn = 0; turn < 20'000; ++turn) {
+        std::string bytes;
+        const std::size_t size = random() % 40;
+        for (std::size_t i = 0; i < size; ++i) {
+            bytes += letters[random() % letters.size()];
+        }
+        reply_reader reader;
+        std::size_t found = 0;
+        for (std::size_t at = 0; at < bytes.size(); at += 7) {
+            found += all_of(reader, std::string_view(bytes).substr(at, 7)).size();
+        }
+        REQUIRE(found <= size);
+    }
+}

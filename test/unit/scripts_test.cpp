@@ -1,0 +1,50 @@
+#include "core/scripts.hpp"
+
+#include <boost/uuid/detail/sha1.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+#include <string_view>
+
+using redlock::core::compare_and_delete;
+using redlock::core::compare_and_extend;
+
+namespace {
+
+std::string sha1_of(std::string_view text) {
+    boost::uuids::detail::sha1 hash;
+    hash.process_bytes(text.data(), text.size());
+    unsigned int digest[5];
+    hash.get_digest(digest);
+    std::string out;
+    for (const unsigned int word : digest) {
+        for (int shift = 28; shift >= 0; shift -= 4) {
+            out += "0123456789abcdef"[(word >> static_cast<unsigned>(shift)) & 15U];
+        }
+    }
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("the digests of the scripts are theirs") {
+    CHECK(sha1_of("abc") == "a9993e364706816aba3e25717850c26c9cd0d89d"); // the helper itself
+    CHECK(sha1_of(compare_and_delete.text) == compare_and_delete.sha1);
+    CHECK(sha1_of(compare_and_extend.text) == compare_and_extend.sha1);
+    CHECK(compare_and_delete.sha1 != compare_and_extend.sha1);
+}
+
+TEST_CASE("a script is one line that compares before it changes anything") {
+    for (const auto& one : {compare_and_delete, compare_and_extend}) {
+        CHECK(one.text.find('\n') == std::string_view::npos);
+        const std::size_t compares = one.text.find("if v == ARGV[1] then");
+        REQUIRE(compares != std::string_view::npos);
+        for (const std::string_view change : {R"("DEL")", R"("PEXPIRE")"}) {
+            const std::size_t at = one.text.find(change);
+            CHECK((at == std::string_view::npos || at > compares));
+        }
+    }
+    CHECK(
+        compare_and_extend.text.find(R"("PTTL", KEYS[1]) < tonumber(ARGV[2]))")
+        != std::string_view::npos);
+}

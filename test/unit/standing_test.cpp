@@ -1,0 +1,276 @@
+// Which masters vote: quarantine, duplicates, replicas, silence.
+
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::health;
+using redlock::master_state;
+using redlock::wait_for;
+
+namespace {
+
+redlock::core::settings quarantined(std::size_t masters) {
+    redlock::core::settings rules = settings_for(masters);
+    rules.quarantine = true;
+    return rules;
+}
+
+redlock::core::settings checked_each_second(std::size_t masters) {
+    redlock::core::settings rules = settings_for(masters);
+    rules.health_check_interval = 1s;
+    return rules;
+}
+
+acquire_options patient() {
+    acquire_options options = once();
+    options.wait = wait_for::forever();
+    return options;
+}
+
+std::vector<master_state> states(const virtual_quorum& it) {
+    std::vector<master_state> out;
+    for (const redlock::master_health& one : it.engine.examine(it.now()).masters) {
+        out.push_back(one.state);
+    }
+    return out;
+}
+
+constexpr auto admitted = master_state::admitted;
+constexpr auto duplicate = master_state::duplicate;
+constexpr auto down = master_state::down;
+using all = std::vector<master_state>;
+
+} // namespace
+
+TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes those who wait") {
+    virtual_quorum it(quarantined(3));
+    for (virtual_master& server : it.masters) {
+        server.started = it.now();
+    }
+    it.start();
+    const redlock::time_point introduced = it.now() - 9ms; // INFO came back a millisecond later
+    const redlock::time_point opens = introduced + it.engine.rules().quarantine_time();
+    const answer impatient = it.acquire_now(once());
+    CHECK(impatient.why == errc::no_quorum);
+    CHECK(impatient.votes == std::vector<vote>(3, vote::quarantined));
+    const auto votes = it.engine.describe(impatient.ballots, it.now());
+    CHECK(votes[0].text.find("quarantined, 31 s left") != std::string::npos);
+    CHECK(votes[0].time_left == std::chrono::ceil<milliseconds>(opens - it.now()));
+    const health before = it.engine.examine(it.now());
+    CHECK(!before.ready);
+    CHECK(before.admitted == 0);
+    CHECK(before.masters[1].state == master_state::quarantined);
+    CHECK(before.masters[1].quarantine_left == votes[1].time_left);
+
+    const std::uint64_t name = it.acquire(patient());
+    it.run_until(opens - 1ns);
+    CHECK(it.answer_to(name) == nullptr);
+    CHECK(it.masters[0].count("SET") == 0);
+    CHECK(!it.engine.ready());
+    it.run_until(opens);
+    CHECK(it.engine.ready());
+    it.run_for(it.engine.rules().retry_delay_min + 1ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->won);
+}
+
+TEST_CASE("a master that was restarted under a holder does not vote for another one") {
+    virtual_quorum it(quarantined(3));
+    it.start();
+    REQUIRE(it.acquire_now(once()).won);
+    it.restart(0, "new-0");
+    it.restart(1, "new-1");
+    it.run_for(5s);
+    CHECK(states(it) == all{master_state::quarantined, master_state::quarantined, admitted});
+    CHECK(it.acquire_now(once(), "r").why == errc::no_quorum);
+    it.run_for(31s);
+    CHECK(states(it) == all(3, admitted));
+}
+
+TEST_CASE("with quarantine off a restarted master votes at once, and health says so") {
+    virtual_quorum it(3);
+    for (virtual_master& server : it.masters) {
+        server.started = it.now();
+    }
+    it.start();
+    CHECK(it.acquire_now(once()).won);
+    CHECK(it.engine.examine(it.now()).quarantine_off);
+}
+
+TEST_CASE("of two names of one server the first that was seen votes") {
+    virtual_quorum it(3);
+    it.masters[1].run_id = it.masters[0].run_id;
+    it.start();
+    CHECK(states(it) == all{admitted, duplicate, admitted});
+    const answer got = it.acquire_now(once());
+    CHECK(got.won);
+    CHECK(got.votes[1] == vote::duplicate);
+    it.run_for(5ms);
+    CHECK(it.masters[1].count("SET") == 0);
+}
+
+TEST_CASE("a duplicate does not make a quorum") {
+    virtual_quorum it(3);
+    it.masters[1].run_id = it.masters[2].run_id = it.masters[0].run_id;
+    it.start();
+    CHECK(states(it) == all{admitted, duplicate, duplicate});
+    CHECK(!it.engine.ready());
+    CHECK(it.acquire_now(once()).why == errc::no_quorum);
+}
+
+TEST_CASE("the other name does not vote while the first is away") {
+    virtual_quorum it(3);
+    it.masters[1].run_id = it.masters[0].run_id;
+    it.start();
+    it.paths[0].reachable = false;
+    it.disconnect(0);
+    it.run_for(10s);
+    CHECK(states(it) == all{down, duplicate, admitted});
+    CHECK(it.acquire_now(once()).why == errc::no_quorum);
+    it.paths[0].reachable = true;
+    it.run_for(10s);
+    CHECK(states(it) == all{admitted, duplicate, admitted});
+    // Nor when it was lost itself and came back.
+    it.disconnect(1);
+    it.run_for(10s);
+    CHECK(states(it) == all{admitted, duplicate, admitted});
+}
+
+TEST_CASE("a name that turns out to be another server votes") {
+    virtual_quorum it(3);
+    it.masters[1].run_id = it.masters[0].run_id;
+    it.start();
+    it.restart(1, "of its own");
+    it.run_for(10s);
+    CHECK(states(it) == all(3, admitted));
+    // The first is replaced, and the duplicate of it is one no more.
+    it.restart(2, "of its own");
+    it.run_for(10s);
+    CHECK(states(it) == all{admitted, admitted, duplicate});
+    it.restart(1, "a third");
+    it.run_for(10s);
+    CHECK(states(it) == all(3, admitted));
+}
+
+TEST_CASE("of two names of one server that was restarted one votes, whoever comes first") {
+    for (const std::size_t first : {0U, 1U}) {
+        virtual_quorum it(3);
+        it.masters[1].run_id = it.masters[0].run_id;
+        it.start();
+        const std::size_t second = 1 - first;
+        it.paths[second].reachable = false;
+        it.restart(0, "again");
+        it.restart(1, "again");
+        it.run_for(10s);
+        it.paths[second].reachable = true;
+        it.run_for(10s);
+        const all found = states(it);
+        CHECK(found[first] == admitted);
+        CHECK(found[second] == duplicate);
+    }
+}
+
+TEST_CASE("a replica is refused, and votes soon after it is promoted") {
+    virtual_quorum it(checked_each_second(3));
+    it.masters[0].role = it.masters[1].role = "slave";
+    it.start();
+    CHECK(states(it) == all{master_state::unfit, master_state::unfit, admitted});
+    const answer got = it.acquire_now(once());
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+    CHECK(it.engine.describe(got.ballots, it.now())[0].text.find("replica") != std::string::npos);
+    CHECK(it.masters[0].count("SET") == 0);
+    it.masters[0].role = "master";
+    it.run_for(1100ms);
+    CHECK(states(it) == all{admitted, master_state::unfit, admitted});
+    CHECK(it.acquire_now(once()).won);
+}
+
+TEST_CASE("a master that answers READONLY or LOADING introduces itself again and votes no more") {
+    for (const bool loading : {false, true}) {
+        virtual_quorum it(checked_each_second(3));
+        it.start();
+        it.masters[0].loading = loading;
+        it.masters[0].role = loading ? "master" : "slave";
+        it.masters[0].replies["SET"] = loading ? "-LOADING\r\n" : "-READONLY You can't write\r\n";
+        const answer got = it.acquire_now(once());
+        CHECK(got.won);
+        it.run_for(10ms);
+        CHECK(states(it) == all{master_state::unfit, admitted, admitted});
+        it.masters[0].replies.clear();
+        it.masters[0].loading = false;
+        it.masters[0].role = "master";
+        it.run_for(1100ms);
+        CHECK(states(it) == all(3, admitted));
+    }
+}
+
+TEST_CASE("a silent master votes at once, and again as soon as it talks") {
+    virtual_quorum it(checked_each_second(3));
+    it.start();
+    it.paths[0].hung = true;
+    CHECK(it.acquire_now(once(), "first").won);
+    it.run_for(150ms);
+    CHECK(states(it) == all{master_state::silent, admitted, admitted});
+    const answer got = it.acquire_now(once(), "second");
+    CHECK(got.votes[0] == vote::timed_out);
+    it.resume(0);
+    it.run_for(10ms);
+    CHECK(states(it) == all(3, admitted));
+}
+
+TEST_CASE("a master that stays silent is dropped and connected again") {
+    virtual_quorum it(checked_each_second(3));
+    it.start();
+    it.paths[0].hung = true;
+    REQUIRE(it.acquire_now(once()).won);
+    it.run_for(1099ms);
+    CHECK(it.opens.size() == 3);
+    it.run_for(200ms);
+    CHECK(it.opens.size() == 4);
+    CHECK(it.opens.back().first == 0);
+    it.run_for(1s);
+    CHECK(states(it) == all(3, admitted));
+}
+
+TEST_CASE("an acquire that waits for a quorum goes through soon after the masters are back") {
+    virtual_quorum it(3);
+    it.paths[0].reachable = it.paths[1].reachable = false;
+    it.start();
+    const std::uint64_t name = it.acquire(patient());
+    it.run_for(5s);
+    CHECK(it.answer_to(name) == nullptr);
+    it.paths[0].reachable = true;
+    REQUIRE(it.run_while_not([&] { return it.engine.ready(); }));
+    it.run_for(it.engine.rules().retry_delay_min + 2ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->won);
+}
+
+TEST_CASE("health names each server and the way it deletes") {
+    virtual_quorum it(4);
+    it.masters[0].version = "8.4.0";
+    it.masters[1].valkey_version = "9.0.0";
+    it.paths[3].reachable = false;
+    it.start();
+    const health found = it.engine.examine(it.now());
+    CHECK(found.ready);
+    CHECK(found.admitted == 3);
+    CHECK(found.quorum == 3);
+    CHECK(found.masters[0].version == "redis 8.4.0");
+    CHECK(found.masters[0].compare_and_delete == "DELEX");
+    CHECK(found.masters[1].version == "valkey 9.0.0");
+    CHECK(found.masters[1].compare_and_delete == "DELIFEQ");
+    CHECK(found.masters[2].compare_and_delete == "EVALSHA");
+    CHECK(found.masters[2].run_id == "run-2");
+    CHECK(found.masters[3].state == down);
+    CHECK(found.masters[3].text == "connection refused");
+    CHECK(found.masters[3].version.empty());
+}

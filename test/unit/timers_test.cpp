@@ -1,0 +1,103 @@
+#include "core/timers.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <random>
+
+using namespace std::chrono_literals;
+using namespace redlock::core;
+using redlock::time_point;
+
+namespace {
+
+time_point at(int second) {
+    return time_point(std::chrono::seconds(second));
+}
+
+using model = std::multimap<time_point, timer*>;
+
+void take_out(model& expected, timer& entry) {
+    std::erase_if(expected, [&](const auto& one) { return one.second == &entry; });
+}
+
+} // namespace
+
+TEST_CASE("timers come out in order, and not before their time") {
+    timers all;
+    std::array<timer, 3> entries;
+    all.set(entries[0], at(3));
+    all.set(entries[1], at(1));
+    all.set(entries[2], at(2));
+    CHECK(all.next() == at(1));
+    CHECK(all.pop(at(1) - 1ns) == nullptr);
+    CHECK(all.pop(at(1)) == &entries[1]);
+    CHECK(all.pop(at(1)) == nullptr);
+    CHECK(all.pop(at(9)) == &entries[2]);
+    CHECK(all.pop(at(9)) == &entries[0]);
+    CHECK(all.pop(at(9)) == nullptr);
+    CHECK(all.next() == forever);
+}
+
+TEST_CASE("a timer that is set to forever, or cancelled, is gone") {
+    timers all;
+    timer one;
+    all.cancel(one);
+    all.set(one, forever);
+    CHECK(all.size() == 0);
+    all.set(one, at(1));
+    all.set(one, forever);
+    CHECK(all.size() == 0);
+    all.set(one, at(2));
+    all.cancel(one);
+    all.cancel(one);
+    CHECK(all.size() == 0);
+    CHECK(all.pop(forever) == nullptr);
+}
+
+TEST_CASE("a timer that was moved is due once, at its last moment") {
+    timers all;
+    timer one;
+    all.set(one, at(5));
+    all.set(one, at(2));
+    all.set(one, at(7));
+    CHECK(all.size() == 1);
+    CHECK(all.pop(at(6)) == nullptr);
+    CHECK(all.pop(at(7)) == &one);
+}
+
+TEST_CASE("timers agree with a sorted map, whatever is done to them") {
+    std::mt19937 random(11);
+    for (int turn = 0; turn < 50; ++turn) {
+        timers all;
+        model expected;
+        std::array<timer, 24> entries;
+        for (int i = 0; i < 500; ++i) {
+            timer& one = entries[random() % entries.size()];
+            const time_point when = at(static_cast<int>(random() % 30));
+            switch (random() % 4) {
+            case 0:
+                all.cancel(one);
+                take_out(expected, one);
+                break;
+            case 1:
+                if (timer* const due = all.pop(when)) {
+                    REQUIRE(due->due == expected.begin()->first);
+                    REQUIRE(due->due <= when);
+                    take_out(expected, *due);
+                } else {
+                    REQUIRE((expected.empty() || expected.begin()->first > when));
+                }
+                break;
+            default:
+                all.set(one, when);
+                take_out(expected, one);
+                expected.emplace(when, &one);
+            }
+            REQUIRE(all.size() == expected.size());
+            REQUIRE(all.next() == (expected.empty() ? forever : expected.begin()->first));
+        }
+    }
+}

@@ -1,0 +1,361 @@
+#include "virtual_quorum.hpp"
+
+#include <stdexcept>
+
+namespace unit {
+
+namespace core = redlock::core;
+
+core::settings settings_for(std::size_t masters) {
+    core::settings rules;
+    for (std::size_t i = 0; i < masters; ++i) {
+        rules.masters.emplace_back();
+        rules.names.push_back("m" + std::to_string(i));
+    }
+    rules.key_prefix = "p:";
+    rules.max_ttl = seconds(30);
+    rules.drift = {0.01, milliseconds(2)};
+    rules.quarantine = false;
+    rules.connect_timeout = seconds(2);
+    rules.master_timeout = milliseconds(100);
+    rules.reconnect_delay_min = milliseconds(50);
+    rules.reconnect_delay_max = seconds(2);
+    rules.health_check_interval = std::chrono::hours(1);
+    rules.retry_delay_min = milliseconds(2);
+    rules.retry_delay_max = milliseconds(200);
+    return rules;
+}
+
+acquire_options once() {
+    acquire_options options;
+    options.wait = redlock::wait_for::none();
+    options.renew = redlock::renewal::off;
+    return options;
+}
+
+acquire_options renewed() {
+    acquire_options options = once();
+    options.renew = redlock::renewal::automatic;
+    return options;
+}
+
+virtual_quorum::virtual_quorum(core::settings rules)
+    : masters(rules.size()),
+      paths(rules.size()),
+      engine(std::move(rules), *this) {
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        masters[i].run_id = "run-" + std::to_string(i);
+    }
+}
+
+void virtual_quorum::start() {
+    begin();
+    run_for(milliseconds(10));
+}
+
+void virtual_quorum::run_until(time_point until) {
+    while (step(until)) {
+    }
+}
+
+bool virtual_quorum::run_while_not(const std::function<bool()>& done, nanoseconds limit) {
+    const time_point until = now_ + limit;
+    while (!done()) {
+        if (!step(until)) {
+            return done();
+        }
+    }
+    return true;
+}
+
+bool virtual_quorum::step(time_point until) {
+    flush();
+    const time_point due = engine.next_due();
+    const time_point event = queue_.empty() ? core::forever : queue_.begin()->first;
+    const time_point next = std::min(due, event);
+    if (next > until) {
+        now_ = std::max(now_, until);
+        return false;
+    }
+    steps_at_once_ = next > now_ ? 0 : steps_at_once_ + 1;
+    if (steps_at_once_ > 100'000) {
+        throw std::runtime_error("time stands still");
+    }
+    now_ = std::max(now_, next);
+    if (event <= now_ && !(timers_first && due <= now_)) {
+        const auto f = std::move(queue_.begin()->second);
+        queue_.erase(queue_.begin());
+        f();
+    } else {
+        engine.time_passed(now_);
+    }
+    flush();
+    return true;
+}
+
+void virtual_quorum::flush() {
+    const bool asked_to = engine.wants_write();
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        path& way = paths[i];
+        if (engine.output(i).empty()) {
+            way.left_over = false;
+            continue;
+        }
+        if (!asked_to && !way.left_over) {
+            throw std::runtime_error("bytes wait to be written, and nobody was told");
+        }
+        way.left_over = !way.connected || !way.takes_bytes;
+        if (way.left_over) {
+            continue;
+        }
+        const std::string bytes = std::exchange(engine.output(i), {});
+        on_path(i, now_ + way.there, [this, i, bytes] {
+            paths[i].inbox += bytes;
+            read(i);
+        });
+        engine.written(i, bytes.size(), now_);
+    }
+}
+
+void virtual_quorum::on_path(std::size_t master, time_point when, std::function<void()> f) {
+    at(when, [this, master, epoch = paths[master].epoch, f = std::move(f)] {
+        if (paths[master].connected && paths[master].epoch == epoch) {
+            f();
+        }
+    });
+}
+
+void virtual_quorum::read(std::size_t master) {
+    path& way = paths[master];
+    virtual_master& server = masters[master];
+    while (way.connected && !way.hung) {
+        std::string rest = way.inbox;
+        const std::optional<arguments> words = virtual_master::take_command(rest);
+        if (!words) {
+            return;
+        }
+        const mishap trouble = server.when ? server.when(*words) : mishap::none;
+        if (trouble == mishap::hang_before) {
+            way.hung = true;
+            return;
+        }
+        if (trouble == mishap::break_before) {
+            disconnect(master);
+            return;
+        }
+        way.inbox = rest;
+        const std::string reply = server.execute(*words, now_);
+        if (trouble == mishap::break_after) {
+            disconnect(master);
+            return;
+        }
+        way.mute = way.mute || trouble == mishap::hang_after;
+        if (way.mute) {
+            way.outbox.push_back(reply);
+        } else {
+            send_reply(master, reply);
+        }
+    }
+}
+
+void virtual_quorum::send_reply(std::size_t master, const std::string& bytes) {
+    path& way = paths[master];
+    way.last_reply = std::max(way.last_reply, now_ + way.back);
+    on_path(
+        master, way.last_reply, [this, master, bytes] { engine.received(master, bytes, now_); });
+}
+
+void virtual_quorum::disconnect(std::size_t master) {
+    path& way = paths[master];
+    if (!way.connected) {
+        return;
+    }
+    ++way.epoch;
+    way.connected = way.hung = way.mute = false;
+    way.inbox.clear();
+    way.outbox.clear();
+    engine.closed(master, "connection reset by peer", now_);
+}
+
+void virtual_quorum::resume(std::size_t master) {
+    path& way = paths[master];
+    way.hung = way.mute = false;
+    for (const std::string& reply : std::exchange(way.outbox, {})) {
+        send_reply(master, reply);
+    }
+    read(master);
+}
+
+void virtual_quorum::restart(std::size_t master, const std::string& run_id) {
+    masters[master].forget();
+    masters[master].run_id = run_id;
+    masters[master].started = now_;
+    disconnect(master);
+}
+
+void virtual_quorum::open(std::size_t master) {
+    opens.emplace_back(master, now_);
+    path& way = paths[master];
+    const unsigned epoch = ++way.epoch;
+    at(now_, [this, master, epoch] {
+        path& way = paths[master];
+        if (way.epoch != epoch || !way.opens) {
+            return;
+        }
+        if (!way.reachable) {
+            engine.closed(master, "connection refused", now_);
+            return;
+        }
+        way.connected = true;
+        way.last_reply = now_;
+        engine.opened(master, now_);
+    });
+}
+
+void virtual_quorum::close(std::size_t master) {
+    path& way = paths[master];
+    ++way.epoch;
+    way.connected = way.hung = way.mute = false;
+    way.inbox.clear();
+    way.outbox.clear();
+}
+
+void virtual_quorum::random(std::span<unsigned char> out) {
+    std::string hex;
+    for (unsigned char& byte : out) {
+        random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+        byte = static_cast<unsigned char>(random_ >> 56U);
+        hex += "0123456789abcdef"[byte >> 4U];
+        hex += "0123456789abcdef"[byte & 15U];
+    }
+    if (out.size() == 20) {
+        tokens.push_back(hex);
+    }
+}
+
+std::uint64_t virtual_quorum::acquire(const acquire_options& options, std::string_view resource) {
+    const std::uint64_t cookie = next_cookie_++;
+    operations_[cookie] = engine.acquire({cookie, resource, options}, now_);
+    return cookie;
+}
+
+answer virtual_quorum::acquire_now(const acquire_options& options, std::string_view resource) {
+    const std::uint64_t cookie = acquire(options, resource);
+    if (!run_while_not([&] { return answer_to(cookie) != nullptr; })) {
+        throw std::runtime_error("an acquire was not answered");
+    }
+    return *answer_to(cookie);
+}
+
+const answer* virtual_quorum::answer_to(std::uint64_t cookie) const {
+    const auto found = answers_.find(cookie);
+    return found == answers_.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+std::vector<vote> votes_in(const core::ballots& all) {
+    std::vector<vote> votes;
+    for (const core::ballot& one : all.of) {
+        votes.push_back(one.said);
+    }
+    return votes;
+}
+
+// Finds, or makes a test fail that asks for what was never there.
+template <typename Map, typename Name>
+auto found_in(const Map& map, const Name& name) {
+    const auto found = map.find(name);
+    return found == map.end() ? std::nullopt : std::optional(found->second);
+}
+
+} // namespace
+
+std::optional<loss> virtual_quorum::loss_of(const answer& lease) const {
+    return found_in(losses_, name_of(lease.lease));
+}
+
+std::optional<removal> virtual_quorum::removal_of(const answer& lease) const {
+    return found_in(removals_, name_of(lease.lease));
+}
+
+std::vector<extension_end> virtual_quorum::extensions_of(const answer& lease) const {
+    return found_in(extensions_, name_of(lease.lease)).value_or(std::vector<extension_end>{});
+}
+
+std::vector<time_point> virtual_quorum::deadlines_of(const answer& lease) const {
+    return found_in(deadlines_, name_of(lease.lease)).value_or(std::vector<time_point>{});
+}
+
+void virtual_quorum::acquired(const core::operation& done, const core::claim& lease) {
+    const answer what{
+        .at = now_,
+        .won = true,
+        .why = {},
+        .lease = lease.self,
+        .token = std::string(lease.token_text()),
+        .deadline = lease.deadline,
+        .held_until = lease.held_until(),
+        .attempts = done.attempts,
+        .votes = votes_in(lease.votes),
+        .ballots = lease.votes};
+    if (!answers_.emplace(done.cookie, what).second) {
+        throw std::runtime_error("an acquire was answered twice");
+    }
+}
+
+void virtual_quorum::not_acquired(const core::operation& done) {
+    const answer what{
+        .at = now_,
+        .won = false,
+        .why = done.outcome,
+        .lease = {},
+        .token = {},
+        .deadline = {},
+        .held_until = {},
+        .attempts = done.attempts,
+        .votes = votes_in(done.last),
+        .ballots = done.last};
+    if (!answers_.emplace(done.cookie, what).second) {
+        throw std::runtime_error("an acquire was answered twice");
+    }
+}
+
+void virtual_quorum::lease_changed(const core::claim& lease) {
+    deadlines_[name_of(lease.self)].push_back(lease.deadline);
+}
+
+void virtual_quorum::lease_lost(const core::claim& lease, loss_reason reason) {
+    if (!losses_.emplace(name_of(lease.self), loss{now_, reason}).second) {
+        throw std::runtime_error("a lease was lost twice");
+    }
+}
+
+void virtual_quorum::extended(const core::claim& lease, std::optional<errc> error) {
+    extensions_[name_of(lease.self)].push_back({now_, error});
+}
+
+void virtual_quorum::removed(const core::claim& lease, release_result result) {
+    const removal what{now_, result, votes_in(lease.votes)};
+    if (!removals_.emplace(name_of(lease.self), what).second) {
+        throw std::runtime_error("a lease was removed twice");
+    }
+}
+
+bool virtual_quorum::has_key(std::string_view resource) {
+    for (virtual_master& server : masters) {
+        if (server.value_of(key(resource), now_)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool virtual_quorum::idle() {
+    run_for(milliseconds(200));
+    const redlock::metrics counters = engine.count();
+    return counters.waiting == 0 && counters.held == 0 && counters.debts == 0
+           && engine.next_due() > now_ + std::chrono::minutes(10);
+}
+
+} // namespace unit

@@ -1,0 +1,196 @@
+// An engine, its masters and its callers in one thread and in virtual time: nothing here waits, and
+// the same test sees the same moments each time.
+
+#pragma once
+
+#include "core/engine.hpp"
+#include "virtual_master.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace unit {
+
+using redlock::acquire_options;
+using redlock::errc;
+using redlock::loss_reason;
+using redlock::release_result;
+using redlock::vote;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+/// No quarantine, 100 ms for a master, ttl at most 30 s, drift 1 % + 2 ms.
+redlock::core::settings settings_for(std::size_t masters);
+
+/// `ttl` with its drift taken off, as the tests' settings have it: written out once more, from the
+/// specification.
+constexpr nanoseconds usable(milliseconds ttl) {
+    return nanoseconds(ttl) - nanoseconds(ttl) / 100 - milliseconds(2);
+}
+
+/// What became of an acquire.
+struct answer {
+    time_point at;
+    bool won = false;
+    std::optional<errc> why; // of one that was not won; empty: cancelled
+    redlock::core::handle lease;
+    std::string token;
+    time_point deadline;
+    time_point held_until;
+    unsigned attempts = 0;
+    std::vector<vote> votes;
+    redlock::core::ballots ballots;
+};
+
+struct loss {
+    time_point at;
+    loss_reason why;
+};
+
+struct removal {
+    time_point at;
+    release_result what;
+    std::vector<vote> votes;
+};
+
+struct extension_end {
+    time_point at;
+    std::optional<errc> error;
+};
+
+class virtual_quorum final : private redlock::core::host {
+public:
+    explicit virtual_quorum(std::size_t masters) : virtual_quorum(settings_for(masters)) {}
+    explicit virtual_quorum(redlock::core::settings rules);
+
+    /// \name Time
+    /// \{
+    time_point now() const noexcept { return now_; }
+    /// Everything that happens until `until`, that moment included.
+    void run_until(time_point until);
+    void run_for(nanoseconds span) { run_until(now_ + span); }
+    /// Until `done`; false if that took longer than `limit`.
+    bool run_while_not(const std::function<bool()>& done, nanoseconds limit = seconds(100));
+    /// `f` happens at that moment, before the timers of that moment.
+    void at(time_point when, std::function<void()> f) { queue_.emplace(when, std::move(f)); }
+    /// At one and the same moment, timers come before what the network brings.
+    bool timers_first = false;
+    /// \}
+
+    /// \name Callers
+    /// \{
+    /// Starts the engine and waits until every master has been introduced.
+    void start();
+    void begin() { engine.start(now_); }
+    std::uint64_t acquire(const acquire_options& options, std::string_view resource = "r");
+    /// Acquires, and waits for the answer.
+    answer acquire_now(const acquire_options& options, std::string_view resource = "r");
+    void cancel(std::uint64_t cookie) { engine.cancel(operations_[cookie], now_); }
+    void extend(const answer& lease, milliseconds ttl) { engine.extend(lease.lease, ttl, now_); }
+    void release(const answer& lease) { engine.release(lease.lease, now_); }
+    void close() { engine.close(now_); }
+    const answer* answer_to(std::uint64_t cookie) const;
+    std::optional<loss> loss_of(const answer& lease) const;
+    std::optional<removal> removal_of(const answer& lease) const;
+    std::vector<extension_end> extensions_of(const answer& lease) const;
+    /// The moments to which the lease's deadline was moved.
+    std::vector<time_point> deadlines_of(const answer& lease) const;
+    /// \}
+
+    /// \name Trouble
+    /// \{
+    void disconnect(std::size_t master);
+    /// Reads and answers what has piled up.
+    void resume(std::size_t master);
+    /// Dies, and is started again with empty memory under another run id.
+    void restart(std::size_t master, const std::string& run_id);
+    /// \}
+
+    /// Whether a live key of that resource is anywhere.
+    bool has_key(std::string_view resource = "r");
+    std::string key(std::string_view resource = "r") const { return "p:" + std::string(resource); }
+
+    /// Whether nothing but health checks is left to do: no operation, no claim, no timer. Looks
+    /// after the answers have come. Needs a `health_check_interval` beyond every lease.
+    bool idle();
+
+    /// How the network treats one master.
+    struct path {
+        nanoseconds there = milliseconds(0); // a command travels
+        nanoseconds back = milliseconds(1);  // its reply travels
+        bool reachable = true;               // connections are accepted
+        bool opens = true;                   // ... or refused; false: nothing happens at all
+        bool takes_bytes = true;             // the socket accepts writes
+        // The rest is the harness's.
+        bool connected = false;
+        bool hung = false;
+        bool mute = false;
+        bool left_over = false; // bytes wait for the socket
+        unsigned epoch = 0;
+        time_point last_reply{};
+        std::string inbox;
+        std::vector<std::string> outbox;
+    };
+
+    std::vector<virtual_master> masters;
+    std::vector<path> paths;
+    std::vector<std::string> tokens; // in the order of the attempts
+    std::vector<std::string> log_lines;
+    std::vector<std::pair<std::size_t, time_point>> opens;
+    std::vector<redlock::lock_status> statuses;
+    unsigned closings = 0;
+
+private:
+    void open(std::size_t master) override;
+    void close(std::size_t master) override;
+    void random(std::span<unsigned char> out) override;
+    bool logs(redlock::log_level) const override { return true; }
+    void log(redlock::log_level, std::string_view line) override { log_lines.emplace_back(line); }
+    void acquired(const redlock::core::operation& done, const redlock::core::claim& lease) override;
+    void not_acquired(const redlock::core::operation& done) override;
+    void lease_changed(const redlock::core::claim& lease) override;
+    void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
+    void extended(const redlock::core::claim& lease, std::optional<errc> error) override;
+    void removed(const redlock::core::claim& lease, release_result result) override;
+    void queried(redlock::core::query& done) override { statuses.push_back(done.result); }
+    void closed() override { ++closings; }
+
+    bool step(time_point until);
+    void flush();
+    void read(std::size_t master);
+    void send_reply(std::size_t master, const std::string& bytes);
+    /// `f` after `delay`, unless the connection breaks before.
+    void on_path(std::size_t master, time_point when, std::function<void()> f);
+
+    using claim_name = std::pair<std::uint32_t, std::uint32_t>;
+    static claim_name name_of(redlock::core::handle name) { return {name.index, name.generation}; }
+
+    std::multimap<time_point, std::function<void()>> queue_;
+    std::map<std::uint64_t, redlock::core::handle> operations_;
+    std::map<std::uint64_t, answer> answers_;
+    std::map<claim_name, loss> losses_;
+    std::map<claim_name, removal> removals_;
+    std::map<claim_name, std::vector<extension_end>> extensions_;
+    std::map<claim_name, std::vector<time_point>> deadlines_;
+    std::uint64_t next_cookie_ = 1;
+    std::uint64_t random_ = 42;
+    unsigned steps_at_once_ = 0;
+    time_point now_ = time_point(seconds(1'000'000));
+
+public:
+    redlock::core::engine engine; // last: it asks for random bytes as it is made
+};
+
+/// A lock without waiting, renewed by nobody, for 10 s.
+acquire_options once();
+/// The same, renewed.
+acquire_options renewed();
+
+} // namespace unit
