@@ -136,7 +136,9 @@ void engine::decide(claim& attempt, time_point now) {
 
 void engine::win(operation& wanted, claim& attempt, time_point now) {
     const acquire_options& options = wanted.options;
-    const time_point lasts_until = attempt.votes.lasts_until(rules_.quorum());
+    const time_point hold_limit =
+        options.max_hold.count() == 0 ? forever : later(attempt.asked_at, options.max_hold);
+    const time_point lasts_until = std::min(attempt.votes.lasts_until(rules_.quorum()), hold_limit);
     const auto needed = std::max(options.min_validity, options.stop_margin);
     if (now >= lasts_until - needed) {
         fail(wanted, attempt, errc::too_slow, now);
@@ -149,9 +151,8 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     attempt.operation = {};
     attempt.renew = options.renew;
     attempt.stop_margin = options.stop_margin;
-    attempt.hold_limit =
-        options.max_hold.count() == 0 ? forever : later(attempt.asked_at, options.max_hold);
-    attempt.deadline = std::min(lasts_until, attempt.hold_limit);
+    attempt.hold_limit = hold_limit;
+    attempt.deadline = lasts_until;
     attempt.renew_at =
         options.renew == renewal::automatic ? attempt.asked_at + attempt.ttl / 3 : forever;
     schedule_lease(attempt);

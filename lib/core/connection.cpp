@@ -77,6 +77,7 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     refused_ = refused;
     why_down_ = why;
     output_.clear();
+    reader_.clear();
     queued_ = written_ = 0;
     events_.close(master_);
     events_.noted(master_, why_down_);
@@ -106,6 +107,9 @@ std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_
 }
 
 void connection::received(std::span<const char> bytes, time_point now) {
+    if (state_ != state::introducing && state_ != state::up) {
+        return;
+    }
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
     while (state_ == state::introducing || state_ == state::up) {

@@ -131,6 +131,11 @@ redisReplyObjectFunctions make_functions() {
     return functions;
 }
 
+std::string too_large() {
+    return "malformed reply: larger than " + std::to_string(reply_reader::reply_bytes_max)
+           + " bytes";
+}
+
 } // namespace
 
 void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
@@ -257,8 +262,12 @@ const reply* reply_reader::next() {
         const builder& partial = impl_->building;
         if (impl_->unread() + partial.arena.size() + 4 * partial.elements.size()
             > reply_bytes_max) {
-            error_ = "malformed reply: larger than " + std::to_string(reply_bytes_max) + " bytes";
+            error_ = too_large();
         }
+        return nullptr;
+    }
+    if (impl_->building.arena.size() > reply_bytes_max) {
+        error_ = too_large();
         return nullptr;
     }
     return impl_->building.finish();

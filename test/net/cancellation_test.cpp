@@ -1,0 +1,425 @@
+// Every operation can be cancelled at every point, completes once, and leaves no key behind.
+#include "quorum.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+namespace asio = boost::asio;
+using namespace redlock;
+using namespace redlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+const error_code aborted = asio::error::operation_aborted;
+
+asio::cancellation_type any_type() {
+    return GENERATE(
+        asio::cancellation_type::terminal,
+        asio::cancellation_type::partial,
+        asio::cancellation_type::total);
+}
+
+// Nothing comes after it: the handler was called once, the manager is idle, no key is left.
+void check_gone(quorum& q, const acquisition& cancelled) {
+    CHECK(cancelled.error() == aborted);
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    q.run_until([&] { return q.keys() == 0; });
+    q.poll();
+    CHECK(cancelled.calls() == 1);
+    CHECK(q.manager->get_metrics().waiting == 0);
+    CHECK(q.manager->get_metrics().held == 0);
+    CHECK(q.manager->get_metrics().cancelled == 1);
+}
+
+} // namespace
+
+TEST_CASE("an acquire is cancelled before the manager runs") {
+    const auto type = any_type();
+    quorum q;
+    acquisition& early = q.begin_acquire("r", patiently());
+    early.cancel(type);
+    q.wait(early);
+    CHECK((early.error() == aborted || early.error() == errc::not_running));
+    q.poll();
+    CHECK(early.calls() == 1);
+    CHECK(q.manager->get_metrics().waiting == 0);
+}
+
+TEST_CASE("an acquire is cancelled before the quorum is ready") {
+    const auto type = any_type();
+    quorum q;
+    for (fake_master& master : q.masters) {
+        master.refuse_connections(true);
+    }
+    q.start(0);
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.manager->get_metrics().attempts >= 2; });
+    waiting.cancel(type);
+    q.wait(waiting);
+    check_gone(q, waiting);
+}
+
+TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
+    const auto type = any_type();
+    quorum q;
+    q.start();
+    acquisition& hasty = q.begin_acquire("r", patiently());
+    hasty.cancel(type);
+    hasty.cancel(type);
+    q.wait(hasty);
+    check_gone(q, hasty);
+}
+
+TEST_CASE("an acquire is cancelled while its SET is unanswered") {
+    const auto type = any_type();
+    const auto action = GENERATE(fake_action::hang(), fake_action::execute_then_hang());
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", action, 1);
+    }
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.count("SET") == 3; });
+    CHECK_FALSE(waiting.done());
+    waiting.cancel(type);
+    q.wait(waiting); // although nobody has answered yet
+    for (fake_master& master : q.masters) {
+        master.wait_for_command("EVAL"); // on the wire: no loop is needed
+    }
+    check_gone(q, waiting);
+}
+
+TEST_CASE("an acquire is cancelled after a part of its votes has come") {
+    const auto type = any_type();
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    q.masters[0].when("SET", fake_action::hang(), 1);
+    q.masters[1].when("SET", fake_action::hang(), 1);
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.manager->get_metrics().masters[2].granted == 1; });
+    q.run_until([&] { return q.count("SET") == 3; });
+    waiting.cancel(type);
+    q.wait(waiting);
+    CHECK(waiting.vote_of(2).vote == vote::granted);
+    CHECK(waiting.vote_of(0).vote == vote::pending);
+    check_gone(q, waiting);
+}
+
+TEST_CASE("an acquire is cancelled in the pause between two attempts") {
+    const auto type = any_type();
+    quorum q(3, [](config& c) { c.retry_delay_min = c.retry_delay_max = 1h; });
+    q.start();
+    q.masters[0].set_key("redlock:r", "somebody's");
+    q.masters[1].set_key("redlock:r", "somebody's");
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.count("EVAL") == 3; });
+    q.run_until([&] { return q.keys() == 2; });
+    CHECK_FALSE(waiting.done());
+    waiting.cancel(type);
+    q.wait(waiting);
+    CHECK(waiting.why().attempts == 1);
+    CHECK(q.masters[0].erase_key("redlock:r")); // the holder's is still there
+    CHECK(q.masters[1].erase_key("redlock:r"));
+    check_gone(q, waiting);
+}
+
+TEST_CASE("an acquire is cancelled again while it rolls back") {
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", fake_action::execute_then_hang(), 1);
+    }
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.count("SET") == 3; });
+    waiting.cancel(asio::cancellation_type::total);
+    waiting.cancel(asio::cancellation_type::partial);
+    waiting.cancel(asio::cancellation_type::terminal);
+    q.wait(waiting);
+    check_gone(q, waiting);
+}
+
+TEST_CASE("an acquire whose connections break while it is cancelled leaves a debt that is paid") {
+    quorum q;
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", fake_action::execute_then_hang(), 1);
+    }
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.count("SET") == 3; });
+    for (fake_master& master : q.masters) {
+        master.drop_connections();
+    }
+    waiting.cancel();
+    q.wait(waiting);
+    check_gone(q, waiting);
+}
+
+TEST_CASE("a cancellation after the end changes nothing") {
+    const auto type = any_type();
+    quorum q;
+    q.start();
+    acquisition& taken = q.acquire("r");
+    REQUIRE(!taken.error());
+    taken.cancel(type);
+    q.poll();
+    CHECK(taken.calls() == 1);
+    CHECK(taken.value().held());
+    CHECK(q.manager->get_metrics().cancelled == 0);
+}
+
+// As many steps of the loop as it takes until the lock is there: whatever the cancellation meets,
+// the caller has either the lock or `operation_aborted`, and never a key without a lock.
+TEST_CASE("an acquire is cancelled after each step of the loop") {
+    quorum q;
+    q.start();
+    bool acquired = false;
+    std::size_t aborts = 0;
+    for (std::size_t steps = 0; !acquired && steps < 1000; ++steps) {
+        acquisition& one = q.begin_acquire("r", patiently());
+        q.io.restart();
+        for (std::size_t i = 0; i < steps && !one.done(); ++i) {
+            q.io.run_one_for(1s);
+        }
+        const bool before = one.done();
+        one.cancel();
+        q.wait(one);
+        CHECK(one.calls() == 1);
+        if (!one.error()) {
+            CHECK(one.value().held());
+            CHECK(q.release(one.value()).value() == release_result::released);
+            acquired = before;
+        } else {
+            CHECK(one.error() == aborted);
+            ++aborts;
+        }
+        q.run_until([&] { return q.keys() == 0; });
+    }
+    CHECK(acquired);
+    CHECK(aborts >= 1);
+    CHECK(q.manager->get_metrics().waiting == 0);
+    CHECK(q.manager->get_metrics().held == 0);
+}
+
+TEST_CASE("one of many acquires is cancelled and the others are not") {
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", fake_action::hang(), 1);
+    }
+    acquisition& first = q.begin_acquire("a", patiently());
+    acquisition& second = q.begin_acquire("b", patiently());
+    acquisition& third = q.begin_acquire("c", patiently());
+    q.run_until([&] { return q.count("SET") == 9; });
+    second.cancel();
+    q.wait(second);
+    CHECK(second.error() == aborted);
+    CHECK_FALSE(first.done());
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    CHECK(!q.wait(first).error());
+    CHECK(!q.wait(third).error());
+    q.run_until([&] { return q.keys() == 6; });
+}
+
+TEST_CASE("a cancelled extension ends the waiting only") {
+    const auto type = any_type();
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    lock held = q.acquired("r", once(10s));
+    const time_point before = held.deadline();
+    for (fake_master& master : q.masters) {
+        master.when("EVAL", fake_action::hang(), 1);
+    }
+    nothing& first = q.begin_extend(held, 25s);
+    nothing& second = q.begin_extend(held, 26s);
+    q.run_until([&] { return q.count("EVAL") == 3; });
+    second.cancel(type);
+    first.cancel(type);
+    q.wait(first);
+    q.wait(second);
+    CHECK(first.error() == aborted);
+    CHECK(second.error() == aborted);
+    CHECK(held.held());
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    q.run_until([&] { return held.deadline() > before; }); // it was sent, and takes its course
+    nothing& third = q.extend(held, 27s);
+    CHECK(!third.error());
+    CHECK(first.calls() == 1);
+    CHECK(second.calls() == 1);
+}
+
+TEST_CASE("a cancelled release still releases") {
+    const auto type = any_type();
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    lock held = q.acquired("r");
+    q.run_until([&] { return q.keys() == 3; });
+    for (fake_master& master : q.masters) {
+        master.when("EVAL", fake_action::hang(), 1);
+    }
+    release_outcome& released = q.begin_release(held);
+    q.run_until([&] { return q.count("EVAL") == 3; });
+    released.cancel(type);
+    q.wait(released);
+    CHECK(released.error() == aborted);
+    CHECK_FALSE(held.held());
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    q.run_until([&] { return q.keys() == 0; });
+    CHECK(q.release(held).value() == release_result::released);
+    CHECK(released.calls() == 1);
+}
+
+TEST_CASE("a cancelled wait for the loss leaves the lock held") {
+    const auto type = any_type();
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    loss_outcome& first = q.begin_wait_lost(held);
+    loss_outcome& second = q.begin_wait_lost(held);
+    q.poll();
+    first.cancel(type);
+    q.wait(first);
+    CHECK(first.error() == aborted);
+    CHECK_FALSE(second.done());
+    CHECK(held.held());
+    q.release(held);
+    CHECK(q.wait(second).error() == errc::released);
+    CHECK(first.calls() == 1);
+}
+
+TEST_CASE("a cancelled query ends at once") {
+    const auto type = any_type();
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("GET", fake_action::hang(), 1);
+    }
+    query_outcome& asked = q.begin_query("r");
+    q.run_until([&] { return q.count("GET") == 3; });
+    asked.cancel(type);
+    CHECK(q.wait(asked).error() == aborted);
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    CHECK(q.query("r").value().state == lock_state::free); // the late answers found nobody
+    CHECK(asked.calls() == 1);
+}
+
+TEST_CASE("a cancelled wait for readiness ends at once") {
+    const auto type = any_type();
+    quorum q;
+    for (fake_master& master : q.masters) {
+        master.refuse_connections(true);
+    }
+    q.start(0);
+    nothing& first = q.begin_ready();
+    nothing& second = q.begin_ready();
+    q.poll();
+    first.cancel(type);
+    CHECK(q.wait(first).error() == aborted);
+    CHECK_FALSE(second.done());
+    for (fake_master& master : q.masters) {
+        master.refuse_connections(false);
+    }
+    CHECK(!q.wait(second).error());
+    CHECK(first.calls() == 1);
+}
+
+TEST_CASE("a cancelled run closes the manager") {
+    const auto type = any_type();
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    loss_outcome& loss = q.begin_wait_lost(held);
+    q.run_until([&] { return q.keys() == 3; });
+    q.running->cancel(type);
+    q.wait(*q.running);
+    CHECK(q.running->error() == aborted);
+    CHECK(q.wait(loss).value() == loss_reason::closed);
+    CHECK(q.keys() == 0);
+    CHECK(q.acquire("r").error() == errc::closed);
+    CHECK(q.running->calls() == 1);
+}
+
+TEST_CASE("a run that is cancelled before it has connected ends") {
+    quorum q;
+    nothing& running = q.begin_run();
+    running.cancel();
+    CHECK(q.wait(running).error() == aborted);
+    CHECK(running.calls() == 1);
+}
+
+TEST_CASE("a run that was refused because there is one is cancelled without harm to that") {
+    quorum q;
+    q.start();
+    nothing& second = q.begin_run();
+    second.cancel();
+    CHECK(q.wait(second).error() == errc::invalid_argument);
+    q.poll();
+    CHECK_FALSE(q.running->done());
+    CHECK(!q.acquire("r").error());
+}
+
+TEST_CASE("a cancelled close ends the waiting, not the closing") {
+    const auto type = any_type();
+    quorum q(3, [](config& c) { c.master_timeout = 300ms; });
+    q.start();
+    lock held = q.acquired("r");
+    for (fake_master& master : q.masters) {
+        master.accept_but_say_nothing(true);
+    }
+    nothing& closing = q.begin_close();
+    closing.cancel(type);
+    q.wait(closing);
+    CHECK(closing.error() == aborted);
+    CHECK(!q.wait(*q.running).error());
+    CHECK(closing.calls() == 1);
+}
+
+TEST_CASE("a coroutine gives up by a timer beside the acquire") {
+    quorum q;
+    q.start();
+    q.masters[0].set_key("redlock:r", "somebody's");
+    q.masters[1].set_key("redlock:r", "somebody's");
+    bool timer_was_first = false;
+    redlock::test::run(q.io, [&]() -> asio::awaitable<void> {
+        using namespace asio::experimental::awaitable_operators;
+        const acquire_options options = patiently();
+        asio::steady_timer timer(q.io, 50ms);
+        std::string name = "r";
+        auto result = co_await (
+            q.manager->async_acquire(std::move(name), options, asio::use_awaitable)
+            || timer.async_wait(asio::use_awaitable));
+        timer_was_first = result.index() == 1;
+    });
+    CHECK(timer_was_first);
+    q.run_until([&] { return q.keys() == 2; });
+    CHECK(q.manager->get_metrics().waiting == 0);
+    CHECK(q.manager->get_metrics().cancelled == 1);
+}
+
+TEST_CASE("a coroutine that waits for the loss beside its work is told of neither too late") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r", once(300ms));
+    bool loss_was_first = false;
+    redlock::test::run(q.io, [&]() -> asio::awaitable<void> {
+        using namespace asio::experimental::awaitable_operators;
+        asio::steady_timer work(q.io, 1h);
+        auto result = co_await (
+            held.async_wait_lost(asio::use_awaitable) || work.async_wait(asio::use_awaitable));
+        loss_was_first = result.index() == 0;
+    });
+    CHECK(loss_was_first);
+}

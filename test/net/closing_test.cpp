@@ -1,0 +1,229 @@
+// The life of a manager: before it runs, while it runs, while it closes, after that.
+#include "quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace redlock;
+using namespace redlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("nothing works before the manager runs") {
+    quorum q;
+    CHECK(q.acquire("r").error() == errc::not_running);
+    CHECK(q.acquire("r", patiently()).error() == errc::not_running);
+    CHECK(q.query("r").error() == errc::not_running);
+    CHECK(q.wait(q.begin_ready()).error() == errc::not_running);
+    CHECK_FALSE(q.manager->get_health().ready);
+    CHECK(q.manager->get_metrics().waiting == 0);
+    for (const fake_master& master : q.masters) {
+        CHECK(master.connections_accepted() == 0);
+    }
+    q.start();
+    CHECK(!q.acquire("r").error());
+}
+
+TEST_CASE("a manager runs once") {
+    quorum q;
+    q.start();
+    CHECK(q.wait(q.begin_run()).error() == errc::invalid_argument);
+    CHECK(!q.acquire("r").error());
+    q.close();
+    CHECK(!q.running->error());
+    CHECK(q.wait(q.begin_run()).error() == errc::closed);
+}
+
+TEST_CASE("a manager that never ran is closed") {
+    quorum q;
+    CHECK(!q.wait(q.begin_close()).error());
+    CHECK(q.wait(q.begin_run()).error() == errc::closed);
+    CHECK(q.acquire("r").error() == errc::closed);
+}
+
+TEST_CASE("close ends the waiting, releases what is held, and lets run complete") {
+    quorum q;
+    q.start();
+    q.masters[0].set_key("redlock:taken", "somebody's");
+    q.masters[1].set_key("redlock:taken", "somebody's");
+    lock first = q.acquired("a");
+    lock second = q.acquired("b");
+    loss_outcome& loss = q.begin_wait_lost(first);
+    acquisition& waiting = q.begin_acquire("taken", patiently());
+    q.run_until([&] { return q.manager->get_metrics().attempts >= 4; });
+    nothing& closing = q.begin_close();
+    CHECK_FALSE(closing.done());
+    q.wait(closing);
+    CHECK(!closing.error());
+    CHECK(q.wait(waiting).error() == errc::closed);
+    CHECK(q.wait(loss).value() == loss_reason::closed);
+    CHECK_FALSE(first.held());
+    CHECK_FALSE(second.held());
+    CHECK(q.keys() == 2); // somebody's
+    CHECK(!q.wait(*q.running).error());
+    CHECK(q.manager->get_metrics().held == 0);
+    CHECK(q.manager->get_metrics().waiting == 0);
+    for (fake_master& master : q.masters) {
+        master.wait_for_open_connections(0);
+    }
+
+    // Afterwards everything answers at once.
+    CHECK(!q.wait(q.begin_close()).error());
+    CHECK(q.acquire("r").error() == errc::closed);
+    CHECK(q.query("r").error() == errc::closed);
+    CHECK(q.wait(q.begin_ready()).error() == errc::closed);
+    CHECK(q.extend(first, 5s).error() == errc::closed);
+    CHECK(!q.release(first).error());
+    CHECK(q.wait(q.begin_wait_lost(second)).value() == loss_reason::closed);
+}
+
+TEST_CASE("close undoes an attempt that is under way") {
+    quorum q;
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", fake_action::execute_then_hang(), 1);
+    }
+    acquisition& waiting = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.keys() == 3; });
+    nothing& closing = q.begin_close();
+    CHECK(q.wait(waiting).error() == errc::closed);
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    CHECK(!q.wait(closing).error());
+    CHECK(q.keys() == 0);
+}
+
+TEST_CASE("close waits for masters that say nothing no longer than master_timeout") {
+    quorum q(3, [](config& c) { c.master_timeout = 100ms; });
+    q.start();
+    lock held = q.acquired("r");
+    for (fake_master& master : q.masters) {
+        master.accept_but_say_nothing(true);
+    }
+    q.close();
+    CHECK(!q.running->error());
+    CHECK(q.release(held).value() == release_result::uncertain);
+}
+
+TEST_CASE("two closes complete together") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    nothing& first = q.begin_close();
+    nothing& second = q.begin_close();
+    CHECK(!q.wait(first).error());
+    CHECK(!q.wait(second).error());
+    CHECK(first.calls() == 1);
+    CHECK(second.calls() == 1);
+    CHECK(q.keys() == 0);
+}
+
+TEST_CASE("close ends a wait for readiness and a query") {
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.masters[0].refuse_connections(true);
+    q.masters[1].refuse_connections(true);
+    q.start(1);
+    q.masters[2].when("GET", fake_action::hang(), 1);
+    nothing& ready = q.begin_ready();
+    query_outcome& asked = q.begin_query("r");
+    q.run_until([&] { return q.masters[2].count("GET") == 1; });
+    nothing& closing = q.begin_close();
+    CHECK(q.wait(ready).error() == errc::closed);
+    q.wait(asked);
+    CHECK((asked.error() == errc::closed || asked.value().state == lock_state::undecided));
+    CHECK(!q.wait(closing).error());
+}
+
+TEST_CASE("the destructor of a lock releases it in the background") {
+    quorum q;
+    q.start();
+    {
+        lock held = q.acquired("r");
+        q.run_until([&] { return q.keys() == 3; });
+    }
+    q.run_until([&] { return q.keys() == 0; });
+    CHECK(q.manager->get_metrics().held == 0);
+    q.run_until([&] { return q.manager->get_metrics().released == 1; });
+}
+
+TEST_CASE("a lock that is assigned over is released") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("a");
+    held = q.acquired("b");
+    q.run_until([&] { return q.keys() == 3; });
+    CHECK(held.resource() == "b");
+    CHECK(held.held());
+    lock moved = std::move(held);
+    CHECK_FALSE(held.valid());
+    CHECK(moved.held());
+    moved = lock();
+    q.run_until([&] { return q.keys() == 0; });
+}
+
+TEST_CASE("an abandoned lock stays at the masters") {
+    quorum q;
+    q.start();
+    acquire_options options = once(300ms);
+    options.renew = renewal::automatic;
+    lock held = q.acquired("r", options);
+    loss_outcome& loss = q.begin_wait_lost(held);
+    q.run_until([&] { return q.keys() == 3; });
+    held.abandon();
+    CHECK_FALSE(held.valid());
+    CHECK(q.wait(loss).error() == errc::released);
+    CHECK(q.manager->get_metrics().held == 0);
+    q.run_until([&] { return q.keys() == 0; }); // by its ttl: nothing is extended any more
+    CHECK(q.count("EVAL") + q.count("EVALSHA") == 0);
+}
+
+TEST_CASE("a release that is repeated gives the same result") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    release_outcome& first = q.begin_release(held);
+    CHECK_FALSE(held.held()); // at once
+    CHECK(held.valid());
+    release_outcome& second = q.begin_release(held);
+    CHECK(q.wait(first).value() == release_result::released);
+    CHECK(q.wait(second).value() == release_result::released);
+    CHECK(q.release(held).value() == release_result::released);
+    CHECK(q.manager->get_metrics().released == 1);
+    CHECK(q.extend(held, 5s).error() == errc::released);
+    CHECK(q.wait(q.begin_wait_lost(held)).error() == errc::released);
+}
+
+TEST_CASE("an extension under way ends when the lock is released") {
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    lock held = q.acquired("r");
+    for (fake_master& master : q.masters) {
+        master.when("EVAL", fake_action::hang(), 1);
+    }
+    nothing& extension = q.begin_extend(held, 25s);
+    q.run_until([&] { return q.count("EVAL") == 3; });
+    release_outcome& released = q.begin_release(held);
+    CHECK(q.wait(extension).error() == errc::released);
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    CHECK(q.wait(released).value() == release_result::released);
+    q.run_until([&] { return q.keys() == 0; });
+}
+
+TEST_CASE("an empty handle holds nothing and takes no orders") {
+    lock empty;
+    CHECK_FALSE(empty.valid());
+    CHECK_FALSE(empty.held());
+    CHECK_FALSE(static_cast<bool>(empty));
+    CHECK(empty.deadline() == time_point::min());
+    CHECK(empty.remaining() == 0s);
+    const auto ignore = [](auto&&...) {};
+    CHECK_THROWS_AS(empty.resource(), std::logic_error);
+    CHECK_THROWS_AS(empty.token(), std::logic_error);
+    CHECK_THROWS_AS(empty.async_extend(5s, ignore), std::logic_error);
+    CHECK_THROWS_AS(empty.async_release(ignore), std::logic_error);
+    CHECK_THROWS_AS(empty.async_wait_lost(ignore), std::logic_error);
+    empty.abandon();
+    lock other = std::move(empty);
+    other = lock();
+}

@@ -1,0 +1,329 @@
+// Things may be destroyed in any order, with operations outstanding: nothing leaks, nothing is
+// touched afterwards. Run these with the address and leak sanitizers.
+#include "quorum.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <thread>
+
+namespace asio = boost::asio;
+using namespace redlock;
+using namespace redlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A context that can be destroyed before everything else, and a manager on it.
+struct fragile {
+    std::deque<fake_master> masters{3};
+    std::unique_ptr<asio::io_context> io = std::make_unique<asio::io_context>();
+    std::optional<lock_manager> manager;
+
+    fragile() {
+        config settings;
+        for (const fake_master& master : masters) {
+            settings.masters.emplace_back(master.url());
+        }
+        settings.master_timeout = 1h;
+        settings.health_check_interval = 1h;
+        manager.emplace(io->get_executor(), std::move(settings));
+    }
+    void start() {
+        manager->async_run([](error_code) {});
+        run_until(*io, [this] { return manager->get_health().admitted == 3; });
+    }
+    lock acquired(const std::string& resource) {
+        std::optional<lock> result;
+        manager->async_acquire(
+            resource, once(), [&](error_code, lock l) { result = std::move(l); });
+        run_until(*io, [&] { return result.has_value(); });
+        return std::move(*result);
+    }
+    void silence() {
+        for (fake_master& master : masters) {
+            master.accept_but_say_nothing(true);
+        }
+    }
+    void poll() {
+        io->restart();
+        io->poll();
+    }
+};
+
+// A handler that is seen to be destroyed, and that owns what can cancel it, as those of coroutines
+// do.
+struct owner {
+    asio::cancellation_signal signal;
+    bool* called;
+};
+auto owning_handler(std::vector<std::weak_ptr<owner>>& alive, bool& called) {
+    const auto mine = std::make_shared<owner>();
+    mine->called = &called;
+    alive.push_back(mine);
+    return asio::bind_cancellation_slot(
+        mine->signal.slot(), [mine](auto&&...) { *mine->called = true; });
+}
+
+std::size_t count_alive(const std::vector<std::weak_ptr<owner>>& all) {
+    std::size_t found = 0;
+    for (const auto& one : all) {
+        found += one.expired() ? 0U : 1U;
+    }
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("a context that is destroyed destroys the handlers of what is outstanding") {
+    std::vector<std::weak_ptr<owner>> alive;
+    bool called = false;
+    {
+        fragile f;
+        f.start();
+        lock first = f.acquired("a");
+        lock second = f.acquired("b");
+        f.silence();
+        f.manager->async_acquire("r", patiently(), owning_handler(alive, called));
+        f.manager->async_query("r", owning_handler(alive, called));
+        first.async_extend(25s, owning_handler(alive, called));
+        first.async_extend(26s, owning_handler(alive, called));
+        first.async_wait_lost(owning_handler(alive, called));
+        second.async_release(owning_handler(alive, called));
+        f.poll();
+        SECTION("the manager goes first") {
+            f.manager.reset();
+            f.io.reset();
+        }
+        SECTION("the locks go first") {
+            first = lock();
+            second = lock();
+            f.manager.reset();
+            f.io.reset();
+        }
+        SECTION("the context has run the end of the manager") {
+            f.manager.reset();
+            f.poll();
+            f.io.reset();
+        }
+        CHECK_FALSE(first.held()); // nobody renews or watches it any more
+        CHECK_FALSE(second.held());
+    }
+    CHECK(count_alive(alive) == 0);
+}
+
+TEST_CASE("a context that is destroyed destroys the handlers of run, ready and close") {
+    std::vector<std::weak_ptr<owner>> alive;
+    bool called = false;
+    {
+        fragile f;
+        f.silence();
+        f.manager->async_run(owning_handler(alive, called));
+        f.manager->async_ready(owning_handler(alive, called));
+        f.poll();
+        SECTION("while it connects") {}
+        SECTION("while it closes") {
+            f.manager->async_close(owning_handler(alive, called));
+        }
+        f.manager.reset();
+        f.io.reset();
+    }
+    CHECK(count_alive(alive) == 0);
+}
+
+TEST_CASE("a context that is destroyed destroys scopes and their work") {
+    const auto sentinel = std::make_shared<int>(1);
+    const std::weak_ptr<int> watch = sentinel;
+    bool resting = false;
+    {
+        fragile f;
+        f.start();
+        auto mine = sentinel;
+        async_with_lock(
+            *f.manager,
+            "r",
+            patiently(),
+            [&resting, mine](lock&) -> asio::awaitable<void> {
+                asio::steady_timer never(co_await asio::this_coro::executor, 1h);
+                resting = true;
+                co_await never.async_wait(asio::use_awaitable);
+            },
+            [mine](std::exception_ptr) {});
+        f.silence();
+        async_with_lock(
+            *f.manager,
+            "s",
+            patiently(),
+            [mine](lock&) -> asio::awaitable<void> { co_return; },
+            [mine](std::exception_ptr) {});
+        SECTION("at once") {}
+        SECTION("later") {
+            for (fake_master& master : f.masters) {
+                master.accept_but_say_nothing(false);
+            }
+            run_until(*f.io, [&] { return resting; });
+        }
+        f.manager.reset();
+        f.io.reset();
+    }
+    CHECK(watch.use_count() == 1); // the test's own
+}
+
+TEST_CASE("a context that is destroyed destroys coroutines that wait for two things") {
+    const auto sentinel = std::make_shared<int>(1);
+    {
+        fragile f;
+        f.start();
+        auto held = std::make_shared<lock>(f.acquired("a"));
+        f.silence();
+        auto mine = sentinel;
+        asio::co_spawn(
+            *f.io,
+            [&f, held, mine]() -> asio::awaitable<void> {
+                using namespace asio::experimental::awaitable_operators;
+                asio::steady_timer never(*f.io, 1h);
+                const std::chrono::milliseconds ttl = 25s;
+                co_await (
+                    held->async_wait_lost(asio::use_awaitable)
+                    || held->async_extend(ttl, asio::use_awaitable)
+                    || never.async_wait(asio::use_awaitable));
+            },
+            asio::detached);
+        f.poll();
+        held.reset();
+        f.manager.reset();
+        f.io.reset();
+    }
+    CHECK(sentinel.use_count() == 1);
+}
+
+TEST_CASE("a lock that was granted but not delivered dies with its context") {
+    asio::io_context never_run;
+    fragile f;
+    f.start();
+    bool called = false;
+    const auto handler = [&called](error_code, lock) { called = true; };
+    SECTION("its own") {
+        f.manager->async_acquire("r", once(), handler);
+    }
+    SECTION("another") {
+        f.manager->async_acquire(
+            "r", once(), asio::bind_executor(never_run.get_executor(), handler));
+    }
+    // Handler by handler up to the grant: the caller's is another one, behind it.
+    for (int i = 0; i < 10'000 && f.manager->get_metrics().acquired == 0; ++i) {
+        f.io->run_one_for(10ms);
+    }
+    CHECK(f.manager->get_metrics().acquired == 1);
+    CHECK_FALSE(called);
+    f.manager.reset();
+    f.io.reset();
+    CHECK_FALSE(called);
+}
+
+TEST_CASE("a lock may outlive its manager") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    loss_outcome& loss = q.begin_wait_lost(held);
+    q.run_until([&] { return q.keys() == 3; });
+    q.manager.reset();
+    CHECK(q.wait(loss).value() == loss_reason::closed);
+    CHECK_FALSE(held.held());
+    CHECK(held.resource() == "r");
+    q.wait(*q.running);
+    CHECK(!q.running->error());
+    CHECK(q.keys() == 0);
+    // Nobody is there any more to ask, and that is said, not thrown.
+    q.poll();
+    CHECK(q.extend(held, 5s).error() == errc::closed);
+    CHECK(!q.release(held).error());
+    CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::closed);
+}
+
+TEST_CASE("a lock may outlive its context") {
+    fragile f;
+    f.start();
+    lock held = f.acquired("r");
+    lock abandoned = f.acquired("s");
+    lock moved_from = f.acquired("t");
+    f.manager.reset();
+    f.io.reset();
+    CHECK_FALSE(held.held());
+    CHECK(held.resource() == "r");
+    CHECK(held.remaining() == 0s);
+    abandoned.abandon();
+    lock last = std::move(moved_from);
+}
+
+TEST_CASE("a manager may be destroyed while it runs") {
+    quorum q;
+    q.start();
+    acquisition& waiting = q.begin_acquire("r", once());
+    nothing& ready = q.begin_ready();
+    q.manager.reset();
+    q.wait(*q.running);
+    CHECK(!q.running->error());
+    CHECK(q.wait(waiting).error() == errc::closed);
+    q.wait(ready);
+    q.run_until([&] { return q.keys() == 0; });
+}
+
+TEST_CASE("a manager may be destroyed before it runs, and right after it began to") {
+    quorum q;
+    SECTION("before") {
+        q.manager.reset();
+    }
+    SECTION("right after") {
+        nothing& running = q.begin_run();
+        q.manager.reset();
+        CHECK(!q.wait(running).error());
+    }
+    q.poll();
+}
+
+TEST_CASE("a manager may be moved") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("a");
+    lock_manager moved = std::move(*q.manager);
+    q.manager.reset(); // what was moved from is empty
+    CHECK(held.held());
+    CHECK(moved.get_health().ready);
+    q.manager.emplace(std::move(moved));
+    CHECK(!q.acquire("b").error());
+    quorum other;
+    other.start();
+    *other.manager = lock_manager(other.io.get_executor(), other.settings); // closes the old one
+    other.wait(*other.running);
+    CHECK(!other.running->error());
+}
+
+TEST_CASE("a lock may be destroyed on another thread") {
+    quorum q;
+    q.start();
+    std::vector<lock> locks;
+    for (int i = 0; i < 20; ++i) {
+        locks.push_back(q.acquired("r" + std::to_string(i)));
+    }
+    std::thread other([mine = std::move(locks)]() mutable { mine.clear(); });
+    q.run_until([&] { return q.keys() == 0 && q.manager->get_metrics().held == 0; });
+    other.join();
+    q.run_until([&] { return q.manager->get_metrics().released == 20; });
+}
+
+TEST_CASE("a master may go while the manager still runs") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    q.masters.pop_back();
+    q.run_until([&] { return q.admitted() == 2; });
+    CHECK(q.release(held).value() == release_result::released);
+}

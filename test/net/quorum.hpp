@@ -1,0 +1,114 @@
+// Fake masters, an io_context that the test's thread runs, and a manager on it.
+//
+// Long time-outs by default: a test in which silence is the subject sets them shorter. What a test
+// waits for is an event (`run_until`, `wait`), never a duration.
+#pragma once
+
+#include "outcome.hpp"
+#include "support/fake_master.hpp"
+#include "support/run.hpp"
+
+#include <redlock/redlock.hpp>
+
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redlock::test {
+
+// One attempt, and no renewal.
+acquire_options once(std::chrono::milliseconds ttl = std::chrono::seconds(20));
+// As many attempts as it takes, and no renewal.
+acquire_options patiently(std::chrono::milliseconds ttl = std::chrono::seconds(20));
+
+class quorum {
+public:
+    using tuning = std::function<void(config&)>;
+
+    explicit quorum(std::size_t masters = 3, const tuning& tune = {});
+    explicit quorum(const std::vector<fake_options>& masters, const tuning& tune = {});
+
+    // Runs the manager until so many masters are admitted: all by default.
+    void start();
+    void start(std::size_t admitted);
+    // Closes it; `running` has ended afterwards.
+    void close();
+
+    template <typename Predicate>
+    void run_until(Predicate predicate) {
+        redlock::test::run_until(io, std::move(predicate));
+    }
+    template <typename Outcome>
+    Outcome& wait(Outcome& one) {
+        run_until([&one] { return one.done(); });
+        return one;
+    }
+    // Does what is ready to be done.
+    void poll();
+
+    // Begins something; the outcome lives as long as the quorum.
+    acquisition& begin_acquire(const std::string& resource, const acquire_options& options);
+    release_outcome& begin_release(lock& held);
+    nothing& begin_extend(lock& held, std::chrono::milliseconds ttl);
+    loss_outcome& begin_wait_lost(lock& held);
+    query_outcome& begin_query(const std::string& resource);
+    nothing& begin_ready();
+    nothing& begin_run();
+    nothing& begin_close();
+
+    // Begins something and waits for the end of it.
+    acquisition& acquire(const std::string& resource, const acquire_options& options = once()) {
+        return wait(begin_acquire(resource, options));
+    }
+    release_outcome& release(lock& held) { return wait(begin_release(held)); }
+    nothing& extend(lock& held, std::chrono::milliseconds ttl) {
+        return wait(begin_extend(held, ttl));
+    }
+    query_outcome& query(const std::string& resource) { return wait(begin_query(resource)); }
+    // For tests whose subject comes after it; throws if it fails.
+    lock acquired(const std::string& resource, const acquire_options& options = once());
+
+    master_health health_of(std::size_t master) const {
+        return manager->get_health().masters.at(master);
+    }
+    std::size_t admitted() const { return manager->get_health().admitted; }
+    std::size_t keys() const;                         // on all masters together
+    std::size_t count(const std::string& name) const; // commands, on all masters together
+    std::vector<std::string> log() const;
+    // Everything the library has said to people: log, health, and these diagnostics.
+    std::string all_words(const diagnostics& why) const;
+
+private:
+    template <typename Outcome>
+    Outcome& keep() {
+        auto made = std::make_shared<Outcome>();
+        kept_.push_back(made);
+        return *made;
+    }
+
+    struct lines {
+        std::mutex guard;
+        std::vector<std::string> text;
+    };
+    std::vector<std::shared_ptr<void>> kept_; // destroyed last: handlers refer to them
+    std::shared_ptr<lines> log_ = std::make_shared<lines>();
+
+public:
+    std::deque<fake_master> masters;
+    config settings;
+    std::shared_ptr<boost::asio::io_context> context; // to be destroyed early where that matters
+    boost::asio::io_context& io;
+    std::optional<lock_manager> manager;
+    nothing* running = nullptr;
+};
+
+} // namespace redlock::test

@@ -1,0 +1,216 @@
+// Several threads at once, for ThreadSanitizer: one manager on a context that several threads run,
+// used by a pool of others. Threads count; the test's thread asserts.
+#include "quorum.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+namespace asio = boost::asio;
+using namespace redlock;
+using namespace redlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Runs a context on several threads as long as it lives.
+class crew {
+public:
+    crew(asio::io_context& io, std::size_t threads) : guard_(asio::make_work_guard(io)) {
+        io.restart();
+        for (std::size_t i = 0; i < threads; ++i) {
+            threads_.emplace_back([&io] { io.run(); });
+        }
+    }
+    ~crew() {
+        guard_.reset();
+        for (std::thread& one : threads_) {
+            one.join();
+        }
+    }
+
+private:
+    asio::executor_work_guard<asio::io_context::executor_type> guard_;
+    std::vector<std::thread> threads_;
+};
+
+struct tally {
+    std::atomic<int> acquired{0};
+    std::atomic<int> refused{0};
+    std::atomic<int> strange{0};
+};
+
+// One worker: takes, uses and gives back locks, some of which others want too.
+void work(lock_manager& manager, std::size_t me, int rounds, tally& count) {
+    acquire_options options = once(20s);
+    options.wait = wait_for::forever();
+    for (int round = 0; round < rounds; ++round) {
+        const bool shared = round % 3 == 0;
+        const std::string name =
+            shared ? "shared" + std::to_string(me % 3) : "own" + std::to_string(me);
+        try {
+            lock held = manager.async_acquire(name, options, asio::use_future).get();
+            count.acquired += held.held() ? 1 : 0;
+            count.strange += held.resource() == name && held.token().size() == 40 ? 0 : 1;
+            if (round % 2 == 0) {
+                held.async_extend(25s, asio::use_future).get();
+            }
+            static_cast<void>(manager.get_health());
+            static_cast<void>(manager.get_metrics());
+            static_cast<void>(held.remaining());
+            if (round % 4 == 3) {
+                continue; // the destructor releases it
+            }
+            const release_result result = held.async_release(asio::use_future).get();
+            count.strange += result == release_result::released ? 0 : 1;
+        } catch (const boost::system::system_error&) {
+            ++count.refused;
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("many threads share a manager whose context several threads run") {
+    constexpr std::size_t workers = 8;
+    constexpr int rounds = 25;
+    quorum q;
+    q.start();
+    tally count;
+    {
+        const crew running(q.io, 4);
+        asio::thread_pool pool(workers);
+        for (std::size_t i = 0; i < workers; ++i) {
+            asio::post(pool, [&, i] { work(*q.manager, i, rounds, count); });
+        }
+        pool.join();
+        q.manager->async_close(asio::use_future).get();
+    }
+    CHECK(count.acquired == static_cast<int>(workers) * rounds);
+    CHECK(count.refused == 0);
+    CHECK(count.strange == 0);
+    CHECK(q.keys() == 0);
+    q.wait(*q.running);
+}
+
+TEST_CASE("locks that are renewed, lost and released by several threads stay whole") {
+    quorum q;
+    q.start();
+    std::atomic<int> losses{0};
+    std::atomic<int> results{0};
+    constexpr int workers = 8;
+    {
+        const crew running(q.io, 4);
+        asio::thread_pool pool(workers);
+        for (int i = 0; i < workers; ++i) {
+            asio::post(pool, [&, i] {
+                acquire_options options = once(300ms);
+                options.wait = wait_for::forever();
+                options.renew = renewal::automatic;
+                options.max_hold = 500ms;
+                for (int round = 0; round < 3; ++round) {
+                    lock held =
+                        q.manager->async_acquire("r" + std::to_string(i), options, asio::use_future)
+                            .get();
+                    auto lost = held.async_wait_lost(asio::use_future);
+                    if (round < 2) {
+                        q.masters[0].drop_connections();
+                        held.async_release(asio::use_future).get();
+                    }
+                    try {
+                        losses += lost.get() != loss_reason::none ? 1 : 0;
+                    } catch (const boost::system::system_error&) {
+                        ++results; // released
+                    }
+                }
+            });
+        }
+        pool.join();
+        q.manager->async_close(asio::use_future).get();
+    }
+    CHECK(losses + results == workers * 3);
+    CHECK(losses >= workers);
+    q.wait(*q.running);
+}
+
+TEST_CASE("acquires are cancelled on the strands of their handlers while others go on") {
+    constexpr int operations = 200;
+    quorum q;
+    q.start();
+    std::atomic<int> ended{0};
+    std::atomic<int> strange{0};
+    {
+        const crew running(q.io, 4);
+        struct attempt {
+            explicit attempt(asio::io_context& io) : strand(asio::make_strand(io)) {}
+            asio::strand<asio::io_context::executor_type> strand;
+            asio::cancellation_signal signal;
+        };
+        std::vector<std::shared_ptr<attempt>> all;
+        for (int i = 0; i < operations; ++i) {
+            auto one = std::make_shared<attempt>(q.io);
+            all.push_back(one);
+            asio::post(one->strand, [&, one, i] {
+                q.manager->async_acquire(
+                    "r" + std::to_string(i % 10),
+                    patiently(),
+                    asio::bind_cancellation_slot(
+                        one->signal.slot(),
+                        asio::bind_executor(one->strand, [&, one](error_code error, lock held) {
+                            const bool mine = one->strand.running_in_this_thread();
+                            const bool fine =
+                                error ? error == asio::error::operation_aborted : held.valid();
+                            strange += mine && fine ? 0 : 1;
+                            ++ended;
+                        })));
+            });
+        }
+        for (const auto& one : all) {
+            asio::post(one->strand, [one] { one->signal.emit(asio::cancellation_type::terminal); });
+        }
+        while (ended < operations) {
+            std::this_thread::yield();
+        }
+        q.manager->async_close(asio::use_future).get();
+    }
+    CHECK(strange == 0);
+    CHECK(ended == operations);
+    CHECK(q.keys() == 0);
+    q.wait(*q.running);
+}
+
+TEST_CASE("a manager is destroyed while several threads run its context") {
+    for (int round = 0; round < 10; ++round) {
+        quorum q;
+        std::vector<std::future<lock>> asked;
+        {
+            q.start();
+            const crew running(q.io, 4);
+            for (int i = 0; i < 20; ++i) {
+                asked.push_back(q.manager->async_acquire(
+                    "r" + std::to_string(i % 5), patiently(), asio::use_future));
+            }
+            q.manager.reset();
+        }
+        int closed = 0;
+        for (std::future<lock>& one : asked) {
+            try {
+                static_cast<void>(one.get());
+            } catch (const boost::system::system_error& error) {
+                closed += error.code() == errc::closed ? 1 : 0;
+            }
+        }
+        CHECK(closed >= 15);
+        CHECK(q.running->done());
+        q.run_until([&] { return q.keys() == 0; });
+    }
+}

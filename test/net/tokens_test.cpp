@@ -1,0 +1,233 @@
+// Every operation takes every completion token.
+#include "quorum.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <future>
+
+namespace asio = boost::asio;
+using namespace redlock;
+using namespace redlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Each begins one operation with a token, and then does what makes it end.
+struct run_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        return q.manager->async_run(std::forward<Token>(token));
+    }
+    void end(quorum& q) { q.manager->async_close(asio::detached); }
+};
+struct ready_operation : run_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        q.manager->async_run(asio::detached);
+        return q.manager->async_ready(std::forward<Token>(token));
+    }
+    void end(quorum&) {}
+};
+struct running_operation {
+    void end(quorum&) {}
+};
+struct close_operation : running_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        q.start();
+        return q.manager->async_close(std::forward<Token>(token));
+    }
+};
+struct acquire_operation : running_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        q.start();
+        return q.manager->async_acquire("r", once(), std::forward<Token>(token));
+    }
+};
+struct explained_acquire_operation : running_operation {
+    diagnostics why;
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        q.start();
+        return q.manager->async_acquire("r", once(), why, std::forward<Token>(token));
+    }
+};
+struct refused_acquire_operation : running_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        return q.manager->async_acquire("", once(), std::forward<Token>(token));
+    }
+};
+struct query_operation : running_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        q.start();
+        return q.manager->async_query("r", std::forward<Token>(token));
+    }
+};
+struct held_operation : running_operation {
+    lock held;
+    void prepare(quorum& q) {
+        q.start();
+        held = q.acquired("r");
+    }
+};
+struct extend_operation : held_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        prepare(q);
+        return held.async_extend(25s, std::forward<Token>(token));
+    }
+};
+struct release_operation : held_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        prepare(q);
+        return held.async_release(std::forward<Token>(token));
+    }
+};
+struct wait_lost_operation : held_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        prepare(q);
+        return held.async_wait_lost(std::forward<Token>(token));
+    }
+    void end(quorum& q) {
+        for (fake_master& master : q.masters) {
+            master.flush_keys();
+        }
+        held.async_extend(25s, asio::detached);
+    }
+};
+struct with_lock_operation : running_operation {
+    template <typename Token>
+    auto begin(quorum& q, Token&& token) {
+        q.start();
+        return async_with_lock(
+            *q.manager,
+            "r",
+            once(),
+            [](lock&) -> asio::awaitable<void> { co_return; },
+            std::forward<Token>(token));
+    }
+};
+
+template <typename Operation, typename Token>
+void check_coroutine(Token token) {
+    Operation operation;
+    quorum q;
+    bool done = false;
+    auto waiting = operation.begin(q, token);
+    asio::co_spawn(
+        q.io,
+        [&done, waiting = std::move(waiting)]() mutable -> asio::awaitable<void> {
+            try {
+                co_await std::move(waiting);
+            } catch (const boost::system::system_error&) {
+                // An error is an answer, too.
+            }
+            done = true;
+        },
+        asio::detached);
+    q.poll();
+    operation.end(q);
+    q.run_until([&] { return done; });
+    CHECK(done);
+}
+
+} // namespace
+
+TEMPLATE_TEST_CASE(
+    "an operation takes every completion token",
+    "",
+    run_operation,
+    ready_operation,
+    close_operation,
+    acquire_operation,
+    explained_acquire_operation,
+    refused_acquire_operation,
+    query_operation,
+    extend_operation,
+    release_operation,
+    wait_lost_operation,
+    with_lock_operation) {
+    SECTION("a callback") {
+        int calls = 0;
+        TestType operation;
+        quorum q;
+        operation.begin(q, [&calls](auto&&...) { ++calls; });
+        CHECK(calls == 0);
+        operation.end(q);
+        q.run_until([&] { return calls > 0; });
+        q.poll();
+        CHECK(calls == 1);
+    }
+    SECTION("an lvalue") {
+        int calls = 0;
+        TestType operation;
+        quorum q;
+        const auto callback = [&calls](auto&&...) { ++calls; };
+        operation.begin(q, callback);
+        operation.end(q);
+        q.run_until([&] { return calls > 0; });
+        CHECK(calls == 1);
+    }
+    SECTION("deferred") {
+        int calls = 0;
+        TestType operation;
+        quorum q;
+        auto later = operation.begin(q, asio::deferred);
+        std::move(later)([&calls](auto&&...) { ++calls; });
+        operation.end(q);
+        q.run_until([&] { return calls > 0; });
+        CHECK(calls == 1);
+    }
+    SECTION("use_future") {
+        TestType operation;
+        quorum q;
+        auto future = operation.begin(q, asio::use_future);
+        operation.end(q);
+        q.run_until([&] { return future.wait_for(0s) == std::future_status::ready; });
+        try {
+            static_cast<void>(future.get());
+        } catch (const boost::system::system_error& error) {
+            CHECK(error.code());
+        }
+    }
+    SECTION("use_awaitable") {
+        check_coroutine<TestType>(asio::use_awaitable);
+    }
+    SECTION("as_tuple of use_awaitable") {
+        check_coroutine<TestType>(asio::as_tuple(asio::use_awaitable));
+    }
+    SECTION("detached") {
+        TestType operation;
+        quorum q;
+        operation.begin(q, asio::detached);
+        operation.end(q);
+        q.poll();
+        q.wait(q.begin_close()); // whatever it was, it is over
+        CHECK(q.manager->get_metrics().waiting == 0);
+    }
+}
+
+TEST_CASE("the default token is deferred") {
+    quorum q;
+    q.start();
+    int calls = 0;
+    auto later = q.manager->async_acquire("r");
+    q.poll();
+    CHECK(q.count("SET") == 0); // nothing happens before it is started
+    std::move(later)([&calls](error_code, lock) { ++calls; });
+    q.run_until([&] { return calls > 0; });
+    CHECK(calls == 1);
+}

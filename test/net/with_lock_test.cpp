@@ -1,0 +1,315 @@
+// The lock as the scope of a coroutine.
+#include "quorum.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+namespace asio = boost::asio;
+using namespace redlock;
+using namespace redlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+const error_code aborted = asio::error::operation_aborted;
+
+// What a scope ended with.
+struct scope_outcome {
+    asio::cancellation_signal signal;
+    std::size_t calls = 0;
+    std::exception_ptr thrown;
+
+    auto handler() {
+        return asio::bind_cancellation_slot(signal.slot(), [this](std::exception_ptr error) {
+            ++calls;
+            thrown = std::move(error);
+        });
+    }
+    error_code error() const {
+        try {
+            if (thrown) {
+                std::rethrow_exception(thrown);
+            }
+        } catch (const boost::system::system_error& failure) {
+            return failure.code();
+        }
+        return {};
+    }
+};
+
+asio::awaitable<void> rest_for_ever(bool& resting, bool& interrupted) {
+    asio::steady_timer never(co_await asio::this_coro::executor, 1h);
+    resting = true;
+    try {
+        co_await never.async_wait(asio::use_awaitable);
+    } catch (const boost::system::system_error&) {
+        interrupted = true;
+        throw;
+    }
+}
+
+} // namespace
+
+TEST_CASE("work runs while the lock is held, which is released after it") {
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    bool held_within = false;
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [&](lock& mine) -> asio::awaitable<void> {
+            asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
+            co_await pause.async_wait(asio::use_awaitable);
+            held_within = mine.held() && mine.resource() == "r";
+        },
+        scope.handler());
+    CHECK(scope.calls == 0);
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(!scope.error());
+    CHECK(held_within);
+    CHECK(q.manager->get_metrics().released == 1); // before it completed
+    q.run_until([&] { return q.keys() == 0; });
+    CHECK(scope.calls == 1);
+}
+
+TEST_CASE("work is cancelled when the lock is lost") {
+    bool resting = false;
+    bool interrupted = false;
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    acquire_options options = once(1500ms);
+    options.renew = renewal::automatic;
+    async_with_lock(
+        *q.manager,
+        "r",
+        options,
+        [&](lock&) { return rest_for_ever(resting, interrupted); },
+        scope.handler());
+    q.run_until([&] { return resting; });
+    q.run_until([&] { return q.keys() == 3; });
+    q.masters[0].flush_keys();
+    q.masters[1].flush_keys();
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(interrupted);
+    CHECK(scope.error() == errc::lost);
+    q.run_until([&] { return q.keys() == 0; });
+}
+
+TEST_CASE("work that ends well after the loss is told of it") {
+    bool done = false;
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    async_with_lock(
+        *q.manager,
+        "r",
+        once(100ms),
+        [&](lock& mine) -> asio::awaitable<void> {
+            co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+            asio::steady_timer pause(co_await asio::this_coro::executor);
+            while (mine.held()) {
+                pause.expires_after(1ms);
+                co_await pause.async_wait(asio::use_awaitable);
+            }
+            done = true;
+        },
+        scope.handler());
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(done);
+    CHECK(scope.error() == errc::lost);
+}
+
+TEST_CASE("an exception of the work is passed on, and the lock is released") {
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    const bool at_once = GENERATE(true, false);
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [&](lock&) -> asio::awaitable<void> {
+            if (!at_once) {
+                asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
+                co_await pause.async_wait(asio::use_awaitable);
+            }
+            throw std::domain_error("of the work");
+        },
+        scope.handler());
+    q.run_until([&] { return scope.calls > 0; });
+    REQUIRE(scope.thrown);
+    CHECK_THROWS_AS(std::rethrow_exception(scope.thrown), std::domain_error);
+    q.run_until([&] { return q.keys() == 0; });
+    CHECK(q.manager->get_metrics().held == 0);
+}
+
+TEST_CASE("work that throws before it is a coroutine is a failure of the scope") {
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [](lock&) -> asio::awaitable<void> { throw std::domain_error("of the work"); },
+        scope.handler());
+    try {
+        q.run_until([&] { return scope.calls > 0; });
+    } catch (const std::domain_error&) {
+        FAIL("the exception came out of the io_context");
+    }
+    CHECK(scope.thrown);
+    q.run_until([&] { return q.keys() == 0; });
+}
+
+TEST_CASE("without the lock the work does not run") {
+    bool ran = false;
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    q.masters[0].set_key("redlock:r", "somebody's");
+    q.masters[1].set_key("redlock:r", "somebody's");
+    async_with_lock(
+        *q.manager,
+        "r",
+        once(),
+        [&](lock&) -> asio::awaitable<void> {
+            ran = true;
+            co_return;
+        },
+        scope.handler());
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(scope.error() == errc::contended);
+    CHECK_FALSE(ran);
+}
+
+TEST_CASE("a scope is cancelled from outside while it acquires") {
+    bool ran = false;
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    q.masters[0].set_key("redlock:r", "somebody's");
+    q.masters[1].set_key("redlock:r", "somebody's");
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [&](lock&) -> asio::awaitable<void> {
+            ran = true;
+            co_return;
+        },
+        scope.handler());
+    q.run_until([&] { return q.manager->get_metrics().attempts >= 2; });
+    scope.signal.emit(asio::cancellation_type::terminal);
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(scope.error() == aborted);
+    CHECK_FALSE(ran);
+    q.run_until([&] { return q.keys() == 2; });
+}
+
+TEST_CASE("a scope is cancelled from outside while it works") {
+    const auto type = GENERATE(
+        asio::cancellation_type::terminal,
+        asio::cancellation_type::partial,
+        asio::cancellation_type::total);
+    bool resting = false;
+    bool interrupted = false;
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [&](lock&) { return rest_for_ever(resting, interrupted); },
+        scope.handler());
+    q.run_until([&] { return resting; });
+    scope.signal.emit(type);
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(interrupted);
+    CHECK(scope.error() == aborted);
+    q.run_until([&] { return q.keys() == 0; });
+    CHECK(scope.calls == 1);
+}
+
+TEST_CASE("a scope is cancelled after each step of the loop") {
+    quorum q;
+    q.start();
+    for (std::size_t steps = 0; steps < 60; ++steps) {
+        bool resting = false;
+        bool interrupted = false;
+        scope_outcome scope;
+        async_with_lock(
+            *q.manager,
+            "r",
+            patiently(),
+            [&](lock&) { return rest_for_ever(resting, interrupted); },
+            scope.handler());
+        q.io.restart();
+        for (std::size_t i = 0; i < steps && !resting; ++i) {
+            q.io.run_one_for(1s);
+        }
+        scope.signal.emit(asio::cancellation_type::terminal);
+        q.run_until([&] { return scope.calls > 0; });
+        CHECK(scope.error() == aborted);
+        CHECK(interrupted == resting);
+        q.run_until([&] { return q.keys() == 0; });
+    }
+}
+
+TEST_CASE("scopes of one resource run one after the other") {
+    quorum q;
+    q.start();
+    int inside = 0;
+    int overlaps = 0;
+    int ran = 0;
+    std::deque<scope_outcome> scopes(5);
+    for (scope_outcome& scope : scopes) {
+        async_with_lock(
+            *q.manager,
+            "r",
+            patiently(),
+            [&](lock&) -> asio::awaitable<void> {
+                overlaps += inside++ > 0 ? 1 : 0;
+                asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
+                co_await pause.async_wait(asio::use_awaitable);
+                --inside;
+                ++ran;
+            },
+            scope.handler());
+    }
+    for (scope_outcome& scope : scopes) {
+        q.run_until([&] { return scope.calls > 0; });
+        CHECK(!scope.error());
+    }
+    CHECK(ran == 5);
+    CHECK(overlaps == 0);
+}
+
+TEST_CASE("a scope ends when the manager is closed") {
+    bool resting = false;
+    bool interrupted = false;
+    scope_outcome scope;
+    quorum q;
+    q.start();
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [&](lock&) { return rest_for_ever(resting, interrupted); },
+        scope.handler());
+    q.run_until([&] { return resting; });
+    q.close();
+    q.run_until([&] { return scope.calls > 0; });
+    CHECK(interrupted);
+    CHECK(scope.error() == errc::lost);
+    CHECK(q.keys() == 0);
+}
