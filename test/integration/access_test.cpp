@@ -1,0 +1,173 @@
+// Passwords, database numbers, and what the servers see of a client.
+#include "quorum_fixture.hpp"
+#include "support/resp_text.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+const std::string password = "s3cr:et/p@ss word%";
+const std::string password_in_url = "s3cr%3Aet%2Fp%40ss%20word%25";
+
+master_options guarded() {
+    master_options options;
+    options.requirepass = password;
+    return options;
+}
+
+// "redis://127.0.0.1:1" with something before the host.
+std::string with_user(const std::string& url, const std::string& user) {
+    const std::size_t at = url.find("://") + 3;
+    return url.substr(0, at) + user + "@" + url.substr(at);
+}
+
+// Everything that the library says about itself.
+struct everything_said {
+    void listen(config& c) {
+        c.log.level = log_level::debug;
+        c.log.write = [this](log_level, std::string_view line) { all.append(line).append("\n"); };
+    }
+    void add(const client& me) { all += to_string(me.health()) + "\n"; }
+    void add(const acquisition& got) {
+        all += to_string(got.why) + "\n" + got.error.message() + "\n";
+    }
+    bool contains(const std::string& text) const { return all.find(text) != std::string::npos; }
+
+    std::string all;
+};
+
+} // namespace
+
+TEST_CASE("a password is given in the URL, or once for all masters, and never printed") {
+    quorum_of_masters masters(3, guarded());
+    asio::io_context io;
+    everything_said said;
+    SECTION("in the URL") {
+        std::vector<std::string> urls;
+        for (const std::string& url : masters.urls()) {
+            urls.push_back(with_user(url, ":" + password_in_url));
+        }
+        config settings = config_for(urls);
+        said.listen(settings);
+        client me(io, settings);
+        me.until_admitted(3);
+        const acquisition_ptr got = me.acquire("r");
+        REQUIRE(!got->error);
+        said.add(me);
+        said.add(*got);
+        CHECK_FALSE(said.contains(std::string(got->lock.token())));
+        CHECK(me.release(got->lock) == release_result::released);
+    }
+    SECTION("in the configuration") {
+        config settings = config_for(masters.urls());
+        settings.password = password;
+        said.listen(settings);
+        client me(io, settings);
+        me.until_admitted(3);
+        const acquisition_ptr got = me.acquire("r");
+        REQUIRE(!got->error);
+        said.add(me);
+        said.add(*got);
+    }
+    SECTION("with the name of the default user") {
+        config settings = config_for(masters.urls());
+        settings.username = "default";
+        settings.password = password;
+        client me(io, settings);
+        me.until_admitted(3);
+        CHECK(!me.acquire("r")->error);
+    }
+    CHECK_FALSE(said.contains(password));
+    CHECK_FALSE(said.contains(password_in_url));
+}
+
+TEST_CASE("a wrong password is a vote with the server's words, and is never printed") {
+    quorum_of_masters masters(3, guarded());
+    asio::io_context io;
+    everything_said said;
+    const std::string wrong = "not-the-p4ssword";
+    config settings = config_for({masters[0].url(), with_user(masters[1].url(), ":" + wrong)});
+    settings.masters.emplace_back(with_user(masters[2].url(), "nobody:" + wrong));
+    said.listen(settings);
+    client me(io, settings);
+    run_until(io, [&] {
+        const health now = me.health();
+        return std::all_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
+            return one.state == master_state::down && !one.text.empty();
+        });
+    });
+    const acquisition_ptr got = me.acquire("r");
+    INFO(got->explained());
+    CHECK(got->error == errc::no_quorum);
+    for (const master_vote& one : got->why.votes) {
+        CHECK(one.vote == vote::error);
+    }
+    CHECK(got->why.votes[0].text.find("NOAUTH") == 0);
+    CHECK(got->why.votes[1].text.find("WRONGPASS") == 0);
+    CHECK(got->why.votes[2].text.find("WRONGPASS") == 0);
+    said.add(me);
+    said.add(*got);
+    CHECK_FALSE(said.contains(wrong));
+    CHECK(said.contains("WRONGPASS"));
+}
+
+TEST_CASE("a malformed URL is refused without its password") {
+    for (const std::string url :
+         {"redis://:hunter2@host:port", "redi://me:hunter2@host", "redis://me:hunter2@host/x"}) {
+        try {
+            const endpoint parsed(url);
+            FAIL("accepted: " << url);
+        } catch (const std::invalid_argument& refused) {
+            CHECK(std::string(refused.what()).find("hunter2") == std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("locks live in the database that the URL names") {
+    quorum_of_masters masters(3);
+    asio::io_context io;
+    std::vector<std::string> urls;
+    for (const std::string& url : masters.urls()) {
+        urls.push_back(url + "/3");
+    }
+    client me(io, config_for(urls));
+    me.until_admitted(3);
+    lock mine = me.take("r");
+    run_until(io, [&] {
+        return std::all_of(masters.begin(), masters.end(), [](const master_process& one) {
+            resp_client at("127.0.0.1", one.port());
+            return at.command({"SELECT", "3"}) == "OK" && at.command({"DBSIZE"}) == "1";
+        });
+    });
+    CHECK(masters.total_keys() == 0); // in database 0
+    CHECK(me.health().masters[0].endpoint.ends_with("/3"));
+    client elsewhere(io, config_for(masters.urls()));
+    elsewhere.until_admitted(3);
+    CHECK(!elsewhere.acquire("r")->error);
+    CHECK(me.release(mine) == release_result::released);
+}
+
+TEST_CASE("a database that the server does not have is a vote with its words") {
+    quorum_of_masters masters(1);
+    asio::io_context io;
+    client me(io, config_for({masters[0].url() + "/99"}));
+    run_until(io, [&] {
+        return !me.health().masters[0].text.empty()
+               && me.health().masters[0].state == master_state::down;
+    });
+    const acquisition_ptr got = me.acquire("r");
+    INFO(got->explained());
+    CHECK(got->error == errc::no_quorum);
+    CHECK(got->why.votes[0].text.find("DB index") != std::string::npos);
+}
+
+TEST_CASE("CLIENT LIST shows the client's name, if it has one") {
+    quorum_fixture site(1, [](config& c) { c.client_name = "billing-7"; });
+    CHECK(site.masters[0].command({"CLIENT", "LIST"}).find("name=billing-7 ") != std::string::npos);
+    config settings = config_for(site.masters.urls());
+    settings.client_name.clear();
+    client nameless(site.io, settings);
+    nameless.until_admitted(1);
+    CHECK(!nameless.acquire("r")->error);
+}

@@ -1,0 +1,175 @@
+// What an ACL must allow. The lines here are those that the documentation quotes.
+#include "quorum_fixture.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+// The least that works on every server: scripts are sent in full, and must be allowed to do what
+// they do. SET takes, the others extend and release; INFO is the introduction.
+const std::vector<std::string> minimal = {
+    "+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
+
+// What a deployment should allow: scripts by their digest, health checks, a name, the question
+// whether every write is fsynced, and the commands that spare the scripts where a server has them.
+const std::vector<std::string> recommended = {
+    "+info",
+    "+set",
+    "+eval",
+    "+evalsha",
+    "+get",
+    "+del",
+    "+pttl",
+    "+pexpire",
+    "+exists",
+    "+ping",
+    "+client|setname",
+    "+config|get"};
+
+struct restricted_site {
+    restricted_site() : masters(3) {}
+
+    // Connects anew with these rules and nothing else.
+    void allow(std::vector<std::string> rules) {
+        me.reset();
+        std::vector<std::string> line = {
+            "ACL", "SETUSER", "locker", "reset", "on", ">pw", "~redlock:*"};
+        line.insert(line.end(), rules.begin(), rules.end());
+        for (master_process& master : masters) {
+            REQUIRE(master.command(line) == "OK");
+        }
+        config settings = config_for(masters.urls());
+        settings.username = "locker";
+        settings.password = "pw";
+        settings.health_check_interval = 200ms;
+        me.emplace(io, settings);
+        run_until(io, [&] {
+            const health now = me->health();
+            return now.admitted == 3
+                   || std::any_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
+                          return one.state == master_state::down && !one.text.empty();
+                      });
+        });
+    }
+
+    // Whether a lock can be taken, extended and released.
+    bool works() {
+        if (me->health().admitted < 3) {
+            return false;
+        }
+        const acquisition_ptr got = me->acquire("r", once_unrenewed(5s));
+        if (got->error) {
+            return false;
+        }
+        const bool extended = !me->extend(got->lock, 10s);
+        const bool released = me->release(got->lock) == release_result::released;
+        return extended && released;
+    }
+
+    asio::io_context io;
+    quorum_of_masters masters;
+    std::optional<client> me;
+};
+
+std::vector<std::string> without(std::vector<std::string> rules, const std::string& one) {
+    std::erase(rules, one);
+    return rules;
+}
+
+bool has_native_commands(const client& me) {
+    const std::string rung = me.health().masters[0].compare_and_delete;
+    return rung == "DELEX" || rung == "DELIFEQ";
+}
+
+} // namespace
+
+TEST_CASE("a user limited to the prefix and the least of commands can lock") {
+    restricted_site site;
+    site.allow(minimal);
+    CHECK(site.works());
+    CHECK(site.works()); // also after the steps down to what is allowed
+}
+
+TEST_CASE("every command of the least is needed, where there are no native ones") {
+    restricted_site site;
+    site.allow(minimal);
+    if (has_native_commands(*site.me)) {
+        SKIP("native commands need no script");
+    }
+    for (const std::string& one : minimal) {
+        INFO("without " << one);
+        site.allow(without(minimal, one));
+        CHECK_FALSE(site.works());
+        site.me.reset();
+        for (master_process& master : site.masters) {
+            master.command({"FLUSHALL"});
+        }
+    }
+}
+
+TEST_CASE("with the recommended commands nothing is refused") {
+    restricted_site site;
+    std::vector<std::string> rules = recommended;
+    site.allow(rules);
+    if (has_native_commands(*site.me)) {
+        const std::string native = site.me->health().masters[0].compare_and_delete;
+        rules.push_back(native == "DELEX" ? "+delex" : "+delifeq");
+        site.allow(rules);
+    }
+    for (master_process& master : site.masters) {
+        master.command({"ACL", "LOG", "RESET"});
+    }
+    CHECK(site.works());
+    const lock_status status = site.me->query("r");
+    CHECK(status.state == lock_state::free);
+    const auto end = std::chrono::steady_clock::now() + 500ms; // health checks pass by
+    run_until(site.io, [&] { return std::chrono::steady_clock::now() >= end; });
+    for (master_process& master : site.masters) {
+        CHECK(master.command({"ACL", "LOG"}) == "(empty array)");
+    }
+}
+
+TEST_CASE("keys outside the prefix that is allowed are a vote with the server's words") {
+    restricted_site site;
+    site.allow(recommended);
+    config settings = config_for(site.masters.urls());
+    settings.username = "locker";
+    settings.password = "pw";
+    settings.key_prefix = "elsewhere:";
+    client other(site.io, settings);
+    other.until_admitted(3);
+    const acquisition_ptr got = other.acquire("r");
+    INFO(got->explained());
+    CHECK(got->error == errc::no_quorum);
+    CHECK(count_votes(got->why, vote::error) >= 2);
+    CHECK(to_string(got->why).find("NOPERM") != std::string::npos);
+    CHECK(other.count().waiting == 0);
+}
+
+TEST_CASE(
+    "where scripts are forbidden and nothing replaces them, release says so and the ttl ends it") {
+    restricted_site site;
+    site.allow(without(minimal, "+eval"));
+    if (has_native_commands(*site.me)) {
+        SKIP("native commands need no script");
+    }
+    lock mine = site.me->take("r", once_unrenewed(2s));
+    diagnostics extended;
+    CHECK(site.me->extend(mine, 2s, &extended) == errc::no_quorum);
+    CHECK(count_votes(extended, vote::error) >= 2);
+    CHECK(mine.held()); // the old deadline stands
+    diagnostics released;
+    CHECK(site.me->release(mine, &released) == release_result::uncertain);
+    INFO(to_string(released));
+    CHECK(count_votes(released, vote::error) >= 2);
+    const auto refused =
+        std::find_if(released.votes.begin(), released.votes.end(), [](const master_vote& one) {
+            return one.vote == vote::error;
+        });
+    REQUIRE(refused != released.votes.end());
+    CHECK(refused->text.find("NOPERM") != std::string::npos);
+    CHECK(refused->text.find("eval") != std::string::npos);
+    run_until(
+        site.io, [&] { return site.masters.total_keys() == 0 && site.me->count().debts == 0; });
+}

@@ -1,0 +1,150 @@
+// Servers that are not fit to vote are not asked, and say why.
+#include "quorum_fixture.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+bool contains(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("a replica does not vote") {
+    quorum_of_masters masters(3);
+    masters[0].command({"REPLICAOF", "127.0.0.1", std::to_string(masters[1].port())});
+    asio::io_context io;
+    client me(io, config_for(masters.urls()));
+    run_until(io, [&] {
+        return me.health().admitted == 2 && me.health().masters[0].state == master_state::unfit;
+    });
+    const acquisition_ptr got = me.acquire("r");
+    INFO(got->explained());
+    REQUIRE(!got->error);
+    CHECK(got->why.votes[0].vote == vote::error);
+    CHECK(contains(got->why.votes[0].text, "replica"));
+    CHECK(me.count().masters[0].granted == 0);
+    // Not even its master's key, which it replicates, counts against anybody.
+    CHECK(me.count().masters[0].held == 0);
+}
+
+TEST_CASE("a master that is made a replica loses its vote, and has it again when promoted") {
+    quorum_fixture site(3, [](config& c) { c.health_check_interval = 100ms; });
+    site.masters[0].command({"REPLICAOF", "127.0.0.1", std::to_string(site.masters[1].port())});
+    // Its connections stay, and it refuses what it is told to write.
+    CHECK(site.eventually([&] {
+        const acquisition_ptr got = site.me.acquire("r");
+        if (!got->error) {
+            site.me.release(got->lock);
+        }
+        return site.me.health().masters[0].state == master_state::unfit;
+    }));
+    const acquisition_ptr got = site.me.acquire("r");
+    REQUIRE(!got->error);
+    CHECK(contains(got->why.votes[0].text, "replica"));
+    CHECK(site.me.release(got->lock) == release_result::released);
+    site.masters[0].command({"REPLICAOF", "NO", "ONE"});
+    site.me.until_admitted(3);
+}
+
+TEST_CASE("a server that may evict locks does not vote, until it is told not to") {
+    master_options options;
+    options.maxmemory = "64mb";
+    options.maxmemory_policy = "allkeys-lru";
+    const master_process evicting(options);
+    quorum_of_masters masters(2);
+    std::vector<std::string> urls = masters.urls();
+    urls.push_back(evicting.url());
+    asio::io_context io;
+    config settings = config_for(urls);
+    settings.health_check_interval = 100ms;
+    client me(io, settings);
+    run_until(io, [&] { return me.health().masters[2].state == master_state::unfit; });
+    CHECK(contains(me.health().masters[2].text, "evict"));
+    CHECK(contains(me.health().masters[2].text, "noeviction"));
+    me.until_admitted(2);
+    const acquisition_ptr got = me.acquire("r");
+    REQUIRE(!got->error);
+    CHECK(got->why.votes[2].vote == vote::error);
+    CHECK(me.release(got->lock) == release_result::released);
+    evicting.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+    me.until_admitted(3);
+}
+
+TEST_CASE("a memory limit without eviction is no reason to refuse a server") {
+    master_options options;
+    options.maxmemory = "64mb";
+    options.maxmemory_policy = "noeviction";
+    quorum_fixture site(
+        1, [](config&) {}, options);
+    CHECK(!site.me.acquire("r")->error);
+}
+
+TEST_CASE("one server under two names counts once") {
+    quorum_of_masters masters(2);
+    const std::string port = std::to_string(masters[0].port());
+    const std::string other = masters[1].url();
+    asio::io_context io;
+    client me(io, config_for({masters[0].url(), "redis://localhost:" + port, other}));
+    run_until(io, [&] {
+        const health now = me.health();
+        return now.admitted == 2
+               && std::any_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
+                      return one.state == master_state::duplicate;
+                  });
+    });
+    const acquisition_ptr got = me.acquire("r");
+    INFO(got->explained());
+    REQUIRE(!got->error);
+    CHECK(count_votes(got->why, vote::duplicate) == 1);
+    CHECK(contains(to_string(got->why), "same server"));
+    CHECK(me.release(got->lock) == release_result::released);
+
+    masters[1].kill(); // now there is one server, and two of three are needed
+    me.until_admitted(1);
+    const acquisition_ptr alone = me.acquire("r");
+    INFO(alone->explained());
+    CHECK(alone->error == errc::no_quorum);
+    CHECK(masters.total_keys() == 0);
+
+    masters[1].restart();
+    masters[0].restart(); // under whichever name it is seen first
+    me.until_admitted(2);
+    CHECK(!me.acquire("r")->error);
+}
+
+TEST_CASE("a server that is still loading its data does not vote, and does when it has") {
+    master_options options;
+    options.extra = {"--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"};
+    master_process master(options);
+    CHECK(master.command({"DEBUG", "POPULATE", "2000"}) == "OK");
+    CHECK(master.command({"SAVE"}) == "OK");
+    master.restart(master_process::ready::answers);
+    asio::io_context io;
+    client me(io, config_for({master.url()}));
+    bool seen = false;
+    run_until(io, [&] {
+        const master_health now = me.health().masters[0];
+        seen = seen || contains(now.text, "LOADING");
+        return now.state == master_state::admitted;
+    });
+    CHECK(seen);
+    CHECK(!me.acquire("r")->error);
+}
+
+TEST_CASE("what is no Redis server does not vote") {
+    // A server of another kind that is at hand: one that wants TLS, spoken to in the clear.
+    master_options options;
+    options.tls = true;
+    const master_process master(options);
+    asio::io_context io;
+    config settings = config_for({"redis://localhost:" + std::to_string(master.tls_port())});
+    settings.connect_timeout = 500ms;
+    client me(io, settings);
+    const acquisition_ptr got = me.acquire("r", waiting(1s));
+    INFO(got->explained());
+    CHECK(got->error == errc::no_quorum);
+    CHECK_FALSE(me.health().masters[0].text.empty());
+}

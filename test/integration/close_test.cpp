@@ -1,0 +1,173 @@
+// The end of a manager: waiters are told, locks are given back, connections are closed.
+#include "quorum_fixture.hpp"
+#include "support/resp_text.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+// Connections of the library: each has a name, and those that look at the masters have none.
+bool still_connected(const quorum_of_masters& masters) {
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        if (masters[i].command({"CLIENT", "LIST"}).find("name=redlock ") != std::string::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+TEST_CASE("closing ends waiters, gives back what is held, and closes the connections") {
+    quorum_fixture site(5);
+    std::vector<lock> held;
+    std::vector<std::shared_ptr<loss>> losses;
+    for (int i = 0; i < 20; ++i) {
+        held.push_back(site.me.take("held-" + std::to_string(i), once(30s)));
+        losses.push_back(site.me.watch(held.back()));
+    }
+    std::vector<acquisition_ptr> waits;
+    for (int i = 0; i < 20; ++i) {
+        acquire_options options = once(30s);
+        options.wait = wait_for::forever();
+        waits.push_back(site.me.begin("held-" + std::to_string(i), options));
+    }
+    site.pass(50ms);
+    std::vector<acquisition_ptr> fresh; // in the middle of an attempt
+    for (int i = 0; i < 20; ++i) {
+        fresh.push_back(site.me.begin("fresh-" + std::to_string(i), once(30s)));
+    }
+    site.me.close();
+    for (const lock& one : held) {
+        CHECK_FALSE(one.held());
+    }
+    run_until(site.io, [&] {
+        return std::all_of(
+            losses.begin(), losses.end(), [](const auto& one) { return one->signalled; });
+    });
+    for (const auto& one : losses) {
+        CHECK(!one->error);
+        CHECK(one->reason == loss_reason::closed);
+    }
+    for (const acquisition_ptr& one : waits) {
+        site.me.finish(one);
+        CHECK(one->error == errc::closed);
+        CHECK(one->error == condition::unavailable);
+    }
+    for (const acquisition_ptr& one : fresh) {
+        site.me.finish(one);
+        CHECK((one->error == errc::closed || !one->error));
+        CHECK_FALSE(one->lock.held());
+    }
+    CHECK(site.masters.total_keys() == 0);
+    CHECK(site.me.run_result() == error_code());
+    CHECK(site.eventually([&] { return !still_connected(site.masters); }));
+    CHECK(site.me.count().held == 0);
+    CHECK(site.me.count().waiting == 0);
+}
+
+TEST_CASE("a closed manager says closed to everything, and can be closed again") {
+    quorum_fixture site(1);
+    lock mine = site.me.take("r");
+    site.me.close();
+    CHECK(site.me.acquire("r")->error == errc::closed);
+    CHECK(site.me.extend(mine, 10s) == errc::closed);
+    CHECK_FALSE(site.me.health().ready);
+    site.me.close();
+    site.me.release(mine); // ends, whatever it says
+    std::optional<error_code> ran;
+    site.me.manager().async_run([&](error_code error) { ran = error; });
+    run_until(site.io, [&] { return ran.has_value(); });
+    CHECK(ran == errc::closed);
+}
+
+TEST_CASE("closing does not wait for masters that hang, and what was sent to them follows") {
+    quorum_fixture site(5, [](config& c) { c.master_timeout = 500ms; });
+    lock mine = site.take_everywhere("r", once(30s));
+    site.masters[0].hang();
+    site.masters[1].hang();
+    const auto before = std::chrono::steady_clock::now();
+    site.me.close();
+    CHECK(std::chrono::steady_clock::now() - before < 10s);
+    CHECK(site.masters[2].keys().empty());
+    site.masters[0].resume();
+    site.masters[1].resume();
+    // The removals were on the wire; the keys do not need to expire.
+    CHECK(site.eventually([&] { return site.masters.total_keys() == 0; }, 3s));
+}
+
+TEST_CASE("closing a manager whose masters are all dead ends") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r");
+    for (master_process& master : site.masters) {
+        master.kill();
+    }
+    const acquisition_ptr waits = site.me.begin("s", waiting(30s));
+    site.me.close();
+    site.me.finish(waits);
+    CHECK(waits->error == errc::closed);
+    CHECK_FALSE(mine.held());
+}
+
+TEST_CASE("destroying the manager gives back what is held") {
+    quorum_of_masters masters(3);
+    asio::io_context io;
+    lock mine;
+    acquisition_ptr waits;
+    std::shared_ptr<loss> lost;
+    {
+        lock_manager manager(io.get_executor(), config_for(masters.urls()));
+        manager.async_run([](error_code) {});
+        run_until(io, [&] { return manager.get_health().admitted == 3; });
+        manager.async_acquire("r", once(30s), [&](error_code error, lock held) {
+            CHECK(!error);
+            mine = std::move(held);
+        });
+        run_until(io, [&] { return mine.valid(); });
+        lost = std::make_shared<loss>();
+        mine.async_wait_lost([lost](error_code error, loss_reason reason) {
+            *lost = {true, error, reason, {}};
+        });
+        waits = std::make_shared<acquisition>();
+        manager.async_acquire("r", waiting(30s), [waits](error_code error, lock) {
+            waits->error = error;
+            waits->done = true;
+        });
+    }
+    run_until(io, [&] { return lost->signalled && waits->done; });
+    CHECK(lost->reason == loss_reason::closed);
+    CHECK(waits->error == errc::closed);
+    CHECK_FALSE(mine.held());
+    run_until(io, [&] { return masters.total_keys() == 0; });
+    io.restart();
+    io.run_for(10s); // ends by itself: nothing is left to do
+    CHECK(io.stopped());
+}
+
+TEST_CASE("an io_context that goes first takes everything with it") {
+    quorum_of_masters masters(3);
+    lock mine;
+    {
+        asio::io_context io;
+        client me(io, config_for(masters.urls()));
+        me.until_admitted(3);
+        mine = me.take("r", once(2s));
+        me.watch(mine);
+        me.begin("r", waiting(30s));
+    }
+    CHECK_FALSE(mine.held());
+    mine = {};
+    CHECK_FALSE(mine.valid());
+}
+
+TEST_CASE("before it runs, a manager says not_running") {
+    asio::io_context io;
+    lock_manager manager(io.get_executor(), config_for({"redis://127.0.0.1:1"}));
+    std::optional<error_code> ended;
+    manager.async_acquire("r", once(), [&](error_code error, lock) { ended = error; });
+    CHECK_FALSE(ended); // never inside the initiating function
+    run_until(io, [&] { return ended.has_value(); });
+    CHECK(ended == errc::not_running);
+    CHECK(ended == condition::unavailable);
+}

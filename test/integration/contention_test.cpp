@@ -1,0 +1,125 @@
+// Four processes with eight workers each want one lock: never two inside, and everybody gets in.
+#include "integration/contention_worker_path.hpp"
+#include "quorum_fixture.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+constexpr int processes = 4;
+constexpr int workers = 8;
+
+std::string text_of(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+class crowd {
+public:
+    crowd(
+        const quorum_of_masters& masters, int rounds, milliseconds max_ttl, const char* quarantine)
+        : expected_(processes * workers * rounds) {
+        for (int i = 0; i < processes; ++i) {
+            std::vector<std::string> line = {
+                CONTENTION_WORKER,
+                dir_.path().string(),
+                std::to_string(workers),
+                std::to_string(rounds),
+                std::to_string(max_ttl.count()),
+                quarantine};
+            for (const std::string& url : masters.urls()) {
+                line.push_back(url);
+            }
+            children_.push_back(child_process(line, output(i)));
+        }
+    }
+
+    int counter() const {
+        int value = 0;
+        std::ifstream(dir_.path() / "counter") >> value;
+        return value;
+    }
+
+    // Whether so many have been in. Not exact: the file is seen empty while it is written.
+    bool reached(int count) {
+        const auto end = std::chrono::steady_clock::now() + 60s;
+        while (counter() < count) {
+            if (std::chrono::steady_clock::now() >= end) {
+                return false;
+            }
+            std::this_thread::sleep_for(5ms);
+        }
+        return true;
+    }
+
+    void judge() {
+        for (int i = 0; i < processes; ++i) {
+            CHECK(ended(children_[static_cast<std::size_t>(i)]));
+            CHECK(text_of(output(i)) == "");
+        }
+        CHECK(text_of(dir_.path() / "overlaps") == "");
+        CHECK(counter() == expected_);
+        CHECK_FALSE(std::filesystem::exists(dir_.path() / "inside"));
+    }
+
+private:
+    std::filesystem::path output(int i) const {
+        return dir_.path() / ("output-" + std::to_string(i));
+    }
+
+    static bool ended(child_process& child) {
+        const auto end = std::chrono::steady_clock::now() + 60s;
+        while (child.running()) {
+            if (std::chrono::steady_clock::now() >= end) {
+                return false;
+            }
+            std::this_thread::sleep_for(10ms);
+        }
+        return true;
+    }
+
+    temp_dir dir_;
+    int expected_;
+    std::vector<child_process> children_; // ended before the directory goes
+};
+
+} // namespace
+
+TEST_CASE("4 processes with 8 workers each never overlap, and all get their turns") {
+    quorum_of_masters masters(5);
+    crowd contenders(masters, 5, 30s, "off");
+    contenders.judge();
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (masters.total_keys() != 0 && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(10ms);
+    }
+    CHECK(masters.total_keys() == 0);
+}
+
+TEST_CASE("4 processes with 8 workers each never overlap while masters die, hang and come back") {
+    constexpr auto max_ttl = 2s;
+    constexpr int rounds = 8;
+    quorum_of_masters masters(5);
+    crowd contenders(masters, rounds, max_ttl, "on");
+    CHECK(contenders.reached(10));
+    masters[0].kill();
+    CHECK(contenders.reached(40));
+    masters[1].hang();
+    CHECK(contenders.reached(70));
+    masters[0].restart_empty();
+    CHECK(contenders.reached(100));
+    masters[1].resume();
+    CHECK(contenders.reached(130));
+    masters[2].restart_empty();
+    contenders.judge();
+}

@@ -1,0 +1,119 @@
+// Extending a lock by hand.
+#include "quorum_fixture.hpp"
+
+#include <thread>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+std::vector<long> pttls(const quorum_of_masters& masters) {
+    std::vector<long> result;
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        result.push_back(std::stol(masters[i].command({"PTTL", "redlock:r"})));
+    }
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("an extension moves the deadline and the expiry on the masters") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once_unrenewed(5s));
+    const time_point before = mine.deadline();
+    CHECK(site.me.extend(mine, 25s) == error_code());
+    CHECK(mine.deadline() > before + 10s);
+    CHECK(mine.remaining() <= 25s);
+    CHECK(site.eventually([&] {
+        const auto left = pttls(site.masters);
+        return std::count_if(left.begin(), left.end(), [](long ms) { return ms > 10'000; }) == 3;
+    }));
+    CHECK(site.me.count().renewed == 1);
+}
+
+TEST_CASE("an extension never shortens a lease") {
+    quorum_fixture site(3);
+    lock mine = site.take_everywhere("r", once_unrenewed(25s));
+    const time_point before = mine.deadline();
+    CHECK(site.me.extend(mine, 1s) == error_code());
+    CHECK(mine.deadline() >= before);
+    for (const long left : pttls(site.masters)) {
+        CHECK(left > 5'000);
+    }
+}
+
+TEST_CASE("an extension without a majority says no_quorum, and the old deadline stands") {
+    quorum_fixture site(5);
+    lock mine = site.take_everywhere("r", once_unrenewed(20s));
+    const time_point before = mine.deadline();
+    for (std::size_t i = 0; i < 3; ++i) {
+        site.masters[i].kill();
+    }
+    site.me.until_admitted(2);
+    diagnostics why;
+    CHECK(site.me.extend(mine, 30s, &why) == errc::no_quorum);
+    CHECK(mine.deadline() == before);
+    CHECK(mine.held());
+    CHECK(site.me.count().renewals_failed == 1);
+}
+
+TEST_CASE("an extension that a majority does not know the lock for says lost") {
+    quorum_fixture site(3);
+    lock mine = site.take_everywhere("r", once_unrenewed(20s));
+    const auto watched = site.me.watch(mine);
+    site.masters[0].command({"SET", "redlock:r", "thief", "PX", "60000"});
+    site.masters[1].command({"SET", "redlock:r", "thief", "PX", "60000"});
+    diagnostics why;
+    CHECK(site.me.extend(mine, 20s, &why) == errc::lost);
+    INFO(to_string(why));
+    CHECK_FALSE(mine.held());
+    run_until(site.io, [&] { return watched->signalled; });
+    CHECK(watched->reason == loss_reason::foreign);
+    CHECK(site.masters[0].command({"GET", "redlock:r"}) == "thief");
+}
+
+TEST_CASE("a lock that has ended cannot be extended, even if nobody has noticed yet") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once_unrenewed(300ms));
+    std::this_thread::sleep_for(
+        400ms); // nothing runs: the masters forget, the manager does not know
+    CHECK(site.me.extend(mine, 10s) == errc::lost);
+    CHECK(site.me.extend(mine, 10s) == errc::lost);
+    CHECK(site.no_key_left());
+    CHECK_FALSE(mine.held());
+}
+
+TEST_CASE("a released lock cannot be extended") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r");
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.me.extend(mine, 10s) == errc::released);
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("an extension by a ttl out of range is refused with the range, and nothing changes") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once_unrenewed(10s));
+    const time_point before = mine.deadline();
+    for (const milliseconds ttl : {0ms, -1ms, 2ms, 31'000ms}) {
+        diagnostics why;
+        CHECK(site.me.extend(mine, ttl, &why) == errc::invalid_argument);
+        CHECK(why.message.find("30000 ms") != std::string::npos);
+    }
+    CHECK(mine.deadline() == before);
+    CHECK(site.me.count().renewed + site.me.count().renewals_failed == 0);
+}
+
+TEST_CASE("several extensions at once are all answered") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once(5s));
+    int done = 0;
+    for (int i = 1; i <= 20; ++i) {
+        mine.async_extend(
+            std::chrono::seconds(5 + i), [&](error_code error) { done += error ? 0 : 1; });
+    }
+    run_until(site.io, [&] { return done == 20; });
+    CHECK(mine.remaining() > 5s);
+    CHECK(site.me.release(mine) == release_result::released);
+}

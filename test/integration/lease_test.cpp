@@ -1,0 +1,180 @@
+// A held lock: what it says of its own life against what the masters say, and how it is kept alive.
+#include "quorum_fixture.hpp"
+
+#include <thread>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+// For how long a majority keeps the key, as the masters say; the moment is that of the last answer.
+milliseconds kept_by_majority(const quorum_of_masters& masters, const std::string& key) {
+    std::vector<long> left;
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        left.push_back(std::stol(masters[i].command({"PTTL", key})));
+    }
+    std::sort(left.rbegin(), left.rend());
+    return milliseconds(left[masters.size() / 2]);
+}
+
+} // namespace
+
+TEST_CASE("the deadline is never later than what a majority of the masters keeps") {
+    quorum_fixture site(5);
+    for (const milliseconds ttl : {300ms, 1'000ms, 10'000ms, 30'000ms}) {
+        const std::string resource = "r" + std::to_string(ttl.count());
+        const time_point before = clock::now();
+        lock mine = site.me.take(resource, once_unrenewed(ttl));
+        CHECK(mine.deadline() < clock::now() + ttl);
+        CHECK(mine.deadline() > before);
+        CHECK(site.eventually([&] {
+            const milliseconds kept = kept_by_majority(site.masters, "redlock:" + resource);
+            return kept > 0ms || !mine.held();
+        }));
+        // Both shrink with time, so ours is read last. A key that has gone says -2.
+        const milliseconds kept = kept_by_majority(site.masters, "redlock:" + resource);
+        CHECK(mine.remaining() <= std::max(kept, 0ms));
+        // The allowance for drift is one per cent of the ttl and 2 ms, and both count.
+        CHECK(mine.deadline() - before <= clock::now() - before + ttl - ttl / 100 - 2ms);
+        CHECK(site.me.release(mine) != release_result::uncertain);
+    }
+}
+
+TEST_CASE("the deadline counts from before the first byte was sent") {
+    quorum_fixture site(3);
+    for (master_process& master : site.masters) {
+        master.hang();
+    }
+    const acquisition_ptr slow = site.me.begin("r", once_unrenewed(10s));
+    const time_point begun = clock::now();
+    run_until(site.io, [&] { return site.me.count().attempts == 1; });
+    site.pass(500ms);
+    CHECK_FALSE(slow->done);
+    for (master_process& master : site.masters) {
+        master.resume();
+    }
+    site.me.finish(slow);
+    INFO(slow->explained());
+    REQUIRE(!slow->error);
+    CHECK(slow->lock.deadline() <= begun + 10s);
+}
+
+TEST_CASE("held, remaining and deadline agree, and end with the ttl") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once_unrenewed(500ms));
+    if (mine.held()) { // or the machine has slept
+        CHECK(mine.deadline() > clock::now() - 1s);
+    }
+    CHECK(mine.remaining() < 500ms);
+    std::this_thread::sleep_for(500ms);
+    // Nothing has run in between: a paused process knows at its first instruction.
+    CHECK_FALSE(mine.held());
+    CHECK_FALSE(static_cast<bool>(mine));
+    CHECK(mine.remaining() == 0ns);
+    CHECK(mine.deadline() <= clock::now());
+}
+
+TEST_CASE("a lock is renewed for several times its ttl") {
+    quorum_fixture site(3);
+    constexpr auto ttl = 2s;
+    lock mine = site.me.take("r", once(ttl));
+    const auto lost = site.me.watch(mine);
+    const auto end = clock::now() + 2 * ttl + ttl / 2;
+    const time_point first = mine.deadline();
+    while (clock::now() < end) {
+        site.pass(100ms);
+        REQUIRE(mine.held());
+        REQUIRE(mine.remaining() > 0ns);
+        REQUIRE(mine.remaining() <= ttl);
+    }
+    CHECK_FALSE(lost->signalled);
+    CHECK(mine.deadline() > first + ttl);
+    CHECK(site.me.count().renewed >= 3);
+    CHECK(site.me.count().renewals_failed == 0);
+    const milliseconds kept = kept_by_majority(site.masters, "redlock:r");
+    CHECK(mine.remaining() <= kept);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(lost->signalled);
+    CHECK(lost->error == errc::released);
+}
+
+TEST_CASE("a lock outlives a minority of masters that dies and comes back empty") {
+    quorum_fixture site(5);
+    lock mine = site.me.take("r", once(2s));
+    const auto lost = site.me.watch(mine);
+    site.masters[0].kill();
+    site.masters[1].hang();
+    site.pass(2'100ms); // longer than the ttl
+    CHECK(mine.held());
+    site.masters[0].restart_empty();
+    site.masters[1].resume();
+    site.me.until_admitted(5);
+    site.pass(1'500ms);
+    CHECK(mine.held());
+    CHECK_FALSE(lost->signalled);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.settled());
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("renewal survives the loss of the scripts and of every connection") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once(2s));
+    const auto renewed = [&](std::uint64_t times) {
+        return site.eventually([&] { return site.me.count().renewed >= times; });
+    };
+    CHECK(renewed(1));
+    site.everywhere({"SCRIPT", "FLUSH"});
+    CHECK(renewed(2));
+    site.everywhere({"CLIENT", "KILL", "TYPE", "normal"});
+    CHECK(renewed(3));
+    CHECK(mine.held());
+    site.everywhere({"SCRIPT", "FLUSH"});
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("without renewal a lock ends with its ttl, and nothing is sent for it before") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once_unrenewed(1s));
+    const auto lost = site.me.watch(mine);
+    run_until(site.io, [&] { return lost->signalled; });
+    CHECK(!lost->error);
+    CHECK(lost->reason == loss_reason::expired);
+    CHECK(site.me.count().renewed == 0);
+    CHECK(site.me.count().lost == 1);
+    CHECK(site.settled());
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("the destructor releases in the background") {
+    quorum_fixture site(3);
+    { const lock mine = site.take_everywhere("r"); }
+    CHECK(site.no_key_left());
+    CHECK(site.settled());
+    CHECK(site.me.count().released == 1);
+}
+
+TEST_CASE("assigning to a handle releases what it held") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("a");
+    mine = site.me.take("b");
+    CHECK(mine.resource() == "b");
+    CHECK(site.eventually([&] { return site.masters.total_keys("redlock:a") == 0; }));
+    CHECK(site.masters.total_keys("redlock:b") >= 2);
+}
+
+TEST_CASE("an abandoned lock stays on the masters until its ttl is over, and is not extended") {
+    quorum_fixture site(3);
+    lock mine = site.take_everywhere("r", once(1'500ms));
+    const auto lost = site.me.watch(mine);
+    mine.abandon();
+    CHECK_FALSE(mine.valid());
+    CHECK_FALSE(mine.held());
+    run_until(site.io, [&] { return lost->signalled; });
+    CHECK(lost->error == errc::released);
+    CHECK(site.masters.total_keys() == 3);
+    CHECK(site.no_key_left());
+    CHECK(site.me.count().renewed == 0);
+}

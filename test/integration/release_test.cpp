@@ -1,0 +1,140 @@
+// Releasing: the result says what was found, and whoever has the lock by then keeps it.
+#include "quorum_fixture.hpp"
+
+#include <thread>
+
+using namespace redlock;
+using namespace redlock::test;
+
+TEST_CASE("a release ends held() at once, and gives the same result again") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r");
+    mine.async_release([](error_code, release_result) {});
+    CHECK_FALSE(mine.held());
+    CHECK(mine.remaining() == 0ns);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.me.count().released == 1);
+    CHECK(site.no_key_left());
+}
+
+TEST_CASE("released after it has expired, a lock is expired") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once_unrenewed(300ms));
+    std::this_thread::sleep_for(400ms); // as a paused process: nothing runs
+    diagnostics why;
+    CHECK(site.me.release(mine, &why) == release_result::expired);
+    CHECK(count_votes(why, vote::absent) >= 2);
+    CHECK(site.me.count().released_late == 1);
+}
+
+TEST_CASE("released after somebody else took it, a lock is stolen, and he keeps it") {
+    quorum_fixture site(3);
+    asio::io_context elsewhere;
+    client other(elsewhere, config_for(site.masters.urls()));
+    other.until_admitted(3);
+    lock mine = site.me.take("r", once_unrenewed(300ms));
+    std::this_thread::sleep_for(400ms);
+    lock theirs = other.take("r", once(20s));
+    const auto all_theirs = [&] {
+        std::size_t found = 0;
+        for (const master_process& master : site.masters) {
+            found += master.command({"GET", "redlock:r"}) == theirs.token() ? 1U : 0U;
+        }
+        return found == 3;
+    };
+    CHECK(site.eventually(all_theirs));
+    diagnostics why;
+    CHECK(site.me.release(mine, &why) == release_result::stolen);
+    CHECK(count_votes(why, vote::foreign) >= 2);
+    CHECK(site.settled());
+    CHECK(all_theirs());
+    CHECK(theirs.held());
+    CHECK(other.release(theirs) == release_result::released);
+}
+
+TEST_CASE("a majority that has removed the lock is enough, and the hung rest follows") {
+    quorum_fixture site(5);
+    lock mine = site.take_everywhere("r");
+    site.masters[0].hang();
+    site.masters[1].hang();
+    CHECK(site.me.release(mine) == release_result::released);
+    site.masters[0].resume();
+    site.masters[1].resume();
+    CHECK(site.no_key_left());
+    CHECK(site.settled());
+}
+
+TEST_CASE("what a master that is down still has is owed to it, and paid when it is back") {
+    master_options durable;
+    durable.appendonly = true;
+    durable.appendfsync = "always";
+    quorum_fixture site(
+        5, [](config&) {}, durable);
+    lock mine = site.take_everywhere("r", once(30s));
+    site.masters[0].kill();
+    site.masters[1].kill();
+    site.me.until_admitted(3);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.me.count().debts == 2);
+    CHECK(site.me.count().debts_paid == 0);
+    site.masters[0].restart();
+    site.masters[1].restart();
+    CHECK(site.masters.total_keys() == 2);
+    CHECK(site.no_key_left());
+    CHECK(site.settled());
+    CHECK(site.eventually([&] { return site.me.count().debts_paid == 2; }));
+}
+
+TEST_CASE("a debt is forgiven when the ttl is over") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once(1s));
+    site.masters[0].kill();
+    site.me.until_admitted(2);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.me.count().debts == 1);
+    CHECK(site.settled()); // although the master is still down
+    CHECK(site.me.count().debts_paid == 0);
+}
+
+TEST_CASE("without a majority that says one and the same, a release is uncertain") {
+    quorum_fixture site(3);
+    lock mine = site.take_everywhere("r", once_unrenewed(20s));
+    site.masters[0].command({"SET", "redlock:r", "thief", "PX", "60000"});
+    site.masters[1].command({"DEL", "redlock:r"});
+    diagnostics why;
+    CHECK(site.me.release(mine, &why) == release_result::uncertain);
+    CHECK(site.me.count().released_uncertain == 1);
+    CHECK(site.eventually([&] { return site.masters.total_keys() == 1; }));
+    CHECK(site.masters[0].command({"GET", "redlock:r"}) == "thief");
+}
+
+TEST_CASE("with a majority down a release is uncertain at once, with it hung in time") {
+    quorum_fixture site(5, [](config& c) { c.master_timeout = 500ms; });
+    lock first = site.me.take("a", once(5s));
+    lock second = site.me.take("b", once(5s));
+    for (std::size_t i = 0; i < 3; ++i) {
+        site.masters[i].hang();
+    }
+    CHECK(site.me.release(first) == release_result::uncertain);
+    for (std::size_t i = 0; i < 3; ++i) {
+        site.masters[i].kill();
+    }
+    site.me.until_admitted(2);
+    diagnostics why;
+    CHECK(site.me.release(second, &why) == release_result::uncertain);
+    CHECK(count_votes(why, vote::unreachable) == 3);
+    CHECK(site.me.count().released_uncertain == 2);
+}
+
+TEST_CASE("SCRIPT FLUSH between acquire and release goes unnoticed") {
+    quorum_fixture site(3);
+    for (int round = 0; round < 3; ++round) {
+        lock mine = site.me.take("r", once_unrenewed(10s));
+        site.everywhere({"SCRIPT", "FLUSH"});
+        CHECK(site.me.extend(mine, 20s) == error_code());
+        site.everywhere({"SCRIPT", "FLUSH"});
+        CHECK(site.me.release(mine) == release_result::released);
+        CHECK(site.no_key_left());
+    }
+}

@@ -1,0 +1,175 @@
+// How the bytes travel: TCP over IPv4 and IPv6, Unix sockets, one connection whatever the load.
+#include "quorum_fixture.hpp"
+#include "support/tls_files.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+void lock_and_release(client& me, std::size_t masters) {
+    me.until_admitted(masters);
+    lock mine = me.take("r");
+    CHECK(me.extend(mine, 20s) == error_code());
+    CHECK(me.release(mine) == release_result::released);
+}
+
+bool has_ipv6_loopback() {
+    asio::io_context io;
+    boost::system::error_code error;
+    asio::ip::tcp::acceptor acceptor(io);
+    acceptor.open(asio::ip::tcp::v6(), error);
+    if (!error) {
+        acceptor.bind({asio::ip::address_v6::loopback(), 0}, error);
+    }
+    return !error;
+}
+
+std::size_t connections_named(const master_process& master, const std::string& name) {
+    const std::string list = master.command({"CLIENT", "LIST"});
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = list.find("name=" + name + " ", at)) != std::string::npos;
+         ++at) {
+        ++found;
+    }
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("masters are reached over IPv6") {
+    if (!has_ipv6_loopback()) {
+        SKIP("no IPv6 loopback here");
+    }
+    master_options options;
+    options.bind = "::1";
+    quorum_fixture site(
+        3, [](config&) {}, options);
+    lock_and_release(site.me, 3);
+    CHECK(site.me.health().masters[0].endpoint.starts_with("[::1]:"));
+}
+
+TEST_CASE("masters are reached by name") {
+    quorum_of_masters masters(3);
+    std::vector<std::string> urls;
+    for (const master_process& master : masters) {
+        urls.push_back("redis://localhost:" + std::to_string(master.port()));
+    }
+    asio::io_context io;
+    client me(io, config_for(urls));
+    lock_and_release(me, 3);
+}
+
+TEST_CASE("a name that cannot be resolved is a vote, and holds nobody up") {
+    quorum_of_masters masters(2);
+    std::vector<std::string> urls = masters.urls();
+    urls.push_back("redis://no-such-host.invalid:6379");
+    asio::io_context io;
+    client me(io, config_for(urls));
+    lock_and_release(me, 2);
+    const acquisition_ptr got = me.acquire("r");
+    CHECK(!got->error);
+    CHECK(got->why.votes[2].vote == vote::unreachable);
+    CHECK_FALSE(me.health().masters[2].text.empty());
+}
+
+TEST_CASE("masters are reached over Unix sockets") {
+    master_options options;
+    options.unix_socket = true;
+    quorum_of_masters masters(3, options);
+    std::vector<std::string> urls;
+    for (const master_process& master : masters) {
+        urls.push_back(master.unix_url());
+    }
+    asio::io_context io;
+    client me(io, config_for(urls));
+    lock_and_release(me, 3);
+
+    lock mine = me.take("r", once(30s));
+    masters[0].restart();
+    masters[1].restart();
+    me.until_admitted(3); // a socket file is found again, too
+    CHECK(mine.held());
+}
+
+TEST_CASE("a Unix socket that is not there is a vote with the system's words") {
+    const temp_dir dir;
+    asio::io_context io;
+    client me(io, config_for({"unix://" + (dir.path() / "nothing.sock").string()}));
+    run_until(io, [&] {
+        return me.health().masters[0].state == master_state::down
+               && !me.health().masters[0].text.empty();
+    });
+    CHECK(me.acquire("r")->error == errc::no_quorum);
+    CHECK(me.health().masters[0].text.find("No such file") != std::string::npos);
+}
+
+TEST_CASE("one quorum may mix TCP, TLS and Unix sockets") {
+    master_options options;
+    options.tls = true;
+    options.unix_socket = true;
+    quorum_of_masters masters(3, options);
+    asio::io_context io;
+    config settings = config_for({masters[0].url(), masters[1].tls_url(), masters[2].unix_url()});
+    settings.tls.ca_file = masters[0].certificates().ca().string();
+    client me(io, settings);
+    lock_and_release(me, 3);
+}
+
+TEST_CASE("one server reached over TCP and over its Unix socket counts once") {
+    master_options options;
+    options.unix_socket = true;
+    quorum_of_masters masters(2, options);
+    asio::io_context io;
+    client me(io, config_for({masters[0].url(), masters[0].unix_url(), masters[1].url()}));
+    run_until(io, [&] {
+        const health now = me.health();
+        return now.admitted == 2
+               && std::any_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
+                      return one.state == master_state::duplicate;
+                  });
+    });
+    lock_and_release(me, 2);
+}
+
+TEST_CASE("there is one connection to each master, whatever the number of locks") {
+    quorum_fixture site(3, [](config& c) { c.client_name = "only-one"; });
+    std::vector<acquisition_ptr> all;
+    for (int i = 0; i < 500; ++i) {
+        all.push_back(site.me.begin("r" + std::to_string(i)));
+    }
+    for (const acquisition_ptr& one : all) {
+        site.me.finish(one);
+        REQUIRE(!one->error);
+    }
+    CHECK(site.me.count().held == 500);
+    for (const master_process& master : site.masters) {
+        CHECK(connections_named(master, "only-one") == 1);
+    }
+    for (const master_metrics& one : site.me.count().masters) {
+        CHECK(one.connects == 1);
+        CHECK(one.disconnects == 0);
+    }
+}
+
+TEST_CASE("a connection that is cut is made again, and locks are still held") {
+    quorum_fixture site(3);
+    lock mine = site.me.take("r", once(30s));
+    for (int round = 0; round < 3; ++round) {
+        site.everywhere({"CLIENT", "KILL", "TYPE", "normal"});
+        run_until(site.io, [&] {
+            const metrics now = site.me.count();
+            return std::all_of(now.masters.begin(), now.masters.end(), [&](const auto& one) {
+                return one.disconnects > static_cast<unsigned>(round);
+            });
+        });
+        site.me.until_admitted(3);
+        CHECK(mine.held());
+        CHECK(!site.me.acquire("other")->error);
+    }
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.no_key_left());
+    CHECK(site.settled());
+}
