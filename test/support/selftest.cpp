@@ -301,10 +301,11 @@ TEST_CASE("a fake master answers a handshake and keeps keys as a real one does")
         INFO(args.front() << " " << args.back());
         const std::string expected = real.command(args);
         const std::string got = client.command(args);
-        // The wording of bad values is the one thing not imitated.
-        CHECK(
-            (got == expected
-             || (got.starts_with("(error) ERR") && expected.starts_with("(error) ERR"))));
+        // Nor are the words behind an error's code, which differ between Redis and Valkey.
+        const auto code = [](const std::string& answer) {
+            return answer.starts_with("(error) ") ? answer.substr(0, answer.find(' ', 8)) : answer;
+        };
+        CHECK(code(got) == code(expected));
     }
     CHECK(client.command({"HELLO", "3"}).starts_with("(error) ERR unknown command"));
     CHECK(client.command({"CONFIG", "GET", "save"}) == "(empty array)");
