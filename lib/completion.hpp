@@ -35,8 +35,8 @@ struct home {
         : executor(io),
           fallback(io),
           later(boost::asio::prefer(
-              boost::asio::require(io, boost::asio::execution::blocking.never),
-              boost::asio::execution::relationship.fork)) {}
+              boost::asio::require(io, boost::asio::execution::blocking_t::never),
+              boost::asio::execution::relationship_t::fork)) {}
 
     boost::asio::any_io_executor executor;
     boost::asio::any_completion_executor fallback;
@@ -55,7 +55,7 @@ public:
             // Another context must not run out of work while it waits for us. The manager's own
             // does not: the operation has a timer or a socket there.
             elsewhere_.emplace(boost::asio::prefer(
-                std::move(own), boost::asio::execution::outstanding_work.tracked));
+                std::move(own), boost::asio::execution::outstanding_work_t::tracked));
         }
     }
 

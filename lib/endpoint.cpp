@@ -77,7 +77,7 @@ endpoint::endpoint(std::string_view url) {
             "not a URL; expected redis://host:port/database, rediss://host:port/database or "
             "unix:///path?db=database");
     }
-    const urls::url_view view = *parsed;
+    const urls::url_view& view = *parsed;
     const std::string_view scheme(view.scheme().data(), view.scheme().size());
     if (scheme == "redis") {
         transport = redlock::transport::tcp;

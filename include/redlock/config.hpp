@@ -30,6 +30,9 @@ struct endpoint {
 
     endpoint() = default;
 
+    // Not explicit: a list of URLs is a list of masters.
+    // NOLINTBEGIN(google-explicit-constructor)
+
     /// From a URL; the port defaults to 6379, the database to 0:
     /// \code
     /// redis://[[user]:password@]host[:port][/database]      TCP
@@ -38,12 +41,13 @@ struct endpoint {
     /// \endcode
     /// Special characters in user and password are percent-encoded. Throws `std::invalid_argument`
     /// with a sentence that says what is wrong and never holds the password.
-    endpoint(
-        std::string_view url); // NOLINT(google-explicit-constructor): a list of URLs reads well
+    endpoint(std::string_view url);
     /// \copydoc endpoint(std::string_view)
     endpoint(const char* url) : endpoint(std::string_view(url)) {}
     /// \copydoc endpoint(std::string_view)
     endpoint(const std::string& url) : endpoint(std::string_view(url)) {}
+
+    // NOLINTEND(google-explicit-constructor)
 
     friend bool operator==(const endpoint&, const endpoint&) = default;
 };

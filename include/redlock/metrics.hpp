@@ -46,8 +46,9 @@ struct metrics {
     std::uint64_t debts_paid = 0;         ///< removals repeated after a connection had broken
     std::size_t waiting = 0;              ///< gauge: acquires under way
     std::size_t held = 0;                 ///< gauge: locks held
-    std::size_t debts = 0;                ///< gauge: removals that are owed to a broken connection
-    std::vector<master_metrics> masters;  ///< in the order of the configuration
+    /// Gauge: removals that wait for a master to come back. Those in flight are not counted.
+    std::size_t debts = 0;
+    std::vector<master_metrics> masters; ///< in the order of the configuration
 };
 
 /// How one master stands.

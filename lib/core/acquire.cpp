@@ -93,23 +93,29 @@ void engine::start_attempt(operation& wanted, time_point now) {
 
 void engine::vote_for(claim& attempt, std::size_t master, vote what, time_point now) {
     ballot& mine = attempt.votes.of[master];
-    if (mine.said != vote::pending) {
+    const bool straggles = attempt.stage == claim::phase::held;
+    if (!straggles && mine.said != vote::pending) {
         return; // it was counted as timed out
     }
-    mine.said = what;
     master_metrics& counters = masters_[master].link->counters();
     (what == vote::granted ? counters.granted
      : what == vote::held  ? counters.held
                            : counters.failed) += 1;
     if (what == vote::granted) {
-        mine.until = guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift);
+        mine.until =
+            std::max(mine.until, guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
     }
-    if (attempt.stage == claim::phase::held) {
+    if (straggles) {
+        // What is pending now may be the answer to an extension.
+        if (mine.said == vote::pending && !attempt.extending.active) {
+            mine.said = what;
+        }
         if (mine.until > attempt.deadline && now < attempt.held_until()) {
-            move_deadline(attempt, now); // a straggler that a majority can use
+            move_deadline(attempt, now); // a majority can use it
         }
         return;
     }
+    mine.said = what;
     attempt.count.add(what);
     decide(attempt, now);
 }

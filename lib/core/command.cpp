@@ -13,6 +13,7 @@ public:
     explicit decimal(std::int64_t value) noexcept
         : size_(static_cast<std::size_t>(
             std::to_chars(text_, text_ + sizeof text_, value).ptr - text_)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor): it is an argument like the others
     operator std::string_view() const noexcept { return {text_, size_}; }
 
 private:
