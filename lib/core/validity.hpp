@@ -15,7 +15,7 @@
 
 namespace redlock::core {
 
-/// The most masters a quorum may have; lets votes live in arrays of fixed size.
+/// The most masters a quorum may have: more would cost round trips and add no safety.
 inline constexpr std::size_t masters_max = 32;
 
 /// The moment before all others: no vote.
