@@ -21,7 +21,7 @@ namespace redlock::inline REDLOCK_ABI::detail {
 
 class manager_impl;
 
-class lease_handle : public std::enable_shared_from_this<lease_handle> {
+class lease_handle {
 public:
     lease_handle(
         std::weak_ptr<manager_impl> manager,

@@ -20,7 +20,6 @@
 
 #include <redlock/metrics.hpp>
 
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
