@@ -51,6 +51,20 @@ std::string to_string(const address& master) {
                : fmt::format("[{}]:{}", master.host, master.port);
 }
 
+std::string_view to_string(side who) noexcept {
+    switch (who) {
+    case side::floor:
+        return "floor";
+    case side::plain:
+        return "plain";
+    case side::guarded:
+        return "guarded";
+    case side::fenced:
+        return "fenced";
+    }
+    return "";
+}
+
 std::vector<std::string> resource_names(std::size_t in_flight) {
     std::vector<std::string> names;
     names.reserve(in_flight);
@@ -61,7 +75,7 @@ std::vector<std::string> resource_names(std::size_t in_flight) {
 }
 
 std::string lock_key(const std::string& resource) {
-    return "redlock:" + resource;
+    return "redlock:{" + resource + "}";
 }
 
 void require_valid(const load& work) {

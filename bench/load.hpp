@@ -3,10 +3,12 @@
 // things are printed.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bench {
@@ -21,7 +23,13 @@ struct address {
 address parse_address(const std::string& text);
 std::string to_string(const address& master);
 
+// Who takes the locks: bare sockets, or the library in one of its ways.
+enum class side : std::uint8_t { floor, plain, guarded, fenced };
+inline constexpr std::array all_sides{side::floor, side::plain, side::guarded, side::fenced};
+std::string_view to_string(side) noexcept;
+
 struct load {
+    side who = side::plain;
     // Acquire-release loops that run at the same time, each on a resource of its own.
     std::size_t in_flight = 1;
     // How long new pairs are started. Zero: no limit, `pairs_max` decides.
@@ -61,6 +69,8 @@ struct result {
     // User and system time of this process in the same span.
     std::chrono::nanoseconds cpu{0};
     server_usage servers;
+    // Acquires that needed a second round trip, to level the fencing counters.
+    std::uint64_t raised = 0;
     // How the key was removed: EVALSHA, or the server's own command where it has one.
     std::string release_command;
     // The first failure, in words. Empty: none.

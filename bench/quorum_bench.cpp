@@ -1,5 +1,6 @@
 // quorum_bench: what acquiring and releasing a lock on a quorum costs, beside the floor, which is
-// the same commands over bare sockets. Starts its own masters, or takes those it is given.
+// the commands of the plain protocol over bare sockets, and what the guarded protocol and fencing
+// tokens add. Starts its own masters, or takes those it is given.
 #include "floor.hpp"
 #include "machine.hpp"
 #include "masters.hpp"
@@ -11,6 +12,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -19,6 +21,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -61,8 +64,8 @@ std::optional<int> parse(int argc, char** argv, arguments& into) {
     app.add_option("--ttl", into.ttl_seconds, "lease in seconds")
         ->check(CLI::Range(0.1, 86'400.0))
         ->capture_default_str();
-    app.add_option("--only", into.only, "run one side: floor or redlock")
-        ->check(CLI::IsMember({"floor", "redlock"}));
+    app.add_option("--only", into.only, "run one side: floor, plain, guarded or fenced")
+        ->check(CLI::IsMember({"floor", "plain", "guarded", "fenced"}));
     app.add_option(
         "--pairs",
         into.pairs,
@@ -90,14 +93,26 @@ bench::load make_load(const arguments& asked) {
     return work;
 }
 
+bench::side side_named(std::string_view name) {
+    return *std::find_if(bench::all_sides.begin(), bench::all_sides.end(), [&](bench::side who) {
+        return name == bench::to_string(who);
+    });
+}
+
+bench::result
+run_side(bench::side who, const std::vector<bench::address>& masters, bench::load work) {
+    work.who = who;
+    return who == bench::side::floor ? bench::run_floor(masters, work)
+                                     : bench::run_redlock(masters, work);
+}
+
 // For callgrind: nothing but pairs, so that two runs differ by pairs alone.
 int run_pairs(const arguments& asked, const std::vector<bench::address>& masters) {
     auto work = make_load(asked);
     work.in_flight = asked.in_flight.front();
     work.pairs_max = asked.pairs;
     work.duration = work.warm_up = std::chrono::milliseconds::zero();
-    const auto outcome =
-        asked.only == "floor" ? bench::run_floor(masters, work) : bench::run_redlock(masters, work);
+    const auto outcome = run_side(side_named(asked.only), masters, work);
     const auto wrong = outcome.failures + outcome.unanswered + outcome.keys_left;
     fmt::print("{} pairs, {} failures {}\n", outcome.pairs, wrong, outcome.first_failure);
     return outcome.pairs == asked.pairs && wrong == 0 ? 0 : 1;
@@ -115,11 +130,10 @@ measure(const arguments& asked, const std::vector<bench::address>& masters, benc
     measured.in_flight = work.in_flight;
     for (std::size_t round = 1; round <= asked.rounds; ++round) {
         show_progress(work.in_flight, round, asked.rounds);
-        if (asked.only != "redlock") {
-            measured.floor.add(bench::run_floor(masters, work));
-        }
-        if (asked.only != "floor") {
-            measured.redlock.add(bench::run_redlock(masters, work));
+        for (const auto who : bench::all_sides) {
+            if (asked.only.empty() || asked.only == bench::to_string(who)) {
+                measured.of(who).add(run_side(who, masters, work));
+            }
         }
     }
     return measured;
@@ -162,7 +176,9 @@ int run(const arguments& asked) {
         const auto& measured = all.emplace_back(measure(asked, masters, work));
         fmt::print(table, "{}", bench::table_rows(measured));
         std::fflush(table);
-        failures += measured.floor.failures() + measured.redlock.failures();
+        for (const auto& side : measured.sides) {
+            failures += side.failures();
+        }
     }
     if (!asked.json_file.empty()) {
         write_json(asked.json_file, bench::to_json(here, settings, all));

@@ -26,6 +26,7 @@ constexpr auto settle_time = 20ms;
 
 redlock::config make_config(const std::vector<address>& masters, const load& work) {
     redlock::config made;
+    made.protocol = work.who == side::plain ? redlock::protocol::plain : redlock::protocol::guarded;
     for (const auto& master : masters) {
         made.masters.emplace_back("redis://" + to_string(master));
     }
@@ -119,6 +120,7 @@ public:
     void require_known_key(const std::vector<address>& masters, const std::string& resource);
     // Lets the stragglers' replies come in.
     void settle();
+    std::uint64_t raised() const { return manager_.get_metrics().raised; }
     void close();
 
     result outcome;
@@ -139,6 +141,7 @@ redlock_client::redlock_client(const std::vector<address>& masters, const load& 
     run_.options.ttl = work.ttl;
     run_.options.wait = redlock::wait_for::none();
     run_.options.renew = redlock::renewal::off;
+    run_.options.fencing = work.who == side::fenced;
     for (auto& resource : resource_names(work.in_flight)) {
         loops_.push_back(std::make_unique<pair_loop>(run_, std::move(resource)));
     }
@@ -241,11 +244,13 @@ result run_redlock(const std::vector<address>& masters, const load& work) {
     client.outcome.pairs = 0;
     client.outcome.acquire_ns.reserve(1 << 20);
     const auto usage_before = read_usage(masters);
+    const auto raised_before = client.raised();
     const auto cpu_before = process_cpu_time();
     const auto started = clock::now();
     client.run(work.duration, work.pairs_max, true);
     client.outcome.elapsed = clock::now() - started;
     client.outcome.cpu = process_cpu_time() - cpu_before;
+    client.outcome.raised = client.raised() - raised_before;
     client.settle();
     client.outcome.servers = read_usage(masters) - usage_before;
     client.close();

@@ -26,15 +26,17 @@ constexpr std::array all_metrics{
 constexpr double bytes_tolerance = 0.02;
 
 constexpr std::string_view method =
-    "Rounds of the floor and of redlock alternate on the same masters, each on new connections "
+    "Rounds of the sides alternate on the same masters, each on new connections "
     "after an unmeasured warm-up. K loops run at once, each acquires and releases a resource of "
     "its own without pause; one thread, plain callbacks, no renewal. The latency of an acquire is "
-    "counted from just before it is started until just after the vote that decides it (redlock: "
-    "inside its handler). The floor sends the same commands over bare non-blocking epoll sockets, "
+    "counted from just before it is started until just after the vote that decides it (the "
+    "library: inside its handler). The floor sends the same commands over bare non-blocking epoll "
+    "sockets, "
     "formatted beforehand, all that are due in one turn in one write per master, and waits for "
     "the same majorities; it checks every reply. A figure is the median of the rounds' values, "
-    "with the smallest and the largest. A ratio is the median of redlock / floor, taken round by "
-    "round. CPU is user plus system time; that of the servers, like bytes and reads, comes from "
+    "with the smallest and the largest. A ratio is the median of one side / another, taken round "
+    "by round: the plain protocol to the floor, the guarded one and fencing tokens to the plain "
+    "one. CPU is user plus system time; that of the servers, like bytes and reads, comes from "
     "INFO and is the sum over all masters. The masters and the client share the machine unless "
     "the masters were given.";
 
@@ -49,10 +51,36 @@ std::string cell(const spread& value, int digits) {
 }
 
 std::string
-row(std::string_view label, std::size_t in_flight, const std::array<std::string, 4>& c) {
+row(std::string_view label, std::size_t in_flight, const std::array<std::string, 5>& c) {
     return fmt::format(
-        "{:>5}  {:<9} {:>24} {:>24} {:>24} {:>20}\n", in_flight, label, c[0], c[1], c[2], c[3]);
+        "{:>5}  {:<15} {:>22} {:>22} {:>24} {:>18} {:>18}\n",
+        in_flight,
+        label,
+        c[0],
+        c[1],
+        c[2],
+        c[3],
+        c[4]);
 }
+
+// Which side is compared with which.
+struct pairing {
+    side one;
+    side other;
+
+    std::string name() const { return fmt::format("{}/{}", to_string(one), to_string(other)); }
+    bool measured_in(const comparison& all) const {
+        return all.of(one).rounds() > 0 && all.of(other).rounds() > 0;
+    }
+    spread ratio(const comparison& all, metric which) const {
+        return ratio_of(all.of(one).values(which), all.of(other).values(which));
+    }
+};
+constexpr std::array pairings{
+    pairing{side::plain, side::floor},
+    pairing{side::guarded, side::plain},
+    pairing{side::fenced, side::plain},
+};
 
 std::string side_row(std::string_view label, std::size_t in_flight, const series& side) {
     const auto value = [&side](metric which) { return spread_of(side.values(which)); };
@@ -62,7 +90,8 @@ std::string side_row(std::string_view label, std::size_t in_flight, const series
         {cell(value(metric::acquire_p50_us), 1),
          cell(value(metric::acquire_p99_us), 1),
          cell(value(metric::pairs_per_second), 0),
-         cell(value(metric::client_cpu_us_per_pair), 1)});
+         cell(value(metric::client_cpu_us_per_pair), 1),
+         cell(value(metric::server_cpu_us_per_pair), 1)});
 }
 
 nlohmann::json to_json(const spread& value) {
@@ -74,6 +103,7 @@ nlohmann::json to_json(const series& side) {
         {"pairs", side.pairs()},
         {"failures", side.failures()},
         {"release_command", side.release_command()},
+        {"raised", side.raised()},
     };
     if (!side.first_failure().empty()) {
         out["first_failure"] = side.first_failure();
@@ -124,6 +154,7 @@ void series::add(result&& round) {
     ++rounds_;
     pairs_ += round.pairs;
     failures_ += round.failures + round.unanswered + round.keys_left;
+    raised_ += round.raised;
     release_command_ = std::move(round.release_command);
     if (first_failure_.empty()) {
         first_failure_ = std::move(round.first_failure);
@@ -156,46 +187,52 @@ std::string table_head(const machine& here, const settings& asked) {
         asked.work.duration.count(),
         asked.work.ttl.count());
     out += fmt::format(
-        "{:>5}  {:<9} {:>24} {:>24} {:>24} {:>20}\n",
+        "{:>5}  {:<15} {:>22} {:>22} {:>24} {:>18} {:>18}\n",
         "K",
         "",
         "acquire p50, us",
         "acquire p99, us",
         "pairs/s",
-        "client CPU us/pair");
+        "client us/pair",
+        "servers us/pair");
     return out;
 }
 
 std::string table_rows(const comparison& measured) {
     std::string out;
-    const bool floor = measured.floor.rounds() > 0;
-    const bool redlock = measured.redlock.rounds() > 0;
-    if (floor) {
-        out += side_row("floor", measured.in_flight, measured.floor);
+    for (const auto who : all_sides) {
+        if (measured.of(who).rounds() > 0) {
+            out += side_row(to_string(who), measured.in_flight, measured.of(who));
+        }
     }
-    if (redlock) {
-        out += side_row("redlock", measured.in_flight, measured.redlock);
+    for (const auto& pair : pairings) {
+        if (pair.measured_in(measured)) {
+            const auto ratio = [&](metric which) { return cell(pair.ratio(measured, which), 2); };
+            out +=
+                row(pair.name(),
+                    measured.in_flight,
+                    {ratio(metric::acquire_p50_us),
+                     ratio(metric::acquire_p99_us),
+                     ratio(metric::pairs_per_second),
+                     ratio(metric::client_cpu_us_per_pair),
+                     ratio(metric::server_cpu_us_per_pair)});
+        }
     }
-    if (floor && redlock) {
-        const auto ratio = [&measured](metric which) {
-            return cell(ratio_of(measured.redlock.values(which), measured.floor.values(which)), 2);
-        };
-        out +=
-            row("ratio",
-                measured.in_flight,
-                {ratio(metric::acquire_p50_us),
-                 ratio(metric::acquire_p99_us),
-                 ratio(metric::pairs_per_second),
-                 ratio(metric::client_cpu_us_per_pair)});
-    }
-    for (const auto& [name, side] :
-         {std::pair{"floor", &measured.floor}, std::pair{"redlock", &measured.redlock}}) {
-        if (side->failures() > 0) {
+    for (const auto who : all_sides) {
+        const auto& side = measured.of(who);
+        if (side.failures() > 0) {
             out += fmt::format(
                 "       {}: {} FAILURES, the first: {}\n",
-                name,
-                side->failures(),
-                side->first_failure());
+                to_string(who),
+                side.failures(),
+                side.first_failure());
+        }
+        if (side.raised() > 0) {
+            out += fmt::format(
+                "       {}: {} of {} acquires needed a second round trip\n",
+                to_string(who),
+                side.raised(),
+                side.pairs());
         }
     }
     for (const auto& doubt : doubts(measured)) {
@@ -206,21 +243,22 @@ std::string table_rows(const comparison& measured) {
 
 std::vector<std::string> doubts(const comparison& measured) {
     std::vector<std::string> found;
-    if (measured.floor.rounds() == 0 || measured.redlock.rounds() == 0) {
+    const pairing& equals = pairings.front();
+    if (!equals.measured_in(measured)) {
         return found;
     }
-    const auto bytes = ratio_of(
-        measured.redlock.values(metric::bytes_in_per_pair),
-        measured.floor.values(metric::bytes_in_per_pair));
+    const auto bytes = equals.ratio(measured, metric::bytes_in_per_pair);
     if (!(std::abs(bytes.median - 1) <= bytes_tolerance)) {
         found.push_back(
-            fmt::format("redlock sent {:.3f} times the floor's bytes per pair", bytes.median));
+            fmt::format("plain sent {:.3f} times the floor's bytes per pair", bytes.median));
     }
-    if (measured.floor.release_command() != measured.redlock.release_command()) {
+    const auto& floor = measured.of(side::floor);
+    const auto& plain = measured.of(side::plain);
+    if (floor.release_command() != plain.release_command()) {
         found.push_back(fmt::format(
-            "the floor releases with {}, redlock with {}",
-            measured.floor.release_command(),
-            measured.redlock.release_command()));
+            "the floor releases with {}, plain with {}",
+            floor.release_command(),
+            plain.release_command()));
     }
     return found;
 }
@@ -249,19 +287,20 @@ to_json(const machine& here, const settings& asked, const std::vector<comparison
     auto& results = out["results"] = nlohmann::json::array();
     for (const auto& one : measured) {
         nlohmann::json entry{{"in_flight", one.in_flight}};
-        if (one.floor.rounds() > 0) {
-            entry["floor"] = to_json(one.floor);
-        }
-        if (one.redlock.rounds() > 0) {
-            entry["redlock"] = to_json(one.redlock);
-        }
-        if (one.floor.rounds() > 0 && one.redlock.rounds() > 0) {
-            for (const auto which : all_metrics) {
-                entry["ratio"][std::string(to_string(which))] =
-                    to_json(ratio_of(one.redlock.values(which), one.floor.values(which)));
+        for (const auto who : all_sides) {
+            if (one.of(who).rounds() > 0) {
+                entry[std::string(to_string(who))] = to_json(one.of(who));
             }
-            entry["doubts"] = doubts(one);
         }
+        for (const auto& pair : pairings) {
+            if (pair.measured_in(one)) {
+                for (const auto which : all_metrics) {
+                    entry["ratios"][pair.name()][std::string(to_string(which))] =
+                        to_json(pair.ratio(one, which));
+                }
+            }
+        }
+        entry["doubts"] = doubts(one);
         results.push_back(std::move(entry));
     }
     return out;

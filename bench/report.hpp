@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,21 +41,26 @@ public:
     std::uint64_t failures() const noexcept { return failures_; }
     const std::string& first_failure() const noexcept { return first_failure_; }
     const std::string& release_command() const noexcept { return release_command_; }
+    // Acquires that needed a second round trip.
+    std::uint64_t raised() const noexcept { return raised_; }
 
 private:
     std::map<metric, std::vector<double>> values_;
     std::size_t rounds_ = 0;
     std::uint64_t pairs_ = 0;
     std::uint64_t failures_ = 0;
+    std::uint64_t raised_ = 0;
     std::string first_failure_;
     std::string release_command_;
 };
 
-// Both sides at one number of locks in flight. A side that was not run has no rounds.
+// All sides at one number of locks in flight. A side that was not run has no rounds.
 struct comparison {
     std::size_t in_flight = 0;
-    series floor;
-    series redlock;
+    std::array<series, all_sides.size()> sides;
+
+    series& of(side who) { return sides[static_cast<std::size_t>(who)]; }
+    const series& of(side who) const { return sides[static_cast<std::size_t>(who)]; }
 };
 
 // What was asked for, for the record.

@@ -1,3 +1,4 @@
+#include "core/keys.hpp"
 #include "settings_of.hpp"
 
 #include <redlock/config.hpp>
@@ -129,6 +130,10 @@ std::optional<std::string> wrong_with(const config& config) {
         return fmt::format(
             "clock_drift_factor is {}; allowed: 0 to 0.5", config.clock_drift_factor);
     }
+    if (auto why =
+            outside("clock_offset_bound", config.clock_offset_bound, milliseconds(0), hours(1))) {
+        return why;
+    }
     if (config.key_prefix.size() > 256) {
         return fmt::format(
             "key_prefix has {} bytes; allowed: at most 256", config.key_prefix.size());
@@ -219,6 +224,11 @@ error_code validate(const acquire_options& options, const config& config, std::s
         return refuse(
             fmt::format("wait is {} ms; allowed: 0 ms or more", options.wait.limit().count()));
     }
+    if (options.fencing && config.protocol != protocol::guarded) {
+        return refuse(fmt::format(
+            "fencing is asked for, but protocol is {}; allowed: guarded",
+            to_string(config.protocol)));
+    }
     if (options.max_hold.count() < 0
         || (options.max_hold.count() > 0 && options.max_hold <= options.stop_margin)) {
         return refuse(fmt::format(
@@ -273,8 +283,11 @@ core::settings settings_of(const config& configuration) {
         out.names.push_back(to_string(where));
     }
     out.key_prefix = configuration.key_prefix;
+    out.epoch_key = core::epoch_key(configuration.key_prefix);
+    out.protocol = configuration.protocol;
     out.max_ttl = configuration.max_ttl;
     out.drift = drift_of(configuration);
+    out.clock_offset_bound = configuration.clock_offset_bound;
     out.quarantine = configuration.quarantine == quarantine::on;
     out.connect_timeout = configuration.connect_timeout;
     out.master_timeout = configuration.master_timeout;

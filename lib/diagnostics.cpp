@@ -130,6 +130,16 @@ std::string_view to_string(log_level level) noexcept {
     return "unknown";
 }
 
+std::string_view to_string(protocol what) noexcept {
+    switch (what) {
+    case protocol::guarded:
+        return "guarded";
+    case protocol::plain:
+        return "plain";
+    }
+    return "unknown";
+}
+
 std::string_view to_string(master_state state) noexcept {
     switch (state) {
     case master_state::down:
@@ -208,11 +218,12 @@ std::string to_string(const lock_status& it) {
 
 std::string to_string(const health& it) {
     return fmt::format(
-        "{}, {} of {} masters admitted, {} needed{}: {}",
+        "{}, {} of {} masters admitted, {} needed, {} protocol{}: {}",
         it.ready ? "ready" : "not ready",
         it.admitted,
         it.masters.size(),
         it.quorum,
+        to_string(it.protocol),
         it.quarantine_off ? ", QUARANTINE IS OFF" : "",
         listed(it.masters, [](std::string& line, const master_health& one) {
             line += to_string(one.state);

@@ -20,7 +20,7 @@ namespace {
 // stands where a password might, in a well-formed URL or in a mistyped one, is left out.
 std::string without_secrets(std::string_view url) {
     const std::string_view visible = url.substr(0, url.find_first_of("?#"));
-    const std::size_t scheme = visible.find("://");
+    const std::size_t scheme = visible.substr(0, url.find('@')).find("://");
     const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
     if (url.find('@') != std::string_view::npos) {
         return scheme == std::string_view::npos ? "...@..."
@@ -71,7 +71,7 @@ int database_of(std::string_view url, std::string_view text) {
 
 endpoint::endpoint(std::string_view url) {
     const auto parsed = urls::parse_uri({url.data(), url.size()});
-    if (!parsed) {
+    if (!parsed || !parsed->has_authority()) {
         refuse(
             url,
             "not a URL; expected redis://host:port/database, rediss://host:port/database or "
@@ -101,6 +101,9 @@ endpoint::endpoint(std::string_view url) {
             "%40");
     }
     const std::string_view authority = rest.substr(0, path_begin);
+    if (view.encoded_authority().size() != authority.size()) { // Boost.URL stops at a bad port
+        refuse(url, "the address is malformed; expected host:port");
+    }
     const std::string_view address = authority.substr(authority.rfind('@') + 1);
     if (address.rfind(']') == std::string_view::npos && address.find(':') != address.rfind(':')) {
         refuse(url, "more than one ':' in the address; write an IPv6 address as [address]:port");
@@ -138,6 +141,12 @@ endpoint::endpoint(std::string_view url) {
                                                      : std::string(view.host());
     if (host.empty()) {
         refuse(url, "the host is missing");
+    }
+    constexpr std::string_view letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    if (view.host_type() == urls::host_type::name
+        && host.find_first_not_of(letters) != std::string::npos) {
+        refuse(url, "the host has a character that no name has");
     }
     if (view.has_port()) {
         const std::string_view digits(view.port().data(), view.port().size());

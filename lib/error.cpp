@@ -32,6 +32,8 @@ public:
             return "invalid configuration";
         case errc::invalid_argument:
             return "invalid argument: see the diagnostics or the log";
+        case errc::stale_token:
+            return "stale fencing token: the resource has seen that of a later owner";
         }
         return "unknown redlock error " + std::to_string(value);
     }

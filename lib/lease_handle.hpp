@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
@@ -27,11 +28,13 @@ public:
         std::weak_ptr<manager_impl> manager,
         boost::asio::any_io_executor io,
         std::string resource,
-        const std::array<char, 40>& token)
+        const std::array<char, 40>& token,
+        std::optional<std::uint64_t> fencing_token)
         : manager(std::move(manager)),
           io(std::move(io)),
           resource(std::move(resource)),
-          token(token) {}
+          token(token),
+          fencing_token(fencing_token) {}
 
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
 
@@ -49,6 +52,7 @@ public:
     const boost::asio::any_io_executor io;
     const std::string resource;
     const std::array<char, 40> token;
+    const std::optional<std::uint64_t> fencing_token;
     std::atomic<clock::rep> stop_at{0};
     std::atomic<clock::rep> deadline{0};
     std::atomic<bool> ended{false};

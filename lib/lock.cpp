@@ -75,6 +75,10 @@ std::string_view lock::token() const {
     return {token.data(), token.size()};
 }
 
+std::optional<std::uint64_t> lock::fencing_token() const {
+    return checked(handle_).fencing_token;
+}
+
 detail::initiation_base lock::initiation() const {
     return {checked(handle_).io};
 }

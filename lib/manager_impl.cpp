@@ -218,8 +218,12 @@ void manager_impl::acquire(
 
 void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
     acquire_op& op = *acquires_.find(handle_of(done.cookie));
-    auto lease =
-        std::make_shared<lease_handle>(self(), io_.executor, std::move(op.resource), claim.token);
+    auto lease = std::make_shared<lease_handle>(
+        self(),
+        io_.executor,
+        std::move(op.resource),
+        claim.token,
+        claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
     lease->claim = claim.self;
     if (leases_.size() <= claim.self.index) {
         leases_.resize(claim.self.index + 1);

@@ -22,7 +22,11 @@ CORE_RANKS = {
     'backoff': 0,
     'resp': 0,
     'scripts': 0,
+    'keys': 0,
     'command': 1,
+    'guarded_scripts': 1,
+    'server_clock': 1,
+    'answer': 2,
     'admission': 2,
     'connection': 3,
     'round': 4,
@@ -46,6 +50,7 @@ PLAIN_PUBLIC = {
     f'redlock/{stem}.hpp'
     for stem in (
         'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics',
+        'protocol',
     )
 }
 

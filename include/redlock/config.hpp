@@ -5,6 +5,7 @@
 #include <redlock/error.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/options.hpp>
+#include <redlock/protocol.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -77,14 +78,20 @@ enum class quarantine : std::uint8_t {
 
 /// Everything that a manager needs to know. Goes into its constructor; one per process and quorum.
 /// All members have defaults but `masters`. All processes that lock the same resources must agree
-/// on `masters`, `key_prefix` and `max_ttl`.
+/// on `masters`, `key_prefix` and `max_ttl`; not on `protocol`.
 struct config {
     /// The masters: 1 to 32, independent of each other (no replicas of one another, no cluster),
     /// each server once. An odd number: an even one tolerates no more failures than one less.
     std::vector<endpoint> masters;
 
+    /// What is said to the masters.
+    redlock::protocol protocol = protocol::guarded;
+
     /// Comes before the resource's name in every key, so that an ACL can allow just these keys and
-    /// user data is not in the way. At most 256 bytes.
+    /// user data is not in the way: the lock is `prefix{resource}`, its fencing counter
+    /// `prefix{resource}:fence`, a master's record `prefix:epoch`. Empty: the resource's name is
+    /// the lock's key as it stands, to share locks with other Redlock clients; then no resource may
+    /// be named `:epoch` or like `{...}:fence`. At most 256 bytes.
     std::string key_prefix = "redlock:";
 
     /// The longest lease that any process of the deployment uses, and so the quarantine of a
@@ -96,6 +103,11 @@ struct config {
     double clock_drift_factor = 0.01;
     /// The fixed part of that allowance; the precision of Redis' expiry is 1 ms. 0 to 10 s.
     std::chrono::milliseconds clock_drift_margin{2};
+
+    /// How far the masters' wall clocks may be apart (guarded protocol; NTP keeps them within
+    /// some ms). A part of the quarantine: a fencing counter that a master lost starts again from
+    /// its clock, which must be past all that the others have counted. 0 to 1 h.
+    std::chrono::milliseconds clock_offset_bound{1'000};
 
     /// Whether a restarted master must wait before it votes.
     redlock::quarantine quarantine = quarantine::on;

@@ -29,6 +29,8 @@ enum class errc : int {
     invalid_config,
     /// An argument of this call breaks a rule; the diagnostics name the value and the range.
     invalid_argument,
+    /// The guarded resource has seen the fencing token of a later owner: this one came too late.
+    stale_token,
 };
 
 /// What a caller decides by. Compare an error code with one of these: `ec ==

@@ -12,7 +12,9 @@
 #include <boost/asio/deferred.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -77,6 +79,12 @@ public:
     /// The value that the masters keep for this lock: 40 hexadecimal digits, new for each
     /// acquisition. Whoever has it can release the lock: treat it as a secret.
     std::string_view token() const;
+
+    /// The fencing token: larger than that of every earlier owner of this resource, the same for
+    /// as long as this lock is held, and below 2^53. Give it to the resource with each write, and
+    /// let the resource refuse a smaller one than it has seen (see fenced.hpp). Empty unless
+    /// `acquire_options::fencing` was set.
+    std::optional<std::uint64_t> fencing_token() const;
 
     /// The moment when the lease ends: until then a majority of the masters keeps the key, whatever
     /// happens to this process, with the clock drift allowed for. Moves forward with each

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <redlock/diagnostics.hpp>
+#include <redlock/protocol.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -26,18 +27,21 @@ struct master_metrics {
     std::uint64_t granted = 0;        ///< votes for an acquire
     std::uint64_t held = 0;           ///< votes against one: somebody has it
     std::uint64_t failed = 0;         ///< votes of all other kinds
+    std::uint64_t late = 0;   ///< commands that arrived after their time and did nothing (guarded)
+    std::uint64_t healed = 0; ///< keys that an extension found missing and set (guarded)
 };
 
 /// Counters of a manager, since it was made. All but the three gauges only grow.
 struct metrics {
-    std::uint64_t acquired = 0;           ///< acquires that ended with a lock
-    std::uint64_t contended = 0;          ///< ... with `errc::contended`
-    std::uint64_t no_quorum = 0;          ///< ... with `errc::no_quorum`
-    std::uint64_t too_slow = 0;           ///< ... with `errc::too_slow`
-    std::uint64_t timed_out = 0;          ///< ... with `errc::timed_out`
-    std::uint64_t cancelled = 0;          ///< ... by cancellation
-    std::uint64_t attempts = 0;           ///< rounds of votes that were started
-    std::uint64_t renewed = 0;            ///< extensions that moved the deadline
+    std::uint64_t acquired = 0;  ///< acquires that ended with a lock
+    std::uint64_t contended = 0; ///< ... with `errc::contended`
+    std::uint64_t no_quorum = 0; ///< ... with `errc::no_quorum`
+    std::uint64_t too_slow = 0;  ///< ... with `errc::too_slow`
+    std::uint64_t timed_out = 0; ///< ... with `errc::timed_out`
+    std::uint64_t cancelled = 0; ///< ... by cancellation
+    std::uint64_t attempts = 0;  ///< rounds of votes that were started
+    std::uint64_t raised = 0;    ///< attempts that needed a second round trip to level the counters
+    std::uint64_t renewed = 0;   ///< extensions that moved the deadline
     std::uint64_t renewals_failed = 0;    ///< extensions that found no majority in time
     std::uint64_t lost = 0;               ///< leases that were lost: the one to alert on
     std::uint64_t released = 0;           ///< releases that ended with `release_result::released`
@@ -78,9 +82,10 @@ struct master_health {
 
 /// The health of a quorum.
 struct health {
-    bool ready = false;          ///< a majority is admitted: an acquire can succeed
-    std::size_t admitted = 0;    ///< masters that vote
-    std::size_t quorum = 0;      ///< votes needed
+    bool ready = false;       ///< a majority is admitted: an acquire can succeed
+    std::size_t admitted = 0; ///< masters that vote
+    std::size_t quorum = 0;   ///< votes needed
+    redlock::protocol protocol = protocol::guarded; ///< what is said to the masters
     bool quarantine_off = false; ///< `quarantine::off`: restarted masters vote at once. Unsafe but
                                  ///< for masters that are known to be new.
     std::vector<master_health> masters; ///< in the order of the configuration

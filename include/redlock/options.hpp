@@ -67,6 +67,12 @@ struct acquire_options {
     /// `loss_reason::renew_limit`. 0: unbounded. The bound that the Redis page asks for ("the
     /// number of lock reacquisition attempts should be limited").
     std::chrono::milliseconds max_hold{0};
+
+    /// Whether the lock comes with a fencing token (guarded protocol only): a number that is larger
+    /// than that of every earlier owner, so that the resource itself can refuse the writes of a
+    /// holder that was paused past its lease. Costs no round trip where the masters' counters
+    /// agree, else one. All owners of a resource must ask for it, or none.
+    bool fencing{false};
 };
 
 static_assert(std::is_trivially_destructible_v<acquire_options>);

@@ -10,11 +10,13 @@
 #include <redlock/config.hpp>
 #include <redlock/diagnostics.hpp>
 #include <redlock/error.hpp>
+#include <redlock/fenced.hpp>
 #include <redlock/lock.hpp>
 #include <redlock/lock_manager.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
+#include <redlock/protocol.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

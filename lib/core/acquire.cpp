@@ -1,6 +1,7 @@
 // Operations of the engine: attempts, the deciding vote, pauses, cancellation.
 
 #include "engine.hpp"
+#include "keys.hpp"
 
 namespace redlock::core {
 
@@ -23,7 +24,10 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     wanted.wake.owner = timer_owner::operation;
     wanted.wake.subject = name;
     wanted.cookie = request.cookie;
-    wanted.key.assign(rules_.key_prefix).append(request.resource);
+    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
+    if (rules_.guarded()) {
+        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
+    }
     wanted.options = request.options;
     wanted.began = wanted.decided_at = now;
     const auto limit = request.options.wait.limit();
@@ -44,6 +48,8 @@ void engine::start_attempt(operation& wanted, time_point now) {
     attempt.stage = claim::phase::asking;
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
+    attempt.fence_key = wanted.fence_key;
+    attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
     write_hex(secret, attempt.token);
@@ -71,28 +77,57 @@ void engine::start_attempt(operation& wanted, time_point now) {
         }
     }
     if (attempt.count.decide() == verdict::open) {
-        scratch_.clear();
-        append_set(scratch_, attempt.key, attempt.token_text(), attempt.ttl);
+        give_up_in_time(wanted, attempt, now);
+        attempt.vote_by = wanted.wake.due;
+        if (rules_.guarded()) { // it may be executed until then
+            attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
+        }
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (attempt.votes.of[i].said == vote::pending) {
                 attempt.votes.of[i].asked = true;
-                send(i, scratch_, {.kind = command_kind::set, .subject = attempt.self}, now);
+                send_acquire(attempt, i, masters_[i].link->commands().acquire(), now);
             }
         }
-        // It ends when the masters should have answered, when what is left of the lease is not
-        // worth having, or when the caller waits no longer.
-        const time_point worthless =
-            guaranteed_until(now, attempt.ttl, rules_.drift) - wanted.options.min_validity;
-        const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
-        timers_.set(
-            wanted.wake, std::min({later(now, rules_.master_timeout), worthless, impatient}));
         return;
     }
     fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
 }
 
-void engine::vote_for(claim& attempt, std::size_t master, vote what, time_point now) {
+// An attempt ends when the masters should have answered, when what is left of the lease is not
+// worth having, or when the caller waits no longer.
+void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
+    const time_point worthless =
+        guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift) - wanted.options.min_validity;
+    const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
+    timers_.set(wanted.wake, std::min({later(now, rules_.master_timeout), worthless, impatient}));
+}
+
+void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
+    scratch_.clear();
+    if (rules_.guarded()) {
+        append_guarded_acquire(
+            scratch_,
+            how,
+            names_of(attempt),
+            masters_[master].link->guard_until(attempt.vote_by),
+            attempt.ttl,
+            fence_of(attempt, 0));
+    } else {
+        how = rung::native;
+        append_set(scratch_, attempt.key, attempt.token_text(), attempt.ttl);
+    }
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::acquire, .how = how, .subject = attempt.self},
+        now);
+}
+
+void engine::acquire_answered(
+    claim& attempt, std::size_t master, const answer& got, time_point now) {
     ballot& mine = attempt.votes.of[master];
+    const bool uncounted = attempt.fencing && got.said == vote::granted && got.counter == 0;
+    const vote what = uncounted ? vote::error : got.said; // no server of ours answers so
     const bool straggles = attempt.stage == claim::phase::held;
     if (!straggles && mine.said != vote::pending) {
         return; // it was counted as timed out
@@ -104,7 +139,9 @@ void engine::vote_for(claim& attempt, std::size_t master, vote what, time_point 
     if (what == vote::granted) {
         mine.until =
             std::max(mine.until, guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
+        mine.counter = got.counter;
     }
+    mine.left = got.left;
     if (straggles) {
         // What is pending now may be the answer to an extension.
         if (mine.said == vote::pending && !attempt.extending.active) {
@@ -116,7 +153,82 @@ void engine::vote_for(claim& attempt, std::size_t master, vote what, time_point 
         return;
     }
     mine.said = what;
-    attempt.count.add(what);
+    if (what == vote::granted && mine.counter < attempt.raise_to) {
+        send_raise(attempt, master, masters_[master].link->commands().raise(), now);
+    } else {
+        // A counter beyond the token is no vote for it: this grant came after it was chosen.
+        const bool ahead =
+            what == vote::granted && attempt.raise_to != 0 && mine.counter > attempt.raise_to;
+        if (ahead) {
+            attempt.votes.note(master, "its fencing counter is ahead");
+        }
+        attempt.count.add(ahead ? vote::held : what);
+        decide(attempt, now);
+    }
+}
+
+// A majority granted the lock. The fencing token is the largest of its counters, and is good once a
+// majority has it *while the lock there is ours*: the next owner's majority shares a master with
+// that one, and counts on from it.
+void engine::level(operation& wanted, claim& attempt, time_point now) {
+    for (const ballot& one : attempt.votes.of) {
+        attempt.raise_to = std::max(attempt.raise_to, one.counter);
+    }
+    attempt.count = {masters_.size(), rules_.quorum()};
+    std::size_t behind = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& one = attempt.votes.of[i];
+        if (one.said == vote::granted && one.counter < attempt.raise_to) {
+            if (masters_[i].link->up()) {
+                ++behind;
+                continue;
+            }
+            one.said = vote::unreachable;
+        }
+        if (one.said != vote::pending) {
+            attempt.count.add(one.said);
+        }
+    }
+    if (attempt.count.decide() == verdict::open && behind > 0) {
+        ++counters_.raised;
+        give_up_in_time(wanted, attempt, now);
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            const ballot& one = attempt.votes.of[i];
+            if (one.said == vote::granted && one.counter < attempt.raise_to) {
+                send_raise(attempt, i, masters_[i].link->commands().raise(), now);
+            }
+        }
+    }
+    decide(attempt, now);
+}
+
+void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point now) {
+    attempt.votes.of[master].said = vote::pending;
+    scratch_.clear();
+    append_raise(scratch_, how, names_of(attempt), fence_of(attempt, attempt.raise_to));
+    send(master, scratch_, {.kind = command_kind::raise, .how = how, .subject = attempt.self}, now);
+}
+
+void engine::raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now) {
+    ballot& mine = attempt.votes.of[master];
+    const bool gone = got.said == vote::foreign;
+    if (gone) {
+        mine.until = never;
+    }
+    if (attempt.stage == claim::phase::held) {
+        if (gone) {
+            move_deadline(attempt, now);
+        }
+        return;
+    }
+    if (mine.said != vote::pending) {
+        return; // it was counted as timed out
+    }
+    mine.said = got.said;
+    if (got.said == vote::held) {
+        attempt.votes.note(master, "its fencing counter is ahead");
+    }
+    attempt.count.add(gone ? vote::held : got.said);
     decide(attempt, now);
 }
 
@@ -129,7 +241,11 @@ void engine::decide(claim& attempt, time_point now) {
     case verdict::open:
         break;
     case verdict::won:
-        win(*wanted, attempt, now);
+        if (attempt.fencing && attempt.raise_to == 0) {
+            level(*wanted, attempt, now);
+        } else {
+            win(*wanted, attempt, now);
+        }
         break;
     case verdict::contended:
         fail(*wanted, attempt, errc::contended, now);
@@ -155,6 +271,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
 
     attempt.stage = claim::phase::held;
     attempt.operation = {};
+    attempt.fencing_token = attempt.raise_to;
     attempt.renew = options.renew;
     attempt.stop_margin = options.stop_margin;
     attempt.hold_limit = hold_limit;

@@ -41,6 +41,12 @@ bool at_least(std::string_view version, std::int64_t major, std::int64_t minor) 
     return have_major > major || (have_major == major && have_minor >= minor);
 }
 
+// The server counts whole seconds by a clock that it reads now and then: it may be a second younger
+// than it says.
+std::chrono::seconds surely_up(const server_info& info) noexcept {
+    return std::max(info.uptime - std::chrono::seconds(1), std::chrono::seconds(0));
+}
+
 } // namespace
 
 std::optional<server_info> parse_info(std::string_view text) {
@@ -63,12 +69,17 @@ std::optional<server_info> parse_info(std::string_view text) {
             info.memory_limited = value != "0";
         } else if (key == "uptime_in_seconds") {
             // More than any quarantine is enough, and fits into nanoseconds.
-            info.uptime = std::min(std::chrono::seconds(number(value)), uptime_max);
+            info.uptime = std::clamp(
+                std::chrono::seconds(number(value)), std::chrono::seconds(0), uptime_max);
             uptime_known = true;
         } else if (key == "loading") {
             info.loading = value != "0";
         } else if (key == "aof_enabled") {
             info.appends = value == "1";
+        } else if (key == "server_time_usec") {
+            info.clock_us = std::clamp<std::int64_t>(number(value), 0, std::int64_t{1} << 53);
+        } else if (key == "second_repl_offset") {
+            info.promoted = value != "-1"; // it has never been anybody else's replica
         }
     });
     if (info.run_id.empty() || info.role.empty() || !uptime_known) {
@@ -89,6 +100,14 @@ std::optional<server_info> parse_info(std::string_view text) {
     return info;
 }
 
+std::int64_t server_info::began_us() const noexcept {
+    if (promoted || clock_us == 0) {
+        return 0;
+    }
+    return std::max<std::int64_t>(
+        clock_us - std::chrono::microseconds(surely_up(*this)).count(), 0);
+}
+
 fitness judge(const server_info& info, const settings& rules, time_point now) {
     if (info.role != "master") {
         return {
@@ -103,14 +122,10 @@ fitness judge(const server_info& info, const settings& rules, time_point now) {
             .text = "may evict locks under memory pressure (maxmemory-policy "
                     + info.eviction_policy + "): set it to noeviction"};
     }
-    if (!rules.quarantine || (info.appends && info.fsyncs_always)) {
+    if (rules.guarded() || !rules.quarantine || info.durable()) {
         return {};
     }
-    // The server counts whole seconds by a clock that it reads now and then: it may be a second
-    // younger than it says.
-    const std::chrono::nanoseconds age = info.uptime > std::chrono::seconds(1)
-                                             ? info.uptime - std::chrono::seconds(1)
-                                             : std::chrono::seconds(0);
+    const std::chrono::nanoseconds age = surely_up(info);
     const std::chrono::nanoseconds needed = rules.quarantine_time();
     fitness quarantined;
     quarantined.votes_from = age < needed ? now + (needed - age) : never;

@@ -30,7 +30,9 @@ namespace redlock::core {
 struct ballot {
     time_point until = never;       // the vote can be relied on until then
     std::uint64_t removal_mark = 0; // where the removal ends in the master's stream
+    std::uint64_t counter = 0;      // the fencing counter that came with the grant
     std::chrono::nanoseconds latency{0};
+    std::optional<std::chrono::milliseconds> left; // of the lease of who has it
     vote said = vote::pending;
     bool asked = false;    // it was told to set the key: the key may be there
     bool owed = false;     // the key must be removed, and it has not confirmed that
@@ -126,7 +128,10 @@ struct claim {
     timer wake;
     phase stage = phase::asking;
     std::string key;
+    std::string fence_key; // guarded
     std::array<char, 40> token{};
+    bool fencing = false;
+    std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
     std::chrono::milliseconds ttl_max{}; // the largest that was ever asked for
     time_point asked_at = never;         // t0
@@ -136,6 +141,8 @@ struct claim {
     // while asking
     round count;
     handle operation;
+    time_point vote_by = never; // a grant that would be cast later must not be
+    std::uint64_t raise_to = 0; // what the counters of a majority are being brought to
 
     // while held
     renewal renew = renewal::automatic;
@@ -166,6 +173,7 @@ struct claim {
         extending = {};
         renewal_delay.reset();
         operation = {};
+        fencing_token = raise_to = 0;
         deadline = never;
         renew_at = decide_by = retry_at = forever;
         reported = false;

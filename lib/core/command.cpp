@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include "guarded_scripts.hpp"
 #include "scripts.hpp"
 
 #include <charconv>
@@ -10,7 +11,8 @@ namespace {
 
 class decimal {
 public:
-    explicit decimal(std::int64_t value) noexcept
+    template <typename Integer>
+    explicit decimal(Integer value) noexcept
         : size_(static_cast<std::size_t>(
             std::to_chars(text_, text_ + sizeof text_, value).ptr - text_)) {}
     // NOLINTNEXTLINE(google-explicit-constructor): it is an argument like the others
@@ -21,11 +23,12 @@ private:
     std::size_t size_;
 };
 
-// "ERR unknown command", "ERR syntax error" (an older SET without IFEQ), "NOPERM ...": the server
-// will not have it said this way, but may in another.
-bool refuses_command(std::string_view error) noexcept {
-    return error.starts_with("NOPERM") || error.starts_with("ERR unknown")
-           || error.starts_with("ERR syntax");
+// The two words that begin the call of a script.
+std::string_view verb(rung how) noexcept {
+    return how == rung::evalsha ? "EVALSHA" : "EVAL";
+}
+std::string_view body(rung how, const script& what) noexcept {
+    return how == rung::evalsha ? what.sha1 : what.text;
 }
 
 } // namespace
@@ -45,10 +48,8 @@ void append_remove(
         append_command(out, {"DELEX", key, "IFEQ", token});
     } else if (how == rung::native) {
         append_command(out, {"DELIFEQ", key, token});
-    } else if (how == rung::evalsha) {
-        append_command(out, {"EVALSHA", compare_and_delete.sha1, "1", key, token});
     } else {
-        append_command(out, {"EVAL", compare_and_delete.text, "1", key, token});
+        append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token});
     }
 }
 
@@ -61,58 +62,102 @@ void append_extend(
     const decimal ttl_ms(ttl.count());
     if (how == rung::native) {
         append_command(out, {"SET", key, token, "IFEQ", token, "PX", ttl_ms});
-    } else if (how == rung::evalsha) {
-        append_command(out, {"EVALSHA", compare_and_extend.sha1, "1", key, token, ttl_ms});
     } else {
-        append_command(out, {"EVAL", compare_and_extend.text, "1", key, token, ttl_ms});
+        append_command(out, {verb(how), body(how, compare_and_extend), "1", key, token, ttl_ms});
     }
 }
 
-vote vote_on_set(const reply& answer) noexcept {
-    if (answer.type == reply_type::status && answer.text == "OK") {
-        return vote::granted;
-    }
-    return answer.type == reply_type::nil ? vote::held : vote::error;
+void append_handshake(
+    std::string& out,
+    std::string_view epoch,
+    const master_guard& guard,
+    std::int64_t start_us,
+    bool fsyncs_always) {
+    append_command(
+        out,
+        {"EVAL",
+         guarded_handshake.text,
+         "1",
+         epoch,
+         guard.run_id,
+         decimal(guard.quarantine.count()),
+         decimal(start_us),
+         fsyncs_always ? "1" : "0"});
 }
 
-compared compare_result(const reply& answer, rung how) noexcept {
-    if (answer.is_error()) {
-        const bool retry = how != rung::eval
-                           && (answer.text.starts_with("NOSCRIPT") || refuses_command(answer.text));
-        // A key of another type under the lock's name is not ours.
-        const bool foreign = answer.text.find("WRONGTYPE") != std::string_view::npos;
-        return {.said = foreign ? vote::foreign : vote::error, .say_otherwise = retry && !foreign};
-    }
-    if (how == rung::native) {
-        const bool done = answer.type == reply_type::status
-                          || (answer.type == reply_type::integer && answer.integer == 1);
-        return done ? compared{.said = vote::granted} : compared{.ask_exists = true};
-    }
-    if (answer.type != reply_type::integer) {
-        return {};
-    }
-    switch (answer.integer) {
-    case 1:
-        return {.said = vote::granted};
-    case 0:
-        return {.said = vote::foreign};
-    case -1:
-        return {.said = vote::absent};
-    default:
-        return {};
-    }
+void append_guarded_acquire(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, guarded_acquire),
+         "3",
+         names.lock,
+         names.fence,
+         names.epoch,
+         names.token,
+         decimal(ttl.count()),
+         guard.run_id,
+         decimal(guard.quarantine.count()),
+         decimal(guard.not_after_us),
+         decimal(fencing.ttl.count())});
 }
 
-vote vote_on_exists(const reply& answer) noexcept {
-    if (answer.type != reply_type::integer) {
-        return vote::error;
-    }
-    return answer.integer == 0 ? vote::absent : vote::foreign;
+void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, guarded_raise),
+         "2",
+         names.lock,
+         names.fence,
+         names.token,
+         decimal(fencing.token),
+         decimal(fencing.ttl.count())});
 }
 
-bool means_unfit(std::string_view error) noexcept {
-    return error.starts_with("READONLY") || error.starts_with("LOADING")
-           || error.starts_with("NOAUTH") || error.starts_with("MASTERDOWN");
+void append_guarded_extend(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, guarded_extend),
+         "3",
+         names.lock,
+         names.fence,
+         names.epoch,
+         names.token,
+         decimal(ttl.count()),
+         decimal(fencing.token),
+         decimal(fencing.ttl.count()),
+         "1", // heal: it is only ever sent while a majority is alive
+         guard.run_id,
+         decimal(guard.quarantine.count()),
+         decimal(guard.not_after_us)});
+}
+
+void append_guarded_remove(
+    std::string& out, rung how, const lock_names& names, const fence& fencing) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, guarded_release),
+         "2",
+         names.lock,
+         names.fence,
+         names.token,
+         decimal(fencing.token),
+         decimal(fencing.ttl.count())});
 }
 
 } // namespace redlock::core

@@ -1,17 +1,13 @@
-// What is said to a master and what its answer means: formats commands, and turns replies into
-// votes.
+// What is said to a master: formats the commands of both protocols.
 //
-// Three ways to compare and delete, the best that the server has: a native command (Valkey 9:
-// DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend: SET with IFEQ (Valkey 8.1,
-// Redis 8.4), or the script in the same two forms. A native command cannot tell "not there" from
-// "somebody else's"; EXISTS right behind it does.
+// Plain: three ways to compare and delete, the best that the server has: a native command (Valkey
+// 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend: SET with IFEQ
+// (Valkey 8.1, Redis 8.4), or the script in the same two forms. A native command cannot tell "not
+// there" from "somebody else's"; EXISTS right behind it does. Guarded: scripts throughout.
 
 #pragma once
 
-#include "pool.hpp"
 #include "resp.hpp"
-
-#include <redlock/diagnostics.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -26,8 +22,11 @@ enum class command_kind : std::uint8_t {
     name_client,   // CLIENT SETNAME
     read_fsync,    // CONFIG GET appendfsync
     introduce,     // INFO
-    ping,          // PING
-    set,           // SET NX PX: the vote for an acquire
+    handshake,     // guarded: since when it remembers
+    ping,          // PING: is it there
+    read_clock,    // TIME: the same, and what its clock says (guarded)
+    acquire,       // SET NX PX, or the script: the vote for an acquire
+    raise,         // guarded: the fencing counter up to the token
     remove,        // compare and delete
     remove_exists, // EXISTS after a native compare-and-delete that removed nothing
     extend,        // compare and extend
@@ -49,23 +48,28 @@ struct ladder {
     bool evalsha = true;
     // Whether this server is known to have the script. A removal must work when nobody is there any
     // more to hear NOSCRIPT and to say it again.
+    bool knows_acquire = false;
+    bool knows_raise = false;
     bool knows_remove = false;
     bool knows_extend = false;
 
+    rung acquire() const noexcept { return script(knows_acquire); }
+    rung raise() const noexcept { return script(knows_raise); }
     rung remove() const noexcept {
         return delete_command != native_delete::none ? rung::native : remove_script();
     }
     rung extend() const noexcept { return set_ifeq ? rung::native : extend_script(); }
-    rung remove_script() const noexcept {
-        return evalsha && knows_remove ? rung::evalsha : rung::eval;
-    }
-    rung extend_script() const noexcept {
-        return evalsha && knows_extend ? rung::evalsha : rung::eval;
-    }
+    rung remove_script() const noexcept { return script(knows_remove); }
+    rung extend_script() const noexcept { return script(knows_extend); }
 
     friend bool operator==(const ladder&, const ladder&) = default;
+
+private:
+    rung script(bool known) const noexcept { return evalsha && known ? rung::evalsha : rung::eval; }
 };
 
+/// \name The plain protocol
+/// \{
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl);
 void append_remove(
@@ -76,24 +80,56 @@ void append_extend(
     std::string_view key,
     std::string_view token,
     std::chrono::milliseconds ttl);
+/// \}
 
-/// The vote in a reply to SET.
-vote vote_on_set(const reply& answer) noexcept;
+/// \name The guarded protocol
+/// \{
 
-/// What to make of a reply to a compare-and-delete or a compare-and-extend.
-struct compared {
-    vote said = vote::error;
-    bool ask_exists = false; // native and nothing done: EXISTS tells why
-    bool say_otherwise =
-        false; // the server does not know, or does not allow, this way: say it in EVAL
+/// Of which lock, and for whom, a script speaks.
+struct lock_names {
+    std::string_view lock;
+    std::string_view fence;
+    std::string_view epoch;
+    std::string_view token;
 };
-compared compare_result(const reply& answer, rung how) noexcept;
 
-/// The vote in a reply to EXISTS after a native command that did nothing.
-vote vote_on_exists(const reply& answer) noexcept;
+/// What a script checks of its master before it does anything.
+struct master_guard {
+    std::string_view run_id;
+    std::chrono::microseconds quarantine{};
+    std::int64_t not_after_us = 0; // by the master's clock; 0: not known, not checked
+};
 
-/// Whether an error says that this server cannot serve locks at the moment (replica, loading, not
-/// authenticated), so that it has to introduce itself again.
-bool means_unfit(std::string_view error) noexcept;
+/// What is to become of the fencing counter.
+struct fence {
+    std::uint64_t token = 0;         // 0: none yet, or without fencing
+    std::chrono::milliseconds ttl{}; // 0: without fencing
+};
+
+/// `start_us` is when the server's process began, by its clock; 0: not known.
+void append_handshake(
+    std::string& out,
+    std::string_view epoch,
+    const master_guard& guard,
+    std::int64_t start_us,
+    bool fsyncs_always);
+void append_guarded_acquire(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing);
+void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
+void append_guarded_extend(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing);
+void append_guarded_remove(
+    std::string& out, rung how, const lock_names& names, const fence& fencing);
+/// \}
 
 } // namespace redlock::core

@@ -36,28 +36,31 @@ void connection::opened(time_point now) {
     output_.clear();
     queued_ = written_ = 0;
     fsyncs_always_ = false;
+    clock_.reset();
 
     const credentials& mine = rules_.masters[master_];
-    const auto say = [&](command_kind kind, std::initializer_list<std::string_view> arguments) {
-        scratch_.clear();
-        append_command(scratch_, arguments);
-        send(scratch_, {.kind = kind, .subject = {}}, now);
-    };
     if (!mine.password.empty()) {
         if (mine.username.empty()) {
-            say(command_kind::authenticate, {"AUTH", mine.password});
+            say(command_kind::authenticate, {"AUTH", mine.password}, now);
         } else {
-            say(command_kind::authenticate, {"AUTH", mine.username, mine.password});
+            say(command_kind::authenticate, {"AUTH", mine.username, mine.password}, now);
         }
     }
     if (mine.database != 0) {
-        say(command_kind::select, {"SELECT", std::to_string(mine.database)});
+        say(command_kind::select, {"SELECT", std::to_string(mine.database)}, now);
     }
     if (!mine.client_name.empty()) {
-        say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name});
+        say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name}, now);
     }
-    say(command_kind::read_fsync, {"CONFIG", "GET", "appendfsync"});
-    say(command_kind::introduce, {"INFO"});
+    say(command_kind::read_fsync, {"CONFIG", "GET", "appendfsync"}, now);
+    say(command_kind::introduce, {"INFO"}, now);
+}
+
+void connection::say(
+    command_kind kind, std::initializer_list<std::string_view> arguments, time_point now) {
+    scratch_.clear();
+    append_command(scratch_, arguments);
+    send(scratch_, {.kind = kind, .subject = {}}, now);
 }
 
 void connection::closed(std::string_view why, time_point now) {
@@ -129,7 +132,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
         handle(command, *answer, now);
     }
     if (state_ == state::up) {
-        if (fitness_.fit) {
+        if (fitness_.fit && now >= fitness_.votes_from) {
             check_ = later(now, rules_.health_check_interval);
         }
         if (silent_
@@ -144,12 +147,13 @@ void connection::handle(const in_flight& command, const reply& answer, time_poin
     if (command.what.subject) {
         events_.replied(master_, command.what, answer, command.sent, now);
     } else {
-        handle_introduction(command.what, answer, now);
+        handle_introduction(command, answer, now);
     }
 }
 
-void connection::handle_introduction(const ticket& what, const reply& answer, time_point now) {
-    switch (what.kind) {
+void connection::handle_introduction(
+    const in_flight& command, const reply& answer, time_point now) {
+    switch (command.what.kind) {
     case command_kind::authenticate:
         if (answer.is_error()) {
             // Servers are known to say back what they did not understand: here, the password.
@@ -175,13 +179,20 @@ void connection::handle_introduction(const ticket& what, const reply& answer, ti
     case command_kind::introduce:
         introduced(answer, now);
         break;
+    case command_kind::handshake:
+        shook_hands(answer, command.sent, now);
+        break;
+    case command_kind::read_clock:
+        if (const auto server_us = read_time(answer)) {
+            learn_clock(*server_us, command.sent, now);
+        }
+        break;
     default:
         break; // PING, and CLIENT SETNAME, which is a courtesy: any answer will do
     }
 }
 
 void connection::introduced(const reply& answer, time_point now) {
-    introducing_again_ = false;
     if (answer.is_error()) {
         lose(answer.text, true, now);
         return;
@@ -192,14 +203,48 @@ void connection::introduced(const reply& answer, time_point now) {
         return;
     }
     const ladder kept = info_.commands;
-    const bool first = state_ == state::introducing;
     info_ = *std::move(info);
-    if (!first) {
+    if (state_ == state::up) {
         info_.commands = kept; // steps that were taken down stay taken
+    } else if (rules_.guarded()) {
+        info_.commands = {};
     }
     info_.fsyncs_always = fsyncs_always_;
-    fitness_ = judge(info_, rules_, now);
-    if (first) {
+    fitness judgement = judge(info_, rules_, now);
+    if (rules_.guarded() && judgement.fit) {
+        scratch_.clear();
+        append_handshake(
+            scratch_,
+            rules_.epoch_key,
+            {.run_id = info_.run_id, .quarantine = quarantine_},
+            info_.began_us(),
+            info_.durable());
+        send(scratch_, {.kind = command_kind::handshake, .subject = {}}, now);
+        return;
+    }
+    fitness_ = std::move(judgement);
+    introduction_done(now);
+}
+
+void connection::shook_hands(const reply& got, time_point sent, time_point now) {
+    fitness_ = {};
+    if (const auto said = read_handshake(got)) {
+        learn_clock(said->server_us, sent, now);
+        quarantine(said->quarantine, now);
+    } else {
+        fitness_.fit = false;
+        fitness_.text = got.is_error() ? std::string(got.text) : "unexpected reply";
+        if (got.is_error() && refuses_command(got.text)) {
+            fitness_.text += ": the guarded protocol needs EVAL (protocol::plain does without on "
+                             "Redis 8.4 and Valkey 9)";
+        }
+    }
+    introduction_done(now);
+}
+
+void connection::introduction_done(time_point now) {
+    introducing_again_ = false;
+    if (state_ == state::introducing) {
         state_ = state::up;
         wake_ = forever;
         why_down_.clear();
@@ -209,20 +254,21 @@ void connection::introduced(const reply& answer, time_point now) {
     events_.standing_changed(master_, now);
 }
 
-void connection::learn(command_kind kind, rung how, const reply& answer) noexcept {
+void connection::learn(const ticket& command, const reply& got, const answer& meaning) noexcept {
     ladder& commands = info_.commands;
-    const bool removal = kind == command_kind::remove;
-    bool& knows = removal ? commands.knows_remove : commands.knows_extend;
-    const compared result = compare_result(answer, how);
-    if (how == rung::eval) {
-        knows = knows || !answer.is_error();
-    } else if (result.say_otherwise && answer.text.starts_with("NOSCRIPT")) {
+    bool& knows = command.kind == command_kind::acquire  ? commands.knows_acquire
+                  : command.kind == command_kind::raise  ? commands.knows_raise
+                  : command.kind == command_kind::remove ? commands.knows_remove
+                                                         : commands.knows_extend;
+    if (command.how == rung::eval) {
+        knows = knows || !got.is_error();
+    } else if (meaning.say_otherwise && got.text.starts_with("NOSCRIPT")) {
         knows = false;
-    } else if (result.say_otherwise && how == rung::evalsha) {
+    } else if (meaning.say_otherwise && command.how == rung::evalsha) {
         commands.evalsha = false;
-    } else if (result.say_otherwise && removal) {
+    } else if (meaning.say_otherwise && command.kind == command_kind::remove) {
         commands.delete_command = native_delete::none;
-    } else if (result.say_otherwise) {
+    } else if (meaning.say_otherwise) {
         commands.set_ifeq = false;
     }
 }
@@ -232,9 +278,7 @@ void connection::introduce_again(time_point now) {
         return;
     }
     introducing_again_ = true;
-    scratch_.clear();
-    append_command(scratch_, {"INFO"});
-    send(scratch_, {.kind = command_kind::introduce, .subject = {}}, now);
+    say(command_kind::introduce, {"INFO"}, now);
 }
 
 void connection::set_silent(bool silent, time_point now) {
@@ -282,12 +326,15 @@ void connection::time_passed(time_point now) {
             set_silent(true, now);
         } else {
             check_ = later(now, rules_.health_check_interval);
-            if (!fitness_.fit) {
-                introduce_again(now); // what makes it unfit may pass
+            if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
+                introduce_again(now); // what keeps it out may pass, or be taken away by hand
             } else if (in_flight_.empty()) {
-                scratch_.clear();
-                append_command(scratch_, {"PING"});
-                send(scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+                // What is known of its clock gets worse while nothing is asked.
+                if (rules_.guarded()) {
+                    say(command_kind::read_clock, {"TIME"}, now);
+                } else {
+                    say(command_kind::ping, {"PING"}, now);
+                }
             }
         }
         break;

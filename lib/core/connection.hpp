@@ -9,15 +9,19 @@
 #pragma once
 
 #include "admission.hpp"
+#include "answer.hpp"
 #include "backoff.hpp"
 #include "command.hpp"
+#include "pool.hpp"
 #include "ring.hpp"
+#include "server_clock.hpp"
 #include "settings.hpp"
 
 #include <redlock/metrics.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +31,7 @@ namespace redlock::core {
 /// What a command in flight is for.
 struct ticket {
     command_kind kind = command_kind::ping;
-    rung how = rung::evalsha; // of remove and extend
+    rung how = rung::evalsha; // of what is said in one of several ways
     std::uint16_t round = 0;  // of extend: answers to an older round are told from a newer one's
     handle subject;           // the claim or the query
 };
@@ -66,7 +70,11 @@ public:
         : master_(master),
           rules_(rules),
           events_(events),
-          random_(random) {}
+          random_(random),
+          quarantine_(
+              rules.quarantine
+                  ? std::chrono::ceil<std::chrono::microseconds>(rules.quarantine_time())
+                  : std::chrono::microseconds(0)) {}
 
     /// \name What happened
     /// \{
@@ -102,10 +110,22 @@ public:
     const fitness& judgement() const noexcept { return fitness_; }
 
     const ladder& commands() const noexcept { return info_.commands; }
-    /// What the answer to a removal or an extension says of the way it was asked for: whether the
-    /// server has the script, and whether the way is refused, so that the next one is used from now
-    /// on.
-    void learn(command_kind kind, rung how, const reply& answer) noexcept;
+    /// What a reply says of the way it was asked for: whether the server has the script, and
+    /// whether the way is refused, so that the next one is used from now on.
+    void learn(const ticket& command, const reply& got, const answer& meaning) noexcept;
+    /// What a reply says of the server's clock.
+    void learn_clock(std::int64_t server_us, time_point sent, time_point now) noexcept {
+        clock_.sample(server_us, sent, now, rules_);
+    }
+
+    /// What a script that must not run after `moment` checks (guarded protocol).
+    master_guard guard_until(time_point moment) const noexcept {
+        return {info_.run_id, quarantine_, clock_.not_after(moment, rules_)};
+    }
+    /// It said itself that it must not vote for so long.
+    void quarantine(std::chrono::nanoseconds left, time_point now) noexcept {
+        fitness_.votes_from = later(now, left);
+    }
 
     /// Queues one formatted command. Requires `up()`. Gives the place in the stream behind which it
     /// is on the wire: compare with `written_mark`.
@@ -132,8 +152,11 @@ private:
     void open(time_point now);
     void lose(std::string_view why, bool refused, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
-    void handle_introduction(const ticket& what, const reply& answer, time_point now);
+    void handle_introduction(const in_flight& command, const reply& answer, time_point now);
     void introduced(const reply& info, time_point now);
+    void shook_hands(const reply& got, time_point sent, time_point now);
+    void introduction_done(time_point now);
+    void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
     void set_silent(bool silent, time_point now);
 
     std::size_t master_;
@@ -153,6 +176,8 @@ private:
     server_info info_;
     fitness fitness_;
     bool fsyncs_always_ = false;
+    server_clock clock_;
+    std::chrono::microseconds quarantine_;
 
     reply_reader reader_;
     ring<in_flight> in_flight_;

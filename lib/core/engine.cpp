@@ -106,6 +106,8 @@ void engine::closed(std::size_t master, std::string_view why, time_point now) {
 
 void engine::received(std::size_t master, std::span<const char> bytes, time_point now) {
     masters_[master].link->received(bytes, now);
+    // What a connection says of itself, a handshake, is not the engine's to know of.
+    wants_write_ = wants_write_ || !masters_[master].link->output().empty();
     end_of_event(now);
 }
 

@@ -121,14 +121,29 @@ private:
         time_point sent,
         time_point now) override;
     void dropped(std::size_t master, const ticket& command, time_point now) override;
-    void notice_error(std::size_t master, const reply& answer, time_point now);
+    void claim_answered(
+        claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now);
+    void say_otherwise(claim& owner, std::size_t master, const ticket& command, time_point now);
+    void notice(std::size_t master, const reply& answer, time_point now);
+    void notice(std::size_t master, const answer& got, time_point sent, time_point now);
+    lock_names names_of(const claim& of) const noexcept {
+        return {of.key, of.fence_key, rules_.epoch_key, of.token_text()};
+    }
+    fence fence_of(const claim& of, std::uint64_t token) const noexcept {
+        return {token, of.fencing ? rules_.fence_ttl() : std::chrono::milliseconds(0)};
+    }
 
     // report.cpp (and the public count, examine, describe)
     std::string why_not(std::size_t master, time_point now) const;
 
     // acquire.cpp
     void start_attempt(operation& wanted, time_point now);
-    void vote_for(claim& attempt, std::size_t master, vote what, time_point now);
+    void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
+    void acquire_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
+    void level(operation& wanted, claim& attempt, time_point now);
+    void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
+    void raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
+    void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
     void decide(claim& attempt, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
@@ -145,7 +160,7 @@ private:
     void
     send_extend(claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now);
     void extend_answered(
-        claim& lease, std::size_t master, std::uint16_t round, vote what, time_point now);
+        claim& lease, std::size_t master, std::uint16_t round, const answer& got, time_point now);
     void end_extension(claim& lease, time_point now);
     void start_wanted_extension(claim& lease, time_point now);
     bool move_deadline(claim& lease, time_point now);

@@ -36,14 +36,16 @@ void engine::start_extension(
         .sent = now,
         .give_up_at = later(now, rules_.master_timeout),
         .ttl = ttl};
-    lease.expires_at = std::max(lease.expires_at, now + ttl + rules_.drift.of(ttl));
+    const time_point executed_by = rules_.guarded() ? lease.deadline : now;
+    lease.expires_at = std::max(lease.expires_at, executed_by + ttl + rules_.drift.of(ttl));
     lease.votes.texts.clear();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& theirs = lease.votes.of[i];
         theirs.latency = {};
         if (!masters_[i].admitted) {
             theirs.said = masters_[i].otherwise;
-        } else if (theirs.asked) {
+        } else if (theirs.asked || rules_.guarded()) {
+            theirs.asked = true; // where the key is missing it is put back
             ++mine.pending;
             theirs.said = vote::pending;
             // The script never shortens a lease that was given longer before; SET with IFEQ would.
@@ -69,7 +71,17 @@ void engine::send_extend(
         return; // an extension is never sent after the deadline, nor said again for an older round
     }
     scratch_.clear();
-    append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
+    if (rules_.guarded()) {
+        append_guarded_extend(
+            scratch_,
+            how,
+            names_of(lease),
+            masters_[master].link->guard_until(lease.deadline),
+            lease.extending.ttl,
+            fence_of(lease, lease.fencing_token));
+    } else {
+        append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
+    }
     send(
         master,
         scratch_,
@@ -78,10 +90,11 @@ void engine::send_extend(
 }
 
 void engine::extend_answered(
-    claim& lease, std::size_t master, std::uint16_t round, vote what, time_point now) {
+    claim& lease, std::size_t master, std::uint16_t round, const answer& got, time_point now) {
     if (lease.stage != claim::phase::held) {
         return;
     }
+    const vote what = got.said;
     if (now >= lease.held_until()) {
         // Nor is its answer counted: `held()` is false already, and must not become true again.
         lease_due(lease, now);
@@ -91,11 +104,12 @@ void engine::extend_answered(
     ballot& theirs = lease.votes.of[master];
     const bool current = round == mine.round;
     if (what == vote::foreign || what == vote::absent) {
-        // Nothing puts this token back: once gone from a master, it is gone, whatever the round.
+        // Answers come in the order of the commands, so no later extension has put it back.
         theirs.said = what;
         theirs.until = never;
     } else if (current) {
         theirs.said = what;
+        theirs.left.reset();
         if (what == vote::granted) {
             theirs.until =
                 std::max(theirs.until, guaranteed_until(mine.sent, mine.ttl, rules_.drift));

@@ -28,6 +28,7 @@ struct operation {
     std::uint64_t cookie = 0; // names the operation to the host
     phase stage = phase::attempting;
     std::string key;
+    std::string fence_key;
     acquire_options options;
     time_point began = never;
     time_point wait_until = forever;

@@ -1,6 +1,7 @@
 // Who has a lock: GET and PTTL on every master that is connected, and a verdict.
 
 #include "engine.hpp"
+#include "keys.hpp"
 
 #include <charconv>
 
@@ -31,7 +32,8 @@ void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now
     asked.cookie = cookie;
     asked.result.masters.resize(masters_.size());
     asked.owners.resize(masters_.size());
-    const std::string key = rules_.key_prefix + std::string(resource);
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         master_lock_status& mine = asked.result.masters[i];
         mine.endpoint = rules_.names[i];

@@ -63,7 +63,11 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
 
 void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
     scratch_.clear();
-    append_remove(scratch_, how, commands.delete_command, ended.key, ended.token_text());
+    if (rules_.guarded()) {
+        append_guarded_remove(scratch_, how, names_of(ended), fence_of(ended, ended.fencing_token));
+    } else {
+        append_remove(scratch_, how, commands.delete_command, ended.key, ended.token_text());
+    }
 }
 
 void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {

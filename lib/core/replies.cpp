@@ -5,9 +5,28 @@
 
 namespace redlock::core {
 
-void engine::notice_error(std::size_t master, const reply& answer, time_point now) {
-    if (answer.is_error() && means_unfit(answer.text)) {
+// What a reply says of the server itself.
+void engine::notice(std::size_t master, const reply& got, time_point now) {
+    if (got.is_error() && means_unfit(got.text)) {
         masters_[master].link->introduce_again(now);
+        refresh_links_due();
+        wants_write_ = true;
+    }
+}
+
+void engine::notice(std::size_t master, const answer& got, time_point sent, time_point now) {
+    connection& link = *masters_[master].link;
+    if (got.server_us != 0) {
+        link.learn_clock(got.server_us, sent, now);
+    }
+    link.counters().late += got.late ? 1U : 0U;
+    link.counters().healed += got.healed ? 1U : 0U;
+    if (got.said == vote::quarantined) {
+        link.quarantine(got.quarantine, now);
+        assess(master, now);
+        refresh_links_due();
+    } else if (got.forgot) {
+        link.introduce_again(now);
         refresh_links_due();
         wants_write_ = true;
     }
@@ -16,75 +35,109 @@ void engine::notice_error(std::size_t master, const reply& answer, time_point no
 void engine::replied(
     std::size_t master,
     const ticket& command,
-    const reply& answer,
+    const reply& answered,
     time_point sent,
     time_point now) {
-    notice_error(master, answer, now);
+    notice(master, answered, now);
     if (command.kind == command_kind::get || command.kind == command_kind::pttl) {
         if (query* const asked = queries_.find(command.subject)) {
-            query_answered(*asked, master, command, answer);
+            query_answered(*asked, master, command, answered);
             if (asked->pending == 0) {
                 query_done(*asked);
             }
         }
         return;
     }
+    answer got;
+    switch (command.kind) {
+    case command_kind::acquire:
+        got = read_acquire(answered, command.how);
+        break;
+    case command_kind::raise:
+        got = read_raise(answered, command.how);
+        break;
+    case command_kind::remove:
+        got = read_remove(answered, command.how);
+        break;
+    case command_kind::extend:
+        got = read_extend(answered, command.how);
+        break;
+    default:
+        got.said = vote_on_exists(answered);
+        break;
+    }
+    masters_[master].link->learn(command, answered, got);
+    notice(master, got, sent, now);
     claim* const owner = claims_.find(command.subject);
     if (owner == nullptr) {
         return; // settled: its keys have expired
     }
-    ballot& mine = owner->votes.of[master];
-    if (command.kind == command_kind::set) {
-        // Of an attempt that was given up, the removal is right behind: the answer changes nothing.
-        if (owner->stage == claim::phase::removing) {
-            return;
-        }
-        mine.latency = now - sent;
-        const vote said = vote_on_set(answer);
-        if (said == vote::error) {
-            owner->votes.note(master, answer.is_error() ? answer.text : "unexpected reply");
-        }
-        vote_for(*owner, master, said, now);
+    const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
+    if (asks && owner->stage == claim::phase::removing) {
+        return; // it was given up, and the removal is right behind: the answer changes nothing
+    }
+    if (got.say_otherwise) {
+        say_otherwise(*owner, master, command, now);
         return;
     }
+    if (got.ask_exists) {
+        scratch_.clear();
+        append_command(scratch_, {"EXISTS", owner->key});
+        const command_kind kind = command.kind == command_kind::remove
+                                      ? command_kind::remove_exists
+                                      : command_kind::extend_exists;
+        send(master, scratch_, {.kind = kind, .round = command.round, .subject = owner->self}, now);
+        return;
+    }
+    if (got.said == vote::error) {
+        owner->votes.note(master, answered.is_error() ? answered.text : "unexpected reply");
+    } else if (got.late) {
+        owner->votes.note(master, "it came after its time and was not executed");
+    }
+    owner->votes.of[master].latency = now - sent;
+    claim_answered(*owner, master, command, got, now);
+}
 
-    vote said = vote::error;
-    if (command.kind == command_kind::remove_exists
-        || command.kind == command_kind::extend_exists) {
-        said = vote_on_exists(answer);
-    } else {
-        const compared result = compare_result(answer, command.how);
-        const bool removing = command.kind == command_kind::remove;
-        connection& link = *masters_[master].link;
-        link.learn(command.kind, command.how, answer);
-        if (result.say_otherwise) {
-            const ladder& commands = link.commands();
-            removing ? send_removal(*owner, master, commands.remove_script(), now)
-                     : send_extend(*owner, master, command.round, commands.extend_script(), now);
-            return;
-        }
-        if (result.ask_exists) {
-            scratch_.clear();
-            append_command(scratch_, {"EXISTS", owner->key});
-            const command_kind kind =
-                removing ? command_kind::remove_exists : command_kind::extend_exists;
-            send(
-                master,
-                scratch_,
-                {.kind = kind, .round = command.round, .subject = owner->self},
-                now);
-            return;
-        }
-        said = result.said;
+// The server would not have it said that way. It goes behind what was sent since, which for an
+// attempt is nothing that undoes it.
+void engine::say_otherwise(
+    claim& owner, std::size_t master, const ticket& command, time_point now) {
+    const ladder& commands = masters_[master].link->commands();
+    switch (command.kind) {
+    case command_kind::acquire:
+        send_acquire(owner, master, commands.acquire(), now);
+        break;
+    case command_kind::raise:
+        send_raise(owner, master, commands.raise(), now);
+        break;
+    case command_kind::remove:
+        send_removal(owner, master, commands.remove_script(), now);
+        break;
+    default:
+        send_extend(owner, master, command.round, commands.extend_script(), now);
+        break;
     }
-    if (said == vote::error) {
-        owner->votes.note(master, answer.is_error() ? answer.text : "unexpected reply");
-    }
-    mine.latency = now - sent;
-    if (command.kind == command_kind::remove || command.kind == command_kind::remove_exists) {
-        removal_answered(*owner, master, said, now);
-    } else {
-        extend_answered(*owner, master, command.round, said, now);
+}
+
+void engine::claim_answered(
+    claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now) {
+    switch (command.kind) {
+    case command_kind::acquire:
+        acquire_answered(owner, master, got, now);
+        break;
+    case command_kind::raise:
+        raise_answered(owner, master, got, now);
+        break;
+    case command_kind::remove:
+    case command_kind::remove_exists:
+        removal_answered(owner, master, got.said, now);
+        break;
+    case command_kind::extend:
+    case command_kind::extend_exists:
+        extend_answered(owner, master, command.round, got, now);
+        break;
+    default:
+        break;
     }
 }
 
@@ -103,24 +156,14 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
     if (owner == nullptr) {
         return;
     }
-    switch (command.kind) {
-    case command_kind::set:
-        if (owner->stage != claim::phase::removing) {
-            owner->votes.note(master, masters_[master].link->why_down());
-            vote_for(*owner, master, vote::unreachable, now);
-        }
-        break;
-    case command_kind::remove:
-    case command_kind::remove_exists:
-        removal_answered(*owner, master, vote::unreachable, now);
-        break;
-    case command_kind::extend:
-    case command_kind::extend_exists:
-        extend_answered(*owner, master, command.round, vote::unreachable, now);
-        break;
-    default:
-        break;
+    const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
+    if (asks && owner->stage == claim::phase::removing) {
+        return;
     }
+    if (asks) {
+        owner->votes.note(master, masters_[master].link->why_down());
+    }
+    claim_answered(*owner, master, command, {.said = vote::unreachable}, now);
 }
 
 } // namespace redlock::core

@@ -14,7 +14,7 @@ std::string engine::why_not(std::size_t master, time_point now) const {
         const auto left =
             std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
         return "quarantined, " + std::to_string(left.count())
-               + " s left: it restarted less than max_ttl ago";
+               + " s left: its memory is younger than the quarantine";
     }
     case vote::timed_out:
         return "silent for longer than master_timeout";
@@ -37,15 +37,15 @@ std::vector<master_vote> engine::describe(const ballots& votes, time_point now) 
         const ballot& mine = votes.of[i];
         out[i].vote = mine.said;
         out[i].latency = std::chrono::duration_cast<std::chrono::microseconds>(mine.latency);
+        out[i].time_left = mine.left;
         out[i].text = votes.text(i);
         if (out[i].text.empty() && mine.said == masters_[i].otherwise
             && mine.said != vote::granted) {
             out[i].text = why_not(i, now);
         }
-        if (mine.said == vote::quarantined) {
-            const auto left = masters_[i].link->judgement().votes_from - now;
+        if (mine.said == vote::quarantined && masters_[i].link->judgement().votes_from > now) {
             out[i].time_left = std::chrono::ceil<std::chrono::milliseconds>(
-                std::max(left, clock::duration::zero()));
+                masters_[i].link->judgement().votes_from - now);
         }
     }
     return out;
@@ -72,6 +72,7 @@ health engine::examine(time_point now) const {
     out.ready = running() && ready();
     out.admitted = admitted_;
     out.quorum = rules_.quorum();
+    out.protocol = rules_.protocol;
     out.quarantine_off = !rules_.quarantine;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const member& one = masters_[i];

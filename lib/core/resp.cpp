@@ -213,7 +213,8 @@ bool reply_reader::give_to_hiredis(std::string_view bytes) {
 const reply* reply_reader::next_line() {
     std::string_view& fresh = impl_->fresh;
     const std::size_t end = fresh.find('\n');
-    if (end == std::string_view::npos || end < 2 || fresh[end - 1] != '\r') {
+    if (end == std::string_view::npos || end < 2 || fresh[end - 1] != '\r'
+        || end - 2 > reply_bytes_max) {
         return nullptr;
     }
     const char mark = fresh.front();
@@ -225,6 +226,12 @@ const reply* reply_reader::next_line() {
         found.text = line;
     } else if (mark == ':') {
         found.type = reply_type::integer;
+        // No number is written "007" or "-0"; hiredis says so, and so it must wherever the stream
+        // is cut.
+        const std::string_view digits = line.substr(line.starts_with('-') ? 1 : 0);
+        if (digits.starts_with('0') && line.size() > 1) {
+            return nullptr;
+        }
         const auto [stop, error] =
             std::from_chars(line.data(), line.data() + line.size(), found.integer);
         if (error != std::errc() || stop != line.data() + line.size()) {

@@ -4,6 +4,9 @@
 
 #include "validity.hpp"
 
+#include <redlock/protocol.hpp>
+
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -22,9 +25,12 @@ struct credentials {
 struct settings {
     std::vector<credentials> masters;
     std::vector<std::string> names; // of the masters, for log lines
+    redlock::protocol protocol = protocol::plain;
     std::string key_prefix;
+    std::string epoch_key;
     std::chrono::milliseconds max_ttl{};
     drift_bound drift;
+    std::chrono::milliseconds clock_offset_bound{};
     bool quarantine = true;
     std::chrono::milliseconds connect_timeout{};
     std::chrono::milliseconds master_timeout{};
@@ -37,10 +43,27 @@ struct settings {
     std::size_t size() const noexcept { return masters.size(); }
     std::size_t quorum() const noexcept { return quorum_of(masters.size()); }
 
+    bool guarded() const noexcept { return protocol == protocol::guarded; }
+
+    /// How far a clock that is read after `span` may be ahead of where it should be.
+    std::chrono::nanoseconds rate_error(std::chrono::nanoseconds span) const noexcept {
+        return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(
+            2 * drift.factor * static_cast<double>(span.count())));
+    }
+
     /// How long a master that restarted stays out: longer, on its clock and on ours, than any lease
-    /// it may have forgotten.
+    /// it may have forgotten. In the guarded protocol also longer than the masters' clocks are
+    /// apart, because a lost fencing counter starts again from the master's own.
     std::chrono::nanoseconds quarantine_time() const noexcept {
-        return max_ttl + 2 * (drift.of(max_ttl) - drift.margin) + drift.margin;
+        const std::chrono::nanoseconds offsets =
+            guarded() ? clock_offset_bound : std::chrono::milliseconds(0);
+        return max_ttl + rate_error(max_ttl) + drift.margin + offsets;
+    }
+
+    /// How long a fencing counter is kept without being used. Its expiry breaks nothing, as a
+    /// missing counter starts again from the clock; it must only outlive the lease.
+    std::chrono::milliseconds fence_ttl() const noexcept {
+        return std::max<std::chrono::milliseconds>(std::chrono::hours(24), 2 * max_ttl);
     }
 };
 

@@ -15,7 +15,7 @@ void try_all_masks(std::size_t n) {
     const std::size_t quorum = n / 2 + 1;
     for (unsigned mask = 0; mask < 1U << n; ++mask) {
         const std::string resource = "mask-" + std::to_string(mask);
-        const std::string key = "redlock:" + resource;
+        const std::string key = "redlock:{" + resource + "}";
         INFO(n << " masters, held on " << mask);
         std::vector<std::string> others(n, "(nil)");
         for (std::size_t i = 0; i < n; ++i) {
@@ -107,7 +107,7 @@ TEST_CASE("a wait that is over ends as contended, and leaves the holder alone") 
     CHECK(other.count().held == 0);
     const std::string token(mine.token());
     for (const master_process& master : site.masters) {
-        CHECK(master.command({"GET", "redlock:r"}) == token);
+        CHECK(master.command({"GET", "redlock:{r}"}) == token);
     }
 }
 

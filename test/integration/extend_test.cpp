@@ -11,7 +11,7 @@ namespace {
 std::vector<long> pttls(const quorum_of_masters& masters) {
     std::vector<long> result;
     for (std::size_t i = 0; i < masters.size(); ++i) {
-        result.push_back(std::stol(masters[i].command({"PTTL", "redlock:r"})));
+        result.push_back(std::stol(masters[i].command({"PTTL", "redlock:{r}"})));
     }
     return result;
 }
@@ -62,15 +62,15 @@ TEST_CASE("an extension that a majority does not know the lock for says lost") {
     quorum_fixture site(3);
     lock mine = site.take_everywhere("r", once_unrenewed(20s));
     const auto watched = site.me.watch(mine);
-    site.masters[0].command({"SET", "redlock:r", "thief", "PX", "60000"});
-    site.masters[1].command({"SET", "redlock:r", "thief", "PX", "60000"});
+    site.masters[0].command({"SET", "redlock:{r}", "thief", "PX", "60000"});
+    site.masters[1].command({"SET", "redlock:{r}", "thief", "PX", "60000"});
     diagnostics why;
     CHECK(site.me.extend(mine, 20s, &why) == errc::lost);
     INFO(to_string(why));
     CHECK_FALSE(mine.held());
     run_until(site.io, [&] { return watched->signalled; });
     CHECK(watched->reason == loss_reason::foreign);
-    CHECK(site.masters[0].command({"GET", "redlock:r"}) == "thief");
+    CHECK(site.masters[0].command({"GET", "redlock:{r}"}) == "thief");
 }
 
 TEST_CASE("a lock that has ended cannot be extended, even if nobody has noticed yet") {

@@ -21,8 +21,8 @@ TEST_CASE(
         last = token;
         CHECK(site.eventually([&] { return site.masters.total_keys() == 3; }));
         for (const master_process& master : site.masters) {
-            CHECK(master.command({"GET", "redlock:r"}) == token);
-            const int pttl = std::stoi(master.command({"PTTL", "redlock:r"}));
+            CHECK(master.command({"GET", "redlock:{r}"}) == token);
+            const int pttl = std::stoi(master.command({"PTTL", "redlock:{r}"}));
             CHECK(pttl > 0);
             CHECK(pttl <= 5'000);
         }
@@ -36,7 +36,7 @@ TEST_CASE("all keys begin with the prefix that was configured") {
     CHECK(site.me.extend(mine, 5s) == error_code());
     for (const master_process& master : site.masters) {
         CHECK(site.eventually(
-            [&] { return master.keys() == std::vector<std::string>{"{team}:locks:r"}; }));
+            [&] { return master.keys() == std::vector<std::string>{"{team}:locks:{r}"}; }));
     }
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a name may be any bytes, up to the longest that is allowed") {
         lock mine = site.me.take(name);
         CHECK(mine.resource() == name);
         CHECK(site.eventually([&] { return site.masters.total_keys() == 3; }));
-        CHECK(site.masters[0].command({"GET", "redlock:" + name}) == mine.token());
+        CHECK(site.masters[0].command({"GET", "redlock:{" + name + "}"}) == mine.token());
         CHECK(site.me.extend(mine, 10s) == error_code());
         CHECK(site.me.release(mine) == release_result::released);
         CHECK(site.no_key_left());
@@ -67,7 +67,8 @@ TEST_CASE("a name may be any bytes, up to the longest that is allowed") {
 TEST_CASE("a key set by hand excludes us until it expires") {
     quorum_fixture site(3);
     for (std::size_t i = 0; i < 2; ++i) {
-        CHECK(site.masters[i].command({"SET", "redlock:r", "by-hand", "NX", "PX", "1000"}) == "OK");
+        CHECK(
+            site.masters[i].command({"SET", "redlock:{r}", "by-hand", "NX", "PX", "1000"}) == "OK");
     }
     CHECK(site.me.acquire("r")->error == errc::contended);
     const acquisition_ptr waits = site.me.acquire("r", waiting(20s));
@@ -83,9 +84,9 @@ TEST_CASE("ours excludes one set by hand, and can be released by hand with the t
     const std::string unlock = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
                                "return redis.call(\"del\",KEYS[1]) else return 0 end";
     for (const master_process& master : site.masters) {
-        CHECK(master.command({"SET", "redlock:r", "by-hand", "NX", "PX", "1000"}) == "(nil)");
-        CHECK(master.command({"EVAL", unlock, "1", "redlock:r", "by-hand"}) == "0");
-        CHECK(master.command({"EVAL", unlock, "1", "redlock:r", token}) == "1");
+        CHECK(master.command({"SET", "redlock:{r}", "by-hand", "NX", "PX", "1000"}) == "(nil)");
+        CHECK(master.command({"EVAL", unlock, "1", "redlock:{r}", "by-hand"}) == "0");
+        CHECK(master.command({"EVAL", unlock, "1", "redlock:{r}", token}) == "1");
     }
     CHECK(site.me.release(mine) == release_result::expired);
 }
@@ -93,7 +94,7 @@ TEST_CASE("ours excludes one set by hand, and can be released by hand with the t
 TEST_CASE("a key of another type under the lock's name counts as somebody else's") {
     quorum_fixture site(3);
     for (std::size_t i = 0; i < 2; ++i) {
-        site.masters[i].command({"LPUSH", "redlock:r", "a", "b"});
+        site.masters[i].command({"LPUSH", "redlock:{r}", "a", "b"});
     }
     CHECK(site.me.acquire("r")->error == errc::contended);
     const lock_status status = site.me.query("r");
@@ -101,17 +102,17 @@ TEST_CASE("a key of another type under the lock's name counts as somebody else's
     CHECK(status.state != lock_state::held);
     CHECK(site.eventually([&] { return site.masters[2].keys().empty(); }));
     for (std::size_t i = 0; i < 2; ++i) {
-        CHECK(site.masters[i].command({"LLEN", "redlock:r"}) == "2");
+        CHECK(site.masters[i].command({"LLEN", "redlock:{r}"}) == "2");
     }
 }
 
 TEST_CASE("a lock that a key of another type has replaced is stolen, and the key left alone") {
     quorum_fixture site(3);
     lock mine = site.take_everywhere("r");
-    site.everywhere({"DEL", "redlock:r"});
-    site.everywhere({"LPUSH", "redlock:r", "a"});
+    site.everywhere({"DEL", "redlock:{r}"});
+    site.everywhere({"LPUSH", "redlock:{r}", "a"});
     diagnostics why;
     CHECK(site.me.release(mine, &why) == release_result::stolen);
     CHECK(count_votes(why, vote::foreign) >= 2);
-    CHECK(site.masters[0].command({"LLEN", "redlock:r"}) == "1");
+    CHECK(site.masters[0].command({"LLEN", "redlock:{r}"}) == "1");
 }

@@ -29,11 +29,11 @@ TEST_CASE("the deadline is never later than what a majority of the masters keeps
         CHECK(mine.deadline() < clock::now() + ttl);
         CHECK(mine.deadline() > before);
         CHECK(site.eventually([&] {
-            const milliseconds kept = kept_by_majority(site.masters, "redlock:" + resource);
+            const milliseconds kept = kept_by_majority(site.masters, "redlock:{" + resource + "}");
             return kept > 0ms || !mine.held();
         }));
         // Both shrink with time, so ours is read last. A key that has gone says -2.
-        const milliseconds kept = kept_by_majority(site.masters, "redlock:" + resource);
+        const milliseconds kept = kept_by_majority(site.masters, "redlock:{" + resource + "}");
         CHECK(mine.remaining() <= std::max(kept, 0ms));
         // The allowance for drift is one per cent of the ttl and 2 ms, and both count.
         CHECK(mine.deadline() - before <= clock::now() - before + ttl - ttl / 100 - 2ms);
@@ -92,7 +92,7 @@ TEST_CASE("a lock is renewed for several times its ttl") {
     CHECK(mine.deadline() > first + ttl);
     CHECK(site.me.count().renewed >= 3);
     CHECK(site.me.count().renewals_failed == 0);
-    const milliseconds kept = kept_by_majority(site.masters, "redlock:r");
+    const milliseconds kept = kept_by_majority(site.masters, "redlock:{r}");
     CHECK(mine.remaining() <= kept);
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(lost->signalled);
@@ -161,8 +161,8 @@ TEST_CASE("assigning to a handle releases what it held") {
     lock mine = site.me.take("a");
     mine = site.me.take("b");
     CHECK(mine.resource() == "b");
-    CHECK(site.eventually([&] { return site.masters.total_keys("redlock:a") == 0; }));
-    CHECK(site.masters.total_keys("redlock:b") >= 2);
+    CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{a}") == 0; }));
+    CHECK(site.masters.total_keys("redlock:{b}") >= 2);
 }
 
 TEST_CASE("an abandoned lock stays on the masters until its ttl is over, and is not extended") {

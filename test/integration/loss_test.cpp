@@ -54,14 +54,14 @@ TEST_CASE("keys overwritten on a majority are a loss to somebody foreign, and ar
     lock mine = site.take_everywhere("r", once(3s));
     const auto watched = site.me.watch(mine);
     for (std::size_t i = 1; i < 4; ++i) {
-        CHECK(site.masters[i].command({"SET", "redlock:r", "thief", "PX", "60000"}) == "OK");
+        CHECK(site.masters[i].command({"SET", "redlock:{r}", "thief", "PX", "60000"}) == "OK");
     }
     const loss& lost = await_loss(site, watched);
     CHECK(lost.reason == loss_reason::foreign);
     CHECK(count_votes(lost.why, vote::foreign) >= 3);
     CHECK(site.settled());
     CHECK(site.eventually([&] { return site.masters.total_keys() == 3; }));
-    CHECK(site.masters[1].command({"GET", "redlock:r"}) == "thief");
+    CHECK(site.masters[1].command({"GET", "redlock:{r}"}) == "thief");
 }
 
 TEST_CASE("when a majority hangs, the lock is lost before its keys have expired") {
@@ -73,7 +73,7 @@ TEST_CASE("when a majority hangs, the lock is lost before its keys have expired"
     std::vector<std::chrono::steady_clock::time_point> gone;
     for (std::size_t i = 0; i < 3; ++i) {
         const auto asked = now();
-        const long left = std::stol(site.masters[i].command({"PTTL", "redlock:r"}));
+        const long left = std::stol(site.masters[i].command({"PTTL", "redlock:{r}"}));
         gone.push_back(asked + milliseconds(left));
         site.masters[i].hang();
     }

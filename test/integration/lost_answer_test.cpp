@@ -76,13 +76,13 @@ TEST_CASE("lost answers on a majority: no quorum, and what was granted is undone
 
 TEST_CASE("a lost answer and a key of somebody else: contended, and ours is undone") {
     mixed_site site(2, 1);
-    site.real[0].command({"SET", "redlock:r", "somebody else", "PX", "60000"});
+    site.real[0].command({"SET", "redlock:{r}", "somebody else", "PX", "60000"});
     site.lose_next_set();
     const acquisition_ptr got = site.me->acquire("r", once(30s));
     INFO(got->explained());
     CHECK(got->error == errc::contended);
     run_until(site.io, [&] { return site.keys() == 1 && site.me->count().debts == 0; });
-    CHECK(site.real[0].command({"GET", "redlock:r"}) == "somebody else");
+    CHECK(site.real[0].command({"GET", "redlock:{r}"}) == "somebody else");
 }
 
 TEST_CASE("an acquire that waits overcomes lost answers by itself") {

@@ -30,7 +30,7 @@ TEST_CASE("a server that compares and deletes natively is never sent a script") 
     CHECK(mine.remaining() > 10s);
     CHECK(site.eventually([&] {
         for (const master_process& master : site.masters) {
-            if (std::stol(master.command({"PTTL", "redlock:r"})) < 10'000) {
+            if (std::stol(master.command({"PTTL", "redlock:{r}"})) < 10'000) {
                 return false;
             }
         }
@@ -44,10 +44,10 @@ TEST_CASE("a server that compares and deletes natively is never sent a script") 
     }
 
     lock gone = site.take_everywhere("r", once_unrenewed(10s));
-    site.everywhere({"DEL", "redlock:r"});
+    site.everywhere({"DEL", "redlock:{r}"});
     CHECK(site.me.release(gone) == release_result::expired);
     lock stolen = site.take_everywhere("r", once_unrenewed(10s));
-    site.everywhere({"SET", "redlock:r", "thief"});
+    site.everywhere({"SET", "redlock:{r}", "thief"});
     CHECK(site.me.release(stolen) == release_result::stolen);
     CHECK(site.masters.total_keys() == 3);
 }

@@ -211,7 +211,7 @@ TEST_CASE("every outcome says how each master voted, in one line") {
     quorum_fixture site(3);
     site.masters[0].kill();
     site.me.until_admitted(2);
-    site.masters[1].command({"SET", "redlock:r", "somebody", "PX", "60000"});
+    site.masters[1].command({"SET", "redlock:{r}", "somebody", "PX", "60000"});
     const acquisition_ptr got = site.me.acquire("r");
     CHECK(got->error == errc::contended);
     const std::string line = to_string(got->why);

@@ -65,9 +65,9 @@ TEST_CASE("the owner is the same for one holder, another for the next, and not t
 
 TEST_CASE("a partial grant is undecided") {
     quorum_fixture site(5);
-    site.masters[0].command({"SET", "redlock:r", "one", "PX", "60000"});
-    site.masters[1].command({"SET", "redlock:r", "one", "PX", "60000"});
-    site.masters[2].command({"SET", "redlock:r", "two", "PX", "60000"});
+    site.masters[0].command({"SET", "redlock:{r}", "one", "PX", "60000"});
+    site.masters[1].command({"SET", "redlock:{r}", "one", "PX", "60000"});
+    site.masters[2].command({"SET", "redlock:{r}", "two", "PX", "60000"});
     const lock_status status = site.me.query("r");
     INFO(to_string(status));
     CHECK(status.state == lock_state::undecided);
@@ -80,15 +80,16 @@ TEST_CASE("a partial grant is undecided") {
 TEST_CASE("three different owners are no holder") {
     quorum_fixture site(3);
     for (std::size_t i = 0; i < 3; ++i) {
-        site.masters[i].command({"SET", "redlock:r", "owner-" + std::to_string(i), "PX", "60000"});
+        site.masters[i].command(
+            {"SET", "redlock:{r}", "owner-" + std::to_string(i), "PX", "60000"});
     }
     CHECK(site.me.query("r").state == lock_state::undecided);
 }
 
 TEST_CASE("a key without an expiry, or of another type, is foreign") {
     quorum_fixture site(3);
-    site.masters[0].command({"SET", "redlock:r", "for ever"});
-    site.masters[1].command({"LPUSH", "redlock:r", "a"});
+    site.masters[0].command({"SET", "redlock:{r}", "for ever"});
+    site.masters[1].command({"LPUSH", "redlock:{r}", "a"});
     const lock_status status = site.me.query("r");
     INFO(to_string(status));
     CHECK(status.masters[0].vote == vote::foreign);

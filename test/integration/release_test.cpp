@@ -39,7 +39,7 @@ TEST_CASE("released after somebody else took it, a lock is stolen, and he keeps 
     const auto all_theirs = [&] {
         std::size_t found = 0;
         for (const master_process& master : site.masters) {
-            found += master.command({"GET", "redlock:r"}) == theirs.token() ? 1U : 0U;
+            found += master.command({"GET", "redlock:{r}"}) == theirs.token() ? 1U : 0U;
         }
         return found == 3;
     };
@@ -100,13 +100,13 @@ TEST_CASE("a debt is forgiven when the ttl is over") {
 TEST_CASE("without a majority that says one and the same, a release is uncertain") {
     quorum_fixture site(3);
     lock mine = site.take_everywhere("r", once_unrenewed(20s));
-    site.masters[0].command({"SET", "redlock:r", "thief", "PX", "60000"});
-    site.masters[1].command({"DEL", "redlock:r"});
+    site.masters[0].command({"SET", "redlock:{r}", "thief", "PX", "60000"});
+    site.masters[1].command({"DEL", "redlock:{r}"});
     diagnostics why;
     CHECK(site.me.release(mine, &why) == release_result::uncertain);
     CHECK(site.me.count().released_uncertain == 1);
     CHECK(site.eventually([&] { return site.masters.total_keys() == 1; }));
-    CHECK(site.masters[0].command({"GET", "redlock:r"}) == "thief");
+    CHECK(site.masters[0].command({"GET", "redlock:{r}"}) == "thief");
 }
 
 TEST_CASE("with a majority down a release is uncertain at once, with it hung in time") {

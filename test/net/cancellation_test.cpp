@@ -115,8 +115,8 @@ TEST_CASE("an acquire is cancelled in the pause between two attempts") {
     const auto type = any_type();
     quorum q(3, [](config& c) { c.retry_delay_min = c.retry_delay_max = 1h; });
     q.start();
-    q.masters[0].set_key("redlock:r", "somebody's");
-    q.masters[1].set_key("redlock:r", "somebody's");
+    q.masters[0].set_key("redlock:{r}", "somebody's");
+    q.masters[1].set_key("redlock:{r}", "somebody's");
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.count("EVAL") == 3; });
     q.run_until([&] { return q.keys() == 2; });
@@ -124,8 +124,8 @@ TEST_CASE("an acquire is cancelled in the pause between two attempts") {
     waiting.cancel(type);
     q.wait(waiting);
     CHECK(waiting.why().attempts == 1);
-    CHECK(q.masters[0].erase_key("redlock:r")); // the holder's is still there
-    CHECK(q.masters[1].erase_key("redlock:r"));
+    CHECK(q.masters[0].erase_key("redlock:{r}")); // the holder's is still there
+    CHECK(q.masters[1].erase_key("redlock:{r}"));
     check_gone(q, waiting);
 }
 
@@ -390,8 +390,8 @@ TEST_CASE("a cancelled close ends the waiting, not the closing") {
 TEST_CASE("a coroutine gives up by a timer beside the acquire") {
     quorum q;
     q.start();
-    q.masters[0].set_key("redlock:r", "somebody's");
-    q.masters[1].set_key("redlock:r", "somebody's");
+    q.masters[0].set_key("redlock:{r}", "somebody's");
+    q.masters[1].set_key("redlock:{r}", "somebody's");
     bool timer_was_first = false;
     redlock::test::run(q.io, [&]() -> asio::awaitable<void> {
         using namespace asio::experimental::awaitable_operators;

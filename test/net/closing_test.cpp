@@ -42,8 +42,8 @@ TEST_CASE("a manager that never ran is closed") {
 TEST_CASE("close ends the waiting, releases what is held, and lets run complete") {
     quorum q;
     q.start();
-    q.masters[0].set_key("redlock:taken", "somebody's");
-    q.masters[1].set_key("redlock:taken", "somebody's");
+    q.masters[0].set_key("redlock:{taken}", "somebody's");
+    q.masters[1].set_key("redlock:{taken}", "somebody's");
     lock first = q.acquired("a");
     lock second = q.acquired("b");
     loss_outcome& loss = q.begin_wait_lost(first);

@@ -29,6 +29,7 @@ struct fragile {
 
     fragile() {
         config settings;
+        settings.protocol = protocol::plain;
         for (const fake_master& master : masters) {
             settings.masters.emplace_back(master.url());
         }

@@ -213,7 +213,7 @@ TEST_CASE("one server under two endpoints votes once") {
     CHECK(q.masters[second].count("SET") == 0);
     CHECK(q.release(held).value() == release_result::released);
 
-    q.masters[2].set_key("redlock:r", "somebody's");
+    q.masters[2].set_key("redlock:{r}", "somebody's");
     acquisition& refused = q.acquire("r"); // one grant, one held: a majority of three has answered
     CHECK(refused.error() == errc::contended);
     CHECK(refused.vote_of(second).vote == vote::duplicate);

@@ -37,7 +37,7 @@ bool works(quorum& q) {
     q.run_until([&] { return q.keys() == q.masters.size(); });
     const bool extended = !q.extend(held, 25s).error();
     for (const fake_master& master : q.masters) { // also at those that were not waited for
-        q.run_until([&] { return master.pttl("redlock:r") > 10'000; });
+        q.run_until([&] { return master.pttl("redlock:{r}") > 10'000; });
     }
     const bool released = q.release(held).value() == release_result::released;
     q.run_until([&] { return q.keys() == 0; });
@@ -146,7 +146,7 @@ TEST_CASE("a native command that did nothing is followed by EXISTS, which tells 
         lock held = q.acquired("r");
         q.run_until([&] { return q.keys() == 3; });
         for (fake_master& master : q.masters) {
-            master.set_key("redlock:r", "somebody's");
+            master.set_key("redlock:{r}", "somebody's");
         }
         CHECK(q.release(held).value() == release_result::stolen);
         CHECK(q.count("EXISTS") >= 2);
@@ -166,7 +166,7 @@ TEST_CASE("a native command that did nothing is followed by EXISTS, which tells 
         lock held = q.acquired("r");
         q.run_until([&] { return q.keys() == 3; });
         for (fake_master& master : q.masters) {
-            master.set_key("redlock:r", "somebody's");
+            master.set_key("redlock:{r}", "somebody's");
         }
         CHECK(q.extend(held, 25s).error() == errc::lost);
         CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::foreign);
@@ -216,7 +216,7 @@ TEST_CASE("an extension that is shorter than one before does not shorten the key
     const time_point before = held.deadline();
     CHECK(!q.extend(held, 1s).error());
     CHECK(held.deadline() >= before);
-    CHECK(q.masters[0].pttl("redlock:r") > 5'000);
+    CHECK(q.masters[0].pttl("redlock:{r}") > 5'000);
     CHECK(q.count("SET") == 3);
 }
 

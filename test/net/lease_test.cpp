@@ -144,7 +144,7 @@ TEST_CASE("a lock that somebody else has by now is lost to him") {
     loss_outcome& loss = q.begin_wait_lost(held);
     q.run_until([&] { return q.keys() == 3; });
     for (fake_master& master : q.masters) {
-        master.set_key("redlock:r", "somebody's");
+        master.set_key("redlock:{r}", "somebody's");
     }
     q.wait(loss);
     CHECK(loss.value() == loss_reason::foreign);
@@ -197,7 +197,7 @@ TEST_CASE("an extension moves the deadline, and never back") {
     CHECK(second - first > 5s);
     CHECK(held.remaining() > 10s);
     CHECK(longer.why().message.empty());
-    q.run_until([&] { return q.masters[0].pttl("redlock:r") > 10'000; });
+    q.run_until([&] { return q.masters[0].pttl("redlock:{r}") > 10'000; });
     CHECK(!q.extend(held, 1s).error());
     CHECK(held.deadline() >= second);
     CHECK(q.manager->get_metrics().renewed == 2);
@@ -248,7 +248,7 @@ TEST_CASE("an extension of a lock that a majority has forgotten says that it is 
     for (const std::size_t master : {0U, 1U}) {
         q.masters[master].flush_keys();
         if (!value.empty()) {
-            q.masters[master].set_key("redlock:r", value);
+            q.masters[master].set_key("redlock:{r}", value);
         }
     }
     nothing& failed = q.extend(held, 25s);
@@ -331,7 +331,7 @@ TEST_CASE("the longest wait and the longest name work") {
     lock held = q.acquired(name, options);
     CHECK(held.resource() == name);
     q.run_until([&] { return q.keys() == 3; });
-    CHECK(q.masters[0].get_key("redlock:" + name) == held.token());
+    CHECK(q.masters[0].get_key("redlock:{" + name + "}") == held.token());
     CHECK(q.release(held).value() == release_result::released);
 }
 
@@ -348,8 +348,8 @@ TEST_CASE("a query tells who has a lock, and from when on nobody") {
     REQUIRE(status.time_left);
     CHECK(*status.time_left <= 20s);
     CHECK(*status.time_left > 5s);
-    q.masters[0].set_key("redlock:r", "somebody's", 10s);
-    q.masters[1].erase_key("redlock:r");
+    q.masters[0].set_key("redlock:{r}", "somebody's", 10s);
+    q.masters[1].erase_key("redlock:{r}");
     status = std::move(q.query("r").value());
     CHECK(status.state == lock_state::undecided);
     CHECK(status.masters[0].vote == vote::held);

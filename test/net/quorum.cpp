@@ -30,6 +30,7 @@ quorum::quorum(const std::vector<fake_options>& options, const tuning& tune)
         masters.emplace_back(one);
         settings.masters.emplace_back(masters.back().url());
     }
+    settings.protocol = protocol::plain;
     settings.connect_timeout = 10s;
     settings.master_timeout = 2s;
     settings.reconnect_delay_min = 5ms;

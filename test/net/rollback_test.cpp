@@ -47,8 +47,8 @@ TEST_CASE("a key whose grant was lost with the connection is removed when it is 
     }
     acquisition& failed = q.acquire("r");
     CHECK(failed.error() == errc::no_quorum);
-    CHECK(q.masters[0].get_key("redlock:r"));
-    CHECK(q.masters[1].get_key("redlock:r"));
+    CHECK(q.masters[0].get_key("redlock:{r}"));
+    CHECK(q.masters[1].get_key("redlock:{r}"));
     CHECK(q.manager->get_metrics().debts == 2);
     CHECK(q.manager->get_metrics().debts_paid == 0);
 
@@ -128,14 +128,14 @@ TEST_CASE("the rollback of a SET that hangs is behind it on the same connection"
 TEST_CASE("every attempt that fails is undone at every master that was asked, before the next") {
     quorum q;
     q.start();
-    q.masters[0].set_key("redlock:r", "somebody's");
-    q.masters[1].set_key("redlock:r", "somebody's");
+    q.masters[0].set_key("redlock:{r}", "somebody's");
+    q.masters[1].set_key("redlock:{r}", "somebody's");
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.manager->get_metrics().attempts >= 5; });
     CHECK_FALSE(waiting.done());
-    CHECK(q.masters[0].get_key("redlock:r") == "somebody's");
-    q.masters[0].erase_key("redlock:r");
-    q.masters[1].erase_key("redlock:r");
+    CHECK(q.masters[0].get_key("redlock:{r}") == "somebody's");
+    q.masters[0].erase_key("redlock:{r}");
+    q.masters[1].erase_key("redlock:{r}");
     CHECK(!q.wait(waiting).error());
     CHECK(waiting.why().attempts >= 5);
 
@@ -165,8 +165,8 @@ TEST_CASE("every attempt that fails is undone at every master that was asked, be
 TEST_CASE("a contended attempt takes back what it was granted and leaves the holder's") {
     quorum q;
     q.start();
-    q.masters[0].set_key("redlock:r", "somebody's");
-    q.masters[2].set_key("redlock:r", "somebody's");
+    q.masters[0].set_key("redlock:{r}", "somebody's");
+    q.masters[2].set_key("redlock:{r}", "somebody's");
     acquisition& refused = q.acquire("r");
     CHECK(refused.error() == errc::contended);
     CHECK(refused.error() == condition::not_acquired);
@@ -177,15 +177,15 @@ TEST_CASE("a contended attempt takes back what it was granted and leaves the hol
         master.wait_for(
             [](const auto& log) { return std::any_of(log.begin(), log.end(), is_removal); });
     }
-    CHECK(q.masters[0].get_key("redlock:r") == "somebody's");
-    CHECK(q.masters[2].get_key("redlock:r") == "somebody's");
+    CHECK(q.masters[0].get_key("redlock:{r}") == "somebody's");
+    CHECK(q.masters[2].get_key("redlock:{r}") == "somebody's");
 }
 
 TEST_CASE("a straggler that grants after the lock was refused is undone") {
     quorum q(5, [](config& c) { c.master_timeout = 1h; });
     q.start();
     for (const std::size_t master : {0U, 1U, 2U}) {
-        q.masters[master].set_key("redlock:r", "somebody's");
+        q.masters[master].set_key("redlock:{r}", "somebody's");
     }
     q.masters[4].when("SET", fake_action::hang(), 1);
     CHECK(q.acquire("r").error() == errc::contended);
@@ -204,7 +204,7 @@ TEST_CASE("a straggler that grants after the lock was taken belongs to it") {
     CHECK(q.masters[2].keys().empty());
     q.masters[2].release_hung();
     q.run_until([&] { return q.manager->get_metrics().masters[2].granted == 1; });
-    CHECK(q.masters[2].get_key("redlock:r") == held.token());
+    CHECK(q.masters[2].get_key("redlock:{r}") == held.token());
     CHECK(q.release(held).value() == release_result::released);
     q.run_until([&] { return q.keys() == 0; });
 }

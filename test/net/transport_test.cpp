@@ -144,11 +144,11 @@ TEST_CASE("a late answer of an attempt that was given up is not counted for the 
     CHECK(first.error() == errc::no_quorum);
     // Both the late OK and the nil that follows arrive together; only the second is for the second.
     q.masters[0].wait_for_command("SET");
-    q.masters[0].set_key("redlock:s", "somebody's");
+    q.masters[0].set_key("redlock:{s}", "somebody's");
     q.masters[0].release_hung();
     q.run_until([&] { return q.admitted() == 1; });
     CHECK(q.acquire("s").error() == errc::contended);
-    q.run_until([&] { return !q.masters[0].get_key("redlock:r"); });
+    q.run_until([&] { return !q.masters[0].get_key("redlock:{r}"); });
 }
 
 TEST_CASE("a master that stays silent is dropped and connected again") {

@@ -175,8 +175,8 @@ TEST_CASE("without the lock the work does not run") {
     scope_outcome scope;
     quorum q;
     q.start();
-    q.masters[0].set_key("redlock:r", "somebody's");
-    q.masters[1].set_key("redlock:r", "somebody's");
+    q.masters[0].set_key("redlock:{r}", "somebody's");
+    q.masters[1].set_key("redlock:{r}", "somebody's");
     async_with_lock(
         *q.manager,
         "r",
@@ -196,8 +196,8 @@ TEST_CASE("a scope is cancelled from outside while it acquires") {
     scope_outcome scope;
     quorum q;
     q.start();
-    q.masters[0].set_key("redlock:r", "somebody's");
-    q.masters[1].set_key("redlock:r", "somebody's");
+    q.masters[0].set_key("redlock:{r}", "somebody's");
+    q.masters[1].set_key("redlock:{r}", "somebody's");
     async_with_lock(
         *q.manager,
         "r",

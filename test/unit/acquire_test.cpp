@@ -56,8 +56,9 @@ TEST_CASE("a lock that is free is acquired on every master, with one token") {
     CHECK(got.held_until == got.deadline);
     it.run_for(5ms);
     for (virtual_master& server : it.masters) {
-        CHECK(server.value_of("p:r", it.now()) == got.token);
-        CHECK(traffic(server) == std::vector<std::string>{"SET p:r " + got.token + " NX PX 10000"});
+        CHECK(server.value_of("p:{r}", it.now()) == got.token);
+        CHECK(
+            traffic(server) == std::vector<std::string>{"SET p:{r} " + got.token + " NX PX 10000"});
     }
     CHECK(it.engine.count().acquired == 1);
     CHECK(it.engine.count().held == 1);
@@ -124,7 +125,7 @@ TEST_CASE("every mask of keys that others hold has the right outcome, and leaves
             for (std::size_t i = 0; i < masters; ++i) {
                 const bool held = (mask >> i & 1U) != 0;
                 CHECK(
-                    it.masters[i].value_of("p:r", it.now())
+                    it.masters[i].value_of("p:{r}", it.now())
                     == (held ? std::optional<std::string>("somebody") : std::nullopt));
             }
         }
@@ -258,8 +259,8 @@ TEST_CASE("a rollback goes to every master that was asked, behind the SET, befor
             line = line.starts_with("EVAL ") ? "EVALSHA" + line.substr(4) : line;
         }
         for (const std::string& token : it.tokens) {
-            expected.push_back("SET p:r " + token + " NX PX 10000");
-            expected.push_back("EVALSHA remove 1 p:r " + token);
+            expected.push_back("SET p:{r} " + token + " NX PX 10000");
+            expected.push_back("EVALSHA remove 1 p:{r} " + token);
         }
         CHECK(got == expected);
     }
@@ -316,7 +317,7 @@ TEST_CASE("an acquire that waits for ever gets the lock once it is free") {
     it.run_for(210ms);
     REQUIRE(it.answer_to(name) != nullptr);
     CHECK(it.answer_to(name)->won);
-    CHECK(it.masters[0].value_of("p:r", it.now()) == it.answer_to(name)->token);
+    CHECK(it.masters[0].value_of("p:{r}", it.now()) == it.answer_to(name)->token);
 }
 
 TEST_CASE("pauses between attempts stay within the back-off's bounds") {

@@ -27,7 +27,7 @@ void check_clean(virtual_quorum& it, std::uint64_t name) {
     CHECK(it.engine.count().cancelled == 1);
     for (virtual_master& server : it.masters) {
         for (const std::string& token : it.tokens) {
-            CHECK(server.value_of("p:r", it.now()) != token);
+            CHECK(server.value_of("p:{r}", it.now()) != token);
         }
     }
     CHECK(it.idle());

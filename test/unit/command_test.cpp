@@ -1,4 +1,5 @@
 #include "core/command.hpp"
+#include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -8,7 +9,6 @@
 #include <string_view>
 
 using namespace redlock::core;
-using redlock::vote;
 using namespace std::chrono_literals;
 
 namespace {
@@ -36,40 +36,6 @@ std::string extension(rung how) {
     std::string out;
     append_extend(out, how, "the:key", "the:token", 12'345ms);
     return words_of(out);
-}
-
-reply integer(std::int64_t value) {
-    reply one;
-    one.type = reply_type::integer;
-    one.integer = value;
-    return one;
-}
-
-reply text(reply_type type, std::string_view value) {
-    reply one;
-    one.type = type;
-    one.text = value;
-    return one;
-}
-
-reply error(std::string_view value) {
-    return text(reply_type::error, value);
-}
-
-struct expectation {
-    vote said;
-    bool ask_exists = false;
-    bool say_otherwise = false;
-};
-
-void check(const reply& answer, rung how, expectation expected) {
-    CAPTURE(answer.text, answer.integer, static_cast<int>(answer.type), static_cast<int>(how));
-    const compared got = compare_result(answer, how);
-    CHECK(got.ask_exists == expected.ask_exists);
-    CHECK(got.say_otherwise == expected.say_otherwise);
-    if (!expected.ask_exists && !expected.say_otherwise) {
-        CHECK(got.said == expected.said);
-    }
 }
 
 } // namespace
@@ -112,85 +78,52 @@ TEST_CASE("a ladder is climbed down from native to EVALSHA to EVAL") {
     CHECK(all.extend() == rung::eval);
     all.knows_extend = true;
     CHECK(all.extend() == rung::evalsha);
+    CHECK(all.acquire() == rung::eval);
+    CHECK(all.raise() == rung::eval);
+    all.knows_acquire = true;
+    CHECK(all.acquire() == rung::evalsha);
+    CHECK(all.raise() == rung::eval);
+    all.knows_raise = true;
+    CHECK(all.raise() == rung::evalsha);
     all.evalsha = false;
+    CHECK(all.acquire() == rung::eval);
+    CHECK(all.raise() == rung::eval);
     CHECK(all.remove() == rung::eval);
     CHECK(all.extend() == rung::eval);
 }
 
-TEST_CASE("only OK to a SET is a grant, and only nil says that somebody has it") {
-    CHECK(vote_on_set(text(reply_type::status, "OK")) == vote::granted);
-    CHECK(vote_on_set(text(reply_type::nil, "")) == vote::held);
-    CHECK(vote_on_set(text(reply_type::status, "QUEUED")) == vote::error);
-    CHECK(vote_on_set(text(reply_type::status, "")) == vote::error);
-    CHECK(vote_on_set(text(reply_type::string, "OK")) == vote::error);
-    CHECK(vote_on_set(integer(1)) == vote::error);
-    CHECK(vote_on_set(integer(0)) == vote::error);
-    CHECK(vote_on_set(text(reply_type::array, "")) == vote::error);
-    for (const auto* why :
-         {"OK",
-          "LOADING Redis is loading",
-          "READONLY You can't write",
-          "OOM",
-          "NOAUTH Authentication required.",
-          "MISCONF Redis is configured"}) {
-        CHECK(vote_on_set(error(why)) == vote::error);
-    }
-}
-
-TEST_CASE("the scripts answer one, nought or minus one") {
-    for (const rung how : {rung::evalsha, rung::eval}) {
-        check(integer(1), how, {vote::granted});
-        check(integer(0), how, {vote::foreign});
-        check(integer(-1), how, {vote::absent});
-        check(integer(2), how, {vote::error});
-        check(integer(-2), how, {vote::error});
-        check(text(reply_type::status, "OK"), how, {vote::error});
-        check(text(reply_type::nil, ""), how, {vote::error});
-        check(text(reply_type::string, "1"), how, {vote::error});
-        check(text(reply_type::array, ""), how, {vote::error});
-    }
-}
-
-TEST_CASE("a native command that did nothing is followed by EXISTS") {
-    check(integer(1), rung::native, {vote::granted});
-    check(text(reply_type::status, "OK"), rung::native, {vote::granted});
-    check(integer(0), rung::native, {vote::error, true});
-    check(text(reply_type::nil, ""), rung::native, {vote::error, true});
-    CHECK(vote_on_exists(integer(0)) == vote::absent);
-    CHECK(vote_on_exists(integer(1)) == vote::foreign);
-    CHECK(vote_on_exists(error("NOPERM")) == vote::error);
-    CHECK(vote_on_exists(text(reply_type::nil, "")) == vote::error);
-}
-
-TEST_CASE("what a server will not have said this way is said in another, but EVAL is the last") {
-    for (const auto* why :
-         {"NOSCRIPT No matching script",
-          "NOPERM no permissions",
-          "ERR unknown command 'DELEX'",
-          "ERR syntax error"}) {
-        check(error(why), rung::native, {vote::error, false, true});
-        check(error(why), rung::evalsha, {vote::error, false, true});
-        check(error(why), rung::eval, {vote::error});
-    }
-}
-
-TEST_CASE("an error is a vote of its own, and a key of another type is somebody else's") {
-    for (const rung how : {rung::native, rung::evalsha, rung::eval}) {
-        check(error("READONLY You can't write against a read only replica."), how, {vote::error});
-        check(error("LOADING"), how, {vote::error});
-        check(error("OOM command not allowed"), how, {vote::error});
-        check(error("WRONGTYPE Operation against a key"), how, {vote::foreign});
-        check(error("ERR Error running script: WRONGTYPE Operation"), how, {vote::foreign});
-        check(error(""), how, {vote::error});
-    }
-}
-
-TEST_CASE("errors that say that a server cannot serve make it introduce itself again") {
-    CHECK(means_unfit("READONLY You can't write against a read only replica."));
-    CHECK(means_unfit("LOADING Redis is loading the dataset in memory"));
-    CHECK(means_unfit("NOAUTH Authentication required."));
-    CHECK(means_unfit("MASTERDOWN Link with MASTER is down"));
-    CHECK(!means_unfit("OOM command not allowed when used memory > 'maxmemory'."));
-    CHECK(!means_unfit("ERR READONLY"));
-    CHECK(!means_unfit(""));
+TEST_CASE("a guarded command names its keys, then what it compares and checks") {
+    const lock_names names{"p{r}", "p{r}:fence", "p:epoch", "the:token"};
+    const master_guard guard{"run", 30'602'000us, 1'700'000'000'000'123};
+    const fence fencing{17, 24h};
+    const auto said = [](auto append, auto... arguments) {
+        std::string out;
+        append(out, arguments...);
+        return words_of(out);
+    };
+    CHECK(
+        said(append_guarded_acquire, rung::evalsha, names, guard, 12'345ms, fencing)
+        == "EVALSHA " + std::string(guarded_acquire.sha1)
+               + " 3 p{r} p{r}:fence p:epoch the:token 12345 run 30602000 1700000000000123 "
+                 "86400000");
+    CHECK(
+        said(append_guarded_acquire, rung::eval, names, guard, 1ms, fence{})
+        == "EVAL " + std::string(guarded_acquire.text)
+               + " 3 p{r} p{r}:fence p:epoch the:token 1 run 30602000 1700000000000123 0");
+    CHECK(
+        said(append_raise, rung::evalsha, names, fencing)
+        == "EVALSHA " + std::string(guarded_raise.sha1)
+               + " 2 p{r} p{r}:fence the:token 17 86400000");
+    CHECK(
+        said(append_guarded_extend, rung::evalsha, names, guard, 12'345ms, fencing)
+        == "EVALSHA " + std::string(guarded_extend.sha1)
+               + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 1 run 30602000 "
+                 "1700000000000123");
+    CHECK(
+        said(append_guarded_remove, rung::eval, names, fencing)
+        == "EVAL " + std::string(guarded_release.text)
+               + " 2 p{r} p{r}:fence the:token 17 86400000");
+    CHECK(
+        said(append_handshake, "p:epoch", guard, std::int64_t{5}, true)
+        == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run 30602000 5 1");
 }

@@ -69,7 +69,17 @@ struct harness final : connection_events {
         introduce();
     }
     void send(std::uint32_t name) {
-        link.send("*1\r\n$4\r\nWHAT\r\n", {.kind = command_kind::set, .subject = {name, 1}}, now);
+        link.send(
+            "*1\r\n$4\r\nWHAT\r\n", {.kind = command_kind::acquire, .subject = {name, 1}}, now);
+    }
+
+    /// The server will not have a command said this way.
+    void refuse(command_kind kind, rung how) {
+        redlock::core::reply refusal;
+        refusal.type = redlock::core::reply_type::error;
+        refusal.text = "NOPERM this user has no permissions";
+        const ticket command{.kind = kind, .how = how, .subject = {}};
+        link.learn(command, refusal, redlock::core::read_remove(refusal, how));
     }
 
     settings rules;
@@ -477,29 +487,19 @@ TEST_CASE("a master is asked to introduce itself again once, however many errors
     CHECK(it.written() == lines{"INFO"});
 }
 
-namespace {
-
-const redlock::core::reply refusal{
-    .type = redlock::core::reply_type::error,
-    .integer = 0,
-    .text = "NOPERM this user has no permissions",
-    .elements = {}};
-
-}
-
 TEST_CASE("a step that was taken down stays taken until the connection is a new one") {
     harness it;
     it.server.version = "8.4.0";
     it.bring_up();
     CHECK(it.link.commands().delete_command == native_delete::delex);
     CHECK(it.link.commands().set_ifeq);
-    it.link.learn(command_kind::remove, rung::native, refusal);
+    it.refuse(command_kind::remove, rung::native);
     CHECK(it.link.commands().delete_command == native_delete::none);
     CHECK(it.link.commands().set_ifeq);
-    it.link.learn(command_kind::extend, rung::native, refusal);
+    it.refuse(command_kind::extend, rung::native);
     CHECK(!it.link.commands().set_ifeq);
     CHECK(it.link.commands().evalsha);
-    it.link.learn(command_kind::remove, rung::evalsha, refusal);
+    it.refuse(command_kind::remove, rung::evalsha);
     CHECK(!it.link.commands().evalsha);
     it.link.introduce_again(it.now);
     it.hear(it.server.execute({"INFO"}, it.now));

@@ -103,7 +103,8 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"redis://", "", "host is missing"},
         {"redis://:7000", "", "host is missing"},
         {"redis:///1", "", "host is missing"},
-        {"redis:h", "", "host is missing"},
+        {"redis:h", "", "redis://host:port"},
+        {"redis://m%3Ax", "", "character that no name has"},
         {"http://h", "'http'", "redis, rediss or unix"},
         {"redis+tls://h", "redis+tls", "redis, rediss or unix"},
         {"redis://h#1", "#", "no meaning"},
@@ -181,6 +182,10 @@ TEST_CASE("no malformed URL brings its password into the message") {
              "redis://h/0?user=me&password=s3cret",
              "unix:///s?password=s3cret",
              "unix:///s?db=0&pass=s3cret",
+             // What fuzzing found.
+             "unix:s3cret@/run/s",
+             "me:s3cret@redis://h",
+             "redis://[::1]:70nix::s3cret@//x",
              // The '@' is encoded or forgotten.
              "redis://me:s3cret%40h",
              "redis://:s3cret",

@@ -22,7 +22,8 @@ constexpr errc all[] = {
     errc::closed,
     errc::not_running,
     errc::invalid_config,
-    errc::invalid_argument};
+    errc::invalid_argument,
+    errc::stale_token};
 
 } // namespace
 

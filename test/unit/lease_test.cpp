@@ -64,7 +64,7 @@ TEST_CASE("a lock is renewed at a third of its ttl, for as long as it is held") 
     CHECK(!it.loss_of(got));
     CHECK(it.engine.count().renewed >= 1079);
     CHECK(it.engine.count().renewals_failed == 0);
-    CHECK(it.masters[1].value_of("p:r", it.now()) == got.token);
+    CHECK(it.masters[1].value_of("p:{r}", it.now()) == got.token);
 }
 
 TEST_CASE("a lock that is not renewed by itself is not") {
@@ -189,8 +189,8 @@ TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays"
     it.run_for(5s);
     REQUIRE(it.loss_of(got));
     CHECK(it.loss_of(got)->why == loss_reason::foreign);
-    CHECK(it.masters[0].value_of("p:r", it.now()) == "somebody");
-    CHECK(!it.masters[2].value_of("p:r", it.now()));
+    CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
+    CHECK(!it.masters[2].value_of("p:{r}", it.now()));
 }
 
 TEST_CASE("FLUSHALL on a minority leaves the lock held") {
@@ -202,8 +202,8 @@ TEST_CASE("FLUSHALL on a minority leaves the lock held") {
     it.masters[1].forget();
     it.run_for(60s);
     CHECK(!it.loss_of(got));
-    CHECK(!it.masters[0].value_of("p:r", it.now())); // nothing puts it back
-    CHECK(it.masters[4].value_of("p:r", it.now()) == got.token);
+    CHECK(!it.masters[0].value_of("p:{r}", it.now())); // nothing puts it back
+    CHECK(it.masters[4].value_of("p:{r}", it.now()) == got.token);
 }
 
 TEST_CASE("max_hold ends a renewed lock, exactly") {
@@ -412,7 +412,7 @@ TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl t
     it.start();
     const answer got = it.acquire_now(once());
     it.run_for(1s);
-    const auto native = [&] { return it.masters[0].count("SET p:r " + got.token + " IFEQ"); };
+    const auto native = [&] { return it.masters[0].count("SET p:{r} " + got.token + " IFEQ"); };
     it.extend(got, 10s);
     it.run_for(10ms);
     CHECK(native() == 1);
@@ -471,7 +471,7 @@ TEST_CASE("a server that refuses SET IFEQ or EVALSHA is told in another way, and
     it.run_for(20ms);
     REQUIRE(it.extensions_of(got).size() == 2);
     CHECK(!it.extensions_of(got)[1].error);
-    CHECK(it.masters[0].count("SET p:r " + got.token + " IFEQ") == 1);
+    CHECK(it.masters[0].count("SET p:{r} " + got.token + " IFEQ") == 1);
     CHECK(it.masters[0].count("EVALSHA") == 1);
     CHECK(it.masters[0].count("EVAL extend") == 2);
 }

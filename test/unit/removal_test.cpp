@@ -68,8 +68,8 @@ TEST_CASE("a lock that is gone from a majority was expired, one that is another'
     taken.it.masters[0].keys[taken.it.key()] = taken.it.masters[1].keys[taken.it.key()] = {"other"};
     CHECK(taken.release() == release_result::stolen);
     taken.it.run_for(10ms);
-    CHECK(taken.it.masters[0].value_of("p:r", taken.it.now()) == "other");
-    CHECK(!taken.it.masters[2].value_of("p:r", taken.it.now()));
+    CHECK(taken.it.masters[0].value_of("p:{r}", taken.it.now()) == "other");
+    CHECK(!taken.it.masters[2].value_of("p:{r}", taken.it.now()));
 }
 
 TEST_CASE("without a majority of one kind the result of a release is uncertain") {
@@ -106,10 +106,10 @@ TEST_CASE("a release with two of three masters down is uncertain at once") {
 TEST_CASE("the native compare-and-delete of the server is used") {
     held delex(3, "8.4.0");
     CHECK(delex.release() == release_result::released);
-    CHECK(delex.it.masters[0].count("DELEX p:r IFEQ " + delex.got.token) == 1);
+    CHECK(delex.it.masters[0].count("DELEX p:{r} IFEQ " + delex.got.token) == 1);
     held delifeq(3, "7.2.4", "9.0.0");
     CHECK(delifeq.release() == release_result::released);
-    CHECK(delifeq.it.masters[0].count("DELIFEQ p:r " + delifeq.got.token) == 1);
+    CHECK(delifeq.it.masters[0].count("DELIFEQ p:{r} " + delifeq.got.token) == 1);
     CHECK(delifeq.it.masters[0].count("EVAL") == 0);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("a native compare-and-delete that removed nothing asks whether the key
     gone.it.masters[0].keys.clear();
     gone.it.masters[1].keys.clear();
     CHECK(gone.release() == release_result::expired);
-    CHECK(gone.it.masters[0].count("EXISTS p:r") == 1);
+    CHECK(gone.it.masters[0].count("EXISTS p:{r}") == 1);
 
     held taken(3, "7.2.4", "9.0.0");
     taken.it.masters[0].keys[taken.it.key()] = taken.it.masters[1].keys[taken.it.key()] = {"other"};

@@ -243,6 +243,28 @@ TEST_CASE("what is no reply is an error with a reason") {
     }
 }
 
+TEST_CASE("a line that is larger than the largest reply is refused, also in one piece") {
+    reply_reader reader;
+    const auto found =
+        all_of(reader, "-" + std::string(reply_reader::reply_bytes_max + 1, 'x') + "\r\n");
+    CHECK(found.empty());
+    CHECK(!reader.error().empty());
+}
+
+TEST_CASE("a number with a leading nought is none, fed whole or in pieces") {
+    CHECK(first_of(":0\r\n") == ":0");
+    for (const std::string bytes : {":007\r\n", ":00\r\n", ":-0\r\n", ":-07\r\n"}) {
+        CAPTURE(bytes);
+        CHECK(first_of(bytes).starts_with("nothing: "));
+        reply_reader reader;
+        feed(reader, bytes.substr(0, 2));
+        CHECK(reader.next() == nullptr);
+        feed(reader, bytes.substr(2));
+        CHECK(reader.next() == nullptr);
+        CHECK(!reader.error().empty());
+    }
+}
+
 TEST_CASE("replies before the malformed one count, none after it") {
     reply_reader reader;
     CHECK(

@@ -1,37 +1,28 @@
+#include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
+#include "sha1_of.hpp"
 
-#include <boost/uuid/detail/sha1.hpp>
 #include <catch2/catch_test_macros.hpp>
 
-#include <string>
 #include <string_view>
 
 using redlock::core::compare_and_delete;
 using redlock::core::compare_and_extend;
-
-namespace {
-
-std::string sha1_of(std::string_view text) {
-    boost::uuids::detail::sha1 hash;
-    hash.process_bytes(text.data(), text.size());
-    unsigned int digest[5];
-    hash.get_digest(digest);
-    std::string out;
-    for (const unsigned int word : digest) {
-        for (int shift = 28; shift >= 0; shift -= 4) {
-            out += "0123456789abcdef"[(word >> static_cast<unsigned>(shift)) & 15U];
-        }
-    }
-    return out;
-}
-
-} // namespace
+using redlock::test::sha1_of;
 
 TEST_CASE("the digests of the scripts are theirs") {
     CHECK(sha1_of("abc") == "a9993e364706816aba3e25717850c26c9cd0d89d"); // the helper itself
     CHECK(sha1_of(compare_and_delete.text) == compare_and_delete.sha1);
     CHECK(sha1_of(compare_and_extend.text) == compare_and_extend.sha1);
     CHECK(compare_and_delete.sha1 != compare_and_extend.sha1);
+    for (const redlock::core::script& one :
+         {redlock::core::guarded_handshake,
+          redlock::core::guarded_acquire,
+          redlock::core::guarded_raise,
+          redlock::core::guarded_extend,
+          redlock::core::guarded_release}) {
+        CHECK(sha1_of(one.text) == one.sha1);
+    }
 }
 
 TEST_CASE("a script is one line that compares before it changes anything") {

@@ -115,7 +115,9 @@ public:
 
     /// Whether a live key of that resource is anywhere.
     bool has_key(std::string_view resource = "r");
-    std::string key(std::string_view resource = "r") const { return "p:" + std::string(resource); }
+    std::string key(std::string_view resource = "r") const {
+        return "p:{" + std::string(resource) + "}";
+    }
 
     /// Whether nothing but health checks is left to do: no operation, no claim, no timer. Looks
     /// after the answers have come. Needs a `health_check_interval` beyond every lease.

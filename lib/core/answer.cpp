@@ -1,0 +1,237 @@
+#include "answer.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace redlock::core {
+
+namespace {
+
+// Numbers that a script makes are exact below this; a token or a clock beyond it is a broken
+// answer.
+constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
+
+answer read_error(std::string_view error, rung how) noexcept {
+    // A key of another type under the lock's name is not ours.
+    if (error.find("WRONGTYPE") != std::string_view::npos) {
+        return {.said = vote::foreign};
+    }
+    return {
+        .say_otherwise =
+            how != rung::eval && (error.starts_with("NOSCRIPT") || refuses_command(error))};
+}
+
+// {status, value, clock}: what every script of the guarded protocol answers.
+struct triple {
+    std::int64_t status = 0;
+    std::int64_t value = 0;
+    std::int64_t server_us = 0;
+};
+
+std::optional<triple> read_triple(const reply& got) noexcept {
+    if (got.type != reply_type::array || got.elements.size() != 3) {
+        return std::nullopt;
+    }
+    for (const reply& one : got.elements) {
+        if (one.type != reply_type::integer) {
+            return std::nullopt;
+        }
+    }
+    return triple{
+        got.elements[0].integer,
+        got.elements[1].integer,
+        std::clamp<std::int64_t>(got.elements[2].integer, 0, exact_max)};
+}
+
+std::chrono::microseconds rest_of(std::int64_t us) noexcept {
+    // More than any quarantine is a broken answer; it must not overflow where it is added.
+    constexpr std::int64_t most = std::chrono::microseconds(std::chrono::years(1)).count();
+    return std::chrono::microseconds(std::clamp<std::int64_t>(us, 0, most));
+}
+
+std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept {
+    if (pttl < 0) {
+        return std::nullopt;
+    }
+    return std::chrono::ceil<std::chrono::milliseconds>(
+        rest_of(std::min<std::int64_t>(pttl, 1'000'000'000'000) * 1000));
+}
+
+// Of a compare-and-delete or a compare-and-extend in the plain protocol.
+answer read_compared(const reply& got, rung how) noexcept {
+    if (how == rung::native) {
+        const bool done =
+            got.type == reply_type::status || (got.type == reply_type::integer && got.integer == 1);
+        return done ? answer{.said = vote::granted} : answer{.ask_exists = true};
+    }
+    if (got.type != reply_type::integer) {
+        return {};
+    }
+    switch (got.integer) {
+    case 1:
+        return {.said = vote::granted};
+    case 0:
+        return {.said = vote::foreign};
+    case -1:
+        return {.said = vote::absent};
+    default:
+        return {};
+    }
+}
+
+} // namespace
+
+answer read_acquire(const reply& got, rung how) noexcept {
+    if (got.is_error()) {
+        return how == rung::native ? answer{} : read_error(got.text, how);
+    }
+    if (how == rung::native) { // SET
+        if (got.type == reply_type::status && got.text == "OK") {
+            return {.said = vote::granted};
+        }
+        return {.said = got.type == reply_type::nil ? vote::held : vote::error};
+    }
+    const auto said = read_triple(got);
+    if (!said) {
+        return {};
+    }
+    answer out{.server_us = said->server_us};
+    switch (said->status) {
+    case 1:
+        out.said = said->value >= 0 && said->value < exact_max ? vote::granted : vote::error;
+        out.counter = static_cast<std::uint64_t>(std::max<std::int64_t>(said->value, 0));
+        break;
+    case 0:
+        out.said = vote::held;
+        out.left = lease_left(said->value);
+        break;
+    case -1:
+        out.said = vote::timed_out;
+        out.late = true;
+        break;
+    case -2:
+        out.said = vote::quarantined;
+        out.quarantine = rest_of(said->value);
+        out.forgot = true;
+        break;
+    default:
+        break;
+    }
+    return out;
+}
+
+answer read_raise(const reply& got, rung how) noexcept {
+    if (got.is_error()) {
+        return read_error(got.text, how);
+    }
+    const auto said = read_triple(got);
+    if (!said || said->value < 0 || said->value > exact_max || said->status < 0
+        || said->status > 1) {
+        return {};
+    }
+    return {
+        .said = said->status == 1  ? vote::granted
+                : said->value == 0 ? vote::foreign
+                                   : vote::held,
+        .counter = static_cast<std::uint64_t>(said->value)};
+}
+
+answer read_remove(const reply& got, rung how) noexcept {
+    if (got.is_error()) {
+        return read_error(got.text, how);
+    }
+    const auto said = read_triple(got);
+    if (!said) {
+        return read_compared(got, how);
+    }
+    return {
+        .said = said->status == 1    ? vote::granted
+                : said->status == 0  ? vote::foreign
+                : said->status == -1 ? vote::absent
+                                     : vote::error,
+        .server_us = said->server_us};
+}
+
+answer read_extend(const reply& got, rung how) noexcept {
+    if (got.is_error()) {
+        return read_error(got.text, how);
+    }
+    const auto said = read_triple(got);
+    if (!said) {
+        return read_compared(got, how);
+    }
+    answer out{.server_us = said->server_us};
+    switch (said->status) {
+    case 1:
+    case 2:
+        out.said = vote::granted;
+        out.healed = said->status == 2;
+        break;
+    case 0:
+        out.said = vote::foreign;
+        out.left = lease_left(said->value);
+        break;
+    case -1:
+        out.said = vote::timed_out;
+        out.late = true;
+        break;
+    case -2:
+        out.said = vote::absent;
+        out.forgot = true;
+        break;
+    case -3:
+        out.said = vote::absent;
+        break;
+    default:
+        break;
+    }
+    return out;
+}
+
+vote vote_on_exists(const reply& got) noexcept {
+    if (got.type != reply_type::integer) {
+        return vote::error;
+    }
+    return got.integer == 0 ? vote::absent : vote::foreign;
+}
+
+std::optional<memory> read_handshake(const reply& got) noexcept {
+    const auto said = read_triple(got);
+    if (!said) {
+        return std::nullopt;
+    }
+    return memory{rest_of(said->value), said->server_us};
+}
+
+std::optional<std::int64_t> read_time(const reply& got) noexcept {
+    if (got.type != reply_type::array || got.elements.size() != 2) {
+        return std::nullopt;
+    }
+    std::int64_t parts[2] = {};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::string_view text = got.elements[i].text;
+        const auto [end, failed] =
+            std::from_chars(text.data(), text.data() + text.size(), parts[i]);
+        if (failed != std::errc() || end != text.data() + text.size() || parts[i] < 0
+            || parts[i] > exact_max / 1'000'000) {
+            return std::nullopt;
+        }
+    }
+    return parts[0] * 1'000'000 + parts[1];
+}
+
+// "ERR unknown command", "ERR syntax error" (an older SET without IFEQ), "NOPERM ...".
+bool refuses_command(std::string_view error) noexcept {
+    return error.starts_with("NOPERM") || error.starts_with("ERR unknown")
+           || error.starts_with("ERR syntax");
+}
+
+// Before Redis 7 the error of a command in a script comes wrapped.
+bool means_unfit(std::string_view error) noexcept {
+    return error.starts_with("READONLY") || error.find(" -READONLY ") != std::string_view::npos
+           || error.starts_with("LOADING") || error.starts_with("NOAUTH")
+           || error.starts_with("MASTERDOWN");
+}
+
+} // namespace redlock::core

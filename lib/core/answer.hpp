@@ -1,0 +1,58 @@
+// What a master's reply means: turns the replies of both protocols into votes.
+
+#pragma once
+
+#include "command.hpp"
+
+#include <redlock/diagnostics.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace redlock::core {
+
+struct answer {
+    vote said = vote::error;
+    bool ask_exists = false;    // native and nothing done: EXISTS tells why
+    bool say_otherwise = false; // it does not know, or does not allow, this way: say it in EVAL
+    bool late = false;          // it came after its time and did nothing
+    bool healed = false;        // the key was missing, and is back
+    bool forgot = false;        // its memory may be younger than was thought
+    std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
+    std::chrono::microseconds quarantine{};          // what is left of it
+    std::uint64_t counter = 0;                       // the lock's fencing counter
+    std::int64_t server_us = 0;                      // the server's clock; 0: it was not told
+};
+
+/// \name Of a reply to one of the commands of a lock. Plain or guarded is told from its form.
+/// \{
+answer read_acquire(const reply& got, rung how) noexcept;
+answer read_raise(const reply& got, rung how) noexcept;
+answer read_remove(const reply& got, rung how) noexcept;
+answer read_extend(const reply& got, rung how) noexcept;
+/// \}
+
+/// The vote in a reply to EXISTS after a native command that did nothing.
+vote vote_on_exists(const reply& got) noexcept;
+
+/// What a server says of its memory.
+struct memory {
+    std::chrono::microseconds quarantine{};
+    std::int64_t server_us = 0;
+};
+/// Empty if that is no reply to a handshake.
+std::optional<memory> read_handshake(const reply& got) noexcept;
+
+/// The server's clock, in us since 1970. Empty if that is no reply to TIME.
+std::optional<std::int64_t> read_time(const reply& got) noexcept;
+
+/// Whether the server will not have a command said this way, but may in another.
+bool refuses_command(std::string_view error) noexcept;
+
+/// Whether an error says that this server cannot serve locks at the moment (replica, loading, not
+/// authenticated), so that it has to introduce itself again.
+bool means_unfit(std::string_view error) noexcept;
+
+} // namespace redlock::core

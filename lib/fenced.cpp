@@ -1,0 +1,219 @@
+#include <redlock/fenced.hpp>
+
+#include <boost/system/errc.hpp>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace {
+
+// A block of its own, so that its names do not meet those of the script behind it. Tokens are
+// compared as doubles, which is why they end at 2^53 - 1. All is read before the first write.
+constexpr std::string_view check_text = R"(do
+  local function is_token(text)
+    return string.match(text, '^[1-9]%d*$') and tonumber(text) <= 9007199254740991
+  end
+  local token = ARGV[1] or ''
+  if not is_token(token) then
+    return redis.error_reply('FENCE the token is not a whole number from 1 to 2^53 - 1')
+  end
+  local highest = redis.call('GET', KEYS[1])
+  if highest then
+    if not is_token(highest) then
+      return redis.error_reply('FENCE the fence key holds something that is no token')
+    end
+    if tonumber(token) < tonumber(highest) then return {0, tonumber(highest)} end
+  end
+  if token ~= highest then redis.call('SET', KEYS[1], token) end
+end
+)";
+
+// The ttl is looked at before the fence: a call that is wrong leaves nothing behind.
+constexpr std::string_view ttl_text = R"(if ARGV[3] and not string.match(ARGV[3], '^[1-9]%d*$') then
+  return redis.error_reply('FENCE the ttl is not a whole number of milliseconds')
+end
+)";
+
+constexpr std::string_view set_text =
+    R"(if ARGV[3] then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+else redis.call('SET', KEYS[2], ARGV[2]) end
+return {1, tonumber(ARGV[1])}
+)";
+
+constexpr auto fenced_set_text = [] {
+    std::array<char, ttl_text.size() + check_text.size() + set_text.size()> whole{};
+    auto end = whole.begin();
+    for (const std::string_view part : {ttl_text, check_text, set_text}) {
+        end = std::copy(part.begin(), part.end(), end);
+    }
+    return whole;
+}();
+
+constexpr bool is_token(std::uint64_t token) noexcept {
+    return token >= 1 && token <= fencing_token_max;
+}
+
+std::string stale_text(std::uint64_t token, std::optional<std::uint64_t> highest) {
+    return "stale fencing token " + std::to_string(token) + ": the resource has seen "
+           + (highest ? std::to_string(*highest) : "a larger one");
+}
+
+/// The part of a key that decides about its slot, as the cluster specification has it: what is in
+/// the first pair of braces, unless that is empty. Empty: the whole key decides.
+std::string_view hash_tag(std::string_view key) noexcept {
+    const std::size_t open = key.find('{');
+    if (open == std::string_view::npos) {
+        return {};
+    }
+    const std::size_t close = key.find('}', open + 1);
+    if (close == std::string_view::npos) {
+        return {};
+    }
+    return key.substr(open + 1, close - open - 1);
+}
+
+} // namespace
+
+stale_token_error::stale_token_error(std::uint64_t token)
+    : stale_token_error(token, std::nullopt, stale_text(token, std::nullopt)) {}
+
+stale_token_error::stale_token_error(std::uint64_t token, std::uint64_t highest)
+    : stale_token_error(token, highest, stale_text(token, highest)) {}
+
+stale_token_error::stale_token_error(
+    std::uint64_t token, std::optional<std::uint64_t> highest, std::string text)
+    : system_error(errc::stale_token),
+      token_(token),
+      highest_(highest),
+      text_(std::make_shared<const std::string>(std::move(text))) {}
+
+fence_guard::fence_guard(std::uint64_t highest) : highest_(highest) {
+    if (highest > fencing_token_max) {
+        throw std::invalid_argument(
+            "the largest fencing token is " + std::to_string(fencing_token_max) + ", not "
+            + std::to_string(highest));
+    }
+}
+
+error_code fence_guard::admit(std::uint64_t token, std::uint64_t& seen) noexcept {
+    if (!is_token(token)) {
+        return errc::invalid_argument;
+    }
+    seen = highest_.load();
+    while (seen < token && !highest_.compare_exchange_weak(seen, token)) {
+    }
+    return token < seen ? error_code(errc::stale_token) : error_code();
+}
+
+error_code fence_guard::admit(std::uint64_t token) noexcept {
+    std::uint64_t seen = 0;
+    return admit(token, seen);
+}
+
+void fence_guard::require(std::uint64_t token) {
+    std::uint64_t seen = 0;
+    const error_code error = admit(token, seen);
+    if (error == errc::stale_token) {
+        throw stale_token_error(token, seen);
+    }
+    if (error) {
+        throw boost::system::system_error(error, std::to_string(token) + " is not a fencing token");
+    }
+}
+
+fence_key fence_key::beside(std::string_view key) {
+    constexpr std::string_view suffix = ":highest-token";
+    std::string name(key);
+    if (hash_tag(key).empty()) {
+        name = "{" + name + "}";
+        if (hash_tag(name) != key || key.empty()) {
+            throw std::invalid_argument(
+                "no fence can be named after the key \"" + std::string(key)
+                + "\": it is empty, or has a '}' but no hash tag");
+        }
+    }
+    return {name.append(suffix)};
+}
+
+error_code fenced_reply::check(std::uint64_t token) const noexcept {
+    // A negative number turns into one that is no token.
+    const auto seen = static_cast<std::uint64_t>(highest);
+    if (is_token(token) && is_token(seen)) {
+        if (accepted == 1 && seen == token) {
+            return {};
+        }
+        if (accepted == 0 && seen > token) {
+            return errc::stale_token;
+        }
+    }
+    return make_error_code(boost::system::errc::protocol_error);
+}
+
+void fenced_reply::require(std::uint64_t token) const {
+    const error_code error = check(token);
+    if (error == errc::stale_token) {
+        throw stale_token_error(token, static_cast<std::uint64_t>(highest));
+    }
+    if (error) {
+        throw boost::system::system_error(
+            error,
+            "no answer of a fenced script to token " + std::to_string(token) + ": {"
+                + std::to_string(accepted) + ", " + std::to_string(highest) + "}");
+    }
+}
+
+constinit const std::string_view fence_check = check_text;
+constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenced_set_text.size()};
+constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
+
+fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::beside(key_)) {}
+
+fenced_set::fenced_set(std::string key, fence_key fence)
+    : key_(std::move(key)),
+      fence_(std::move(fence)) {
+    if (key_ == fence_.name) {
+        throw std::invalid_argument("the key and its fence have the same name: \"" + key_ + "\"");
+    }
+}
+
+std::vector<std::string>
+fenced_set::eval(std::uint64_t token, std::string_view value, std::chrono::milliseconds ttl) const {
+    return command("EVAL", script, token, value, ttl);
+}
+
+std::vector<std::string> fenced_set::evalsha(
+    std::uint64_t token, std::string_view value, std::chrono::milliseconds ttl) const {
+    return command("EVALSHA", sha1, token, value, ttl);
+}
+
+std::vector<std::string> fenced_set::command(
+    const char* name,
+    std::string_view script_or_digest,
+    std::uint64_t token,
+    std::string_view value,
+    std::chrono::milliseconds ttl) const {
+    if (!is_token(token)) {
+        throw std::invalid_argument(std::to_string(token) + " is not a fencing token");
+    }
+    if (ttl < std::chrono::milliseconds::zero()) {
+        throw std::invalid_argument(
+            "a ttl must not be negative: " + std::to_string(ttl.count()) + " ms");
+    }
+    std::vector<std::string> words{
+        name,
+        std::string(script_or_digest),
+        "2",
+        fence_.name,
+        key_,
+        std::to_string(token),
+        std::string(value)};
+    if (ttl != std::chrono::milliseconds::zero()) {
+        words.push_back(std::to_string(ttl.count()));
+    }
+    return words;
+}
+
+} // namespace redlock::inline REDLOCK_ABI

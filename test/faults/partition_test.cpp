@@ -1,0 +1,228 @@
+// Partitions of a real network: packets are lost, and nobody is told.
+#include "network_site.hpp"
+
+#include <algorithm>
+#include <bit>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+std::vector<std::size_t> members(unsigned mask) {
+    std::vector<std::size_t> result;
+    for (std::size_t i = 0; mask != 0; ++i, mask >>= 1U) {
+        if ((mask & 1U) != 0) {
+            result.push_back(i);
+        }
+    }
+    return result;
+}
+
+enum class way { requests, answers, both };
+
+class partition {
+public:
+    partition(network_site& site, unsigned mask, way how)
+        : site_(site),
+          cut_off_(members(mask)),
+          how_(how) {
+        if (how_ != way::answers) {
+            site_.lose_requests(cut_off_);
+        }
+        if (how_ != way::requests) {
+            site_.lose_answers(cut_off_);
+        }
+    }
+    partition(const partition&) = delete;
+    partition& operator=(const partition&) = delete;
+
+    void mend() {
+        if (how_ != way::answers) {
+            site_.mend_requests(cut_off_);
+        }
+        if (how_ != way::requests) {
+            site_.mend_answers(cut_off_);
+        }
+    }
+
+private:
+    network_site& site_;
+    std::vector<std::size_t> cut_off_;
+    way how_;
+};
+
+// Each mask is cut in one of the ways; in all, each way meets masks of all sizes.
+way way_of(unsigned mask) {
+    return static_cast<way>(mask % 3);
+}
+
+acquire_options fenced_once() {
+    acquire_options options = once(5s);
+    options.fencing = true;
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("cut off from any minority of 5, in any direction, a client takes and releases locks") {
+    REQUIRE_NETWORK();
+    network_site site(5);
+    site.connect();
+    std::uint64_t last = 0;
+    for (unsigned mask = 1; mask < 32; ++mask) {
+        if (std::popcount(mask) > 2) {
+            continue;
+        }
+        INFO("mask " << mask);
+        site.until_admitted();
+        partition cut(site, mask, way_of(mask));
+        const metrics before = site.me->count();
+        const acquisition_ptr got = site.me->acquire("r", fenced_once());
+        INFO(got->explained());
+        REQUIRE(!got->error);
+        CHECK(*got->lock.fencing_token() > last);
+        last = *got->lock.fencing_token();
+        CHECK(site.me->extend(got->lock, 6s) == error_code());
+        CHECK(got->lock.held());
+        CHECK(site.me->release(got->lock) == release_result::released);
+        const metrics after = site.me->count();
+        for (const std::size_t one : members(mask)) { // it was one
+            CHECK(after.masters[one].bytes_received == before.masters[one].bytes_received);
+        }
+        cut.mend();
+        // A connection that was cut is slow to notice that it is not: begin the next one fresh.
+        for (const std::size_t one : members(mask)) {
+            site.tell(one, {"CLIENT", "KILL", "TYPE", "normal"});
+        }
+        run_until(site.io, [&] {
+            const metrics now = site.me->count();
+            const std::vector<std::size_t> some = members(mask);
+            return std::all_of(some.begin(), some.end(), [&](std::size_t one) {
+                return now.masters[one].connects > before.masters[one].connects;
+            });
+        });
+    }
+}
+
+TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, and then it has") {
+    REQUIRE_NETWORK();
+    network_site site(5);
+    site.connect();
+    std::uint64_t last = 0;
+    for (unsigned mask = 1; mask < 32; ++mask) {
+        if (std::popcount(mask) < 3) {
+            continue;
+        }
+        INFO("mask " << mask);
+        site.until_admitted();
+        partition cut(site, mask, way_of(mask));
+        const acquisition_ptr refused = site.me->acquire("r", fenced_once());
+        INFO(refused->explained());
+        CHECK(refused->error == errc::no_quorum);
+        cut.mend();
+        acquire_options patient = fenced_once();
+        patient.wait = 20s;
+        const acquisition_ptr got = site.me->acquire("r", patient);
+        INFO(got->explained());
+        REQUIRE(!got->error);
+        CHECK(*got->lock.fencing_token() > last);
+        last = *got->lock.fencing_token();
+        CHECK(site.me->release(got->lock) == release_result::released);
+    }
+}
+
+TEST_CASE("a holder that is cut off from all masters knows its end, and its key ends with it") {
+    REQUIRE_NETWORK();
+    network_site site(3);
+    site.connect();
+    site.until_admitted();
+    acquire_options options = fenced_once();
+    options.ttl = 1s;
+    lock mine = site.me->take("r", options);
+    const auto watched = site.me->watch(mine);
+    site.lose_requests(site.everyone);
+    run_until(site.io, [&] { return watched->signalled; });
+    CHECK_FALSE(mine.held());
+    CHECK(watched->reason == loss_reason::majority_unreachable);
+    // Its release cannot get through: the masters forget by themselves.
+    run_until(site.io, [&] {
+        return std::all_of(site.everyone.begin(), site.everyone.end(), [&](std::size_t i) {
+            return site.tell(i, {"EXISTS", "redlock:{r}"}) == "0";
+        });
+    });
+    site.mend_requests(site.everyone);
+    const acquisition_ptr again = site.me->acquire("r", waiting(20s, 1s));
+    CHECK(!again->error);
+}
+
+TEST_CASE("an answer that is lost on its way back is a grant, and is undone when the way is free") {
+    REQUIRE_NETWORK();
+    network_site site(3);
+    site.settings.health_check_interval = 20s; // the connections stay
+    site.connect();
+    site.until_admitted();
+    site.lose_answers({0, 1});
+    acquire_options options = fenced_once();
+    options.ttl = 20s;
+    const acquisition_ptr refused = site.me->acquire("r", options);
+    INFO(refused->explained());
+    CHECK(refused->error == errc::no_quorum);
+    // Executed and undone over there, whatever we heard of it.
+    for (const std::size_t one : site.everyone) {
+        run_until(site.io, [&] { return site.tell(one, {"EXISTS", "redlock:{r}"}) == "0"; });
+        CHECK(site.tell(one, {"EXISTS", "redlock:{r}:fence"}) == "1");
+    }
+    site.mend_answers({0, 1});
+    const acquisition_ptr got = site.me->acquire("r", waiting(20s));
+    INFO(got->explained());
+    CHECK(!got->error);
+}
+
+TEST_CASE("masters that swallow connection attempts hold up nobody but themselves") {
+    REQUIRE_NETWORK();
+    network_site site(5);
+    site.lose_answers({1, 3}); // the first packet arrives, and no answer ever does
+    site.connect();
+    site.me->until_admitted(3);
+    const acquisition_ptr got = site.me->acquire("r", waiting(20s));
+    INFO(got->explained());
+    REQUIRE(!got->error);
+    CHECK(got->why.votes[1].vote == vote::unreachable);
+    run_until(site.io, [&] {
+        const health now = site.me->health();
+        return now.masters[1].text.find("connect_timeout") != std::string::npos;
+    });
+    CHECK(site.me->release(got->lock) == release_result::released);
+    site.mend_answers({1, 3});
+    site.until_admitted();
+}
+
+TEST_CASE("with late and lost packets on all masters' lines, locks are still to be had") {
+    REQUIRE_NETWORK();
+    network_site site(3);
+    site.settings.master_timeout = 2s;
+    site.settings.connect_timeout = 5s;
+    site.settings.health_check_interval = 1s;
+    std::string how;
+    for (const std::size_t one : site.everyone) {
+        how = site.net.degrade(one);
+    }
+    if (how.empty()) {
+        SKIP("this kernel can neither delay nor drop packets");
+    }
+    WARN("by " << how);
+    site.connect();
+    std::uint64_t last = 0;
+    for (int round = 0; round < 3; ++round) {
+        acquire_options options = fenced_once();
+        options.wait = 30s;
+        options.ttl = 20s;
+        const acquisition_ptr got = site.me->acquire("r", options);
+        INFO(got->explained());
+        REQUIRE(!got->error);
+        CHECK(*got->lock.fencing_token() > last);
+        last = *got->lock.fencing_token();
+        site.me->release(got->lock);
+    }
+}

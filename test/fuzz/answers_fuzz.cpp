@@ -1,0 +1,193 @@
+// What is made of an answer: only the answers that the protocol names are votes, and only a sound
+// description of a server lets it vote.
+
+#include "core/admission.hpp"
+#include "core/answer.hpp"
+#include "input.hpp"
+#include "require.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace core = redlock::core;
+using core::reply;
+using core::reply_type;
+using core::rung;
+using fuzz::require;
+using redlock::vote;
+
+namespace {
+
+// The first of three numbers, which is how every script of the guarded protocol answers.
+std::optional<std::int64_t> status_of(const reply& got) {
+    const auto number = [](const reply& one) { return one.type == reply_type::integer; };
+    const bool three = got.type == reply_type::array && got.elements.size() == 3
+                       && std::all_of(got.elements.begin(), got.elements.end(), number);
+    return three ? std::optional(got.elements[0].integer) : std::nullopt;
+}
+
+bool is_number(const reply& got, std::int64_t value) {
+    return got.type == reply_type::integer && got.integer == value;
+}
+
+void check_plausible(const core::answer& said, const reply& got, rung how) {
+    require(
+        !said.say_otherwise || (got.is_error() && how != rung::eval),
+        "only a refusal is said otherwise, and nothing comes after EVAL");
+    require(!said.ask_exists || (!got.is_error() && how == rung::native), "only a native question");
+    require(!(said.ask_exists && said.say_otherwise), "one way on at a time");
+    require(!got.is_error() || said.said != vote::granted, "an error grants nothing");
+    require(said.quarantine.count() >= 0 && said.server_us >= 0, "times do not run backwards");
+    require(!said.left || said.left->count() >= 0, "what is left of a lease is not negative");
+    require(!said.late || said.said != vote::granted, "what came late was not done");
+    require(!said.healed || said.said == vote::granted, "what is healed is granted");
+}
+
+void check_acquire(const reply& got, rung how) {
+    const core::answer said = core::read_acquire(got, how);
+    check_plausible(said, got, how);
+    if (how == rung::native) {
+        const bool ok = got.type == reply_type::status && got.text == "OK";
+        require((said.said == vote::granted) == ok, "SET is granted by OK and by nothing else");
+        require((said.said == vote::held) == (got.type == reply_type::nil), "SET: nil is held");
+        return;
+    }
+    const auto status = status_of(got);
+    const bool granted = status == 1 && got.elements[1].integer >= 0;
+    require((said.said == vote::granted) == granted, "an acquire is granted by 1");
+    require((said.said == vote::held) == (status == 0), "an acquire: 0 is held");
+    require(said.counter == 0 || granted, "only a grant has a counter");
+}
+
+void check_raise(const reply& got, rung how) {
+    const core::answer said = core::read_raise(got, how);
+    check_plausible(said, got, how);
+    const bool granted = status_of(got) == 1 && got.elements[1].integer >= 0;
+    require((said.said == vote::granted) == granted, "a raise is granted by 1");
+}
+
+void check_remove(const reply& got, rung how) {
+    const core::answer said = core::read_remove(got, how);
+    check_plausible(said, got, how);
+    const auto status = status_of(got);
+    const bool native = how == rung::native && got.type == reply_type::status;
+    const bool done = native || status == 1 || is_number(got, 1);
+    require(
+        (said.said == vote::granted) == done, "a removal is granted by 1, natively by a status");
+    const bool absent = status == -1 || (how != rung::native && is_number(got, -1));
+    require((said.said == vote::absent) == absent, "a removal: -1 is absent");
+}
+
+void check_extend(const reply& got, rung how) {
+    const core::answer said = core::read_extend(got, how);
+    check_plausible(said, got, how);
+    const auto status = status_of(got);
+    const bool native = how == rung::native && got.type == reply_type::status;
+    const bool done = native || status == 1 || status == 2 || is_number(got, 1);
+    require((said.said == vote::granted) == done, "an extension is granted by 1, 2 or natively");
+    require(said.healed == (status == 2), "2 is healed");
+}
+
+void check_handshake(const reply& got) {
+    const auto said = core::read_handshake(got);
+    require(said.has_value() == status_of(got).has_value(), "a handshake answers three numbers");
+    require(
+        !said || (said->quarantine.count() >= 0 && said->server_us >= 0),
+        "times do not run backwards");
+}
+
+void check_exists(const reply& answer) {
+    const vote said = core::vote_on_exists(answer);
+    const bool counted = answer.type == reply_type::integer;
+    require((said == vote::absent) == (counted && answer.integer == 0), "EXISTS: absent is 0");
+    require((said == vote::error) == !counted, "EXISTS answers with a number");
+}
+
+void check_answers(std::string_view bytes) {
+    core::reply_reader reader;
+    reader.feed({bytes.data(), bytes.size()});
+    while (const reply* const answer = reader.next()) {
+        for (const rung how : {rung::native, rung::evalsha, rung::eval}) {
+            check_acquire(*answer, how);
+            check_raise(*answer, how);
+            check_remove(*answer, how);
+            check_extend(*answer, how);
+        }
+        check_handshake(*answer);
+        check_exists(*answer);
+        core::means_unfit(answer->text);
+    }
+}
+
+std::string written_out(const core::server_info& info) {
+    const bool valkey = info.version.starts_with("valkey ");
+    const std::string version = info.version.substr(info.version.find(' ') + 1);
+    return "redis_version:" + (valkey ? std::string("7.2.4") : version)
+           + (valkey ? "\r\nvalkey_version:" + version : std::string()) + "\r\nrun_id:"
+           + info.run_id + "\r\nrole:" + info.role + "\r\nmaxmemory_policy:" + info.eviction_policy
+           + "\r\nmaxmemory:" + (info.memory_limited ? "1" : "0") + "\r\nuptime_in_seconds:"
+           + std::to_string(info.uptime.count()) + "\r\nloading:" + (info.loading ? "1" : "0")
+           + "\r\naof_enabled:" + (info.appends ? "1" : "0") + "\r\n";
+}
+
+void check_info(std::string_view text, bool fsyncs_always) {
+    std::optional<core::server_info> info = core::parse_info(text);
+    if (!info) {
+        return;
+    }
+    require(!info->run_id.empty() && !info->role.empty(), "a server has a run id and a role");
+    require(info->uptime <= std::chrono::years(1), "an uptime fits into nanoseconds");
+    require(
+        info->version.starts_with("redis ") || info->version.starts_with("valkey "),
+        "a version says of what");
+
+    const auto again = core::parse_info(written_out(*info));
+    require(
+        again && again->run_id == info->run_id && again->version == info->version
+            && again->role == info->role && again->uptime == info->uptime
+            && again->eviction_policy == info->eviction_policy && again->loading == info->loading
+            && again->memory_limited == info->memory_limited && again->appends == info->appends
+            && again->commands == info->commands,
+        "what was read is read again from what it says");
+
+    info->fsyncs_always = fsyncs_always;
+    core::settings rules;
+    rules.max_ttl = std::chrono::seconds(30);
+    const redlock::time_point now{std::chrono::hours(1)};
+    for (const bool quarantine : {false, true}) {
+        rules.quarantine = quarantine;
+        const core::fitness judged = core::judge(*info, rules, now);
+        require(judged.fit == judged.text.empty(), "who is unfit is told why");
+        require(
+            !judged.fit
+                || (info->role == "master" && !info->loading
+                    && (!info->memory_limited || info->eviction_policy == "noeviction")),
+            "fit is a master that remembers");
+        const bool remembers = !quarantine || (info->appends && info->fsyncs_always)
+                               || info->uptime - std::chrono::seconds(1) >= rules.quarantine_time();
+        if (judged.fit) {
+            require(
+                (judged.votes_from <= now) == remembers,
+                "at once votes who has been up for long enough, or forgets nothing");
+        }
+        require(
+            judged.votes_from <= now + rules.quarantine_time(), "no quarantine is longer than one");
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    fuzz::input in(data, size);
+    const std::uint8_t what = in.byte();
+    if ((what & 1U) != 0) {
+        check_info(in.rest(), (what & 2U) != 0);
+    } else {
+        check_answers(in.rest());
+    }
+    return 0;
+}

@@ -1,0 +1,56 @@
+// What the bytes between an engine and one master prove: which commands were said, how each was
+// answered, and so until when a lease can be relied on. Reads the stream by itself and believes
+// nothing that the engine says.
+
+#pragma once
+
+#include "core/resp.hpp"
+#include "core/validity.hpp"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuzz {
+
+using redlock::time_point;
+
+class evidence {
+public:
+    explicit evidence(redlock::core::drift_bound drift) : drift_(drift) {}
+
+    /// The connection is new, or gone: what was not answered never will be.
+    void restart();
+    /// A command was queued.
+    void said(const std::vector<std::string>& words, time_point now);
+    /// Bytes came back.
+    void heard(std::string_view bytes);
+
+    /// Until when the answers to commands with that token can be relied on.
+    time_point until(const std::string& token);
+    /// The tokens that this connection was told to set, and not to remove after that.
+    const std::set<std::string>& set_and_not_removed() const noexcept { return left_; }
+
+private:
+    struct command {
+        std::string token;
+        bool counts_one = false; // neither: it gives no lease
+        bool counts_status = false;
+        time_point until = redlock::core::never; // if the answer is positive
+    };
+    void match();
+
+    redlock::core::drift_bound drift_;
+    redlock::core::reply_reader reader_;
+    std::deque<command> commands_;
+    std::deque<std::string> statuses_; // of each reply, if it is a status; ":1" for the number 1
+    std::map<std::string, time_point> until_;
+    std::set<std::string> named_; // the tokens that this connection was told of
+    std::set<std::string> left_;
+};
+
+} // namespace fuzz

@@ -1,0 +1,57 @@
+// What the tests of the guarded protocol share: its configuration, and its keys seen from outside.
+#pragma once
+
+#include "quorum_fixture.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace redlock::test {
+
+inline void guarded(config& c) {
+    c.protocol = protocol::guarded;
+}
+
+inline acquire_options with_token(acquire_options options = once()) {
+    options.fencing = true;
+    return options;
+}
+
+/// The fencing token of a lock that must have one.
+inline std::uint64_t token_of(const redlock::lock& lock) {
+    REQUIRE(lock.fencing_token().has_value());
+    return *lock.fencing_token();
+}
+
+// Keys of the default prefix.
+inline std::string lock_key(const std::string& resource) {
+    return "redlock:{" + resource + "}";
+}
+inline std::string fence_key_of(const std::string& resource) {
+    return lock_key(resource) + ":fence";
+}
+inline const std::string epoch_key = "redlock::epoch";
+
+inline bool exists(const master_process& master, const std::string& key) {
+    return master.command({"EXISTS", key}) == "1";
+}
+
+inline std::uint64_t counter_on(const master_process& master, const std::string& resource) {
+    return std::stoull(master.command({"GET", fence_key_of(resource)}));
+}
+
+/// How often a command was called since the server began, by scripts, too.
+inline std::uint64_t calls_of(const master_process& master, const std::string& command) {
+    const std::string stats = master.command({"INFO", "commandstats"});
+    const std::string field = "cmdstat_" + command + ":calls=";
+    const std::size_t at = stats.find(field);
+    return at == std::string::npos ? 0 : std::stoull(stats.substr(at + field.size()));
+}
+
+/// Waits until this client has seen this master that way.
+inline void
+until_state(asio::io_context& io, const client& one, std::size_t master, master_state state) {
+    run_until(io, [&] { return one.health().masters[master].state == state; });
+}
+
+} // namespace redlock::test

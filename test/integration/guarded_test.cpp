@@ -1,0 +1,252 @@
+// The guarded protocol on real servers: what it leaves there, what it says, what it needs.
+#include "guarded_quorum.hpp"
+
+#include <algorithm>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+bool contains(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("guarded: a lock is taken, extended and released, and leaves the keys that it should") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r", with_token());
+    CHECK(mine.held());
+    for (const master_process& master : site.masters) {
+        CHECK(master.command({"GET", lock_key("r")}) == mine.token());
+        CHECK(counter_on(master, "r") > 0);
+        CHECK(exists(master, epoch_key));
+        CHECK(master.keys().size() == 3);
+        const int pttl = std::stoi(master.command({"PTTL", lock_key("r")}));
+        CHECK(pttl > 0);
+        CHECK(pttl <= 10'000);
+    }
+    const time_point before = mine.deadline();
+    site.pass(20ms);
+    CHECK(site.me.extend(mine, 10s) == error_code());
+    CHECK(mine.deadline() > before);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    CHECK(site.settled());
+    CHECK(site.masters.total_keys() == 6); // a counter and a record each
+}
+
+TEST_CASE("guarded: without fencing there is no token and no counter") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r");
+    CHECK_FALSE(mine.fencing_token());
+    CHECK(site.masters.total_keys(fence_key_of("r")) == 0);
+    CHECK(site.masters.total_keys(lock_key("r")) == 3);
+    CHECK(site.me.release(mine) == release_result::released);
+}
+
+TEST_CASE("guarded: who is refused is told how long the holder has it") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r", once_unrenewed(10s));
+    client other(site.io, site.changed(guarded));
+    other.until_admitted(3);
+    const acquisition_ptr refused = other.acquire("r", once(5s));
+    INFO(refused->explained());
+    CHECK(refused->error == errc::contended);
+    REQUIRE(count_votes(refused->why, vote::held) >= 2);
+    for (const master_vote& one : refused->why.votes) {
+        if (one.vote == vote::held) {
+            REQUIRE(one.time_left);
+            CHECK(*one.time_left > 0ms);
+            CHECK(*one.time_left <= 10s);
+        }
+    }
+    CHECK(contains(to_string(refused->why), " left"));
+    for (const master_process& master : site.masters) {
+        CHECK(master.command({"GET", lock_key("r")}) == mine.token());
+    }
+}
+
+TEST_CASE("guarded: a holder without an expiry is busy without a time") {
+    quorum_fixture site(1, guarded);
+    site.masters[0].command({"SET", lock_key("r"), "by-hand"});
+    const acquisition_ptr refused = site.me.acquire("r");
+    CHECK(refused->error == errc::contended);
+    CHECK(refused->why.votes[0].vote == vote::held);
+    CHECK_FALSE(refused->why.votes[0].time_left);
+}
+
+TEST_CASE("guarded: an extension never shortens, neither here nor on the servers") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r", once_unrenewed(20s));
+    const time_point before = mine.deadline();
+    CHECK(site.me.extend(mine, 2s) == error_code());
+    CHECK(mine.deadline() == before);
+    for (const master_process& master : site.masters) {
+        CHECK(std::stoi(master.command({"PTTL", lock_key("r")})) > 2'000);
+    }
+}
+
+TEST_CASE("guarded: scripts are sent by digest, and in full again when a server forgets them") {
+    quorum_fixture site(3, guarded);
+    const auto round = [&] {
+        lock mine = site.take_everywhere("r");
+        CHECK(site.me.extend(mine, 10s) == error_code());
+        CHECK(site.me.release(mine) == release_result::released);
+        CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+        CHECK(site.settled());
+    };
+    round();
+    const std::uint64_t in_full = calls_of(site.masters[0], "eval");
+    round();
+    CHECK(calls_of(site.masters[0], "eval") == in_full);
+    for (int i = 0; i < 2; ++i) {
+        site.everywhere({"SCRIPT", "FLUSH"});
+        round();
+    }
+    CHECK(calls_of(site.masters[0], "eval") > in_full);
+    // With the second round trip of an acquire, too: no two masters share a counter.
+    for (int i = 0; i < 2; ++i) {
+        site.everywhere({"SCRIPT", "FLUSH"});
+        for (std::size_t at = 0; at < site.masters.size(); ++at) {
+            site.masters[at].command(
+                {"INCRBY", fence_key_of("s"), std::to_string((at + 1) * 1'000)});
+        }
+        const std::uint64_t raised = site.me.count().raised;
+        lock mine = site.me.take("s", with_token());
+        CHECK(site.me.count().raised == raised + 1);
+        CHECK(site.me.release(mine) == release_result::released);
+        CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("s")) == 0; }));
+    }
+    // Between an acquire and what follows it.
+    lock mine = site.me.take("r", with_token());
+    site.everywhere({"SCRIPT", "FLUSH"});
+    CHECK(site.me.extend(mine, 10s) == error_code());
+    site.everywhere({"SCRIPT", "FLUSH"});
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+}
+
+TEST_CASE("guarded: a key of another type under the lock's name is somebody else's") {
+    quorum_fixture site(3, guarded);
+    for (std::size_t i = 0; i < 2; ++i) {
+        site.masters[i].command({"LPUSH", lock_key("r"), "a", "b"});
+    }
+    const acquisition_ptr refused = site.me.acquire("r", with_token());
+    INFO(refused->explained());
+    CHECK(refused->error == errc::contended);
+    CHECK(site.eventually([&] { return !exists(site.masters[2], lock_key("r")); }));
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(site.masters[i].command({"LLEN", lock_key("r")}) == "2");
+    }
+}
+
+TEST_CASE("guarded: a lock that a key of another type replaces is lost, and the key left alone") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r", once_unrenewed(10s));
+    const auto watched = site.me.watch(mine);
+    for (std::size_t i = 0; i < 2; ++i) {
+        site.masters[i].command({"DEL", lock_key("r")});
+        site.masters[i].command({"LPUSH", lock_key("r"), "a", "b"});
+    }
+    CHECK(site.me.extend(mine, 10s) == errc::lost);
+    run_until(site.io, [&] { return watched->signalled; });
+    CHECK(watched->reason == loss_reason::foreign);
+    CHECK_FALSE(mine.held());
+    CHECK(site.eventually([&] { return !exists(site.masters[2], lock_key("r")); }));
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(site.masters[i].command({"LLEN", lock_key("r")}) == "2");
+    }
+}
+
+TEST_CASE("guarded: a counter of another type is no vote, and leaves no half-taken lock") {
+    quorum_fixture site(3, guarded);
+    for (std::size_t i = 0; i < 2; ++i) {
+        site.masters[i].command({"LPUSH", fence_key_of("r"), "a", "b"});
+    }
+    const acquisition_ptr refused = site.me.acquire("r", with_token());
+    INFO(refused->explained());
+    CHECK(refused->error);
+    // Written by nobody, not even for a moment: SET comes after the counter was read.
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(calls_of(site.masters[i], "set") == 0);
+        CHECK(site.masters[i].command({"LLEN", fence_key_of("r")}) == "2");
+    }
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    // A minority of them costs nothing.
+    site.masters[0].command({"DEL", fence_key_of("r")});
+    lock mine = site.me.take("r", with_token());
+    CHECK(site.me.release(mine) == release_result::released);
+    // Nor does it matter to whoever wants no token.
+    site.masters[0].command({"DEL", fence_key_of("r")});
+    site.masters[0].command({"LPUSH", fence_key_of("r"), "a"});
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    lock plainly = site.me.take("r");
+    CHECK(plainly.held());
+}
+
+TEST_CASE("guarded: a record of another type keeps the master out, and nothing is written there") {
+    quorum_of_masters masters(3);
+    masters[0].command({"LPUSH", epoch_key, "a", "b"});
+    asio::io_context io;
+    config settings = config_for(masters.urls());
+    guarded(settings);
+    client me(io, settings);
+    me.until_admitted(2);
+    until_state(io, me, 0, master_state::unfit);
+    INFO(to_string(me.health()));
+    CHECK(contains(me.health().masters[0].text, "WRONGTYPE"));
+    lock mine = me.take("r", with_token());
+    CHECK_FALSE(exists(masters[0], lock_key("r")));
+    CHECK(masters[0].command({"LLEN", epoch_key}) == "2");
+    CHECK(me.release(mine) == release_result::released);
+}
+
+TEST_CASE("guarded: a record that turns into another type under us is no grant") {
+    quorum_fixture site(3, guarded);
+    for (std::size_t i = 0; i < 2; ++i) {
+        site.masters[i].command({"DEL", epoch_key});
+        site.masters[i].command({"LPUSH", epoch_key, "a"});
+    }
+    const acquisition_ptr refused = site.me.acquire("r", with_token());
+    INFO(refused->explained());
+    CHECK(refused->error);
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(calls_of(site.masters[i], "set") == 0);
+    }
+}
+
+TEST_CASE("guarded: health shows the protocol, in both") {
+    quorum_fixture site(1, guarded);
+    CHECK(site.me.health().protocol == protocol::guarded);
+    CHECK(contains(to_string(site.me.health()), "guarded protocol"));
+    client other(site.io, site.changed([](config& c) { c.protocol = protocol::plain; }));
+    other.until_admitted(1);
+    CHECK(other.health().protocol == protocol::plain);
+    CHECK(contains(to_string(other.health()), "plain protocol"));
+}
+
+TEST_CASE("guarded: with the quarantine off a restarted master votes at once, and it is said") {
+    quorum_fixture site(3, [](config& c) {
+        guarded(c);
+        c.max_ttl = 1h;
+    });
+    CHECK(site.me.health().quarantine_off);
+    CHECK(contains(to_string(site.me.health()), "QUARANTINE IS OFF"));
+    site.everywhere({"FLUSHALL"});
+    CHECK(!site.me.acquire("r", with_token())->error);
+    site.masters[0].restart_empty();
+    site.masters[1].restart_empty();
+    CHECK(!site.me.acquire("s", with_token(waiting(20s)))->error);
+}
+
+TEST_CASE("plain has no fencing tokens, and says so") {
+    quorum_fixture site(1, [](config& c) { c.protocol = protocol::plain; });
+    const acquisition_ptr refused = site.me.acquire("r", with_token());
+    CHECK(refused->error == errc::invalid_argument);
+    INFO(refused->explained());
+    CHECK(contains(refused->why.message, "fencing"));
+    CHECK(site.masters.total_keys() == 0);
+}

@@ -1,0 +1,125 @@
+// An extension puts back the votes of a minority that has lost them, and of nobody else's.
+#include "guarded_quorum.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+std::uint64_t healed(const client& me) {
+    std::uint64_t sum = 0;
+    for (const master_metrics& one : me.count().masters) {
+        sum += one.healed;
+    }
+    return sum;
+}
+
+} // namespace
+
+TEST_CASE("an extension puts a missing vote of a minority back, with its counter") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
+    site.masters[1].command({"DEL", lock_key("r"), fence_key_of("r")});
+    CHECK(healed(site.me) == 0);
+    CHECK(site.me.extend(mine, 20s) == error_code());
+    CHECK(site.eventually([&] { return healed(site.me) == 1; }));
+    CHECK(site.me.count().masters[1].healed == 1);
+    CHECK(site.masters[1].command({"GET", lock_key("r")}) == mine.token());
+    CHECK(std::stoi(site.masters[1].command({"PTTL", lock_key("r")})) > 10'000);
+    CHECK(counter_on(site.masters[1], "r") == token_of(mine));
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+}
+
+TEST_CASE("renewal heals by itself, a master that was down when the lock was taken, too") {
+    quorum_fixture site(3, guarded);
+    site.masters[2].kill();
+    run_until(site.io, [&] { return site.me.health().admitted == 2; });
+    lock mine = site.me.take("r", with_token(once(2s)));
+    site.masters[2].restart();
+    CHECK(site.eventually([&] {
+        return site.masters[2].command({"GET", lock_key("r")}) == mine.token();
+    }));
+    CHECK(site.eventually([&] { return site.me.count().masters[2].healed == 1; }));
+    CHECK(mine.held());
+    // Now the other two are no longer needed both.
+    site.masters[0].kill();
+    const time_point before = mine.deadline();
+    CHECK(site.eventually([&] { return mine.deadline() > before; }));
+    CHECK(mine.held());
+}
+
+TEST_CASE("somebody else's key is not healed over") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
+    site.masters[1].command({"SET", lock_key("r"), "by-hand", "PX", "60000"});
+    diagnostics why;
+    CHECK(site.me.extend(mine, 10s, &why) == error_code());
+    CHECK(site.eventually([&] { return site.me.count().masters[1].commands > 0; }));
+    CHECK(site.me.extend(mine, 10s) == error_code()); // the first has been answered by all
+    CHECK(site.masters[1].command({"GET", lock_key("r")}) == "by-hand");
+    CHECK(healed(site.me) == 0);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 1; }));
+    CHECK(site.masters[1].command({"GET", lock_key("r")}) == "by-hand");
+}
+
+TEST_CASE("a master that has forgotten is not healed before its quarantine is over, and is then") {
+    quorum_of_masters masters(3);
+    asio::io_context io;
+    config settings = config_for(masters.urls());
+    guarded(settings);
+    settings.quarantine = quarantine::on;
+    settings.max_ttl = 3s;
+    settings.clock_offset_bound = 0ms;
+    client me(io, settings);
+    const acquisition_ptr got = me.acquire("r", with_token(waiting(20s, 1s)));
+    REQUIRE(!got->error);
+    me.until_admitted(3);
+    CHECK(me.extend(got->lock, 1s) == error_code());
+    run_until(io, [&] { return masters.total_keys(lock_key("r")) == 3; });
+
+    const auto forgot = std::chrono::steady_clock::now();
+    masters[1].command({"FLUSHALL"});
+    // Renewal tries three times a second; none may succeed too early.
+    run_until(io, [&] { return exists(masters[1], lock_key("r")); });
+    CHECK(std::chrono::steady_clock::now() - forgot >= settings.max_ttl);
+    run_until(io, [&] { return me.count().masters[1].healed == 1; });
+    CHECK(got->lock.held());
+    CHECK(me.release(got->lock) == release_result::released);
+}
+
+TEST_CASE("nor is it when somebody else has noticed first, and the holder knows of nothing") {
+    quorum_of_masters masters(3);
+    asio::io_context io;
+    config settings = config_for(masters.urls());
+    guarded(settings);
+    settings.quarantine = quarantine::on;
+    settings.max_ttl = 4s;
+    settings.clock_offset_bound = 0ms;
+    client me(io, settings);
+    me.until_admitted(3);
+    lock mine = me.take("r", with_token(once_unrenewed(4s)));
+    const auto forgot = std::chrono::steady_clock::now();
+    masters[1].command({"FLUSHALL"});
+    client newcomer(io, settings); // whose handshake writes the record
+    until_state(io, newcomer, 1, master_state::quarantined);
+    REQUIRE(me.health().masters[1].state == master_state::admitted);
+    const error_code extended = me.extend(mine, 4s);
+    run_until(io, [&] { return me.health().masters[1].state == master_state::quarantined; });
+    if (std::chrono::steady_clock::now() - forgot < settings.max_ttl) { // not a very slow machine
+        CHECK(!extended);
+        CHECK_FALSE(exists(masters[1], lock_key("r")));
+        CHECK(healed(me) == 0);
+    }
+}
+
+TEST_CASE("plain heals nothing") {
+    quorum_fixture site(3, [](config& c) { c.protocol = protocol::plain; });
+    lock mine = site.take_everywhere("r", once_unrenewed(10s));
+    site.masters[1].command({"DEL", lock_key("r")});
+    CHECK(site.me.extend(mine, 10s) == error_code());
+    CHECK(site.me.extend(mine, 10s) == error_code());
+    CHECK_FALSE(exists(site.masters[1], lock_key("r")));
+    CHECK(healed(site.me) == 0);
+}

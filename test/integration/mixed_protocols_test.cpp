@@ -1,0 +1,144 @@
+// Clients of the guarded and of the plain protocol take the same keys, and exclude each other.
+#include "guarded_quorum.hpp"
+
+#include <array>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+struct mixed_site {
+    mixed_site() : masters(3) {
+        for (const protocol how : {protocol::guarded, protocol::plain}) {
+            config settings = config_for(masters.urls());
+            settings.protocol = how;
+            clients[how == protocol::plain ? 1 : 0].emplace(io, settings);
+        }
+        for (auto& one : clients) {
+            one->until_admitted(3);
+        }
+    }
+
+    client& speaking(protocol how) { return *clients[how == protocol::plain ? 1 : 0]; }
+
+    asio::io_context io;
+    quorum_of_masters masters;
+    std::array<std::optional<client>, 2> clients;
+};
+
+void excludes(protocol holder, protocol other) {
+    INFO("holder " << to_string(holder) << ", other " << to_string(other));
+    mixed_site site;
+    client& mine = site.speaking(holder);
+    client& theirs = site.speaking(other);
+
+    lock held = mine.take("r", once_unrenewed(10s));
+    CHECK(theirs.acquire("r")->error == errc::contended);
+    CHECK(mine.extend(held, 20s) == error_code());
+    CHECK(theirs.acquire("r")->error == errc::contended);
+    CHECK(held.held());
+    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
+    for (const master_process& master : site.masters) {
+        CHECK(master.command({"GET", lock_key("r")}) == held.token());
+        CHECK(std::stoi(master.command({"PTTL", lock_key("r")})) > 10'000);
+    }
+    const acquisition_ptr waits = theirs.begin("r", waiting(25s));
+    CHECK(mine.release(held) == release_result::released);
+    theirs.finish(waits);
+    INFO(waits->explained());
+    REQUIRE(!waits->error);
+    CHECK(mine.acquire("r")->error == errc::contended);
+    CHECK(mine.release(held) == release_result::released); // once more: changes nothing
+    CHECK(theirs.extend(waits->lock, 10s) == error_code());
+    CHECK(theirs.release(waits->lock) == release_result::released);
+}
+
+// The holder's keys are taken away by hand and given to a client of the other kind: whatever the
+// first does then, the second keeps it.
+void cannot_harm(protocol first, protocol second) {
+    INFO("first " << to_string(first) << ", second " << to_string(second));
+    mixed_site site;
+    client& mine = site.speaking(first);
+    client& theirs = site.speaking(second);
+    const auto robbed = [&] {
+        lock held = mine.take("r", once_unrenewed(20s));
+        run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
+        for (const master_process& master : site.masters) {
+            master.command({"DEL", lock_key("r")});
+        }
+        return held;
+    };
+    lock extended = robbed();
+    lock owned = theirs.take("r", once_unrenewed(20s));
+    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
+    CHECK(mine.extend(extended, 20s) == errc::lost);
+    CHECK(theirs.extend(owned, 20s) == error_code());
+    CHECK(theirs.release(owned) == release_result::released);
+    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 0; });
+
+    lock released = robbed();
+    lock again = theirs.take("r", once_unrenewed(20s));
+    run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
+    CHECK(mine.release(released) == release_result::stolen);
+    CHECK(theirs.extend(again, 20s) == error_code());
+    CHECK(again.held());
+    CHECK(theirs.release(again) == release_result::released);
+}
+
+} // namespace
+
+TEST_CASE("a guarded holder excludes a plain client, and the other way round") {
+    excludes(protocol::guarded, protocol::plain);
+    excludes(protocol::plain, protocol::guarded);
+}
+
+TEST_CASE("neither can extend nor release what the other has") {
+    cannot_harm(protocol::guarded, protocol::plain);
+    cannot_harm(protocol::plain, protocol::guarded);
+}
+
+TEST_CASE("plain and guarded clients that contend never have it at the same time") {
+    mixed_site site;
+    constexpr int rounds = 25;
+    int inside = 0;
+    int overlaps = 0;
+    int finished = 0;
+    // Each goes round on its own: takes, holds for a turn of the loop or so, gives back.
+    struct contender {
+        client* speaks;
+        int left;
+        lock held;
+    };
+    std::vector<contender> all;
+    for (int i = 0; i < 4; ++i) {
+        all.push_back(
+            {&site.speaking(i % 2 == 0 ? protocol::guarded : protocol::plain), rounds, {}});
+    }
+    const std::function<void(contender&)> go = [&](contender& one) {
+        if (one.left-- == 0) {
+            ++finished;
+            return;
+        }
+        one.speaks->manager().async_acquire("r", waiting(25s), [&](error_code error, lock got) {
+            if (error) {
+                go(one);
+                return;
+            }
+            overlaps += inside++ == 0 ? 0 : 1;
+            one.held = std::move(got);
+            asio::post(site.io, [&] {
+                --inside;
+                one.held.async_release([&](error_code, release_result) { go(one); });
+            });
+        });
+    };
+    for (contender& one : all) {
+        go(one);
+    }
+    run_until(site.io, [&] { return finished == static_cast<int>(all.size()); });
+    CHECK(overlaps == 0);
+    for (const protocol how : {protocol::guarded, protocol::plain}) {
+        CHECK(site.speaking(how).count().acquired == 2 * rounds);
+    }
+}

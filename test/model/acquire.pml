@@ -1,0 +1,686 @@
+/* The lock without its tokens: votes, rollback, late commands, lost memory, deadlines, extension.
+ * What is left out, and why that is safe, is in docs/model.md.
+ *
+ * Scope, each by -D:   CLIENTS; ATTEMPTS and EXTENDS of each, OTHERS_ATTEMPTS of all but the first;
+ *                      LOSSES of memory, BREAKS of connections, DRIFTS of clocks; TTL in ticks;
+ *                      DELAYED=1: replies take time
+ * -DWRONG=name         one rule of the protocol broken; the search must find an error
+ * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
+ */
+
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+#ifndef ATTEMPTS
+#define ATTEMPTS 1
+#endif
+#ifndef OTHERS_ATTEMPTS
+#define OTHERS_ATTEMPTS ATTEMPTS
+#endif
+#ifndef EXTENDS
+#define EXTENDS 0
+#endif
+#ifndef LOSSES
+#define LOSSES 0
+#endif
+#ifndef BREAKS
+#define BREAKS 0
+#endif
+#ifndef DRIFTS
+#define DRIFTS 0
+#endif
+#ifndef TTL
+#define TTL 3
+#endif
+#ifndef DELAYED
+#define DELAYED 0
+#endif
+
+#define MASTERS 3
+
+/* What can be wrong. */
+#define nothing 0
+#define quorum_half 1
+#define set_without_nx 2
+#define blind_rollback 3
+#define blind_release 4
+#define no_quarantine 5
+#define half_quarantine 6
+#define uptime_quarantine 7
+#define no_drift_allowance 8
+#define elapsed_not_subtracted 9
+#define extended_without_quorum 10
+#define extend_without_compare 11
+#define old_grant_counted 12
+#define busy_is_grant 13
+#define no_late_check 14
+#define believing_past_deadline 15
+#define token_reused 16
+#define fewer_masters 17
+#define believing_while_releasing 18
+#define no_rollback_of_unknown 19
+#define unordered_rollback 20
+#define heal_in_quarantine 21
+#define extend_after_deadline 22
+#define extended_from_reply 23
+#define any_reply_extends 24
+#define set_then_pexpire 25
+#define suspended_clock 26
+#ifndef WRONG
+#define WRONG nothing
+#endif
+#define wrong(rule) (WRONG == rule)
+
+/* What must be reachable. */
+#define succession 1 /* both clients have held the lock, one after the other */
+#define takeover 2 /* the second one got it because the first one's keys expired */
+#define rollback 3 /* a failed attempt had a vote, which is taken back */
+#define refused_in_quarantine 4
+#define refused_late 5
+#define orphan 6 /* a late ACQUIRE makes a key for an attempt that is long over */
+#define extended 7 /* the belief goes on past the deadline of the acquire */
+#define healed 8
+#ifndef GOAL
+#define GOAL nothing
+#endif
+#define reached(goal) assert(GOAL != goal)
+
+/* A master deviates by one tick at most in a run, so drift(ttl) is one tick. */
+#define DRIFT (DRIFTS == 0 || wrong(no_drift_allowance) -> 0 : 1)
+#define VALIDITY (TTL - DRIFT)
+#define QUARANTINE (wrong(no_quarantine) -> 0 : (wrong(half_quarantine) -> TTL / 2 : TTL + 1))
+
+/* not_after is an upper bound of the master's clock at the end of the validity; it errs by a tick
+ * and on the side of executing. */
+#define NOT_AFTER VALIDITY
+#define KEY_BOUND (NOT_AFTER + TTL)
+#define LONG_AGO (KEY_BOUND + 1)
+
+/* A slot is one attempt of one client, and its token. 0 is none. */
+#define SLOTS (CLIENTS * ATTEMPTS + 1)
+#define SLOT(c, attempt) (1 + (c) * ATTEMPTS + (attempt))
+#define MAY_TRY(c) (tries[c] < (c == 0 -> ATTEMPTS : OTHERS_ATTEMPTS))
+#define CURRENT(c) SLOT(c, tries[c] - 1)
+#define CLIENT_OF(slot) (((slot) - 1) / ATTEMPTS)
+#define OVER(slot) (phase[CLIENT_OF(slot)] == idle || CURRENT(CLIENT_OF(slot)) != (slot))
+#define TOKEN(slot) (wrong(token_reused) -> SLOT(CLIENT_OF(slot), 0) : (slot))
+
+/* What is on the way between an attempt and a master. The order of the commands on a connection is
+ * that of the numbers, attempt by attempt. */
+#define ACQUIRE 1
+#define EXTEND 2
+#define RELEASE 4
+#define LIVE 7
+#define LATE 8 /* times a command: on a connection that broke, where it may execute still */
+#define GRANTED 64
+#define EXTENDED 128
+
+typedef Master {
+    byte owner; /* token */
+    byte left; /* ticks until its key expires */
+    byte quarantine; /* ticks until it may vote */
+    bit record; /* the epoch record is there */
+    bit drifted;
+    bit broken[CLIENTS];
+    byte vote[CLIENTS]; /* for the present attempt: 0 none, 1 granted, 2 extended, too */
+    byte pending[SLOTS];
+};
+Master master[MASTERS];
+
+mtype = { idle, asking, held, releasing };
+mtype phase[CLIENTS] = idle;
+byte tries[CLIENTS]; /* attempts begun */
+byte extends[CLIENTS];
+byte validity[CLIENTS]; /* ticks until votes that were granted end */
+byte extension[CLIENTS]; /* and those that were extended */
+byte age[SLOTS] = LONG_AGO; /* ticks since t0 */
+byte extend_age[SLOTS] = LONG_AGO; /* ticks since te */
+bit won[SLOTS]; /* was held once */
+byte newest; /* whose belief began last */
+bit lively; /* some age still counts */
+byte losses = LOSSES;
+byte breaks = BREAKS;
+byte drifts = DRIFTS;
+
+/* Scratch, 0 between steps. */
+byte i;
+byte j;
+byte referred;
+byte believers;
+
+#define QUORUM(c) (wrong(quorum_half) -> MASTERS / 2 : (wrong(fewer_masters) && c == 1 -> 1 : MASTERS / 2 + 1))
+#define CONFIGURED(c, m) (!(wrong(fewer_masters) && c == 1 && m != 0))
+#define VOTES(c, least) ((master[0].vote[c] >= least) + (master[1].vote[c] >= least) + (master[2].vote[c] >= least))
+
+/* now < the q-th largest e[i]: an extended vote ends later than one that was only granted. */
+#define VALID(c) \
+    ((validity[c] > 0 && VOTES(c, 1) >= QUORUM(c)) || \
+        (extension[c] > 0 && VOTES(c, 2) >= (wrong(extended_without_quorum) -> 1 : QUORUM(c))))
+#define BELIEVES(c) \
+    ((phase[c] == held || (phase[c] == releasing && wrong(believing_while_releasing))) && \
+        (VALID(c) || wrong(believing_past_deadline)))
+
+/* Masters are interchangeable: those that differ only in their names are one state. */
+#ifdef SYMMETRY
+c_decl {
+    static void order(char *a, char *b, unsigned size)
+    {
+        char other[256];
+        if (memcmp(a, b, size) > 0) {
+            memcpy(other, a, size);
+            memcpy(a, b, size);
+            memcpy(b, other, size);
+        }
+    }
+};
+#define sort_masters() \
+    c_code { \
+        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
+        order((char *)&now.master[1], (char *)&now.master[2], sizeof(now.master[0])); \
+        order((char *)&now.master[0], (char *)&now.master[1], sizeof(now.master[0])); \
+    }
+#else
+#define sort_masters() skip
+#endif
+
+inline drop(flags)
+{
+    master[i].pending[j] = master[i].pending[j] & (255 - (flags))
+}
+
+/* Ends each step. Drops what can never have an effect again, so that states which differ only in
+ * that are one: commands past their not_after, removals of keys that are not there and will not be,
+ * answers to attempts that are over, ages that nobody asks for. */
+inline settle()
+{
+    lively = 0;
+    for (j : 1 .. SLOTS - 1) {
+        referred = 0;
+        for (i : 0 .. MASTERS - 1) {
+            if
+            :: master[i].pending[j] != 0 ->
+                if
+                :: age[j] > NOT_AFTER && !wrong(no_late_check) -> drop(ACQUIRE + LATE * ACQUIRE)
+                :: else
+                fi;
+                if
+                :: extend_age[j] > NOT_AFTER && !wrong(no_late_check) && !wrong(set_then_pexpire) ->
+                    drop(EXTEND + LATE * EXTEND)
+                :: else
+                fi;
+                if
+                :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE + 9 * EXTEND)) == 0 &&
+                    !wrong(blind_rollback) && !wrong(blind_release) -> drop(9 * RELEASE)
+                :: else
+                fi;
+                if
+                :: OVER(j) && !wrong(old_grant_counted) -> drop(GRANTED + EXTENDED)
+                :: else
+                fi
+            :: else
+            fi;
+            referred = referred || master[i].pending[j] != 0 || master[i].owner == TOKEN(j)
+        }
+        if
+        :: referred -> lively = lively || age[j] < LONG_AGO || extend_age[j] < LONG_AGO
+        :: else ->
+            age[j] = LONG_AGO;
+            extend_age[j] = LONG_AGO
+        fi;
+        lively = lively || validity[CLIENT_OF(j)] > 0 || extension[CLIENT_OF(j)] > 0
+    }
+    i = 0;
+    j = 0;
+    referred = 0;
+    believers = 0;
+    sort_masters()
+}
+
+inline check_exclusion()
+{
+#if CLIENTS > 2
+    believers = BELIEVES(0) + BELIEVES(1) + BELIEVES(2);
+#else
+    believers = BELIEVES(0) + BELIEVES(1);
+#endif
+    assert(believers <= 1)
+}
+
+inline check_keys()
+{
+    for (i : 0 .. MASTERS - 1) {
+        j = master[i].owner;
+        if
+        :: j != 0 ->
+            assert(age[j] <= KEY_BOUND || extend_age[j] <= KEY_BOUND || wrong(token_reused));
+            /* What was given up, and removed on a connection that never broke, is gone. */
+            assert(!OVER(j) || master[i].pending[j] != 0 || master[i].broken[CLIENT_OF(j)] || wrong(token_reused))
+        :: else
+        fi
+    }
+}
+
+/* The client's side of a reply, on behalf of which master m has set a flag. */
+
+inline count_grant()
+{
+    if
+    :: phase[c] != idle && (!OVER(slot) || wrong(old_grant_counted)) && master[m].vote[c] == 0 ->
+        master[m].vote[c] = 1;
+        if
+        :: phase[c] == asking && (VALID(c) || (wrong(elapsed_not_subtracted) && VOTES(c, 1) >= QUORUM(c))) ->
+            printf("client %d holds, for %d ticks\n", c, validity[c]);
+            phase[c] = held;
+            validity[c] = (wrong(elapsed_not_subtracted) -> VALIDITY : validity[c]);
+            if
+            :: newest != 0 && CLIENT_OF(newest) != c ->
+                reached(succession);
+                assert(GOAL != takeover || phase[CLIENT_OF(newest)] != held)
+            :: else
+            fi;
+            won[CURRENT(c)] = 1;
+            newest = CURRENT(c)
+        :: else
+        fi;
+        check_exclusion()
+    :: else
+    fi
+}
+
+inline count_extension()
+{
+    if
+    :: phase[c] == held && !OVER(slot) && (VALID(c) || wrong(extend_after_deadline)) ->
+        printf("client %d: extended by master %d\n", c, m);
+        master[m].vote[c] = 2;
+        extension[c] = (wrong(extended_from_reply) -> VALIDITY : extension[c]);
+        if
+        :: BELIEVES(c) ->
+            /* A belief that ended does not come back behind somebody else's. */
+            assert(newest == slot);
+            if
+            :: validity[c] == 0 -> reached(extended)
+            :: else
+            fi
+        :: else
+        fi;
+        check_exclusion()
+    :: else
+    fi
+}
+
+/* A refusal is never told: a client that does not know of it believes at least as long, and may give
+ * up at any time anyway. An answer at once lets it believe longest; DELAYED is for those who doubt. */
+inline answer(live, reply)
+{
+    if
+    :: live && DELAYED == 1 -> master[m].pending[slot] = master[m].pending[slot] | reply
+    :: live && DELAYED == 0 && reply == GRANTED -> count_grant()
+    :: live && DELAYED == 0 && reply == EXTENDED -> count_extension()
+    :: else
+    fi
+}
+
+/* The scripts, on master m. */
+
+inline acquire(live)
+{
+    if
+    :: master[m].owner != 0 && !wrong(set_without_nx) ->
+        if
+        :: wrong(busy_is_grant) -> answer(live, GRANTED)
+        :: else
+        fi
+    :: else ->
+        if
+        :: !master[m].record ->
+            master[m].record = 1;
+            master[m].quarantine = QUARANTINE
+        :: else
+        fi;
+        if
+        :: master[m].quarantine > 0 -> reached(refused_in_quarantine)
+        :: else ->
+            printf("master %d grants to client %d\n", m, c);
+            master[m].owner = TOKEN(slot);
+            master[m].left = (wrong(set_then_pexpire) -> 10 * TTL : TTL);
+            assert(GOAL != orphan || !OVER(slot));
+            answer(live, GRANTED)
+        fi
+    fi
+}
+
+inline extend(live)
+{
+    if
+    :: master[m].owner == TOKEN(slot) || (master[m].owner != 0 && wrong(extend_without_compare)) ->
+        master[m].left = (master[m].left > TTL && !wrong(set_then_pexpire) -> master[m].left : TTL);
+        answer(live, EXTENDED)
+    :: master[m].owner == 0 && !wrong(set_then_pexpire) &&
+        (wrong(heal_in_quarantine) || (master[m].record && master[m].quarantine == 0)) ->
+        master[m].owner = TOKEN(slot);
+        master[m].left = TTL;
+        printf("master %d heals for client %d\n", m, c);
+        reached(healed);
+        answer(live, EXTENDED)
+    :: else ->
+        if
+        :: wrong(any_reply_extends) -> answer(live, EXTENDED)
+        :: else
+        fi
+    fi
+}
+
+inline release()
+{
+    if
+    :: master[m].owner == TOKEN(slot) || (won[slot] && wrong(blind_release)) || (!won[slot] && wrong(blind_rollback)) ->
+        printf("master %d removes for client %d\n", m, c);
+        assert(GOAL != rollback || won[slot]);
+        master[m].owner = 0;
+        master[m].left = 0
+    :: else
+    fi
+}
+
+/* What a client does. */
+
+inline send(what, only_to_voters)
+{
+    for (i : 0 .. MASTERS - 1) {
+        if
+        :: CONFIGURED(c, i) && !(only_to_voters && master[i].vote[c] == 0) ->
+            master[i].pending[CURRENT(c)] = master[i].pending[CURRENT(c)] | (what)
+        :: else
+        fi
+    }
+}
+
+inline begin()
+{
+    printf("client %d asks, attempt %d\n", c, tries[c] + 1);
+    phase[c] = asking;
+    tries[c]++;
+    age[CURRENT(c)] = 0;
+    validity[c] = VALIDITY;
+    send(ACQUIRE + (wrong(set_then_pexpire) -> EXTEND : 0), false)
+}
+
+inline end_attempt()
+{
+    phase[c] = idle;
+    validity[c] = 0;
+    extension[c] = 0;
+    for (i : 0 .. MASTERS - 1) {
+        master[i].vote[c] = 0
+    }
+}
+
+inline begin_release()
+{
+    printf("client %d releases\n", c);
+    send(RELEASE, false);
+    if
+    :: wrong(believing_while_releasing) -> phase[c] = releasing
+    :: else -> end_attempt()
+    fi
+}
+
+inline begin_extend()
+{
+    printf("client %d extends\n", c);
+    extends[c]++;
+    extend_age[CURRENT(c)] = 0;
+    extension[c] = VALIDITY;
+    send(EXTEND, false)
+}
+
+/* An attempt may be abandoned at any time: timeout, cancellation, lost. A lease may be released at
+ * any time; one that ran out is released, too, sooner or later. */
+proctype client(byte c)
+{
+    do
+    :: d_step { phase[c] == idle && MAY_TRY(c) -> begin(); settle() }
+    :: d_step {
+        phase[c] == asking ->
+        printf("client %d gives up\n", c);
+        send(RELEASE, wrong(no_rollback_of_unknown));
+        end_attempt();
+        settle()
+    }
+    :: d_step { phase[c] == held -> begin_release(); settle() }
+    :: d_step { phase[c] == releasing -> end_attempt(); settle() }
+#if EXTENDS > 0
+    :: d_step {
+        phase[c] == held && extends[c] < EXTENDS && (VALID(c) || wrong(extend_after_deadline)) ->
+        begin_extend();
+        settle()
+    }
+#endif
+    /* A clock that stands still while the machine is suspended. */
+    :: d_step {
+        wrong(suspended_clock) && validity[c] > 0 && validity[c] < VALIDITY ->
+        validity[c]++;
+        settle()
+    }
+    :: phase[c] == idle && !MAY_TRY(c) -> break
+    od
+}
+
+#define PENDING(attempt) master[m].pending[SLOT(c, attempt)]
+#define FIRST(mask, attempt) \
+    ((PENDING(attempt) & (mask)) != 0 && ((attempt) == 0 || (PENDING(0) & (mask)) == 0))
+
+/* The oldest command of a connection. */
+inline execute(live, times)
+{
+    if
+    :: (master[m].pending[slot] & (times * RELEASE)) != 0 && wrong(unordered_rollback) ->
+        master[m].pending[slot] = master[m].pending[slot] - times * RELEASE;
+        release()
+    :: (master[m].pending[slot] & (times * ACQUIRE)) != 0 && !wrong(unordered_rollback) ->
+        master[m].pending[slot] = master[m].pending[slot] - times * ACQUIRE;
+        acquire(live)
+    :: else ->
+        if
+        :: (master[m].pending[slot] & (times * ACQUIRE)) != 0 ->
+            master[m].pending[slot] = master[m].pending[slot] - times * ACQUIRE;
+            acquire(live)
+        :: else ->
+            if
+            :: (master[m].pending[slot] & (times * EXTEND)) != 0 ->
+                master[m].pending[slot] = master[m].pending[slot] - times * EXTEND;
+                extend(live)
+            :: else ->
+                master[m].pending[slot] = master[m].pending[slot] - times * RELEASE;
+                release()
+            fi
+        fi
+    fi
+}
+
+/* Replies are lost; commands may execute still. A removal is owed, and paid on the new connection. */
+inline break_connection()
+{
+    printf("connection of client %d to master %d breaks\n", c, m);
+    breaks--;
+    master[m].broken[c] = 1;
+    for (j : 0 .. ATTEMPTS - 1) {
+        PENDING(j) = (PENDING(j) & LIVE) * LATE + (PENDING(j) & RELEASE)
+    }
+}
+
+/* Between client c and master m. What waits, waits as long as it likes; what waits forever is lost. */
+proctype link(byte c; byte m)
+{
+    byte slot;
+end:
+    do
+    :: d_step { FIRST(LIVE, 0) -> slot = SLOT(c, 0); execute(true, 1); slot = 0; settle() }
+#if ATTEMPTS > 1
+    :: d_step { FIRST(LIVE, 1) -> slot = SLOT(c, 1); execute(true, 1); slot = 0; settle() }
+#endif
+#if BREAKS > 0
+    :: d_step { FIRST(LATE * LIVE, 0) -> slot = SLOT(c, 0); execute(false, LATE); slot = 0; settle() }
+#if ATTEMPTS > 1
+    :: d_step { FIRST(LATE * LIVE, 1) -> slot = SLOT(c, 1); execute(false, LATE); slot = 0; settle() }
+#endif
+    :: d_step {
+        breaks > 0 && !master[m].broken[c] && (PENDING(0) != 0 || PENDING(ATTEMPTS - 1) != 0) ->
+        break_connection();
+        settle()
+    }
+#endif
+#if DELAYED
+    :: d_step {
+        (PENDING(0) & GRANTED) != 0 ->
+        PENDING(0) = PENDING(0) - GRANTED;
+        slot = SLOT(c, 0);
+        count_grant();
+        slot = 0;
+        settle()
+    }
+    :: d_step {
+        (PENDING(0) & (GRANTED + EXTENDED)) == EXTENDED ->
+        PENDING(0) = PENDING(0) - EXTENDED;
+        slot = SLOT(c, 0);
+        count_extension();
+        slot = 0;
+        settle()
+    }
+#if ATTEMPTS > 1
+    :: d_step {
+        (PENDING(1) & GRANTED) != 0 && (PENDING(0) & (GRANTED + EXTENDED)) == 0 ->
+        PENDING(1) = PENDING(1) - GRANTED;
+        slot = SLOT(c, 1);
+        count_grant();
+        slot = 0;
+        settle()
+    }
+    :: d_step {
+        (PENDING(1) & (GRANTED + EXTENDED)) == EXTENDED && (PENDING(0) & (GRANTED + EXTENDED)) == 0 ->
+        PENDING(1) = PENDING(1) - EXTENDED;
+        slot = SLOT(c, 1);
+        count_extension();
+        slot = 0;
+        settle()
+    }
+#endif
+#endif
+    od
+}
+
+/* One tick of the clock of a master. */
+inline pass(which)
+{
+    if
+    :: master[which].quarantine > 0 -> master[which].quarantine--
+    :: else
+    fi;
+    if
+    :: master[which].left > 0 ->
+        master[which].left--;
+        master[which].owner = (master[which].left == 0 -> 0 : master[which].owner)
+    :: else
+    fi
+}
+
+inline forget()
+{
+    printf("master %d forgets\n", m);
+    losses--;
+    master[m].owner = 0;
+    master[m].left = 0
+}
+
+#define TICKING(m) (master[m].left > 0 || master[m].quarantine > 0)
+
+/* What happens to a master's memory and clock. */
+proctype fate(byte m)
+{
+end:
+    do
+#if LOSSES > 0
+    /* A restart: the connections go with it, and the handshake tells of it. */
+    :: d_step {
+        losses > 0 ->
+        forget();
+        master[m].quarantine = QUARANTINE;
+        for (j : 1 .. SLOTS - 1) {
+            master[m].pending[j] = master[m].pending[j] & (GRANTED + EXTENDED)
+        }
+        settle()
+    }
+    /* FLUSHALL: nobody is told, the next grant notices that the record is missing. */
+    :: d_step {
+        losses > 0 && master[m].record && master[m].owner != 0 ->
+        forget();
+        master[m].record = wrong(uptime_quarantine);
+        settle()
+    }
+#endif
+#if DRIFTS > 0
+    :: d_step {
+        drifts > 0 && !master[m].drifted && TICKING(m) ->
+        drifts--;
+        master[m].drifted = 1;
+        printf("clock of master %d is a tick fast\n", m);
+        pass(m);
+        settle()
+    }
+    :: d_step {
+        drifts > 0 && !master[m].drifted && TICKING(m) ->
+        drifts--;
+        master[m].drifted = 1;
+        printf("clock of master %d is a tick slow\n", m);
+        master[m].left = (master[m].left > 0 -> master[m].left + 1 : 0);
+        master[m].quarantine = (master[m].quarantine > 0 -> master[m].quarantine + 1 : 0);
+        settle()
+    }
+#endif
+    :: false
+    od
+}
+
+inline tick()
+{
+    printf("tick\n");
+    for (i : 0 .. MASTERS - 1) {
+        pass(i)
+    }
+    for (i : 0 .. CLIENTS - 1) {
+        validity[i] = (validity[i] > 0 -> validity[i] - 1 : 0);
+        extension[i] = (extension[i] > 0 -> extension[i] - 1 : 0)
+    }
+    for (i : 1 .. SLOTS - 1) {
+        age[i] = (age[i] < LONG_AGO -> age[i] + 1 : LONG_AGO);
+        extend_age[i] = (extend_age[i] < LONG_AGO -> extend_age[i] + 1 : LONG_AGO)
+    }
+    check_keys();
+    settle()
+}
+
+init
+{
+    byte c;
+    byte m;
+    atomic {
+        for (m : 0 .. MASTERS - 1) {
+            master[m].record = 1;
+            run fate(m);
+            for (c : 0 .. CLIENTS - 1) {
+                run link(c, m)
+            }
+        }
+        for (c : 0 .. CLIENTS - 1) {
+            run client(c)
+        }
+        c = 0;
+        m = 0
+    }
+    /* Time passes as long as that changes anything, so that an end in which somebody waits is seen. */
+end:
+    do
+    :: d_step { TICKING(0) || TICKING(1) || TICKING(2) || lively -> tick() }
+    od
+}

@@ -1,0 +1,167 @@
+"""What check.py runs: the scope of each search, and which error a broken rule must show as."""
+
+from dataclasses import dataclass
+
+EXCLUSION = 'believers<=1'
+KEY_BOUND = 'age[j]<='
+ORPHAN = '.pending[j]!=0'
+ORDER = 'newest==slot'
+RISING = 'token>last'
+UNIQUE = 'issued[i]!=token'
+ASSERTION = 'assertion violated'
+
+
+@dataclass
+class Case:
+    model: str
+    name: str
+    defines: list
+    holds: bool = False
+    expect: str = ASSERTION
+    memory: int = 0
+    deep: bool = False # too many states to go without sorting
+
+    @property
+    def sorted(self):
+        return self.holds or self.deep
+
+
+def scope(**sizes):
+    return [f'{name}={size}' for name, size in sizes.items()]
+
+
+def holds(model, name, **sizes):
+    return Case(model, name, scope(**sizes), holds=True)
+
+
+def wrong(model, rule, expect, **sizes):
+    deep = model == 'fencing' or 'ATTEMPTS' in sizes or rule == 'heal_in_quarantine'
+    return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep)
+
+
+def redundant(model, rule, **sizes):
+    return Case(model, f'without {rule}', [f'WRONG={rule}', *scope(**sizes)], holds=True)
+
+
+def goal(model, name, **sizes):
+    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=model == 'fencing')
+
+
+GROUPS = {
+    'acquire holds': [
+        holds('acquire', 'two clients', TTL=2, DELAYED=1),
+        holds('acquire', 'clocks drift', TTL=3, DRIFTS=1),
+        holds('acquire', 'a connection breaks', TTL=2, BREAKS=1),
+        holds('acquire', 'a master forgets', TTL=2, LOSSES=1),
+        holds('acquire', 'extension', TTL=2, EXTENDS=1),
+    ],
+    'acquire is not vacuous': [
+        goal('acquire', 'succession', TTL=2),
+        goal('acquire', 'takeover', TTL=2),
+        goal('acquire', 'rollback', TTL=2),
+        goal('acquire', 'refused_in_quarantine', TTL=2, LOSSES=1),
+        goal('acquire', 'orphan', TTL=2, BREAKS=1),
+        goal('acquire', 'extended', TTL=2, EXTENDS=1),
+        goal('acquire', 'healed', TTL=2, EXTENDS=1, LOSSES=1),
+    ],
+    'wrong votes': [
+        wrong('acquire', 'quorum_half', EXCLUSION, TTL=2),
+        wrong('acquire', 'set_without_nx', EXCLUSION, TTL=2),
+        wrong('acquire', 'busy_is_grant', EXCLUSION, TTL=2),
+        wrong('acquire', 'fewer_masters', EXCLUSION, TTL=2),
+        wrong('acquire', 'token_reused', EXCLUSION, TTL=1, ATTEMPTS=2, OTHERS_ATTEMPTS=1, BREAKS=1),
+        wrong('acquire', 'old_grant_counted', EXCLUSION, TTL=1, ATTEMPTS=2, OTHERS_ATTEMPTS=1, DELAYED=1),
+    ],
+    'wrong time': [
+        wrong('acquire', 'no_drift_allowance', EXCLUSION, TTL=2, DRIFTS=1),
+        wrong('acquire', 'elapsed_not_subtracted', EXCLUSION, TTL=2),
+        wrong('acquire', 'believing_past_deadline', EXCLUSION, TTL=2),
+        wrong('acquire', 'suspended_clock', EXCLUSION, TTL=2),
+        wrong('acquire', 'set_then_pexpire', KEY_BOUND, TTL=2),
+        wrong('acquire', 'no_late_check', KEY_BOUND, TTL=2, BREAKS=1),
+    ],
+    'wrong removal': [
+        wrong('acquire', 'no_rollback_of_unknown', ORPHAN, TTL=2),
+        wrong('acquire', 'unordered_rollback', ORPHAN, TTL=2),
+        wrong('acquire', 'believing_while_releasing', EXCLUSION, TTL=2),
+        wrong('acquire', 'blind_rollback', EXCLUSION, TTL=1, ATTEMPTS=2, OTHERS_ATTEMPTS=1),
+        wrong('acquire', 'blind_release', EXCLUSION, TTL=1, ATTEMPTS=2, OTHERS_ATTEMPTS=1),
+    ],
+    'wrong memory': [
+        wrong('acquire', 'no_quarantine', EXCLUSION, TTL=2, LOSSES=1),
+        wrong('acquire', 'half_quarantine', EXCLUSION, TTL=3, LOSSES=1),
+        wrong('acquire', 'uptime_quarantine', EXCLUSION, TTL=2, LOSSES=1),
+    ],
+    'wrong extension': [
+        wrong('acquire', 'extended_without_quorum', EXCLUSION, TTL=2, EXTENDS=1),
+        wrong('acquire', 'extend_without_compare', EXCLUSION, TTL=2, EXTENDS=1),
+        wrong('acquire', 'extend_after_deadline', ORDER, TTL=2, EXTENDS=1),
+        wrong('acquire', 'extended_from_reply', EXCLUSION, TTL=2, EXTENDS=1),
+        wrong('acquire', 'any_reply_extends', EXCLUSION, TTL=2, EXTENDS=1),
+        wrong('acquire', 'heal_in_quarantine', EXCLUSION, TTL=2, EXTENDS=1, LOSSES=1),
+    ],
+}
+
+FORGETS = {'TTL': 1, 'LOSSES': 1, 'COUNTERS': 1, 'HORIZON': 4}
+
+# Replies that take time make many states; the shortest counterexamples are 12 steps and more.
+GROUPS |= {
+    'fencing holds': [
+        holds('fencing', 'two clients', TTL=1),
+        holds('fencing', 'a master forgets', **FORGETS, OFFSET=0),
+        holds('fencing', 'missing counters', TTL=1, COUNTERS=0, HORIZON=2),
+    ],
+    'fencing is not vacuous': [
+        goal('fencing', 'succession', TTL=1),
+        goal('fencing', 'raised', TTL=1),
+        goal('fencing', 'raise_refused', TTL=1),
+        goal('fencing', 'reseeded', **FORGETS),
+        goal('fencing', 'refused_in_quarantine', **FORGETS),
+    ],
+    'wrong raise': [
+        wrong('fencing', 'no_raise', RISING, TTL=1),
+        wrong('fencing', 'raise_not_awaited', RISING, TTL=1),
+        wrong('fencing', 'minimum', RISING, TTL=1),
+        wrong('fencing', 'deadline_restarted_at_raise', ASSERTION, TTL=2),
+        wrong('fencing', 'raise_counted_late', ASSERTION, TTL=1),
+    ],
+    'wrong counters': [
+        wrong('fencing', 'counter_restarts', RISING, **FORGETS, OFFSET=0),
+        wrong('fencing', 'stale_counter_trusted', RISING, **FORGETS, OFFSET=0),
+        wrong('fencing', 'no_quarantine', ASSERTION, **FORGETS, OFFSET=0),
+        wrong('fencing', 'counter_deleted_with_lock', RISING, TTL=1, COUNTERS=0, HORIZON=2),
+    ],
+    # Rules that the rest makes redundant: without them no error either, at this scope.
+    'redundant in fencing': [
+        redundant('fencing', 'raise_without_lock_check', TTL=1),
+        redundant('fencing', 'raise_accepts_above', TTL=1),
+    ],
+    'beyond the assumptions': [
+        holds('fencing', 'tokens differ when a clock leaps', TTL=1, STEPS=1),
+        wrong('fencing', 'raise_without_lock_check', UNIQUE, TTL=1, STEPS=1),
+    ],
+}
+
+LARGE = [
+    holds('acquire', 'two attempts', TTL=2, ATTEMPTS=2),
+    holds('acquire', 'forgets and breaks', TTL=2, LOSSES=1, BREAKS=1),
+    holds('acquire', 'extension and memory', TTL=3, EXTENDS=1, LOSSES=1),
+    holds('acquire', 'three clients', TTL=2, CLIENTS=3),
+    holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
+    holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
+    holds('fencing', 'forgets, clocks differ', **FORGETS),
+    holds('fencing', 'a connection breaks', TTL=1, BREAKS=1),
+    holds('fencing', 'a duplicate', TTL=1, DUPLICATES=1),
+    redundant('fencing', 'raise_without_lock_check', TTL=1, BREAKS=1),
+    redundant('fencing', 'raise_without_lock_check', **FORGETS),
+    redundant('fencing', 'raise_accepts_above', TTL=1, DUPLICATES=1),
+    redundant('fencing', 'raise_accepts_above', **FORGETS),
+]
+
+# Each of these must be found failing.
+SELF_TEST = [
+    Case('acquire', 'a broken rule, said to hold', ['WRONG=quorum_half', 'TTL=2'], holds=True),
+    Case('acquire', 'the protocol, said to be wrong', ['TTL=2']),
+    Case('acquire', 'another error than expected', ['WRONG=quorum_half', 'TTL=2'], expect=ORDER),
+    Case('acquire', 'a search cut short', ['TTL=3', 'DRIFTS=1'], holds=True, memory=80),
+]

@@ -1,0 +1,136 @@
+#include "checker.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace simulation {
+
+std::string_view to_string(promise what) noexcept {
+    static constexpr std::array<std::string_view, 7> names{
+        "exclusion", "order", "store", "no-orphan", "loss-told", "progress", "sane"};
+    return names[static_cast<std::size_t>(what)];
+}
+
+void checker::fail(promise broken, nanos now, std::string text) {
+    if (!found_) {
+        found_ = violation{broken, now, std::move(text)};
+    }
+}
+
+std::size_t checker::believes(
+    nanos now, unsigned client, unsigned resource, std::uint64_t fencing, nanos until) {
+    const std::size_t number = ownerships_.size();
+    ownerships_.push_back({client, resource, fencing, until});
+    resource_state& state = resources_[resource];
+    state.believers.push_back(number);
+    if (fencing != 0) {
+        if (wanted_.order && fencing <= state.largest_token) {
+            fail(
+                promise::order,
+                now,
+                "c" + std::to_string(client) + " was given the token " + std::to_string(fencing)
+                    + " after " + std::to_string(state.largest_token) + " had been given");
+        }
+        for (std::size_t i = 0; wanted_.unique && i < number; ++i) {
+            if (ownerships_[i].resource == resource && ownerships_[i].fencing == fencing) {
+                fail(
+                    promise::order,
+                    now,
+                    "c" + std::to_string(client) + " was given the token " + std::to_string(fencing)
+                        + ", which c" + std::to_string(ownerships_[i].client) + " has, too");
+            }
+        }
+        state.largest_token = std::max(state.largest_token, fencing);
+    }
+    look(now, resource);
+    return number;
+}
+
+void checker::believes_until(nanos now, std::size_t number, nanos until) {
+    ownership& one = ownerships_[number];
+    const std::vector<std::size_t>& believers = resources_[one.resource].believers;
+    if (one.until <= now && until > now
+        && std::ranges::find(believers, number) != believers.end()) {
+        fail(
+            promise::sane,
+            now,
+            "c" + std::to_string(one.client)
+                + " believes again in a lease that had ended: somebody "
+                  "else may have held it meanwhile");
+    }
+    one.until = until;
+    look(now, one.resource);
+}
+
+void checker::believes_no_more(nanos now, std::size_t number) {
+    ownerships_[number].until = std::min(ownerships_[number].until, now);
+    std::erase(resources_[ownerships_[number].resource].believers, number);
+}
+
+// Beliefs begin or are prolonged at events only, so two overlap at an event if they overlap at all.
+void checker::look(nanos now, unsigned resource) {
+    std::optional<unsigned> first;
+    for (const std::size_t number : resources_[resource].believers) {
+        const ownership& one = ownerships_[number];
+        if (one.until <= now) {
+            continue;
+        }
+        if (!first) {
+            first = one.client;
+            continue;
+        }
+        ++overlaps_;
+        if (wanted_.exclusion) {
+            fail(
+                promise::exclusion,
+                now,
+                "c" + std::to_string(*first) + " and c" + std::to_string(one.client)
+                    + " both believe that they hold resource " + std::to_string(resource));
+        }
+    }
+}
+
+void checker::write(nanos now, std::size_t number) {
+    const ownership& writer = ownerships_[number];
+    resource_state& state = resources_[writer.resource];
+    if (writer.fencing < state.stored_token) {
+        ++refused_;
+        return;
+    }
+    ++accepted_;
+    state.stored_token = writer.fencing;
+    if (number + 1 < state.stored_owner) {
+        ++inversions_;
+        if (wanted_.order) {
+            fail(
+                promise::store,
+                now,
+                "the store accepted a write of c" + std::to_string(writer.client) + " with token "
+                    + std::to_string(writer.fencing) + ", which came after a newer owner's");
+        }
+    }
+    state.stored_owner = std::max(state.stored_owner, number + 1);
+}
+
+void checker::key_stays(nanos now, std::string_view where, nanos until, nanos bound) {
+    if (wanted_.bounds && until > bound) {
+        fail(
+            promise::no_orphan,
+            now,
+            "a key on " + std::string(where) + " stays for "
+                + (until == no_time ? "ever" : std::to_string((until - bound) / us) + " us longer")
+                + " than its attempt allows");
+    }
+}
+
+void checker::loss_told(nanos now, unsigned client, nanos late, bool was_paused) {
+    if (late > 0 && !was_paused) {
+        fail(
+            promise::loss_told,
+            now,
+            "c" + std::to_string(client) + " is told of a loss " + std::to_string(late / us)
+                + " us after its deadline");
+    }
+}
+
+} // namespace simulation

@@ -1,0 +1,98 @@
+// The judge of a run: told what clients believe and what masters keep, it says whether a promise
+// was broken. It knows the protocol's promises and nothing of the engine.
+
+#pragma once
+
+#include "plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simulation {
+
+enum class promise : std::uint8_t {
+    exclusion, // at most one client believes that it holds a resource
+    order,     // fencing tokens are unique and increase in the order of ownership
+    store,     // the fenced store accepts no write of an older owner after one of a newer owner
+    no_orphan, // no key outlives its bound
+    loss_told, // nobody is told of a loss after its deadline, unless it was paused over it
+    progress,  // once faults have ended, whoever waits gets its lock, and nothing is left over
+    sane,      // the engine keeps its contract with its host
+};
+std::string_view to_string(promise) noexcept;
+
+struct violation {
+    promise broken = promise::exclusion;
+    nanos at = 0;
+    std::string text;
+};
+
+class checker {
+public:
+    struct demands {
+        bool exclusion = true;
+        bool order = false;
+        bool unique = false; // of the tokens, where their order is not demanded
+        bool bounds = true;  // of how long a key stays
+    };
+
+    checker(demands wanted, std::size_t resources) : wanted_(wanted), resources_(resources) {}
+
+    /// A client believes that it holds `resource` from now on. Gives the ownership a number.
+    std::size_t
+    believes(nanos now, unsigned client, unsigned resource, std::uint64_t fencing, nanos until);
+    /// Until when, in true time, it goes on believing; the past ends it.
+    void believes_until(nanos now, std::size_t ownership, nanos until);
+    void believes_no_more(nanos now, std::size_t ownership);
+
+    /// A write with the ownership's fencing token arrives at the fenced store.
+    void write(nanos now, std::size_t ownership);
+
+    /// A lock key was written that stays until `until`, unless somebody removes it before.
+    void key_stays(nanos now, std::string_view where, nanos until, nanos bound);
+
+    /// A client is told of a loss, this long after its deadline by its own clock.
+    void loss_told(nanos now, unsigned client, nanos late, bool was_paused);
+
+    void fail(promise broken, nanos now, std::string text);
+
+    const std::optional<violation>& found() const noexcept { return found_; }
+    /// Ownerships that overlapped, whether or not exclusion was demanded.
+    std::uint64_t overlaps() const noexcept { return overlaps_; }
+    /// Writes that the fenced store refused.
+    std::uint64_t refused_writes() const noexcept { return refused_; }
+    std::uint64_t accepted_writes() const noexcept { return accepted_; }
+    /// Writes of an older owner that it accepted after a newer owner's.
+    std::uint64_t inversions() const noexcept { return inversions_; }
+
+private:
+    struct ownership {
+        unsigned client;
+        unsigned resource;
+        std::uint64_t fencing;
+        nanos until;
+    };
+    struct resource_state {
+        std::vector<std::size_t> believers; // ownerships that have not ended
+        std::uint64_t largest_token = 0;    // issued
+        std::uint64_t stored_token = 0;     // the largest the store has seen
+        std::size_t stored_owner = 0;       // the newest whose write was accepted, plus one
+    };
+
+    void look(nanos now, unsigned resource);
+
+    demands wanted_;
+    std::vector<resource_state> resources_;
+    std::vector<ownership> ownerships_;
+    std::optional<violation> found_;
+    std::uint64_t overlaps_ = 0;
+    std::uint64_t refused_ = 0;
+    std::uint64_t accepted_ = 0;
+    std::uint64_t inversions_ = 0;
+};
+
+} // namespace simulation

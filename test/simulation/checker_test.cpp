@@ -1,0 +1,220 @@
+// Self-tests: each promise can be found broken, by the judge alone and in whole runs.
+
+#include "checker.hpp"
+#include "profiles.hpp"
+#include "world.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <optional>
+#include <string_view>
+
+using namespace simulation;
+
+namespace {
+
+checker strict() {
+    return {{.exclusion = true, .order = true, .bounds = true}, 2};
+}
+
+bool found(const checker& judge, promise what) {
+    return judge.found() && judge.found()->broken == what;
+}
+
+/// Whether some seed of the profile breaks a promise when the library is used in a wrong way.
+std::optional<promise> first_broken(std::string_view name, mistake wrong, std::uint64_t seeds) {
+    lua_machine lua;
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        plan what = make_plan(seed, *find_profile(name));
+        make_mistake(what, wrong);
+        const outcome ended = run(what, lua);
+        if (ended.broken) {
+            return ended.broken->broken;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+TEST_CASE("two believers at once are found") {
+    checker judge = strict();
+    judge.believes(10, 0, 0, 0, 100);
+    judge.believes(20, 1, 1, 0, 100); // another resource
+    CHECK_FALSE(judge.found());
+    judge.believes(99, 1, 0, 0, 200);
+    CHECK(found(judge, promise::exclusion));
+    CHECK(judge.overlaps() == 1);
+}
+
+TEST_CASE("one believer after the other is fine") {
+    checker judge = strict();
+    judge.believes(10, 0, 0, 0, 100);
+    judge.believes(100, 1, 0, 0, 200);
+    const auto third = judge.believes(200, 2, 0, 0, 300);
+    judge.believes_no_more(210, third);
+    const auto fourth = judge.believes(210, 3, 0, 0, 300);
+    CHECK_FALSE(judge.found());
+    SECTION("until one is prolonged when it is over") {
+        judge.believes_until(220, third, 230);
+        CHECK_FALSE(judge.found()); // it has let go: it is no believer any more
+        judge.believes_until(220, fourth, 400);
+        judge.believes(390, 0, 0, 0, 500);
+        CHECK(found(judge, promise::exclusion));
+    }
+}
+
+TEST_CASE("who begins to believe again is found") {
+    checker judge = strict();
+    const auto first = judge.believes(10, 0, 0, 0, 100);
+    judge.believes_until(99, first, 150);
+    CHECK_FALSE(judge.found());
+    judge.believes_until(150, first, 200);
+    CHECK(found(judge, promise::sane));
+}
+
+TEST_CASE("where the order of tokens is not demanded, a token that is given twice is found") {
+    checker judge({.exclusion = false, .order = false, .unique = true, .bounds = false}, 2);
+    judge.believes(10, 0, 0, 7, 20);
+    judge.believes(30, 1, 0, 6, 40);
+    judge.believes(30, 1, 1, 7, 40); // another resource
+    CHECK_FALSE(judge.found());
+    judge.believes(50, 2, 0, 7, 60);
+    CHECK(found(judge, promise::order));
+}
+
+TEST_CASE("where exclusion is not demanded, overlaps are counted") {
+    checker judge({.exclusion = false, .order = false, .bounds = false}, 1);
+    judge.believes(10, 0, 0, 0, 100);
+    judge.believes(20, 1, 0, 0, 100);
+    CHECK_FALSE(judge.found());
+    CHECK(judge.overlaps() == 1);
+}
+
+TEST_CASE("a fencing token that does not increase is found") {
+    checker judge = strict();
+    judge.believes(10, 0, 0, 7, 20);
+    SECTION("the same again") {
+        judge.believes(30, 1, 0, 7, 40);
+        CHECK(found(judge, promise::order));
+    }
+    SECTION("a smaller one") {
+        judge.believes(30, 1, 0, 6, 40);
+        CHECK(found(judge, promise::order));
+    }
+    SECTION("a larger one is fine, and so is another resource's") {
+        judge.believes(30, 1, 0, 8, 40);
+        judge.believes(30, 1, 1, 3, 40);
+        CHECK_FALSE(judge.found());
+    }
+}
+
+TEST_CASE("the fenced store refuses an older owner, and is found out when it can't") {
+    checker judge({.exclusion = true, .order = true, .bounds = true}, 1);
+    const auto older = judge.believes(10, 0, 0, 7, 20);
+    const auto newer = judge.believes(30, 1, 0, 8, 40);
+    judge.write(35, newer);
+    judge.write(50, older);
+    CHECK_FALSE(judge.found());
+    CHECK(judge.refused_writes() == 1);
+    CHECK(judge.accepted_writes() == 1);
+    SECTION("with equal tokens") {
+        checker other({.exclusion = true, .order = true, .bounds = true}, 1);
+        const auto first = other.believes(10, 0, 0, 7, 20);
+        const auto second = other.believes(30, 1, 0, 7, 40);
+        other.write(35, second);
+        other.write(50, first);
+        // The order is what is broken first; the write on top of it is accepted, wrongly.
+        CHECK(found(other, promise::order));
+        CHECK(other.accepted_writes() == 2);
+        CHECK(other.inversions() == 1);
+    }
+}
+
+TEST_CASE("a key that stays too long is found") {
+    checker judge = strict();
+    judge.key_stays(10, "m0", 100, 100);
+    CHECK_FALSE(judge.found());
+    judge.key_stays(10, "m0", 101, 100);
+    CHECK(found(judge, promise::no_orphan));
+    checker other = strict();
+    other.key_stays(10, "m0", no_time, 100);
+    CHECK(found(other, promise::no_orphan));
+}
+
+TEST_CASE("a loss that is told late is found, unless the client was paused") {
+    checker judge = strict();
+    judge.loss_told(10, 0, 0, false);
+    judge.loss_told(10, 0, 5 * ms, true);
+    CHECK_FALSE(judge.found());
+    judge.loss_told(10, 0, 5 * ms, false);
+    CHECK(found(judge, promise::loss_told));
+}
+
+TEST_CASE("a client with fewer masters breaks exclusion") {
+    CHECK(first_broken("network", mistake::fewer_masters, 300) == promise::exclusion);
+}
+
+TEST_CASE("a clock that stops in a suspend breaks exclusion") {
+    CHECK(first_broken("clients", mistake::monotonic_clock, 1000) == promise::exclusion);
+}
+
+TEST_CASE("a holder that believes until it is told breaks exclusion") {
+    CHECK(first_broken("clients", mistake::believes_until_told, 1000) == promise::exclusion);
+}
+
+TEST_CASE("a holder that believes while it releases breaks exclusion") {
+    CHECK(first_broken("calm", mistake::believes_while_releasing, 1000) == promise::exclusion);
+}
+
+TEST_CASE("without quarantine, restarts break exclusion") {
+    CHECK(first_broken("restarts", mistake::no_quarantine, 2000) == promise::exclusion);
+}
+
+TEST_CASE("claimed durability breaks exclusion") {
+    CHECK(first_broken("restarts", mistake::claims_durability, 2000) == promise::exclusion);
+}
+
+TEST_CASE("a majority of masters that never comes back is no progress") {
+    lua_machine lua;
+    plan what = make_plan(3, *find_profile("calm"));
+    what.progress_bound = sec;
+    for (std::size_t i = 0; i < what.masters.size(); ++i) {
+        fault one{.kind = fault_kind::stall};
+        one.at = what.faults_end - 10 * ms;
+        one.span = 100 * sec; // longer than it says
+        one.master = static_cast<int>(i);
+        what.faults.push_back(one);
+    }
+    const outcome ended = run(what, lua);
+    REQUIRE(ended.broken);
+    CHECK(ended.broken->broken == promise::progress);
+}
+
+TEST_CASE("a violation can be shrunk, and the small plan still shows it") {
+    lua_machine lua;
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+        plan what = make_plan(seed, *find_profile("network"));
+        make_mistake(what, mistake::fewer_masters);
+        if (!run(what, lua).broken) {
+            continue;
+        }
+        const plan small = shrink(what, lua, promise::exclusion);
+        CHECK(small.size() < what.size());
+        const outcome again = run(small, lua, true);
+        REQUIRE(again.broken);
+        CHECK(again.broken->broken == promise::exclusion);
+        CHECK(again.story.find("HOLDS") != std::string::npos);
+        return;
+    }
+    FAIL("no violation to shrink");
+}
+
+TEST_CASE("the same seed gives the same run") {
+    lua_machine lua;
+    lua_machine other;
+    for (const char* const name : {"all", "guarded-all", "mixed-all"}) {
+        const plan what = make_plan(7, *find_profile(name));
+        CHECK(run(what, lua, true).story == run(what, other, true).story);
+    }
+}

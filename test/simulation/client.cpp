@@ -1,0 +1,253 @@
+#include "client.hpp"
+
+#include "core/keys.hpp"
+
+#include <redlock/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+
+namespace core = redlock::core;
+using std::chrono::milliseconds;
+
+client::client(unsigned number, surroundings& here, network& net, writes_under_way& writes)
+    : number_(number),
+      here_(here),
+      net_(net),
+      writes_(writes),
+      mine_(here.what.clients[number]),
+      random_(here.what.seed, 3000 + number),
+      clock_(clock_base, mine_.rate_ppb) {
+    for (const std::vector<op>& ops : mine_.workers) {
+        workers_.emplace_back().ops = &ops;
+    }
+}
+
+core::settings client::settings() const {
+    const plan& what = here_.what;
+    const std::size_t masters = mine_.masters == 0 ? what.masters.size() : mine_.masters;
+    core::settings rules;
+    for (std::size_t i = 0; i < masters; ++i) {
+        rules.masters.emplace_back();
+        rules.names.push_back("m" + std::to_string(i));
+    }
+    rules.protocol =
+        mine_.speaks == speech::guarded ? redlock::protocol::guarded : redlock::protocol::plain;
+    rules.key_prefix = "p:";
+    rules.epoch_key = core::epoch_key(rules.key_prefix);
+    rules.max_ttl = milliseconds(mine_.max_ttl_ms);
+    rules.drift = {static_cast<double>(what.drift_ppb) / 1e9, milliseconds(what.drift_margin_ms)};
+    rules.clock_offset_bound = milliseconds(what.offset_bound_ms);
+    rules.quarantine = what.wrong != mistake::no_quarantine;
+    rules.connect_timeout = milliseconds(what.connect_timeout_ms);
+    rules.master_timeout = milliseconds(what.master_timeout_ms);
+    rules.reconnect_delay_min = milliseconds(5);
+    rules.reconnect_delay_max = milliseconds(100);
+    rules.health_check_interval = milliseconds(what.health_check_ms);
+    rules.retry_delay_min = milliseconds(4);
+    rules.retry_delay_max = milliseconds(100);
+    return rules;
+}
+
+nanos client::when(redlock::time_point moment) const noexcept {
+    const nanos shown = moment.time_since_epoch().count();
+    return moment == core::forever ? no_time : clock_.when(shown) + stopped_;
+}
+
+// Until when, in true time, a holder goes on that was told this by its own clock.
+nanos client::belief(redlock::time_point held_until) const noexcept {
+    return here_.what.wrong == mistake::believes_until_told ? no_time : when(held_until);
+}
+
+void client::note(std::string_view what) const {
+    here_.story.note(here_.now, "c" + std::to_string(number_), what);
+}
+
+void client::start() {
+    ++incarnation_;
+    flush_planned_ = false;
+    wake_planned_ = no_time;
+    core::settings rules = settings();
+    connections_.assign(rules.size(), no_connection);
+    core::host& outside = *this;
+    engine_ = std::make_unique<core::engine>(std::move(rules), outside);
+    tell("starts");
+    engine_->start(local());
+    after_call();
+    for (unsigned i = 0; i < workers_.size(); ++i) {
+        plan_next(i);
+    }
+}
+
+void client::crash() {
+    if (engine_ == nullptr) {
+        return;
+    }
+    tell("crashes");
+    for (worker& one : workers_) {
+        let_go(one);
+        one.doing = activity::idle;
+    }
+    for (connection_id& id : connections_) {
+        if (id != no_connection) {
+            net_.leave(std::exchange(id, no_connection));
+        }
+    }
+    add_to(here_.count);
+    engine_.reset();
+    ++incarnation_;
+    deferred_.clear();
+}
+
+void client::close() {
+    if (engine_ != nullptr && !engine_->closing()) {
+        tell("closes");
+        engine_->close(local());
+        after_call();
+    }
+}
+
+void client::closed() {
+    tell("is closed");
+}
+
+void client::pause(nanos until, bool suspends) {
+    tell(suspends ? "is suspended" : "is paused", " until ", std::to_string(until / us), " us");
+    if (suspends && here_.what.wrong == mistake::monotonic_clock && !paused()) {
+        stopped_ += until - here_.now;
+        for (const worker& one : workers_) {
+            if (one.held.open) {
+                here_.judge.believes_until(here_.now, one.held.ownership, belief(one.held.until));
+            }
+        }
+    }
+    paused_until_ = std::max(paused_until_, until);
+    here_.queue.push(paused_until_, event_kind::resume, number_);
+}
+
+std::vector<event> client::resume() {
+    resumed_at_ = here_.now;
+    std::vector<event> missed = std::exchange(deferred_, {});
+    for (std::size_t i = missed.size(); i > 1; --i) {
+        std::swap(missed[i - 1], missed[random_.below(i)]);
+    }
+    tell("goes on");
+    return missed;
+}
+
+// The engine was called: what it wants is planned.
+void client::after_call() {
+    if (engine_->wants_write() && !flush_planned_) {
+        flush_planned_ = true;
+        const nanos by = random_.between(0, here_.what.air.flush_max);
+        here_.queue.push(here_.now + by, event_kind::flush, number_, incarnation_);
+    }
+    for (std::size_t i = 0; !flush_planned_ && i < connections_.size(); ++i) {
+        if (!engine_->output(i).empty()) {
+            here_.judge.fail(
+                promise::sane,
+                here_.now,
+                "c" + std::to_string(number_) + " has bytes for m" + std::to_string(i)
+                    + ", and nobody was told to write them");
+        }
+    }
+    const redlock::time_point due = engine_->next_due();
+    if (due != core::forever) {
+        const nanos at = std::max(here_.now, when(due));
+        if (at < wake_planned_) {
+            wake_planned_ = at;
+            here_.queue.push(at, event_kind::wake, number_, incarnation_);
+        }
+    }
+}
+
+void client::wake(unsigned incarnation) {
+    if (incarnation != incarnation_ || engine_ == nullptr) {
+        return;
+    }
+    wake_planned_ = no_time;
+    if (engine_->next_due() <= local()) {
+        engine_->time_passed(local());
+    }
+    after_call();
+}
+
+void client::flush(unsigned incarnation) {
+    if (incarnation != incarnation_ || engine_ == nullptr) {
+        return;
+    }
+    flush_planned_ = false;
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+        std::string& waiting = engine_->output(i);
+        if (connections_[i] != no_connection && !waiting.empty()) {
+            std::string bytes = std::exchange(waiting, {});
+            const std::size_t size = bytes.size();
+            net_.send(connections_[i], std::move(bytes));
+            engine_->written(i, size, local());
+        }
+    }
+    after_call();
+}
+
+void client::connected(connection_id id, bool accepted) {
+    const unsigned master = net_.master_of(id);
+    if (engine_ == nullptr || connections_[master] != id) {
+        return;
+    }
+    if (accepted) {
+        engine_->opened(master, local());
+    } else {
+        connections_[master] = no_connection;
+        engine_->closed(master, "connection refused", local());
+    }
+    after_call();
+}
+
+void client::bytes(connection_id id) {
+    const unsigned master = net_.master_of(id);
+    if (engine_ == nullptr || connections_[master] != id) {
+        return;
+    }
+    const std::string arrived = net_.take(id);
+    if (!arrived.empty()) {
+        engine_->received(master, arrived, local());
+        after_call();
+    }
+}
+
+void client::hung_up(connection_id id) {
+    const unsigned master = net_.master_of(id);
+    if (engine_ == nullptr || connections_[master] != id || !net_.hang_up(id)) {
+        return;
+    }
+    connections_[master] = no_connection;
+    tell("hears that its connection to m", std::to_string(master), " is gone");
+    engine_->closed(master, "connection reset by peer", local());
+    after_call();
+}
+
+void client::open(std::size_t master) {
+    connections_[master] = net_.open(number_, static_cast<unsigned>(master));
+}
+
+void client::close(std::size_t master) {
+    if (connections_[master] != no_connection) {
+        net_.leave(std::exchange(connections_[master], no_connection));
+    }
+}
+
+void client::random(std::span<unsigned char> out) {
+    std::string hex;
+    for (unsigned char& byte : out) {
+        byte = static_cast<unsigned char>(random_.next() >> 56U);
+        hex += "0123456789abcdef"[byte >> 4U];
+        hex += "0123456789abcdef"[byte & 15U];
+    }
+    if (out.size() == 20) {
+        net_.note_attempt(std::move(hex), here_.now);
+    }
+}
+
+} // namespace simulation

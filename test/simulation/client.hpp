@@ -1,0 +1,146 @@
+// One client: a process with a lock manager's engine, its own clock, and workers that take locks as
+// the plan says. It believes in a lock as a holder does in production: while the release has not
+// begun, no loss was told, and its own clock is before `held_until`.
+
+#pragma once
+
+#include "core/engine.hpp"
+#include "network.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace simulation {
+
+/// Writes on their way to the fenced store: their numbers are those of the events.
+using writes_under_way = std::vector<std::size_t>; // of ownerships
+
+/// What a client's clock says at the beginning.
+inline constexpr nanos clock_base = 1'000'000 * sec;
+
+class client final : private redlock::core::host {
+public:
+    client(unsigned number, surroundings& here, network& net, writes_under_way& writes);
+
+    /// \name Life of the process
+    /// \{
+    void start();
+    void crash();
+    void close();
+    void pause(nanos until, bool suspends);
+    bool paused() const noexcept { return here_.now < paused_until_; }
+    void defer(const event& what) { deferred_.push_back(what); }
+    /// What has piled up, in any order.
+    std::vector<event> resume();
+    bool running() const noexcept { return engine_ != nullptr && !engine_->closing(); }
+    /// \}
+
+    /// \name Events
+    /// \{
+    void connected(connection_id, bool accepted);
+    void bytes(connection_id);
+    void hung_up(connection_id);
+    void wake(unsigned incarnation);
+    void flush(unsigned incarnation);
+    void next_op(unsigned worker, unsigned incarnation);
+    void end_op(unsigned worker, unsigned hold);
+    void extend(unsigned worker, unsigned hold);
+    void cancel(unsigned worker, unsigned cookie);
+    /// \}
+
+    /// \name The end
+    /// \{
+    /// Lets go of all locks; each worker then takes one last lock, however long that takes.
+    void begin_finals();
+    bool finals_done() const noexcept;
+    std::string waiting() const;
+    /// What is left over in the engine; empty if nothing.
+    std::string leftovers() const;
+    bool has_closed() const noexcept { return engine_ == nullptr || engine_->closed_down(); }
+    /// Adds what the engine counted.
+    void add_to(figures&) const;
+    /// \}
+
+private:
+    enum class activity : std::uint8_t { idle, waiting, holding };
+
+    struct hold {
+        bool open = false;
+        std::size_t ownership = 0;
+        redlock::core::handle claim;
+        redlock::time_point until;
+        redlock::time_point until_before; // before the last change
+        nanos changed = 0;
+        bool releasing = false;
+    };
+    struct worker {
+        const std::vector<op>* ops = nullptr;
+        std::size_t next = 0;
+        op now;
+        activity doing = activity::idle;
+        bool last = false; // at its last lock
+        bool done = false;
+        redlock::core::handle wanted;
+        unsigned cookie = 0;
+        unsigned holds = 0;
+        hold held;
+    };
+
+    void open(std::size_t master) override;
+    void close(std::size_t master) override;
+    void random(std::span<unsigned char> out) override;
+    bool logs(redlock::log_level) const override { return static_cast<bool>(here_.story); }
+    void log(redlock::log_level, std::string_view line) override { note(line); }
+    void acquired(const redlock::core::operation& done, const redlock::core::claim& lease) override;
+    void not_acquired(const redlock::core::operation& done) override;
+    void lease_changed(const redlock::core::claim& lease) override;
+    void lease_lost(const redlock::core::claim& lease, redlock::loss_reason reason) override;
+    void extended(const redlock::core::claim& lease, std::optional<redlock::errc> error) override;
+    void removed(const redlock::core::claim& lease, redlock::release_result result) override;
+    void queried(redlock::core::query&) override {}
+    void closed() override;
+
+    redlock::core::settings settings() const;
+    redlock::time_point local() const noexcept {
+        return to_moment(clock_.at(here_.now - stopped_));
+    }
+    nanos when(redlock::time_point moment) const noexcept;
+    nanos belief(redlock::time_point held_until) const noexcept;
+    void after_call();
+    void begin(unsigned number);
+    void plan_next(unsigned number);
+    void let_go(worker& one);
+    worker* holder_of(redlock::core::handle claim);
+    worker* owner_of(std::uint64_t cookie);
+    void note(std::string_view what) const;
+    template <typename... Parts>
+    void tell(const Parts&... parts) const {
+        if (here_.story) {
+            std::string line;
+            ((line += parts), ...);
+            note(line);
+        }
+    }
+
+    unsigned number_;
+    surroundings& here_;
+    network& net_;
+    writes_under_way& writes_;
+    const client_plan& mine_;
+    generator random_;
+    skewed_clock clock_;
+    nanos stopped_ = 0; // how long the clock stood still in all
+    nanos paused_until_ = 0;
+    nanos resumed_at_ = -1;
+    std::vector<event> deferred_;
+    unsigned incarnation_ = 0;
+    bool flush_planned_ = false;
+    nanos wake_planned_ = no_time;
+    std::vector<connection_id> connections_;
+    std::vector<worker> workers_;
+    std::unique_ptr<redlock::core::engine> engine_; // last: it asks for random bytes as it is made
+};
+
+} // namespace simulation

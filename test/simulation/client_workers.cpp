@@ -1,0 +1,321 @@
+// The workers of a client: they take locks as the plan says, and tell the judge what they believe.
+#include "client.hpp"
+
+#include <redlock/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+
+namespace core = redlock::core;
+using std::chrono::milliseconds;
+
+namespace {
+
+// A timer rings at the first nanosecond that is late enough.
+constexpr nanos loss_tolerance = us;
+
+std::string in_ms(redlock::time_point moment) {
+    return std::to_string((moment.time_since_epoch().count() - clock_base) / us) + " us";
+}
+
+} // namespace
+
+void client::plan_next(unsigned number) {
+    worker& one = workers_[number];
+    if (one.doing != activity::idle || one.done) {
+        return;
+    }
+    const bool more = !one.last && one.next < one.ops->size();
+    if (more || one.last) {
+        const nanos think = one.last ? random_.between(0, ms) : (*one.ops)[one.next].think;
+        here_.queue.push(here_.now + think, event_kind::next_op, number_, number, incarnation_);
+    }
+}
+
+void client::next_op(unsigned number, unsigned incarnation) {
+    if (incarnation != incarnation_ || !running() || workers_[number].doing != activity::idle
+        || workers_[number].done) {
+        return;
+    }
+    worker& one = workers_[number];
+    if (one.last) {
+        const op* const like = one.ops->empty() ? nullptr : &one.ops->front();
+        one.now = {};
+        one.now.resource = like == nullptr ? 0 : like->resource;
+        one.now.fences = like != nullptr && like->fences;
+        one.now.ttl_ms = mine_.max_ttl_ms;
+        one.now.wait_ms = -1;
+        one.now.hold = ms;
+    } else if (one.next < one.ops->size()) {
+        one.now = (*one.ops)[one.next++];
+    } else {
+        return;
+    }
+    begin(number);
+}
+
+void client::begin(unsigned number) {
+    worker& one = workers_[number];
+    redlock::acquire_options options;
+    options.ttl = milliseconds(one.now.ttl_ms);
+    options.wait = one.now.wait_ms < 0 ? redlock::wait_for::forever()
+                                       : redlock::wait_for(milliseconds(one.now.wait_ms));
+    options.min_validity = milliseconds(one.now.min_validity_ms);
+    options.stop_margin = milliseconds(one.now.stop_margin_ms);
+    options.renew = one.now.renews ? redlock::renewal::automatic : redlock::renewal::off;
+    options.max_hold = milliseconds(one.now.max_hold_ms);
+    options.fencing = one.now.fences && mine_.speaks == speech::guarded;
+    one.doing = activity::waiting;
+    ++one.cookie;
+    const std::string resource = "r" + std::to_string(one.now.resource);
+    tell("wants ", resource, " for ", std::to_string(one.now.ttl_ms), " ms");
+    one.wanted =
+        engine_->acquire({std::uint64_t{one.cookie} << 8U | number, resource, options}, local());
+    if (one.now.cancel_after != no_time) {
+        here_.queue.push(
+            here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);
+    }
+    after_call();
+}
+
+client::worker* client::owner_of(std::uint64_t cookie) {
+    worker& one = workers_[cookie & 255U];
+    if (one.cookie != cookie >> 8U || one.doing != activity::waiting) {
+        here_.judge.fail(promise::sane, here_.now, "an acquire was answered that nobody waits for");
+        return nullptr;
+    }
+    return &one;
+}
+
+client::worker* client::holder_of(core::handle claim) {
+    for (worker& one : workers_) {
+        if ((one.held.open || one.held.releasing) && one.held.claim == claim) {
+            return &one;
+        }
+    }
+    return nullptr;
+}
+
+void client::acquired(const core::operation& done, const core::claim& lease) {
+    worker* const one = owner_of(done.cookie);
+    if (one == nullptr) {
+        return;
+    }
+    ++here_.count.acquired;
+    const auto number = static_cast<unsigned>(one - workers_.data());
+    const unsigned name = ++one->holds;
+    const std::uint64_t fencing = lease.fencing_token;
+    here_.count.fenced += fencing != 0 ? 1U : 0U;
+    one->doing = activity::holding;
+    one->held = {
+        .open = true,
+        .ownership = here_.judge.believes(
+            here_.now, number_, one->now.resource, fencing, belief(lease.held_until())),
+        .claim = lease.self,
+        .until = lease.held_until(),
+        .until_before = lease.held_until(),
+        .changed = here_.now};
+    tell(
+        "HOLDS r",
+        std::to_string(one->now.resource),
+        " as ",
+        lease.token_text().substr(0, 8),
+        " until ",
+        std::to_string(when(lease.held_until()) / us),
+        " us",
+        fencing == 0 ? "" : ", token " + std::to_string(fencing));
+    if (one->now.end != op::ending::keep) {
+        here_.queue.push(here_.now + one->now.hold, event_kind::end_op, number_, number, name);
+    }
+    for (const nanos after : one->now.extend_after) {
+        here_.queue.push(here_.now + after, event_kind::extend, number_, number, name);
+    }
+    for (const nanos after : one->now.write_after) {
+        if (fencing != 0) {
+            here_.queue.push(
+                here_.now + after, event_kind::write, static_cast<std::uint32_t>(writes_.size()));
+            writes_.push_back(one->held.ownership);
+        }
+    }
+}
+
+void client::not_acquired(const core::operation& done) {
+    worker* const one = owner_of(done.cookie);
+    if (one == nullptr) {
+        return;
+    }
+    ++here_.count.not_acquired;
+    tell(
+        "did not get r",
+        std::to_string(one->now.resource),
+        ": ",
+        done.outcome ? redlock::make_error_code(*done.outcome).message() : "cancelled");
+    one->doing = activity::idle;
+    plan_next(static_cast<unsigned>(one - workers_.data()));
+}
+
+void client::lease_changed(const core::claim& lease) {
+    worker* const one = holder_of(lease.self);
+    if (one == nullptr || !one->held.open) {
+        return;
+    }
+    hold& mine = one->held;
+    if (mine.changed != here_.now) {
+        mine.until_before = mine.until;
+    }
+    mine.until = lease.held_until();
+    mine.changed = here_.now;
+    here_.judge.believes_until(here_.now, mine.ownership, belief(mine.until));
+    tell(
+        "holds ",
+        lease.token_text().substr(0, 8),
+        " until ",
+        std::to_string(when(mine.until) / us),
+        " us");
+}
+
+void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
+    ++here_.count.lost;
+    worker* const one = holder_of(lease.self);
+    if (one == nullptr || !one->held.open) {
+        here_.judge.fail(promise::sane, here_.now, "a lease was lost that nobody has");
+        return;
+    }
+    // What moved the deadline into the past in this very event is no delay.
+    hold& mine = one->held;
+    const redlock::time_point deadline =
+        mine.changed == here_.now ? std::max(mine.until, mine.until_before) : mine.until;
+    const nanos late = (local() - deadline).count();
+    here_.judge.loss_told(
+        here_.now, number_, late > loss_tolerance ? late : 0, resumed_at_ == here_.now);
+    tell(
+        "LOSES ",
+        lease.token_text().substr(0, 8),
+        ": ",
+        redlock::to_string(reason),
+        ", its clock shows ",
+        in_ms(local()));
+    here_.judge.believes_no_more(here_.now, mine.ownership);
+    mine.open = false;
+    one->doing = activity::idle;
+    one->done = one->last;
+    plan_next(static_cast<unsigned>(one - workers_.data()));
+}
+
+void client::extended(const core::claim& lease, std::optional<redlock::errc> error) {
+    here_.count.extended += error ? 0U : 1U;
+    tell(
+        "extension of ",
+        lease.token_text().substr(0, 8),
+        ": ",
+        error ? redlock::make_error_code(*error).message() : "done");
+}
+
+void client::removed(const core::claim& lease, redlock::release_result result) {
+    worker* const one = holder_of(lease.self);
+    tell(lease.token_text().substr(0, 8), " is removed: ", redlock::to_string(result));
+    if (one != nullptr && one->held.releasing) {
+        here_.judge.believes_no_more(here_.now, one->held.ownership);
+        one->held.releasing = false;
+    }
+}
+
+void client::let_go(worker& one) {
+    if (one.held.open || one.held.releasing) {
+        here_.judge.believes_no_more(here_.now, one.held.ownership);
+        one.held.open = one.held.releasing = false;
+    }
+}
+
+void client::end_op(unsigned number, unsigned name) {
+    worker& one = workers_[number];
+    if (engine_ == nullptr || one.holds != name || !one.held.open) {
+        return;
+    }
+    one.doing = activity::idle;
+    one.done = one.last;
+    const core::handle claim = one.held.claim;
+    const bool abandons = one.now.end == op::ending::abandon;
+    tell(abandons ? "abandons r" : "releases r", std::to_string(one.now.resource));
+    if (here_.what.wrong == mistake::believes_while_releasing && !abandons) {
+        one.held.open = false;
+        one.held.releasing = true;
+    } else {
+        let_go(one);
+    }
+    if (abandons) {
+        engine_->abandon(claim);
+    } else {
+        engine_->release(claim, local());
+    }
+    after_call();
+    plan_next(number);
+}
+
+void client::extend(unsigned number, unsigned name) {
+    const worker& one = workers_[number];
+    if (engine_ == nullptr || one.holds != name || !one.held.open) {
+        return;
+    }
+    tell("extends by ", std::to_string(one.now.extend_ttl_ms), " ms");
+    engine_->extend(one.held.claim, milliseconds(one.now.extend_ttl_ms), local());
+    after_call();
+}
+
+void client::cancel(unsigned number, unsigned cookie) {
+    const worker& one = workers_[number];
+    if (engine_ == nullptr || one.cookie != cookie || one.doing != activity::waiting) {
+        return;
+    }
+    tell("cancels");
+    engine_->cancel(one.wanted, local());
+    after_call();
+}
+
+void client::begin_finals() {
+    for (unsigned i = 0; i < workers_.size(); ++i) {
+        worker& one = workers_[i];
+        if (one.held.open) {
+            one.now.end = op::ending::release;
+            end_op(i, one.holds);
+        } else if (one.doing == activity::waiting) {
+            cancel(i, one.cookie);
+        }
+        one.last = true;
+        one.done = false;
+        plan_next(i);
+    }
+}
+
+bool client::finals_done() const noexcept {
+    return std::ranges::all_of(workers_, &worker::done);
+}
+
+std::string client::waiting() const {
+    if (engine_ == nullptr) {
+        return "is not running";
+    }
+    return to_string(engine_->examine(local()));
+}
+
+std::string client::leftovers() const {
+    if (engine_ == nullptr) {
+        return {};
+    }
+    const redlock::metrics left = engine_->count();
+    if (left.waiting == 0 && left.held == 0 && left.debts == 0) {
+        return {};
+    }
+    return std::to_string(left.waiting) + " waiting, " + std::to_string(left.held) + " held, "
+           + std::to_string(left.debts) + " debts";
+}
+
+void client::add_to(figures& sum) const {
+    if (engine_ != nullptr) {
+        sum.attempts += engine_->count().attempts;
+    }
+}
+
+} // namespace simulation

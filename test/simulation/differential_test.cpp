@@ -1,0 +1,454 @@
+// The simulated master against a real redis-server: random commands, and the scripts of both
+// protocols, must be answered alike, word for word.
+
+#include "core/guarded_scripts.hpp"
+#include "core/scripts.hpp"
+#include "random.hpp"
+#include "server.hpp"
+#include "support/master_process.hpp"
+#include "support/resp_text.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace simulation;
+
+namespace {
+
+namespace core = redlock::core;
+using command = std::vector<std::string>;
+
+constexpr const char* token_a = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+constexpr const char* token_b = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+constexpr const char* run_a = "1111111111111111111111111111111111111111";
+constexpr const char* run_b = "2222222222222222222222222222222222222222";
+
+std::optional<redlock::test::master_process> start_master() {
+    try {
+        redlock::test::find_server_program();
+    } catch (const std::runtime_error&) {
+        return std::nullopt;
+    }
+    return std::optional<redlock::test::master_process>(std::in_place);
+}
+
+std::int64_t present_us() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+/// Both masters, asked the same.
+class pair_of_masters {
+public:
+    explicit pair_of_masters(const redlock::test::master_process& real)
+        : real_("127.0.0.1", real.port()),
+          simulated_(lua_) {}
+
+    /// What an earlier test may have left on the real one goes. It is on record that it did.
+    void flush() {
+        ask({"FLUSHALL"});
+        real_.command({"SCRIPT", "FLUSH"});
+    }
+
+    struct answers {
+        std::string real;
+        std::string simulated;
+    };
+    answers ask(const command& words) {
+        std::vector<std::string_view> views(words.begin(), words.end());
+        answers both;
+        both.real = real_.command(words);
+        both.simulated = simulated_.execute(views, present_us()).describe();
+        return both;
+    }
+
+private:
+    redlock::test::resp_client real_;
+    lua_machine lua_;
+    server simulated_;
+};
+
+std::string in_words(const command& words) {
+    std::string out;
+    for (const std::string& word : words) {
+        out += (out.empty() ? "" : " ") + word.substr(0, 60);
+    }
+    return out;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines{""};
+    for (const char c : text) {
+        if (c == '\n') {
+            lines.emplace_back();
+        } else {
+            lines.back() += c;
+        }
+    }
+    return lines;
+}
+
+std::optional<std::int64_t> number_in(const std::string& text) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && !text.empty()
+               ? std::optional(value)
+               : std::nullopt;
+}
+
+/// Whether the answers are the same, but for the moments at which they were given: times of day and
+/// what is left of a ttl, both in the thousands of anything and more, may differ by `slack`.
+bool alike(const std::string& a, const std::string& b) {
+    constexpr std::int64_t slack = 5'000'000;
+    constexpr std::int64_t small = 10'000;
+    const std::vector<std::string> left = lines_of(a);
+    const std::vector<std::string> right = lines_of(b);
+    if (left.size() != right.size()) {
+        return false;
+    }
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        const auto x = number_in(left[i]);
+        const auto y = number_in(right[i]);
+        const bool times = x && y && *x > small && *y > small && std::abs(*x - *y) < slack;
+        if (left[i] != right[i] && !times) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void require_same(pair_of_masters& both, const command& words) {
+    const auto said = both.ask(words);
+    INFO(in_words(words) << "\n  real:      " << said.real << "\n  simulated: " << said.simulated);
+    REQUIRE(alike(said.real, said.simulated));
+}
+
+template <std::size_t Size>
+std::string one_of(generator& random, const std::array<const char*, Size>& choices) {
+    return choices[random.below(Size)];
+}
+
+constexpr std::array keys{"k1", "k2", "k3", "h1"};
+constexpr std::array values{"x", "1", "-7", "", token_a, "with spaces\r\nand lines"};
+// Far away, or refused: nothing expires while the test runs.
+constexpr std::array ttls{"600000", "900000", "0", "-5", "abc", "99999999999999999999", "01"};
+
+command random_command(generator& random) {
+    const std::string key = one_of(random, keys);
+    switch (random.below(20)) {
+    case 0:
+        return {"SET", key, one_of(random, values)};
+    case 1:
+        return {"SET", key, one_of(random, values), "PX", one_of(random, ttls)};
+    case 2:
+        return {"set", key, one_of(random, values), "nx", "px", one_of(random, ttls)};
+    case 3:
+        return {"SET", key, one_of(random, values), "XX", "EX", one_of(random, ttls)};
+    case 4:
+        return {
+            "SET",
+            key,
+            one_of(random, values),
+            one_of(random, std::array{"NX", "XX", "KEEPTTL", "PX", "WHAT"}),
+            one_of(random, std::array{"NX", "XX", "KEEPTTL", "PX", "600000"})};
+    case 5:
+    case 6:
+        return {"GET", key};
+    case 7:
+        return {"DEL", key, one_of(random, keys)};
+    case 8:
+        return {"EXISTS", key, one_of(random, keys), key};
+    case 9:
+    case 10:
+        return {"PTTL", key};
+    case 11:
+        return {"PEXPIRE", key, one_of(random, ttls)};
+    case 12:
+        return {"HSET", key, "f1", one_of(random, values), "f2", one_of(random, values)};
+    case 13:
+        return {"HSET", key, "f1", one_of(random, values), "f2"};
+    case 14:
+        return {"HGET", key, one_of(random, std::array{"f1", "f2", "f3"})};
+    case 15:
+        return {"HMGET", key, "f1", "f3", "f2"};
+    case 16:
+        return {one_of(random, std::array{"GET", "SET", "HGET", "PTTL", "DEL", "EVAL"})};
+    case 17:
+        return {one_of(random, std::array{"NOSUCH", "GETT"}), key, "x"};
+    case 18:
+        return random.percent(10) ? command{"FLUSHALL"} : command{"PING"};
+    default:
+        return {"PING", "hello"};
+    }
+}
+
+command say(generator& random, const core::script& what, const command& rest) {
+    const bool by_digest = random.percent(50);
+    command words{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? what.sha1 : what.text)};
+    words.insert(words.end(), rest.begin(), rest.end());
+    return words;
+}
+
+command random_plain_script(generator& random) {
+    const std::string key = one_of(random, keys);
+    const std::string token = one_of(random, std::array{token_a, token_b, "x"});
+    switch (random.below(6)) {
+    case 0:
+        return {"SET", key, token, "NX", "PX", "600000"};
+    case 1:
+        return say(random, core::compare_and_delete, {"1", key, token});
+    case 2:
+    case 3:
+        return say(
+            random,
+            core::compare_and_extend,
+            {"1", key, token, one_of(random, std::array{"900000", "300000"})});
+    case 4:
+        return {"PTTL", key};
+    default:
+        return random_command(random);
+    }
+}
+
+// Quarantine: none, or longer than the test, so that the branch is clear. Not after: unchecked,
+// long over, or long to come.
+command random_guarded_script(generator& random) {
+    const std::string lock = one_of(random, std::array{"p:{a}", "p:{b}"});
+    const std::string fence = lock + ":fence";
+    const std::string token = one_of(random, std::array{token_a, token_b});
+    const std::string run = one_of(random, std::array{run_a, run_a, run_a, run_b});
+    const std::string quarantine =
+        one_of(random, std::array{"0", "0", "0", "0", "0", "0", "0", "3600000000"});
+    const std::string not_after = one_of(random, std::array{"0", "1000000", "9000000000000000"});
+    const std::string fence_ttl = one_of(random, std::array{"86400000", "86400000", "0"});
+    const std::string ttl = one_of(random, std::array{"600000", "900000", "300000"});
+    const std::string counter =
+        one_of(random, std::array{"0", "5", "4000000000000000", "4000000000000001"});
+    switch (random.below(12)) {
+    case 0:
+        return say(
+            random,
+            core::guarded_handshake,
+            {"1",
+             "p::epoch",
+             run,
+             quarantine,
+             one_of(random, std::array{"0", "1000000", "9000000000000000"}),
+             one_of(random, std::array{"0", "1"})});
+    case 1:
+    case 2:
+    case 3:
+        return say(
+            random,
+            core::guarded_acquire,
+            {"3", lock, fence, "p::epoch", token, ttl, run, quarantine, not_after, fence_ttl});
+    case 4:
+        return say(random, core::guarded_raise, {"2", lock, fence, token, counter, "86400000"});
+    case 5:
+    case 6:
+    case 7:
+        return say(
+            random,
+            core::guarded_extend,
+            {"3",
+             lock,
+             fence,
+             "p::epoch",
+             token,
+             ttl,
+             counter,
+             fence_ttl == "0" ? "1000000" : fence_ttl,
+             one_of(random, std::array{"0", "1"}),
+             run,
+             quarantine,
+             not_after});
+    case 8:
+    case 9:
+        return say(random, core::guarded_release, {"2", lock, fence, token, counter, "86400000"});
+    case 10: {
+        // What somebody else may have put under our names.
+        const std::string name = one_of(random, std::array{"p:{a}", "p:{a}:fence", "p::epoch"});
+        return random.percent(50) ? command{"DEL", name}
+                                  : command{"HSET", name, "run", run_a, "born", "1", "q", "0"};
+    }
+    default:
+        return random.percent(30) ? command{"SET", fence, one_of(random, values)}
+                                  : command{"GET", fence};
+    }
+}
+
+// So many histories of so many commands each, given to both.
+void require_same_answers(
+    std::uint64_t seeds, int commands, const std::function<command(generator&)>& next) {
+    const auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        generator random(seed);
+        pair_of_masters both(*master);
+        both.flush();
+        for (int i = 0; i < commands; ++i) {
+            require_same(both, next(random));
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("the simulated master answers plain commands as a real one does") {
+    require_same_answers(20, 200, random_command);
+}
+
+TEST_CASE("the simulated master runs the plain scripts as a real one does") {
+    require_same_answers(20, 150, random_plain_script);
+}
+
+TEST_CASE("the simulated master runs the guarded scripts as a real one does") {
+    require_same_answers(30, 150, random_guarded_script);
+}
+
+TEST_CASE("a simulated master knows like a real one whether its data were touched") {
+    const auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    // Both are new: nobody has emptied them.
+    pair_of_masters both(*master);
+    const auto shake_hands = [&](const char* run) {
+        require_same(
+            both,
+            {"EVAL",
+             std::string(core::guarded_handshake.text),
+             "1",
+             "p::epoch",
+             run,
+             "3600000000",
+             "1000000",
+             "0"});
+    };
+    both.ask({"INFO"});
+    shake_hands(run_a);
+    require_same(both, {"HGET", "p::epoch", "born"});
+    require_same(both, {"DEL", "p::epoch"});
+    shake_hands(run_b);
+    require_same(both, {"FLUSHALL"});
+    shake_hands(run_a);
+    require_same(both, {"HGET", "p::epoch", "born"});
+}
+
+TEST_CASE("a simulated master tells the time as a real one does") {
+    const auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    pair_of_masters both(*master);
+    const auto said = both.ask({"TIME"});
+    const auto whole_us = [](const std::string& text) {
+        const std::vector<std::string> parts = lines_of(text);
+        REQUIRE(parts.size() == 2);
+        return *number_in(parts[0]) * 1'000'000 + *number_in(parts[1]);
+    };
+    CHECK(alike(std::to_string(whole_us(said.real)), std::to_string(whole_us(said.simulated))));
+}
+
+TEST_CASE("values travel between Lua and the simulated master as in a real one") {
+    const auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    pair_of_masters both(*master);
+    both.flush();
+    for (const char* const text : {
+             "return 3.99",
+             "return -3.99",
+             "return true",
+             "return false",
+             "return nil",
+             "return {1, 2.5, 'three', nil, 'five'}",
+             "return {{1, {2}}, 'x'}",
+             "return {}",
+             "return {ok = 'fine'}",
+             "return {err = 'MINE not fine'}",
+             "return redis.call('GET', 'nothing')",
+             "return type(redis.call('GET', 'nothing'))",
+             "return redis.call('SET', 'k', 1.5)",
+             "return redis.call('GET', 'k')",
+             "return redis.call('SET', 'k', 4000000000000001)",
+             "return redis.call('GET', 'k')",
+             "return redis.call('SET', 'k', 1).ok",
+             "return redis.call('HSET', 'k', 'a', 'b')",
+             "return redis.pcall('HSET', 'k', 'a', 'b')",
+             "return redis.pcall('HSET', 'k', 'a', 'b').err",
+             "return redis.call('HMGET', 'none', 'a', 'b')",
+             "return redis.call()",
+             "return redis.call('GET')",
+             "return redis.call('NOSUCH')",
+             "return redis.call('GET', {})",
+             "return redis.call('AUTH', 'x')",
+             "return #KEYS .. ' ' .. #ARGV",
+             "return {KEYS[1], ARGV[1], ARGV[2]}",
+             "return tonumber(ARGV[9])",
+             "return nothing",
+             "return 1 +",
+             "return {1}..'x'",
+             "local t = redis.call('TIME') return {#t, type(t[1])}",
+             "return string.format('%.0f', 1700000000000001)",
+         }) {
+        require_same(both, {"EVAL", text, "1", "key", "a1", "a2"});
+    }
+    for (const command& words : std::vector<command>{
+             {"EVAL", "return 1", "2", "key"},
+             {"EVAL", "return 1", "-1", "key"},
+             {"EVAL", "return 1", "x", "key"},
+             {"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"},
+         }) {
+        require_same(both, words);
+    }
+}
+
+TEST_CASE("keys are gone from the simulated master when they are from a real one") {
+    const auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    pair_of_masters both(*master);
+    both.flush();
+    require_same(both, {"SET", "short", "x", "PX", "20"});
+    require_same(both, {"SET", "long", "x", "PX", "600000"});
+    // Asked until the real one says that it is gone, however slow this machine is; the other one
+    // then says so at the latest a moment later.
+    std::string real = "1";
+    std::string simulated;
+    while (real == "1") {
+        const auto said = both.ask({"EXISTS", "short"});
+        real = said.real;
+        simulated = said.simulated;
+    }
+    CHECK(both.ask({"EXISTS", "short"}).simulated == "0");
+    require_same(both, {"PTTL", "short"});
+    require_same(both, {"EXISTS", "long"});
+}
+
+TEST_CASE("the comparison of answers finds differences") {
+    CHECK(alike("1\n2", "1\n2"));
+    CHECK(alike("1\n1700000000000000", "1\n1700000000000900"));
+    CHECK_FALSE(alike("1", "0"));
+    CHECK_FALSE(alike("1\n2", "1"));
+    CHECK_FALSE(alike("(error) WRONGTYPE", "(error) ERR"));
+    CHECK_FALSE(alike("600000", "-1"));
+    CHECK_FALSE(alike("1\n1700000000000000", "1\n1600000000000000"));
+}

@@ -1,0 +1,56 @@
+#include "figures.hpp"
+
+#include <fmt/format.h>
+
+namespace simulation {
+
+void figures::add(const figures& more) noexcept {
+    seeds += more.seeds;
+    simulated += more.simulated;
+    events += more.events;
+    commands += more.commands;
+    attempts += more.attempts;
+    acquired += more.acquired;
+    not_acquired += more.not_acquired;
+    extended += more.extended;
+    lost += more.lost;
+    fenced += more.fenced;
+    late_commands += more.late_commands;
+    writes += more.writes;
+    refused_writes += more.refused_writes;
+    overlaps += more.overlaps;
+    inversions += more.inversions;
+    violations += more.violations;
+    for (std::size_t i = 0; i < fault_kinds; ++i) {
+        faults[i] += more.faults[i];
+    }
+}
+
+std::string figures::describe() const {
+    std::string out = fmt::format(
+        "{} seeds, {:.2f} simulated hours, {} commands ({} late), {} attempts, {} acquired ({} "
+        "with "
+        "a token), {} not, {} extended, {} lost, {} writes and {} refused; faults:",
+        seeds,
+        static_cast<double>(simulated) / (3600.0 * static_cast<double>(sec)),
+        commands,
+        late_commands,
+        attempts,
+        acquired,
+        fenced,
+        not_acquired,
+        extended,
+        lost,
+        writes,
+        refused_writes);
+    for (std::size_t i = 0; i < fault_kinds; ++i) {
+        if (faults[i] != 0) {
+            out += fmt::format(" {} {}", to_string(static_cast<fault_kind>(i)), faults[i]);
+        }
+    }
+    return out
+           + fmt::format(
+               "; {} overlaps, {} inversions, {} violations", overlaps, inversions, violations);
+}
+
+} // namespace simulation

@@ -1,0 +1,37 @@
+// What runs added up to.
+
+#pragma once
+
+#include "plan.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace simulation {
+
+struct figures {
+    std::uint64_t seeds = 0;
+    nanos simulated = 0;
+    std::uint64_t events = 0;
+    std::uint64_t commands = 0;
+    std::uint64_t attempts = 0;
+    std::uint64_t acquired = 0;
+    std::uint64_t not_acquired = 0;
+    std::uint64_t extended = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t fenced = 0;        // acquisitions with a fencing token
+    std::uint64_t late_commands = 0; // executed after their client had hung up
+    std::uint64_t writes = 0;
+    std::uint64_t refused_writes = 0;
+    std::uint64_t overlaps = 0;   // two believers at once, whether or not that was demanded
+    std::uint64_t inversions = 0; // writes of an older owner, accepted after a newer one's
+    std::uint64_t violations = 0;
+    std::array<std::uint64_t, fault_kinds> faults{};
+
+    void add(const figures&) noexcept;
+    /// One line.
+    std::string describe() const;
+};
+
+} // namespace simulation

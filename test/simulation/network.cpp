@@ -1,0 +1,407 @@
+#include "network.hpp"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace simulation {
+
+namespace {
+
+// Masters' wall clocks show a date; zero would hide mistakes.
+constexpr nanos wall_base = 1'700'000'000 * sec;
+constexpr std::size_t token_size = 40;
+constexpr std::size_t acquire_words = 12; // of ACQUIRE; EXTEND, the other one with 3 keys, has more
+
+bool matches(int wanted, unsigned given) noexcept {
+    return wanted < 0 || static_cast<unsigned>(wanted) == given;
+}
+
+// Of a command that may set a lock key: the key, the token and the ttl.
+struct lock_write {
+    std::string_view key;
+    std::string_view token;
+    std::int64_t ttl_ms = 0;
+};
+
+std::int64_t number_in(std::string_view text) noexcept {
+    std::int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+std::optional<lock_write> lock_write_in(server::words words) {
+    if (words.size() >= 6 && words[0] == "SET") {
+        return lock_write{words[1], words[2], number_in(words.back())};
+    }
+    if (words.size() > 4 && words[0].starts_with("EVAL")) {
+        const auto keys = static_cast<std::size_t>(number_in(words[2]));
+        if (keys >= 1 && words.size() > 4 + keys && words[3 + keys].size() == token_size) {
+            return lock_write{words[3], words[3 + keys], number_in(words[4 + keys])};
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+network::network(surroundings& here, lua_machine& lua) : here_(here) {
+    const plan& what = here.what;
+    for (std::size_t i = 0; i < what.masters.size(); ++i) {
+        const master_plan& one = what.masters[i];
+        masters_.push_back(
+            {server(lua), skewed_clock(wall_base + one.offset_us * us, one.rate_ppb)});
+        master& made = masters_.back();
+        made.process.run_id = new_run_id(static_cast<unsigned>(i));
+        made.process.started_us = made.wall_us(0) - one.age / us;
+        made.process.appends = one.fsyncs;
+        made.process.appendfsync = one.fsyncs ? "always" : "everysec";
+    }
+    for (std::size_t i = 0; i < what.clients.size() * what.masters.size(); ++i) {
+        links_.push_back({generator(what.seed, 1000 + i)});
+    }
+}
+
+std::string network::new_run_id(unsigned number) {
+    generator random(here_.what.seed, 2000 + 64 * number + masters_[number].boots++);
+    std::string id;
+    for (std::size_t i = 0; i < 40; ++i) {
+        id += "0123456789abcdef"[random.below(16)];
+    }
+    return id;
+}
+
+nanos network::delay(link& way) {
+    const weather& air = here_.what.air;
+    const bool fair = here_.now >= here_.what.faults_end; // slowness is a fault, too
+    if (!fair && air.slow_percent != 0 && way.random.percent(air.slow_percent)) {
+        return way.random.between(air.delay_max, air.slow_max);
+    }
+    return way.random.between(air.delay_min, air.delay_max);
+}
+
+connection_id network::open(unsigned client, unsigned master) {
+    const auto id = static_cast<connection_id>(connections_.size());
+    connection& made = connections_.emplace_back();
+    made.client = client;
+    made.master = master;
+    const nanos there = delay(link_of(made));
+    here_.queue.push(here_.now + there, event_kind::connect, id);
+    return id;
+}
+
+network::reception network::connect(connection_id id) {
+    connection& one = connections_[id];
+    if (one.client_gone) {
+        return reception::nothing;
+    }
+    link& way = link_of(one);
+    if (way.blocked_there != 0 || way.blocked_back != 0) {
+        here_.queue.push(
+            here_.now + way.random.between(20 * ms, 100 * ms), event_kind::connect, id);
+        return reception::nothing; // a black hole; the kernel tries again
+    }
+    if (way.refused != 0 || masters_[one.master].down != 0) {
+        one.client_gone = one.server_gone = true;
+        return reception::refused;
+    }
+    one.accepted = true;
+    return reception::accepted;
+}
+
+void network::leave(connection_id id) {
+    connection& one = connections_[id];
+    if (one.client_gone) {
+        return;
+    }
+    const weather& air = here_.what.air;
+    link& way = link_of(one);
+    // What was written is on its way; a socket that is closed does not call it back.
+    const bool late = air.late_max != 0 && way.random.percent(air.late_percent);
+    scatter(one, id, late, late ? air.late_max : 0);
+}
+
+// The client is gone. What it has written arrives, possibly late, or loses its end.
+void network::scatter(connection& one, connection_id id, bool late, nanos late_max) {
+    one.client_gone = true;
+    one.back.chunks.clear();
+    one.back.head = 0;
+    if (one.server_gone || late_max < 0) {
+        one.server_gone = true;
+        return;
+    }
+    if (late) {
+        const nanos by = link_of(one).random.between(0, late_max);
+        for (std::size_t i = one.there.head; i < one.there.chunks.size(); ++i) {
+            one.there.chunks[i].at += by;
+            here_.queue.push(one.there.chunks[i].at, event_kind::arrive_there, id);
+        }
+        one.there.last += by;
+    }
+}
+
+void network::send(connection_id id, std::string bytes) {
+    connection& one = connections_[id];
+    const nanos at = std::max(one.there.last, here_.now + delay(link_of(one)));
+    one.there.last = at;
+    one.there.chunks.push_back({at, here_.now, std::move(bytes)});
+    here_.queue.push(at, event_kind::arrive_there, id);
+}
+
+void network::arrive_there(connection_id id) {
+    connection& one = connections_[id];
+    const master& there = masters_[one.master];
+    if (one.server_gone || there.stalled != 0 || link_of(one).blocked_there != 0) {
+        return;
+    }
+    while (one.there.ready(here_.now) && !one.server_gone) {
+        const chunk what = std::move(one.there.chunks[one.there.head++]);
+        execute(one, id, what);
+    }
+}
+
+void network::execute(connection& one, connection_id id, const chunk& what) {
+    master& there = masters_[one.master];
+    one.input += what.bytes;
+    std::size_t at = 0;
+    replies_.clear();
+    while (take_command(one.input, at, words_)) {
+        const std::optional<std::int64_t> before = expiry_of(one.master, words_);
+        const answer said = there.process.execute(words_, there.wall_us(here_.now));
+        ++here_.count.commands;
+        here_.count.late_commands += one.client_gone ? 1U : 0U;
+        said.encode(replies_);
+        check_key(one.master, words_, what.sent, before);
+        if (here_.story && words_[0] != "INFO") {
+            std::string text = said.describe();
+            for (char& c : text) {
+                c = c == '\n' ? ' ' : c;
+            }
+            here_.story.note(
+                here_.now,
+                "m" + std::to_string(one.master),
+                "c" + std::to_string(one.client) + ": " + describe_command(words_) + " -> "
+                    + text.substr(0, 60)
+                    + (one.client_gone || one.mute ? "   (nobody hears it)" : ""));
+        }
+    }
+    one.input.erase(0, at);
+    if (one.client_gone || one.mute || replies_.empty()) {
+        return;
+    }
+    const nanos arrives = std::max(one.back.last, here_.now + delay(link_of(one)));
+    one.back.last = arrives;
+    one.back.chunks.push_back({arrives, here_.now, replies_});
+    here_.queue.push(arrives, event_kind::arrive_back, id);
+}
+
+std::string network::take(connection_id id) {
+    connection& one = connections_[id];
+    std::string bytes;
+    if (one.client_gone || link_of(one).blocked_back != 0) {
+        return bytes;
+    }
+    while (one.back.ready(here_.now)) {
+        bytes += one.back.chunks[one.back.head++].bytes;
+    }
+    return bytes;
+}
+
+bool network::hang_up(connection_id id) {
+    connection& one = connections_[id];
+    if (one.client_gone) {
+        return false;
+    }
+    if (link_of(one).blocked_back != 0) {
+        here_.queue.push(
+            here_.now + link_of(one).random.between(ms, 20 * ms), event_kind::hang_up, id);
+        return false;
+    }
+    one.client_gone = true;
+    return true;
+}
+
+// Something that was in the way is gone.
+void network::retry(connection_id id) {
+    here_.queue.push(here_.now, event_kind::arrive_there, id);
+    here_.queue.push(here_.now, event_kind::arrive_back, id);
+}
+
+void network::partition(int client, int master, std::int64_t directions, bool begins) {
+    const auto change = [&](unsigned& count) { begins ? ++count : --count; };
+    for (unsigned c = 0; c < here_.what.clients.size(); ++c) {
+        for (unsigned m = 0; m < masters_.size(); ++m) {
+            if (matches(client, c) && matches(master, m)) {
+                link& way = links_[c * masters_.size() + m];
+                if ((directions & 1) != 0) {
+                    change(way.blocked_there);
+                }
+                if ((directions & 2) != 0) {
+                    change(way.blocked_back);
+                }
+            }
+        }
+    }
+    for (connection_id id = 0; !begins && id < connections_.size(); ++id) {
+        if (matches(client, connections_[id].client) && matches(master, connections_[id].master)) {
+            retry(id);
+        }
+    }
+}
+
+void network::refuse(int client, int master, bool begins) {
+    for (unsigned c = 0; c < here_.what.clients.size(); ++c) {
+        for (unsigned m = 0; m < masters_.size(); ++m) {
+            if (matches(client, c) && matches(master, m)) {
+                unsigned& count = links_[c * masters_.size() + m].refused;
+                begins ? ++count : --count;
+            }
+        }
+    }
+}
+
+void network::break_connections(int client, int master, bool late, nanos late_max) {
+    for (connection_id id = 0; id < connections_.size(); ++id) {
+        connection& one = connections_[id];
+        if (!one.accepted || one.client_gone || !matches(client, one.client)
+            || !matches(master, one.master)) {
+            continue;
+        }
+        scatter(one, id, late, late ? late_max : -1);
+        one.client_gone = false; // it does not know yet
+        one.mute = true;
+        here_.queue.push(here_.now + link_of(one).random.between(0, ms), event_kind::hang_up, id);
+    }
+}
+
+void network::stall(int master, bool begins) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        if (matches(master, m)) {
+            begins ? ++masters_[m].stalled : --masters_[m].stalled;
+        }
+    }
+    for (connection_id id = 0; !begins && id < connections_.size(); ++id) {
+        if (matches(master, connections_[id].master)) {
+            retry(id);
+        }
+    }
+}
+
+void network::crash(unsigned master) {
+    ++masters_[master].down;
+    for (connection_id id = 0; id < connections_.size(); ++id) {
+        connection& one = connections_[id];
+        if (one.master == master && one.accepted && !one.server_gone) {
+            one.server_gone = true;
+            if (!one.client_gone) {
+                here_.queue.push(here_.now + delay(link_of(one)), event_kind::hang_up, id);
+            }
+        }
+    }
+}
+
+void network::boot(unsigned number, std::optional<store> data) {
+    master& one = masters_[number];
+    store kept = data ? *std::move(data) : store{};
+    one.process.restart(new_run_id(number), one.wall_us(here_.now), std::move(kept));
+    --one.down;
+}
+
+void network::flush(int master) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        if (matches(master, m) && masters_[m].down == 0) {
+            const std::string_view word = "FLUSHALL";
+            masters_[m].process.execute({&word, 1}, masters_[m].wall_us(here_.now));
+        }
+    }
+}
+
+void network::replace(unsigned master, unsigned by) {
+    // All ways there are leave a trace in the counters of commands.
+    static constexpr std::array<std::string_view, 2> words{"DEBUG", "RELOAD"};
+    struct master& one = masters_[master];
+    one.process.execute(words, one.wall_us(here_.now));
+    one.process.data = masters_[by].process.data;
+}
+
+void network::step(int master, std::int64_t by_us) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        if (matches(master, m)) {
+            masters_[m].wall.step(by_us * us);
+        }
+    }
+}
+
+std::vector<std::string> network::lock_keys() {
+    std::vector<std::string> found;
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        const std::int64_t now_ms = masters_[m].wall_us(here_.now) / 1000;
+        for (const entry& one : masters_[m].process.data.entries()) {
+            if (!one.is_hash && one.value.size() == token_size && one.expires_ms >= now_ms) {
+                found.push_back("m" + std::to_string(m) + " " + one.key);
+            }
+        }
+    }
+    return found;
+}
+
+void network::note_attempt(std::string token, nanos began) {
+    attempts_.emplace_back(std::move(token), began);
+}
+
+nanos network::began(std::string_view token) const {
+    for (auto one = attempts_.rbegin(); one != attempts_.rend(); ++one) {
+        if (one->first == token) {
+            return one->second;
+        }
+    }
+    return 0;
+}
+
+std::optional<std::int64_t> network::expiry_of(unsigned number, server::words words) {
+    const std::optional<lock_write> what = lock_write_in(words);
+    if (!what) {
+        return std::nullopt;
+    }
+    master& one = masters_[number];
+    const entry* const found = one.process.data.find(what->key, one.wall_us(here_.now) / 1000);
+    return found == nullptr ? std::nullopt : std::optional(found->expires_ms);
+}
+
+// A key that a command wrote, or prolonged, must be gone in time.
+void network::check_key(
+    unsigned number, server::words words, nanos sent, std::optional<std::int64_t> before) {
+    const std::optional<lock_write> what = lock_write_in(words);
+    if (!what) {
+        return;
+    }
+    master& one = masters_[number];
+    const entry* const found = one.process.data.find(what->key, one.wall_us(here_.now) / 1000);
+    if (found == nullptr || found->value != what->token || before == found->expires_ms) {
+        return;
+    }
+    const nanos until = found->expires_ms == entry::no_expiry
+                            ? no_time
+                            : one.wall.when((found->expires_ms + 1) * ms);
+    // With the masters' clocks as slow as they may be, and a millisecond for Redis' rounding.
+    const auto slow = [&](nanos span) {
+        return span + static_cast<nanos>(wide(span) * here_.what.drift_ppb / 1'000'000'000);
+    };
+    const nanos ttl = slow(what->ttl_ms * ms) + 2 * ms;
+    nanos bound = here_.now + ttl;
+    if (words[0] != "SET" && words[2] == "3") {
+        // Guarded: nothing is executed once its attempt is over. How far a client can be wrong
+        // about that: what it knows of the master's clock is as old as the run at most, was as long
+        // on its way as a command can be, and the clock may have been stepped.
+        const plan& all = here_.what;
+        const nanos error = here_.now / 1'000 * all.drift_ppb * 2 / 1'000'000
+                            + std::max(all.connect_timeout_ms * ms, all.air.slow_max)
+                            + all.offset_bound_ms * ms + 2 * ms;
+        const bool acquires = words.size() == acquire_words;
+        const nanos over = acquires ? began(what->token) + ttl : sent + slow(all.max_ttl_ms() * ms);
+        bound = std::min(bound, over + error + ttl);
+    }
+    here_.judge.key_stays(here_.now, "m" + std::to_string(number), until, bound);
+}
+
+} // namespace simulation

@@ -1,0 +1,144 @@
+// Masters and the connections to them. A connection is two streams of bytes, each in order; what
+// was written may arrive long after its writer went away, and is executed all the same.
+
+#pragma once
+
+#include "checker.hpp"
+#include "clocks.hpp"
+#include "events.hpp"
+#include "figures.hpp"
+#include "plan.hpp"
+#include "random.hpp"
+#include "server.hpp"
+#include "timeline.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace simulation {
+
+/// What all parts of a run share.
+struct surroundings {
+    const plan& what;
+    nanos now = 0;
+    event_queue queue;
+    checker judge;
+    figures count;
+    timeline& story;
+};
+
+using connection_id = std::uint32_t;
+inline constexpr connection_id no_connection = ~connection_id{0};
+
+class network {
+public:
+    network(surroundings& here, lua_machine& lua);
+
+    /// \name A client's side
+    /// \{
+    connection_id open(unsigned client, unsigned master);
+    void leave(connection_id);
+    void send(connection_id, std::string bytes);
+    /// What has arrived by now; empty if the way is blocked.
+    std::string take(connection_id);
+    unsigned client_of(connection_id id) const { return connections_[id].client; }
+    unsigned master_of(connection_id id) const { return connections_[id].master; }
+    /// \}
+
+    /// \name Events
+    /// \{
+    enum class reception : std::uint8_t { accepted, refused, nothing };
+    reception connect(connection_id);
+    void arrive_there(connection_id);
+    /// Whether the client can hear now that the connection is gone; else it will later.
+    bool hang_up(connection_id);
+    /// \}
+
+    /// \name Faults. -1: each.
+    /// \{
+    void partition(int client, int master, std::int64_t directions, bool begins);
+    void refuse(int client, int master, bool begins);
+    void break_connections(int client, int master, bool late, nanos late_max);
+    void stall(int master, bool begins);
+    void crash(unsigned master);
+    void boot(unsigned master, std::optional<store> data);
+    void flush(int master);
+    void replace(unsigned master, unsigned by);
+    void step(int master, std::int64_t by_us);
+    const store& data_of(unsigned master) const { return masters_[master].process.data; }
+    /// \}
+
+    /// Lock keys that are there.
+    std::vector<std::string> lock_keys();
+
+    /// When an attempt with this token began; who makes tokens tells.
+    void note_attempt(std::string token, nanos began);
+
+private:
+    struct chunk {
+        nanos at;
+        nanos sent;
+        std::string bytes;
+    };
+    struct stream {
+        std::vector<chunk> chunks;
+        std::size_t head = 0;
+        nanos last = 0;
+
+        bool ready(nanos now) const noexcept {
+            return head < chunks.size() && chunks[head].at <= now;
+        }
+    };
+    struct connection {
+        unsigned client = 0;
+        unsigned master = 0;
+        bool accepted = false;
+        bool client_gone = false;
+        bool server_gone = false;
+        bool mute = false; // broken: answers do not come back any more
+        stream there;
+        stream back;
+        std::string input; // an incomplete command
+    };
+    struct link {
+        generator random;
+        unsigned blocked_there = 0;
+        unsigned blocked_back = 0;
+        unsigned refused = 0;
+    };
+    struct master {
+        server process;
+        skewed_clock wall; // in nanoseconds
+        unsigned down = 0;
+        unsigned stalled = 0;
+        unsigned boots = 0;
+
+        std::int64_t wall_us(nanos now) const noexcept { return wall.at(now) / 1000; }
+    };
+
+    link& link_of(const connection& one) {
+        return links_[one.client * masters_.size() + one.master];
+    }
+    nanos delay(link& way);
+    void execute(connection& one, connection_id id, const chunk& what);
+    void
+    check_key(unsigned number, server::words words, nanos sent, std::optional<std::int64_t> before);
+    std::optional<std::int64_t> expiry_of(unsigned number, server::words words);
+    nanos began(std::string_view token) const;
+    void retry(connection_id id);
+    void scatter(connection& one, connection_id id, bool late, nanos late_max);
+    std::string new_run_id(unsigned master);
+
+    surroundings& here_;
+    std::vector<master> masters_;
+    std::vector<link> links_;
+    std::vector<connection> connections_;
+    std::vector<std::pair<std::string, nanos>> attempts_;
+    std::vector<std::string_view> words_;
+    std::string replies_;
+};
+
+} // namespace simulation

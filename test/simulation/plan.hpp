@@ -1,0 +1,147 @@
+// A plan: everything about a run that was decided beforehand, as plain data. It is made from a seed
+// and a profile; running it draws only delays, each link and client from a stream of its own. A
+// failing plan can be made smaller by taking things out of it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simulation {
+
+/// Moments and spans of true time, in nanoseconds since the run began.
+using nanos = std::int64_t;
+inline constexpr nanos us = 1000;
+inline constexpr nanos ms = 1000 * us;
+inline constexpr nanos sec = 1000 * ms;
+inline constexpr nanos no_time = INT64_MAX;
+
+enum class speech : std::uint8_t { plain, guarded };
+
+/// What a worker does in one go: acquires, holds, lets go.
+struct op {
+    enum class ending : std::uint8_t { release, abandon, keep };
+
+    unsigned resource = 0;
+    std::int64_t ttl_ms = 100;
+    std::int64_t wait_ms = 0; // 0: one attempt
+    std::int64_t stop_margin_ms = 0;
+    std::int64_t min_validity_ms = 0;
+    std::int64_t max_hold_ms = 0; // 0: unbounded
+    bool renews = true;
+    bool fences = false;
+    nanos think = 0;                 // before it
+    nanos hold = 0;                  // from the acquisition to the end
+    nanos cancel_after = no_time;    // while it waits
+    std::vector<nanos> extend_after; // from the acquisition
+    std::int64_t extend_ttl_ms = 100;
+    std::vector<nanos> write_after; // a write to the fenced store leaves then and carries the token
+    ending end = ending::release;
+};
+
+struct client_plan {
+    std::int64_t rate_ppb = 0; // how much faster than true time its clock runs
+    speech speaks = speech::plain;
+    std::int64_t max_ttl_ms = 400;
+    std::size_t masters = 0; // 0: all of them, as it should be
+    std::vector<std::vector<op>> workers;
+};
+
+struct master_plan {
+    std::int64_t rate_ppb = 0;
+    std::int64_t offset_us = 0;
+    nanos age = 1000 * sec; // how long it has been up when the run begins
+    bool fsyncs = false;    // says that it does appendfsync always
+};
+
+enum class fault_kind : std::uint8_t {
+    partition,    // between `client` and `master`, in the directions of `amount` (1 there, 2 back)
+    refuse,       // connections to the master are refused; those that are stay
+    break_late,   // what is on its way there arrives up to `amount` ns late; nobody hears answers
+    break_lost,   // what is on its way is lost
+    stall,        // the master executes nothing
+    crash,        // the master; its data are as they were `amount` ns before (-1: gone)
+    flush,        // FLUSHALL
+    replace,      // the master's data become those of master `amount`, as by DEBUG
+    step,         // the master's wall clock, by `amount` us
+    pause,        // the client's process: nothing runs, its clock goes on
+    suspend,      // the client's machine: the same, but a clock that is not BOOTTIME stops
+    client_crash, // the process is gone; another one starts after `span`
+    client_close, // the manager is closed; another one starts after `span`
+};
+inline constexpr std::size_t fault_kinds = 13;
+std::string_view to_string(fault_kind) noexcept;
+
+/// `client` or `master` -1: all of them.
+struct fault {
+    fault_kind kind = fault_kind::partition;
+    nanos at = 0;
+    nanos span = 0;
+    int client = -1;
+    int master = -1;
+    std::int64_t amount = 0;
+};
+
+/// What is wrong on purpose: in how the library is used, not in the library.
+enum class mistake : std::uint8_t {
+    none,
+    fewer_masters,            // one client is configured with fewer masters
+    monotonic_clock,          // a clock that stops while the machine is suspended
+    believes_while_releasing, // a holder goes on until its release is confirmed
+    believes_until_told,      // a holder does not look at the clock, but waits to be told of a loss
+    no_quarantine,
+    claims_durability, // appendfsync always is claimed where a crash loses a second
+};
+inline constexpr std::size_t mistakes = 7;
+std::string_view to_string(mistake) noexcept;
+
+/// How bytes travel.
+struct weather {
+    nanos delay_min = 100 * us;
+    nanos delay_max = 2 * ms;
+    unsigned slow_percent = 0; // of writes that take up to `slow_max`
+    nanos slow_max = 0;
+    nanos flush_max = 0;        // a client's process is late by this before its bytes leave
+    unsigned late_percent = 30; // of broken connections whose last commands arrive late
+    nanos late_max = 0;
+};
+
+struct plan {
+    std::uint64_t seed = 0;
+    std::string profile;
+    bool kept = true;     // the assumptions are kept: the promises are demanded
+    bool ordered = false; // fencing tokens must increase
+    bool unique = false;  // fencing tokens must differ: also beyond A2, while no memory is lost
+    mistake wrong = mistake::none;
+
+    std::int64_t drift_ppb = 10'000'000; // clock_drift_factor
+    std::int64_t drift_margin_ms = 2;
+    std::int64_t offset_bound_ms = 0; // clock_offset_bound
+    std::int64_t master_timeout_ms = 30;
+    std::int64_t connect_timeout_ms = 100;
+    std::int64_t health_check_ms = 500;
+
+    bool prompt = false;        // keys must be gone by removal, long before they expire
+    nanos faults_end = 2 * sec; // no fault reaches beyond it
+    nanos progress_bound = 0;   // how long the last acquires may take after that
+    weather air;
+    std::vector<master_plan> masters;
+    std::vector<client_plan> clients;
+    std::vector<fault> faults;
+
+    std::size_t resources() const noexcept;
+    std::int64_t max_ttl_ms() const noexcept;
+    /// How much there is in it: what shrinking makes less.
+    std::size_t size() const noexcept;
+};
+
+/// Makes the plan's clients wrong in this way.
+void make_mistake(plan&, mistake);
+
+/// One line per thing in it.
+std::string describe(const plan&);
+
+} // namespace simulation

@@ -1,0 +1,512 @@
+#include "profiles.hpp"
+
+#include "random.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace simulation {
+
+namespace {
+
+// --- Faults, one of each kind --------------------------------------------------------------------
+
+int some_master(const plan& what, generator& random) {
+    return static_cast<int>(random.below(what.masters.size()));
+}
+
+int some_client(const plan& what, generator& random) {
+    return static_cast<int>(random.below(what.clients.size()));
+}
+
+// Often all clients: a master that is away is away for everybody.
+int clients_or_all(const plan& what, generator& random) {
+    return random.percent(30) ? -1 : some_client(what, random);
+}
+
+/// A fault that begins and ends while faults are allowed.
+void add(plan& what, generator& random, fault one, nanos longest) {
+    one.at = random.between(10 * ms, what.faults_end - 50 * ms);
+    one.span = random.between(ms, std::min(longest, what.faults_end - one.at - 10 * ms));
+    what.faults.push_back(one);
+}
+
+nanos ttl_span(const plan& what) {
+    return what.max_ttl_ms() * ms;
+}
+
+void add_partition(plan& what, generator& random) {
+    fault one{.kind = fault_kind::partition};
+    one.client = clients_or_all(what, random);
+    one.master = some_master(what, random);
+    one.amount = random.percent(40) ? 3 : random.between(1, 2);
+    add(what, random, one, ttl_span(what));
+}
+
+// Several masters at once are out of one client's reach.
+void add_wide_partition(plan& what, generator& random) {
+    const nanos at = random.between(10 * ms, what.faults_end - 100 * ms);
+    const nanos span =
+        random.between(5 * ms, std::min(ttl_span(what), what.faults_end - at - 10 * ms));
+    const int client = some_client(what, random);
+    const std::int64_t directions = random.between(1, 3);
+    for (int m = 0; m < static_cast<int>(what.masters.size()); ++m) {
+        if (random.percent(60)) {
+            what.faults.push_back(
+                {fault_kind::partition,
+                 at + random.between(0, 3 * ms),
+                 span - random.between(0, 2 * ms),
+                 client,
+                 m,
+                 directions});
+        }
+    }
+}
+
+void add_break(plan& what, generator& random) {
+    fault one{.kind = random.percent(60) ? fault_kind::break_late : fault_kind::break_lost};
+    one.client = clients_or_all(what, random);
+    one.master = random.percent(20) ? -1 : some_master(what, random);
+    one.amount = one.kind == fault_kind::break_late ? what.air.late_max : 0;
+    add(what, random, one, 0);
+}
+
+void add_refusal(plan& what, generator& random) {
+    fault one{.kind = fault_kind::refuse};
+    one.client = clients_or_all(what, random);
+    one.master = some_master(what, random);
+    add(what, random, one, ttl_span(what));
+}
+
+void add_stall(plan& what, generator& random) {
+    fault one{.kind = fault_kind::stall};
+    one.master = some_master(what, random);
+    add(what, random, one, ttl_span(what));
+}
+
+// What a master has kept when it is back: all, if it fsyncs every write; else whatever it likes.
+void add_crash(plan& what, generator& random) {
+    fault one{.kind = fault_kind::crash};
+    one.master = some_master(what, random);
+    if (!what.masters[static_cast<std::size_t>(one.master)].fsyncs) {
+        const std::uint64_t kind = random.below(3);
+        one.amount = kind == 0   ? -1
+                     : kind == 1 ? random.between(0, sec)
+                                 : random.between(sec, 4 * sec);
+    }
+    add(what, random, one, 2 * ttl_span(what));
+}
+
+void add_flush(plan& what, generator& random) {
+    fault one{.kind = fault_kind::flush};
+    one.master = random.percent(20) ? -1 : some_master(what, random);
+    add(what, random, one, 0);
+}
+
+void add_replacement(plan& what, generator& random) {
+    fault one{.kind = fault_kind::replace};
+    one.master = some_master(what, random);
+    one.amount = some_master(what, random);
+    if (one.amount != one.master) {
+        add(what, random, one, 0);
+    }
+}
+
+void add_pause(plan& what, generator& random) {
+    fault one{.kind = random.percent(50) ? fault_kind::pause : fault_kind::suspend};
+    one.client = some_client(what, random);
+    add(what, random, one, 2 * ttl_span(what));
+}
+
+void add_client_end(plan& what, generator& random) {
+    fault one{.kind = random.percent(60) ? fault_kind::client_crash : fault_kind::client_close};
+    one.client = some_client(what, random);
+    add(what, random, one, ttl_span(what));
+    // It is closed before the next one starts.
+    one.span = 0;
+    fault& last = what.faults.back();
+    last.at = std::min(last.at, what.faults_end - 200 * ms);
+    last.span = std::max(last.span, (what.master_timeout_ms + 20) * ms);
+}
+
+template <typename Adder>
+void add_some(plan& what, generator& random, std::uint64_t most, Adder adder) {
+    for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
+        adder(what, random);
+    }
+}
+
+// --- Profiles ------------------------------------------------------------------------------------
+
+void rough_air(plan& what, generator& random) {
+    what.air.slow_percent = static_cast<unsigned>(random.below(8));
+    what.air.slow_max = random.between(5 * ms, 2 * what.master_timeout_ms * ms);
+    what.air.flush_max = random.percent(50) ? 0 : random.between(0, 3 * ms);
+}
+
+void calm(plan&, generator&) {}
+
+void trouble_network(plan& what, generator& random) {
+    rough_air(what, random);
+    add_some(what, random, 3, add_partition);
+    add_some(what, random, 1, add_wide_partition);
+    add_some(what, random, 3, add_break);
+    add_some(what, random, 1, add_refusal);
+    add_some(what, random, 2, add_stall);
+}
+
+// Connections break and leave commands in flight.
+void trouble_in_flight(plan& what, generator& random) {
+    rough_air(what, random);
+    what.air.slow_percent = 20;
+    what.air.late_percent = 80;
+    add_some(what, random, 10, add_break);
+    add_some(what, random, 2, add_stall);
+}
+
+void trouble_restarts(plan& what, generator& random) {
+    rough_air(what, random);
+    add_some(what, random, 5, add_crash);
+    add_some(what, random, 1, add_break);
+    add_some(what, random, 1, add_partition);
+}
+
+void trouble_clients(plan& what, generator& random) {
+    rough_air(what, random);
+    add_some(what, random, 5, add_pause);
+    add_some(what, random, 2, add_client_end);
+    add_some(what, random, 1, add_break);
+}
+
+// All clocks as wrong as they may be, relative to each other: half of the bound to either side.
+void bad_clocks(plan& what, generator& random) {
+    const std::int64_t half = what.drift_ppb / 2;
+    const auto extreme = [&] { return random.percent(50) ? half : -half; };
+    for (master_plan& one : what.masters) {
+        one.rate_ppb = random.percent(70) ? extreme() : random.between(-half, half);
+    }
+    for (client_plan& one : what.clients) {
+        one.rate_ppb = random.percent(70) ? extreme() : random.between(-half, half);
+    }
+}
+
+// Steps of all clocks together stay within the margin: forward for leases, either way for offsets.
+void add_steps(plan& what, generator& random) {
+    const std::int64_t margin_us = what.drift_margin_ms * 1000;
+    const std::uint64_t steps = random.below(4);
+    for (std::uint64_t i = 0; i < steps; ++i) {
+        fault one{.kind = fault_kind::step};
+        one.master = some_master(what, random);
+        const std::int64_t most = (margin_us - 1000) / static_cast<std::int64_t>(steps);
+        one.amount = random.percent(60) ? random.between(0, most) : -random.between(0, most);
+        add(what, random, one, 0);
+    }
+}
+
+void trouble_clocks(plan& what, generator& random) {
+    what.drift_margin_ms = random.between(2, 10);
+    what.drift_ppb = random.percent(50) ? what.drift_ppb : 5 * what.drift_ppb;
+    bad_clocks(what, random);
+    add_steps(what, random);
+    add_some(what, random, 1, add_pause);
+    add_some(what, random, 1, add_partition);
+}
+
+// Long holds that live on extensions, with partitions around the moments at which they are sent.
+void trouble_extensions(plan& what, generator& random) {
+    rough_air(what, random);
+    for (client_plan& client : what.clients) {
+        for (auto& worker : client.workers) {
+            for (op& one : worker) {
+                one.renews = random.percent(80);
+                one.hold = random.between(ttl_span(what) / 2, 3 * ttl_span(what));
+                if (random.percent(40)) {
+                    one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
+                    one.extend_ttl_ms = random.between(one.ttl_ms / 2, client.max_ttl_ms);
+                }
+            }
+        }
+    }
+    add_some(what, random, 4, add_wide_partition);
+    add_some(what, random, 4, add_partition);
+    add_some(what, random, 2, add_break);
+    add_some(what, random, 1, add_stall);
+}
+
+// Time-outs as long as the leases.
+void trouble_tight(plan& what, generator& random) {
+    what.master_timeout_ms = random.between(60, what.max_ttl_ms());
+    what.air.slow_percent = static_cast<unsigned>(random.between(5, 40));
+    what.air.slow_max = random.between(10 * ms, ttl_span(what));
+    what.air.flush_max = random.between(0, 10 * ms);
+    add_some(what, random, 4, add_stall);
+    add_some(what, random, 2, add_partition);
+    add_some(what, random, 1, add_pause);
+}
+
+// Memory that is lost without a restart. Not for the plain protocol, which says that it may fail.
+void trouble_flushes(plan& what, generator& random) {
+    rough_air(what, random);
+    add_some(what, random, 5, add_flush);
+    add_some(what, random, 2, add_replacement);
+    add_some(what, random, 1, add_crash);
+    add_some(what, random, 1, add_break);
+}
+
+// Holders that live on extensions while masters forget: votes are put back where they are missing.
+void trouble_heals(plan& what, generator& random) {
+    trouble_extensions(what, random);
+    what.air.late_percent = 60;
+    add_some(what, random, 4, add_flush);
+    add_some(what, random, 3, add_crash);
+    add_some(what, random, 3, add_break);
+    add_some(what, random, 2, add_pause);
+}
+
+// Long leases: what a failed attempt or a release leaves behind must be removed, as it would stay.
+// Nothing is late, since a late command may take a lock that nobody removes before it expires.
+void trouble_rollbacks(plan& what, generator& random) {
+    what.prompt = true;
+    what.air.late_max = 0;
+    const std::int64_t ttl = random.between(10'000, 30'000);
+    for (client_plan& client : what.clients) {
+        client.max_ttl_ms = ttl;
+        for (auto& worker : client.workers) {
+            for (op& one : worker) {
+                one.ttl_ms = ttl;
+                one.extend_after.clear();
+                one.hold = random.between(0, 20 * ms);
+                one.think = random.between(0, 40 * ms);
+                one.max_hold_ms = 0;
+                one.end = op::ending::release;
+            }
+        }
+    }
+    for (master_plan& one : what.masters) {
+        one.age = 1000 * sec;
+    }
+    const auto cut = [](plan& plan, generator& source) {
+        fault one{.kind = fault_kind::break_lost};
+        one.client = clients_or_all(plan, source);
+        one.master = source.percent(20) ? -1 : some_master(plan, source);
+        add(plan, source, one, 0);
+    };
+    const auto brief = [](fault_kind kind) {
+        return [kind](plan& plan, generator& source) {
+            fault one{.kind = kind};
+            one.master = some_master(plan, source);
+            if (kind == fault_kind::partition) {
+                one.client = clients_or_all(plan, source);
+                one.amount = source.between(1, 3);
+            }
+            add(plan, source, one, 200 * ms);
+        };
+    };
+    add_some(what, random, 5, cut);
+    add_some(what, random, 3, brief(fault_kind::partition));
+    add_some(what, random, 3, brief(fault_kind::stall));
+}
+
+// Counters of masters that differ: clocks at the ends of their bound, lost counters, votes by the
+// least majority.
+void trouble_fences(plan& what, generator& random) {
+    rough_air(what, random);
+    what.ordered = true;
+    for (master_plan& one : what.masters) {
+        one.offset_us = (random.percent(50) ? 500 : -500) * what.offset_bound_ms;
+    }
+    for (client_plan& client : what.clients) {
+        for (auto& worker : client.workers) {
+            for (op& one : worker) {
+                one.fences = true;
+                one.ttl_ms = random.between(30, client.max_ttl_ms);
+                one.think = random.between(0, 5 * ms);
+                one.hold = random.between(0, 20 * ms);
+                one.write_after.assign(1, random.between(0, ttl_span(what)));
+            }
+        }
+    }
+    add_some(what, random, 3, add_flush);
+    add_some(what, random, 2, add_crash);
+    add_some(what, random, 3, add_wide_partition);
+    add_some(what, random, 3, add_stall);
+    add_some(what, random, 3, add_break);
+    add_some(what, random, 2, add_pause);
+}
+
+void trouble_all(plan& what, generator& random) {
+    rough_air(what, random);
+    bad_clocks(what, random);
+    add_some(what, random, 2, add_partition);
+    add_some(what, random, 1, add_wide_partition);
+    add_some(what, random, 3, add_break);
+    add_some(what, random, 1, add_stall);
+    add_some(what, random, 2, add_crash);
+    add_some(what, random, 2, add_pause);
+    add_some(what, random, 1, add_client_end);
+    const bool all_guarded = std::ranges::all_of(
+        what.clients, [](const client_plan& one) { return one.speaks == speech::guarded; });
+    if (all_guarded) {
+        add_some(what, random, 1, add_flush);
+    }
+    if (what.drift_margin_ms >= 4) {
+        add_steps(what, random);
+    }
+}
+
+// A1 and A2 are broken on purpose.
+void trouble_beyond(plan& what, generator& random) {
+    trouble_all(what, random);
+    what.kept = what.ordered = false;
+    for (client_plan& one : what.clients) {
+        one.rate_ppb = random.between(-10, 10) * what.drift_ppb;
+    }
+    for (master_plan& one : what.masters) {
+        one.rate_ppb = random.between(-10, 10) * what.drift_ppb;
+    }
+    for (std::uint64_t i = random.below(3); i > 0; --i) {
+        fault one{.kind = fault_kind::step};
+        one.master = some_master(what, random);
+        one.amount = random.between(-what.max_ttl_ms(), what.max_ttl_ms()) * 1000;
+        add(what, random, one, 0);
+    }
+}
+
+constexpr std::string_view keeps_all = "A1 to A5 (but holders may write late)";
+constexpr std::string_view keeps_little = "A3 and A4 only: clocks run and step beyond their bounds";
+
+constexpr std::array table{
+    profile{"calm", mixture::plain, keeps_all, calm},
+    profile{"network", mixture::plain, keeps_all, trouble_network},
+    profile{"in-flight", mixture::plain, keeps_all, trouble_in_flight},
+    profile{"restarts", mixture::plain, keeps_all, trouble_restarts},
+    profile{"clients", mixture::plain, keeps_all, trouble_clients},
+    profile{"clocks", mixture::plain, keeps_all, trouble_clocks},
+    profile{"extensions", mixture::plain, keeps_all, trouble_extensions},
+    profile{"tight", mixture::plain, keeps_all, trouble_tight},
+    profile{"rollbacks", mixture::plain, keeps_all, trouble_rollbacks},
+    profile{"all", mixture::plain, keeps_all, trouble_all},
+    profile{"beyond", mixture::plain, keeps_little, trouble_beyond},
+
+    profile{"guarded-calm", mixture::guarded, keeps_all, calm},
+    profile{"guarded-network", mixture::guarded, keeps_all, trouble_network},
+    profile{"guarded-in-flight", mixture::guarded, keeps_all, trouble_in_flight},
+    profile{"guarded-restarts", mixture::guarded, keeps_all, trouble_restarts},
+    profile{"guarded-clients", mixture::guarded, keeps_all, trouble_clients},
+    profile{"guarded-clocks", mixture::guarded, keeps_all, trouble_clocks},
+    profile{"guarded-extensions", mixture::guarded, keeps_all, trouble_extensions},
+    profile{"guarded-tight", mixture::guarded, keeps_all, trouble_tight},
+    profile{"guarded-flushes", mixture::guarded, keeps_all, trouble_flushes},
+    profile{"guarded-rollbacks", mixture::guarded, keeps_all, trouble_rollbacks},
+    profile{"guarded-heals", mixture::guarded, keeps_all, trouble_heals},
+    profile{"guarded-fences", mixture::guarded, keeps_all, trouble_fences},
+    profile{"guarded-all", mixture::guarded, keeps_all, trouble_all},
+    profile{"guarded-beyond", mixture::guarded, keeps_little, trouble_beyond},
+
+    profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
+    profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
+    profile{"mixed-extensions", mixture::mixed, keeps_all, trouble_extensions},
+    profile{"mixed-all", mixture::mixed, keeps_all, trouble_all},
+};
+
+// --- What is not trouble -------------------------------------------------------------------------
+
+op some_op(generator& random, std::uint64_t resources, std::int64_t max_ttl_ms, bool fences) {
+    op one;
+    one.resource = static_cast<unsigned>(random.below(resources));
+    one.ttl_ms = random.percent(30) ? max_ttl_ms : random.between(40, max_ttl_ms);
+    one.wait_ms = random.percent(25) ? 0 : random.between(20, 2 * max_ttl_ms);
+    one.stop_margin_ms = random.percent(15) ? random.between(1, one.ttl_ms / 4) : 0;
+    one.min_validity_ms = random.percent(15) ? random.between(1, one.ttl_ms / 4) : 0;
+    one.renews = random.percent(60);
+    one.max_hold_ms = random.percent(15) ? random.between(one.ttl_ms / 2, 3 * one.ttl_ms) : 0;
+    one.fences = fences;
+    one.think = random.between(0, random.percent(50) ? 5 * ms : 100 * ms);
+    one.hold = random.between(0, (random.percent(70) ? one.ttl_ms / 2 : 3 * one.ttl_ms) * ms);
+    if (random.percent(15)) {
+        one.cancel_after = random.between(0, 30 * ms);
+    }
+    if (random.percent(25)) {
+        one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
+        one.extend_ttl_ms = random.between(40, max_ttl_ms);
+    }
+    for (std::uint64_t i = random.below(3); fences && i > 0; --i) {
+        one.write_after.push_back(random.between(0, 3 * one.ttl_ms * ms));
+    }
+    const std::uint64_t end = random.below(10);
+    one.end = end == 0 ? op::ending::abandon : end == 1 ? op::ending::keep : op::ending::release;
+    if (one.end == op::ending::keep && one.renews) {
+        one.max_hold_ms = random.between(one.ttl_ms, 2 * one.ttl_ms); // it ends some day
+    }
+    return one;
+}
+
+} // namespace
+
+std::span<const profile> profiles() {
+    return table;
+}
+
+const profile* find_profile(std::string_view name) {
+    const auto found = std::ranges::find(table, name, &profile::name);
+    return found == table.end() ? nullptr : &*found;
+}
+
+plan make_plan(std::uint64_t seed, const profile& kind) {
+    generator random(seed, 1);
+    plan made;
+    made.seed = seed;
+    made.profile = kind.name;
+    made.faults_end = random.between(800, 2000) * ms;
+    made.drift_margin_ms = random.between(2, 6);
+    made.offset_bound_ms = kind.speaks == mixture::plain ? 0 : random.between(4, 20);
+    made.master_timeout_ms = random.between(15, 60);
+    made.connect_timeout_ms = random.between(60, 150);
+    made.health_check_ms = random.between(150, 1000);
+    made.air.delay_min = random.between(50, 500) * us;
+    made.air.delay_max = made.air.delay_min + random.between(100, 3000) * us;
+    made.air.late_max = random.percent(70) ? random.between(1, 3000) * ms : 0;
+
+    constexpr std::array<std::size_t, 8> sizes{3, 3, 3, 3, 5, 5, 1, 4};
+    const std::size_t masters = sizes[random.below(sizes.size())];
+    for (std::size_t i = 0; i < masters; ++i) {
+        master_plan one;
+        // The masters' clocks agree where that is assumed; plain clients never read them.
+        const std::int64_t reach =
+            kind.speaks == mixture::plain ? 1'000'000'000 : made.offset_bound_ms * 1000 / 4;
+        one.offset_us = random.between(-reach, reach);
+        one.rate_ppb = random.between(-100'000, 100'000);
+        one.fsyncs = random.percent(15);
+        one.age = random.percent(95) ? 1000 * sec : random.between(0, 3 * sec);
+        made.masters.push_back(one);
+    }
+    const std::uint64_t resources = random.percent(70) ? 1 : 2;
+    const bool fences = kind.speaks == mixture::guarded && random.percent(80);
+    const std::uint64_t clients = 2 + random.below(3);
+    const std::int64_t max_ttl = random.between(100, 300);
+    for (std::uint64_t i = 0; i < clients; ++i) {
+        client_plan one;
+        one.rate_ppb = random.between(-100'000, 100'000);
+        one.speaks = kind.speaks == mixture::plain     ? speech::plain
+                     : kind.speaks == mixture::guarded ? speech::guarded
+                     : random.percent(50)              ? speech::plain
+                                                       : speech::guarded;
+        one.max_ttl_ms = max_ttl;
+        const std::uint64_t workers = random.percent(80) ? 1 : 2;
+        for (std::uint64_t j = 0; j < workers; ++j) {
+            auto& ops = one.workers.emplace_back();
+            for (std::uint64_t k = 2 + random.below(4); k > 0; --k) {
+                ops.push_back(some_op(random, resources, max_ttl, fences));
+            }
+        }
+        made.clients.push_back(std::move(one));
+    }
+    made.ordered = fences;
+    generator trouble(seed, 2);
+    kind.add_faults(made, trouble);
+    made.progress_bound = 10 * sec + 20 * max_ttl * ms + 2 * made.air.late_max;
+    return made;
+}
+
+} // namespace simulation

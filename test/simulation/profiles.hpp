@@ -1,0 +1,32 @@
+// Fault profiles: what kind of trouble a seed is made into, and which of the assumptions A1 to A5
+// of docs/guarantees.md it keeps.
+
+#pragma once
+
+#include "plan.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace simulation {
+
+/// Who speaks what on the same resources.
+enum class mixture : std::uint8_t { plain, guarded, mixed };
+
+struct profile {
+    std::string_view name;
+    mixture speaks = mixture::plain;
+    std::string_view keeps; // which assumptions, in words
+    void (*add_faults)(plan&, class generator&) = nullptr;
+};
+
+/// All of them: "calm", "network", ... in the plain protocol, "guarded-calm" ... in the guarded
+/// one, "mixed-calm" ... with clients of both.
+std::span<const profile> profiles();
+
+/// Null if there is none of that name.
+const profile* find_profile(std::string_view name);
+
+plan make_plan(std::uint64_t seed, const profile& kind);
+
+} // namespace simulation

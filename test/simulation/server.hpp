@@ -1,0 +1,78 @@
+// One simulated Redis process with its memory: executes commands on its store. It has no time of
+// its own; whoever asks says what its wall clock shows, and that stands still while a script runs.
+
+#pragma once
+
+#include "answer.hpp"
+#include "lua_machine.hpp"
+#include "store.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace simulation {
+
+class server {
+public:
+    using words = std::span<const std::string_view>;
+
+    explicit server(lua_machine& lua) : lua_(&lua) {}
+
+    answer execute(words command, std::int64_t wall_us);
+
+    /// Another process takes the place of this one: with no memory but `data`.
+    void restart(std::string run_id, std::int64_t wall_us, store data);
+
+    store data;
+    std::string run_id = "0000000000000000000000000000000000000000";
+    std::int64_t started_us = 0;
+    bool appends = false;
+    std::string appendfsync = "everysec";
+    std::uint64_t executed = 0; // commands, those in scripts not counted
+
+    /// How often a command was executed in this process, in scripts or outside.
+    std::uint64_t calls(std::string_view name) const;
+
+private:
+    struct command_entry;
+    static const command_entry* find_command(std::string_view name);
+
+    answer dispatch(words command);
+    answer from_script(words command);
+    answer evaluate(words command);
+    answer set(words command);
+    answer get(words command);
+    answer del(words command);
+    answer exists(words command);
+    answer pttl(words command);
+    answer pexpire(words command);
+    answer hset(words command);
+    answer hget(words command);
+    answer hmget(words command);
+    answer flushall(words command);
+    answer time(words command);
+    answer ping(words command);
+    answer info(words command);
+    answer auth(words command);
+    answer select(words command);
+    answer client(words command);
+    answer config(words command);
+    answer debug(words command);
+
+    std::int64_t now_ms() const noexcept { return now_us_ / 1000; }
+
+    lua_machine* lua_;
+    std::int64_t now_us_ = 0;
+    std::vector<const lua_machine::script*> scripts_; // what EVALSHA finds
+    std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
+};
+
+/// Takes one complete command from `bytes`, beginning at `at`, which moves behind it. The words lie
+/// in `bytes`. False when more is needed; throws std::runtime_error on what is no command.
+bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::string_view>& words);
+
+} // namespace simulation

@@ -1,0 +1,116 @@
+// Makes a failing plan small: what can be taken out, or turned off, while the same promise is still
+// broken, goes.
+
+#include "world.hpp"
+
+#include <utility>
+
+namespace simulation {
+
+namespace {
+
+class shrinker {
+public:
+    shrinker(plan what, lua_machine& lua, promise broken)
+        : best_(std::move(what)),
+          lua_(lua),
+          broken_(broken) {}
+
+    plan run() {
+        for (std::size_t before = 0; before != weight();) {
+            before = weight();
+            drop_in_pieces([](plan & what) -> auto& { return what.faults; });
+            for (std::size_t i = 0; i < best_.clients.size(); ++i) {
+                drop_in_pieces([i](plan & what) -> auto& { return what.clients[i].workers; });
+                for (std::size_t j = 0; j < best_.clients[i].workers.size(); ++j) {
+                    drop_in_pieces(
+                        [ i, j ](plan & what) -> auto& { return what.clients[i].workers[j]; });
+                }
+            }
+            drop_last_clients();
+            simplify();
+        }
+        return best_;
+    }
+
+private:
+    std::size_t weight() const { return best_.size(); }
+
+    bool still_fails(const plan& candidate) {
+        const outcome ended = simulation::run(candidate, lua_);
+        return ended.broken && ended.broken->broken == broken_;
+    }
+
+    bool keep(plan candidate) {
+        if (still_fails(candidate)) {
+            best_ = std::move(candidate);
+            return true;
+        }
+        return false;
+    }
+
+    // Halves first, then smaller pieces, then one by one.
+    template <typename List>
+    void drop_in_pieces(List list) {
+        std::size_t piece = (list(best_).size() + 1) / 2;
+        while (piece > 0) {
+            for (std::size_t at = 0; at < list(best_).size();) {
+                plan candidate = best_;
+                auto& items = list(candidate);
+                const std::size_t end = std::min(items.size(), at + piece);
+                items.erase(
+                    items.begin() + static_cast<std::ptrdiff_t>(at),
+                    items.begin() + static_cast<std::ptrdiff_t>(end));
+                if (!keep(std::move(candidate))) {
+                    at += piece;
+                }
+            }
+            piece /= 2;
+        }
+    }
+
+    // Only the last: the others are named by their numbers.
+    void drop_last_clients() {
+        while (best_.clients.size() > 1) {
+            plan candidate = best_;
+            candidate.clients.pop_back();
+            const int gone = static_cast<int>(candidate.clients.size());
+            std::erase_if(candidate.faults, [&](const fault& one) { return one.client == gone; });
+            if (!keep(std::move(candidate))) {
+                break;
+            }
+        }
+    }
+
+    template <typename Change>
+    void attempt(Change change) {
+        plan candidate = best_;
+        change(candidate);
+        keep(std::move(candidate));
+    }
+
+    void simplify() {
+        attempt([](plan& what) { what.air.slow_percent = 0; });
+        attempt([](plan& what) { what.air.flush_max = 0; });
+        attempt([](plan& what) { what.air.late_max = 0; });
+        for (std::size_t i = 0; i < best_.masters.size(); ++i) {
+            attempt([i](plan& what) { what.masters[i].rate_ppb = 0; });
+            attempt([i](plan& what) { what.masters[i].offset_us = 0; });
+        }
+        for (std::size_t i = 0; i < best_.clients.size(); ++i) {
+            attempt([i](plan& what) { what.clients[i].rate_ppb = 0; });
+        }
+    }
+
+    plan best_;
+    lua_machine& lua_;
+    promise broken_;
+};
+
+} // namespace
+
+plan shrink(plan what, lua_machine& lua, promise broken) {
+    return shrinker(std::move(what), lua, broken).run();
+}
+
+} // namespace simulation

@@ -1,0 +1,75 @@
+// The keys of one master: strings and hashes that expire by the master's own wall clock. A run has
+// a handful of keys, so a list beats a table; it is a value, so that a snapshot is a copy.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace simulation {
+
+struct entry {
+    static constexpr std::int64_t no_expiry = std::numeric_limits<std::int64_t>::max();
+
+    std::string key;
+    bool is_hash = false;
+    std::string value;
+    std::vector<std::pair<std::string, std::string>> fields;
+    std::int64_t expires_ms = no_expiry;
+};
+
+class store {
+public:
+    /// The live entry, or null. Like Redis, a key is there up to and including its last
+    /// millisecond.
+    entry* find(std::string_view key, std::int64_t now_ms) {
+        for (entry& one : entries_) {
+            if (one.key == key) {
+                if (now_ms > one.expires_ms) {
+                    remove(one);
+                    return nullptr;
+                }
+                return &one;
+            }
+        }
+        return nullptr;
+    }
+
+    /// A new and empty entry in place of any that is there.
+    entry& put(std::string_view key) {
+        for (entry& one : entries_) {
+            if (one.key == key) {
+                one.is_hash = false;
+                one.value.clear();
+                one.fields.clear();
+                one.expires_ms = entry::no_expiry;
+                return one;
+            }
+        }
+        entry& made = entries_.emplace_back();
+        made.key = key;
+        return made;
+    }
+
+    void remove(entry& one) {
+        if (&one != &entries_.back()) {
+            std::swap(one, entries_.back());
+        }
+        entries_.pop_back();
+    }
+
+    void clear() noexcept { entries_.clear(); }
+
+    /// All, those that have expired unseen included.
+    const std::vector<entry>& entries() const noexcept { return entries_; }
+
+private:
+    std::vector<entry> entries_;
+};
+
+} // namespace simulation

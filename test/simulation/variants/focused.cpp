@@ -1,0 +1,313 @@
+#include "focused.hpp"
+
+#include "../random.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace simulation {
+
+namespace {
+
+/// What a focused plan has before its faults: healthy masters, clients that want one resource.
+struct scene {
+    speech speaks = speech::plain;
+    std::size_t clients = 2;
+    std::int64_t ttl_ms = 200;
+};
+
+void begin(plan& what, const scene& wanted) {
+    what.faults.clear();
+    what.masters.assign(3, master_plan{});
+    client_plan client;
+    client.speaks = wanted.speaks;
+    client.max_ttl_ms = wanted.ttl_ms;
+    client.workers.resize(1);
+    what.clients.assign(wanted.clients, client);
+    what.ordered = false;
+    what.faults_end = sec;
+    what.drift_margin_ms = 2;
+    what.offset_bound_ms = wanted.speaks == speech::plain ? 0 : 4;
+    what.master_timeout_ms = 30;
+    what.connect_timeout_ms = 100;
+    what.health_check_ms = 500;
+    what.air = {};
+    what.air.delay_max = 500 * us;
+}
+
+op simple(const scene& wanted) {
+    op one;
+    one.ttl_ms = one.extend_ttl_ms = wanted.ttl_ms;
+    one.wait_ms = -1;
+    one.renews = false;
+    one.fences = wanted.speaks == speech::guarded;
+    return one;
+}
+
+std::vector<op>& ops_of(plan& what, std::size_t client) {
+    return what.clients[client].workers.front();
+}
+
+// Leases that are longer than anybody waits: a key that is left behind is noticed. Masters stall
+// about as long as clients wait for an answer; no connection breaks by itself, as a lease that long
+// may rightly block the lock when a command arrives after its debt was paid.
+void long_leases(plan& what, generator& random) {
+    const scene wanted{.clients = 2 + random.below(2), .ttl_ms = 60'000};
+    begin(what, wanted);
+    what.health_check_ms = 2000;
+    what.air.late_percent = 100;
+    what.air.late_max = 300 * ms;
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        for (int i = 0; i < 10; ++i) {
+            op one = simple(wanted);
+            one.wait_ms = random.percent(50) ? 0 : 100;
+            one.think = random.between(0, 40 * ms);
+            one.hold = random.between(0, 20 * ms);
+            ops_of(what, c).push_back(one);
+        }
+    }
+    for (std::int64_t i = random.between(4, 12); i > 0; --i) {
+        fault one{.kind = fault_kind::stall};
+        one.master = random.percent(60) ? -1 : static_cast<int>(random.below(3));
+        one.at = random.between(50 * ms, 900 * ms);
+        one.span = random.between(10, 60) * ms;
+        what.faults.push_back(one);
+    }
+}
+
+// Clocks as far apart as they may be, and leases so long that it matters: nobody renews.
+void far_clocks(plan& what, generator& random) {
+    const scene wanted{.clients = 2 + random.below(3), .ttl_ms = 3000};
+    begin(what, wanted);
+    what.faults_end = 10 * sec;
+    const std::int64_t half = what.drift_ppb / 2;
+    for (master_plan& one : what.masters) {
+        one.rate_ppb = half;
+    }
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        what.clients[c].rate_ppb = -half;
+        for (int i = 0; i < 4; ++i) {
+            op one = simple(wanted);
+            one.think = random.between(0, 10 * ms);
+            one.end = op::ending::keep;
+            ops_of(what, c).push_back(one);
+        }
+    }
+}
+
+// Many short attempts on connections that break and leave in flight what they carry.
+void retries(plan& what, generator& random) {
+    const scene wanted{.clients = 3, .ttl_ms = 300};
+    begin(what, wanted);
+    what.faults_end = 2 * sec;
+    what.air.slow_percent = 20;
+    what.air.slow_max = 40 * ms;
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        for (int i = 0; i < 10; ++i) {
+            op one = simple(wanted);
+            one.think = random.between(0, 5 * ms);
+            one.hold = random.between(0, 150 * ms);
+            ops_of(what, c).push_back(one);
+        }
+    }
+    for (std::int64_t i = random.between(10, 40); i > 0; --i) {
+        fault one{.kind = fault_kind::break_late};
+        one.client = static_cast<int>(random.below(wanted.clients));
+        one.at = random.between(20 * ms, what.faults_end - 100 * ms);
+        one.amount = random.between(5, 60) * ms;
+        what.faults.push_back(one);
+    }
+}
+
+// All masters forget at once, just after somebody was given a lease that nobody renews.
+void amnesia(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
+    begin(what, wanted);
+    what.ordered = true;
+    what.faults_end = 3 * sec;
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        for (int i = 0; i < 6; ++i) {
+            op one = simple(wanted);
+            one.think = random.between(0, 5 * ms);
+            one.end = op::ending::keep;
+            ops_of(what, c).push_back(one);
+        }
+    }
+    for (std::int64_t i = random.between(2, 5); i > 0; --i) {
+        fault one{.kind = fault_kind::flush};
+        one.at = random.between(50 * ms, what.faults_end - 100 * ms);
+        what.faults.push_back(one);
+    }
+}
+
+// Attempts that collide advance the counters of single masters; then whoever wins has to raise the
+// others. Leases end by themselves, because a release would level the counters once more; and each
+// client is out of reach of some master most of the time, so that majorities differ.
+void raises(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 4, .ttl_ms = 60};
+    begin(what, wanted);
+    what.ordered = true;
+    what.air.slow_percent = 20;
+    what.air.slow_max = 70 * ms;
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        for (int i = 0; i < 8; ++i) {
+            op one = simple(wanted);
+            one.think = random.between(0, 5 * ms);
+            one.end = op::ending::keep;
+            ops_of(what, c).push_back(one);
+        }
+        for (nanos at = 20 * ms; at < what.faults_end - 200 * ms;) {
+            fault one{.kind = fault_kind::partition};
+            one.client = static_cast<int>(c);
+            one.master = static_cast<int>(random.below(3));
+            one.at = at;
+            one.span = random.between(10, 120) * ms;
+            one.amount = random.between(1, 3);
+            what.faults.push_back(one);
+            at += one.span + random.between(0, 30 * ms);
+        }
+    }
+}
+
+void cut_off(plan& what, int client, int master, nanos from, nanos until) {
+    what.faults.push_back({fault_kind::refuse, from, until - from, client, master, 0});
+    what.faults.push_back({fault_kind::break_lost, from, 0, client, master, 0});
+}
+
+// The clock of a master leaps while somebody raises its counter: the lock there ends early, and A2
+// is broken. A token is given to one owner only all the same, because no memory is lost. `a` is one
+// ahead of the others when the first client asks `a` and `b`; its raise of `b` is late, and the
+// other client, which asks `b` and `c`, comes to the same number.
+void leaps(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 150};
+    begin(what, wanted);
+    what.kept = false;
+    what.unique = true;
+    what.faults_end = 500 * ms;
+    what.master_timeout_ms = 70;
+    what.air.delay_min = what.air.delay_max = 500 * us;
+    const int a = static_cast<int>(random.below(3));
+    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
+    const int c = 3 - a - b;
+    const nanos asked = 100 * ms;
+    const nanos over = 400 * ms;
+
+    // All counters are level after the first lock; what the second attempt says arrives at `a`
+    // only.
+    op levels = simple(wanted);
+    levels.think = 20 * ms;
+    levels.hold = ms;
+    op advances = simple(wanted);
+    advances.think = 40 * ms;
+    advances.wait_ms = 0;
+    ops_of(what, 2) = {levels, advances};
+    const nanos advanced = levels.think + 2 * what.air.delay_max + levels.hold + advances.think;
+    cut_off(what, 2, b, advanced + 200 * us, over);
+    cut_off(what, 2, c, advanced + 200 * us, over);
+
+    op first = simple(wanted);
+    first.think = asked;
+    ops_of(what, 0) = {first};
+    cut_off(what, 0, c, 40 * ms, over);
+    // Behind the acquire, and before the raise.
+    what.faults.push_back(
+        {fault_kind::partition, asked + 600 * us, random.between(20, 60) * ms, 0, b, 1});
+    what.faults.push_back(
+        {fault_kind::step, asked + 2 * ms, 0, -1, b, (wanted.ttl_ms + 10) * 1000});
+
+    op second = simple(wanted);
+    second.think = asked + random.between(3, 10) * ms;
+    second.hold = random.between(0, 30 * ms);
+    ops_of(what, 1) = {second};
+    cut_off(what, 1, a, 40 * ms, over);
+}
+
+// A holder without the vote of `x`, which is cut off from `y` when it extends: between the two of
+// them, others have a majority as soon as the holder's key on `y` is gone.
+void around_extensions(plan& what, generator& random) {
+    const scene wanted{.clients = 3, .ttl_ms = random.between(100, 200)};
+    begin(what, wanted);
+    what.air.slow_percent = 30;
+    what.air.slow_max = 25 * ms;
+    const nanos ttl = wanted.ttl_ms * ms;
+    const int x = static_cast<int>(random.below(3));
+    const int y = (x + 1 + static_cast<int>(random.below(2))) % 3;
+    const nanos taken = random.between(80, 100) * ms;
+    const nanos extended = taken + random.between(ttl / 5, ttl - 10 * ms);
+    op holder = simple(wanted);
+    holder.think = taken;
+    holder.extend_after = {extended - taken};
+    holder.end = op::ending::keep;
+    ops_of(what, 0).push_back(holder);
+    if (random.percent(70)) {
+        what.faults.push_back({fault_kind::partition, taken - 2 * ms, 40 * ms, 0, x, 3});
+        what.faults.push_back({fault_kind::partition, extended - 2 * ms, ttl, 0, y, 3});
+    }
+    for (std::size_t c = 1; c < wanted.clients; ++c) {
+        op other = simple(wanted);
+        other.think = random.between(taken + 5 * ms, extended);
+        other.hold = random.between(0, 50 * ms);
+        ops_of(what, c) = {other, other};
+    }
+}
+
+// A holder that a master has to be healed for, while another client counts a vote of that master
+// from before it forgot. `a` votes for the holder throughout, `b` is the one that forgets, and `c`
+// votes for the holder first, and for the other client as soon as the holder's key is gone.
+void heal(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = random.between(180, 260)};
+    begin(what, wanted);
+    what.ordered = true;
+    what.master_timeout_ms = 60;
+    const int b = static_cast<int>(random.below(3));
+    const int c = (b + 1 + static_cast<int>(random.below(2))) % 3;
+    const nanos ttl = wanted.ttl_ms * ms;
+
+    // The holder takes the lock without `b`, and extends it when it is nearly over, without `c`.
+    const nanos taken = random.between(40, 60) * ms;
+    const nanos extended = taken + ttl - random.between(10, 20) * ms;
+    op holder = simple(wanted);
+    holder.think = taken;
+    holder.extend_after = {extended - taken};
+    holder.end = op::ending::keep;
+    ops_of(what, 0).push_back(holder);
+    what.faults.push_back({fault_kind::partition, taken - 5 * ms, 80 * ms, 0, b, 3});
+    what.faults.push_back({fault_kind::partition, extended - 3 * ms, ttl, 0, c, 3});
+
+    // The other one asks before that, and hears of `c` when the holder's key there is gone.
+    const nanos asked = extended - random.between(5, 15) * ms;
+    const nanos gone = taken + ttl + random.between(2, 8) * ms;
+    op other = simple(wanted);
+    other.think = asked;
+    other.end = op::ending::keep;
+    ops_of(what, 1).push_back(other);
+    what.faults.push_back({fault_kind::partition, asked - ms, gone - asked + ms, 1, c, 1});
+
+    what.faults.push_back({fault_kind::flush, random.between(asked + ms, extended), 0, -1, b, 0});
+}
+
+constexpr std::string_view keeps_all = "A1 to A5";
+
+constexpr std::array table{
+    profile{"long-leases", mixture::plain, keeps_all, long_leases},
+    profile{"far-clocks", mixture::plain, keeps_all, far_clocks},
+    profile{"retries", mixture::plain, keeps_all, retries},
+    profile{"around-extensions", mixture::plain, keeps_all, around_extensions},
+    profile{"amnesia", mixture::guarded, keeps_all, amnesia},
+    profile{"raises", mixture::guarded, keeps_all, raises},
+    profile{"leaps", mixture::guarded, "all but A2", leaps},
+    profile{"heal", mixture::guarded, keeps_all, heal},
+};
+
+} // namespace
+
+std::span<const profile> focused_profiles() {
+    return table;
+}
+
+const profile* find_any_profile(std::string_view name) {
+    const auto found = std::ranges::find(table, name, &profile::name);
+    return found == table.end() ? find_profile(name) : &*found;
+}
+
+} // namespace simulation

@@ -1,0 +1,17 @@
+// Plans that are aimed at one bug each, where chance would take too long. The correct protocol
+// survives them, too.
+
+#pragma once
+
+#include "../profiles.hpp"
+
+#include <span>
+
+namespace simulation {
+
+std::span<const profile> focused_profiles();
+
+/// Among these and the simulator's own. Null if there is none of that name.
+const profile* find_any_profile(std::string_view name);
+
+} // namespace simulation

@@ -1,0 +1,134 @@
+#include "site.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace redlock::soak {
+namespace {
+
+test::master_options vault_options() {
+    test::master_options options;
+    options.unix_socket = true;
+    return options;
+}
+
+test::master_options master_options_of(std::size_t master, bool on_network) {
+    test::master_options options;
+    options.appendonly = site::durable(master);
+    options.appendfsync = "always";
+    if (on_network) {
+        options.bind = test::network::address(master);
+        options.extra = {"--protected-mode", "no"};
+    }
+    return options;
+}
+
+// Whatever is done about a master of the network is done from its own host: its cable may be cut.
+class at_host {
+public:
+    at_host(const std::optional<test::network>& network, std::size_t host) {
+        if (network) {
+            there_.emplace(network->host(host));
+        }
+    }
+
+private:
+    std::optional<test::visit> there_;
+};
+
+} // namespace
+
+site::site(site_options options) : options_(std::move(options)), vault_(vault_options()) {
+    std::filesystem::create_directory(dir_.path() / "ledgers");
+    store_ = std::make_unique<store>(vault_.unix_path());
+    if (options_.namespaces) {
+        network_.emplace(options_.masters + options_.workers);
+    }
+    for (std::size_t i = 0; i < options_.masters; ++i) {
+        const at_host there(network_, i);
+        masters_.emplace_back(master_options_of(i, has_network()));
+    }
+    workers_.resize(options_.workers);
+    for (std::size_t i = 0; i < options_.workers; ++i) {
+        start_worker(i);
+    }
+}
+
+void site::restart_master(std::size_t i, bool empty) {
+    const at_host there(network_, i);
+    if (empty) {
+        masters_[i].restart_empty();
+    } else {
+        masters_[i].restart();
+    }
+}
+
+std::string site::tell_master(std::size_t i, const std::vector<std::string>& command) {
+    const at_host there(network_, i);
+    return masters_[i].command(command);
+}
+
+void site::start_worker(std::size_t i) {
+    crew_member& one = workers_.at(i);
+    ++one.incarnation;
+    worker_settings settings;
+    for (const test::master_process& master : masters_) {
+        settings.masters.push_back(master.url());
+    }
+    settings.store = vault_.unix_path();
+    settings.ledger =
+        dir_.path() / "ledgers" / (std::to_string(i) + "." + std::to_string(one.incarnation));
+    settings.holder = dir_.path() / "holder";
+    settings.number = static_cast<unsigned>(i);
+    settings.seed = options_.seed + i + 1'000 * one.incarnation;
+    settings.ttl = options_.ttl;
+    settings.max_ttl = options_.max_ttl;
+    settings.work = options_.work;
+    settings.careless = i % 2 == 0;
+    settings.how = options_.how;
+    std::vector<std::string> line = command_line(settings);
+    line.insert(line.begin(), options_.program.string());
+    const at_host there(network_, options_.masters + i);
+    one.process = test::child_process(line, output_of(i));
+    one.wanted = true;
+}
+
+void site::kill_worker(std::size_t i) {
+    workers_.at(i).wanted = false;
+    workers_[i].process.kill();
+}
+
+std::optional<std::size_t> site::holder() const {
+    const int number = std::ifstream(dir_.path() / "holder").get();
+    if (number < 0 || static_cast<std::size_t>(number) >= workers_.size()) {
+        return std::nullopt;
+    }
+    return static_cast<std::size_t>(number);
+}
+
+const std::vector<std::string>& site::deserters() {
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        if (workers_[i].wanted && !workers_[i].process.running()) {
+            std::ostringstream text;
+            text << std::ifstream(output_of(i)).rdbuf();
+            deserters_.push_back("worker " + std::to_string(i) + ": " + text.str());
+            workers_[i].wanted = false;
+        }
+    }
+    return deserters_;
+}
+
+findings site::conclude() {
+    deserters();
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        kill_worker(i);
+    }
+    return read_ledgers(dir_.path() / "ledgers");
+}
+
+std::filesystem::path site::output_of(std::size_t worker) const {
+    return dir_.path() / ("worker-" + std::to_string(worker) + ".txt");
+}
+
+} // namespace redlock::soak

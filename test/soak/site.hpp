@@ -1,0 +1,82 @@
+// The place where it happens: real masters, workers and the store, and what can be done to them.
+#pragma once
+
+#include "ledger.hpp"
+#include "store.hpp"
+#include "support/master_process.hpp"
+#include "support/network.hpp"
+#include "support/temp_dir.hpp"
+#include "worker.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock::soak {
+
+struct site_options {
+    std::filesystem::path program; // this one: it is its own worker
+    std::size_t masters = 5;
+    std::size_t workers = 6;
+    bool namespaces = true; // each master and each worker on a host of its own
+    std::uint64_t seed = 0;
+    std::chrono::milliseconds ttl{600};
+    std::chrono::milliseconds max_ttl{800};
+    std::chrono::milliseconds work{40};
+    unsafe how = unsafe::none;
+};
+
+class site {
+public:
+    explicit site(site_options options);
+
+    std::size_t masters() const noexcept { return masters_.size(); }
+    std::size_t workers() const noexcept { return workers_.size(); }
+    bool has_network() const noexcept { return network_.has_value(); }
+
+    /// Not without a network: its hosts are the masters, then the workers.
+    test::network& network() { return network_.value(); }
+    std::size_t host_of_worker(std::size_t worker) const { return masters_.size() + worker; }
+
+    test::master_process& master(std::size_t i) { return masters_.at(i); }
+    /// With every write fsynced: every other one.
+    static bool durable(std::size_t master) { return master % 2 == 0; }
+    void restart_master(std::size_t i, bool empty);
+    std::string tell_master(std::size_t i, const std::vector<std::string>& command);
+
+    test::child_process& worker(std::size_t i) { return workers_.at(i).process; }
+    void start_worker(std::size_t i);
+    void kill_worker(std::size_t i);
+    /// Who was last to get the lock, and may have it still.
+    std::optional<std::size_t> holder() const;
+
+    store& the_store() { return *store_; }
+    /// What workers said that ended by themselves: they never should.
+    const std::vector<std::string>& deserters();
+
+    /// Ends the workers, and reads what they wrote.
+    findings conclude();
+
+private:
+    struct crew_member {
+        test::child_process process;
+        unsigned incarnation = 0;
+        bool wanted = false;
+    };
+
+    std::filesystem::path output_of(std::size_t worker) const;
+
+    site_options options_;
+    test::temp_dir dir_{"redlock-soak-"};
+    std::optional<test::network> network_;
+    test::master_process vault_;
+    std::unique_ptr<store> store_;
+    std::vector<test::master_process> masters_;
+    std::vector<crew_member> workers_;
+    std::vector<std::string> deserters_;
+};
+
+} // namespace redlock::soak

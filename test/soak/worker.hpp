@@ -1,0 +1,41 @@
+// A process that takes the lock again and again, works with it for a while on the store, and says
+// what it believed in its ledger.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace redlock::soak {
+
+/// What a run does wrong on purpose, to show that its verdict can be bad.
+enum class unsafe : std::uint8_t {
+    none,
+    no_lock,   // nobody locks: everybody believes that he has it, with the time as his token
+    one_token, // they lock, but all have one and the same fencing token
+    dead_end,  // all masters are killed at the end
+};
+
+struct worker_settings {
+    std::vector<std::string> masters;
+    std::filesystem::path store;  // socket
+    std::filesystem::path ledger; // file
+    std::filesystem::path holder; // file: who was last to get the lock, for the injector's aim
+    unsigned number = 0;
+    std::uint64_t seed = 0;
+    std::chrono::milliseconds ttl{};
+    std::chrono::milliseconds max_ttl{};
+    std::chrono::milliseconds work{}; // at most, with the lock
+    bool careless = false;            // writes whether held or not, and sometimes far too late
+    unsafe how = unsafe::none;
+};
+
+/// Never returns but by an exception: workers are killed.
+[[noreturn]] void work(const worker_settings& settings);
+
+/// As words for a command line, and back.
+std::vector<std::string> command_line(const worker_settings& settings);
+
+} // namespace redlock::soak

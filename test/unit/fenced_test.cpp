@@ -1,0 +1,337 @@
+#include "sha1_of.hpp"
+
+#include <redlock/fenced.hpp>
+
+#include <boost/system/errc.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace std::chrono_literals;
+using redlock::errc;
+using redlock::error_code;
+using redlock::fence_check;
+using redlock::fence_guard;
+using redlock::fence_key;
+using redlock::fenced;
+using redlock::fenced_reply;
+using redlock::fenced_set;
+using redlock::fencing_token_max;
+using redlock::stale_token_error;
+
+namespace {
+
+constexpr std::uint64_t no_tokens[] = {
+    0, fencing_token_max + 1, std::numeric_limits<std::uint64_t>::max()};
+
+const error_code protocol_error = make_error_code(boost::system::errc::protocol_error);
+
+/// What `call` throws of the type, or a failed test.
+template <typename Error, typename Call>
+Error thrown_by(Call&& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error;
+    }
+    throw std::logic_error("the call has not thrown what it should");
+}
+
+/// Runs `work(i)` in each of some threads, which begin together.
+template <typename Work>
+void in_threads(std::size_t count, const Work& work) {
+    std::barrier start(static_cast<std::ptrdiff_t>(count));
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < count; ++i) {
+        threads.emplace_back([&, i] {
+            start.arrive_and_wait();
+            work(i);
+        });
+    }
+}
+
+} // namespace
+
+TEST_CASE("a stale token has an error of its own, with a sentence that names both tokens") {
+    const stale_token_error error(17, 23);
+    CHECK(error.what() == std::string("stale fencing token 17: the resource has seen 23"));
+    CHECK(error.token() == 17);
+    CHECK(error.highest() == 23);
+    CHECK(error.code() == errc::stale_token);
+    CHECK(error.code() != redlock::condition::not_acquired);
+    CHECK(error.code() != redlock::condition::unavailable);
+    CHECK(error.code().message().find("unknown") == std::string::npos);
+
+    const stale_token_error vague(17);
+    CHECK(
+        vague.what() == std::string("stale fencing token 17: the resource has seen a larger one"));
+    CHECK(!vague.highest().has_value());
+
+    const stale_token_error copy(error);
+    CHECK(copy.what() == std::string(error.what()));
+    STATIC_CHECK(std::is_nothrow_copy_constructible_v<stale_token_error>);
+}
+
+TEST_CASE("a guard admits larger and equal tokens, and refuses smaller ones") {
+    fence_guard guard;
+    CHECK(guard.highest() == 0);
+    CHECK(guard.admit(5) == error_code());
+    CHECK(guard.admit(5) == error_code());
+    CHECK(guard.admit(4) == errc::stale_token);
+    CHECK(guard.highest() == 5);
+    CHECK(guard.admit(9) == error_code());
+    CHECK(guard.admit(5) == errc::stale_token);
+    CHECK(guard.highest() == 9);
+    CHECK(guard.admit(fencing_token_max) == error_code());
+    CHECK(guard.admit(fencing_token_max - 1) == errc::stale_token);
+}
+
+TEST_CASE("what is no token is refused and not remembered") {
+    fence_guard guard(7);
+    for (const std::uint64_t token : no_tokens) {
+        CAPTURE(token);
+        CHECK(guard.admit(token) == errc::invalid_argument);
+        const auto error = thrown_by<boost::system::system_error>([&] { guard.require(token); });
+        CHECK(error.code() == errc::invalid_argument);
+        CHECK(std::string(error.what()).find(std::to_string(token)) != std::string::npos);
+    }
+    CHECK(guard.highest() == 7);
+}
+
+TEST_CASE("the throwing form names the token and what was seen") {
+    fence_guard guard;
+    guard.require(23);
+    guard.require(23);
+    const auto error = thrown_by<stale_token_error>([&] { guard.require(17); });
+    CHECK(error.token() == 17);
+    CHECK(error.highest() == 23);
+    guard.require(24);
+    CHECK(guard.highest() == 24);
+}
+
+TEST_CASE("a guard goes on from what was stored") {
+    fence_guard guard(23);
+    CHECK(guard.admit(22) == errc::stale_token);
+    CHECK(guard.admit(23) == error_code());
+    CHECK_THROWS_AS(fence_guard(fencing_token_max + 1), std::invalid_argument);
+    CHECK_THROWS_AS(fenced<int>(0, fencing_token_max + 1), std::invalid_argument);
+}
+
+TEST_CASE("a guard used by several threads never lets its mark go down") {
+    constexpr std::size_t threads = 2;
+    constexpr std::uint64_t rounds = 5'000;
+    // Both go through many at once: somewhere they meet in the middle of an admission.
+    std::array<fence_guard, 100> guards;
+    // A std::barrier wakes the threads one after the other: they would hardly meet.
+    std::atomic<std::uint64_t> arrived = 0;
+    const auto meet = [&](std::uint64_t times) {
+        ++arrived;
+        for (int spins = 0; arrived < times * threads; ++spins) {
+            if (spins > 10'000) { // there may be only one processor
+                std::this_thread::yield();
+            }
+        }
+    };
+    std::vector<std::uint64_t> broken(threads);
+    in_threads(threads, [&](std::size_t me) {
+        for (std::uint64_t i = 0; i < rounds; ++i) {
+            const std::uint64_t token = 1 + i * threads + me;
+            meet(2 * i + 1);
+            for (fence_guard& guard : guards) {
+                const error_code error = guard.admit(token);
+                const std::uint64_t highest = guard.highest();
+                // An admitted token is in the mark; a refused one is below it.
+                const bool consistent =
+                    error ? error == errc::stale_token && highest > token : highest >= token;
+                broken[me] += consistent ? 0 : 1;
+            }
+            meet(2 * i + 2);
+            for (const fence_guard& guard : guards) {
+                broken[me] += guard.highest() == (i + 1) * threads ? 0 : 1;
+            }
+        }
+    });
+    CHECK(broken == std::vector<std::uint64_t>(threads, 0));
+}
+
+TEST_CASE("a fenced value is written with a token that is not stale, else not at all") {
+    fenced<std::string> state("empty");
+    CHECK(state.write(5, [](std::string& s) { return std::exchange(s, "five"); }) == "empty");
+    state.write(5, [](std::string& s) { s += ", again"; });
+    bool called = false;
+    const auto error =
+        thrown_by<stale_token_error>([&] { state.write(4, [&](std::string&) { called = true; }); });
+    CHECK(!called);
+    CHECK(error.token() == 4);
+    CHECK(error.highest() == 5);
+    CHECK_THROWS_AS(
+        state.write(0, [&](std::string&) { called = true; }), boost::system::system_error);
+    CHECK(!called);
+    CHECK(state.get() == "five, again");
+    CHECK(state.read([](const std::string& s) { return s.size(); }) == 11);
+    CHECK(state.highest() == 5);
+}
+
+TEST_CASE("a fenced value goes on from the token that was stored with it") {
+    fenced<int> state(12, 23);
+    CHECK_THROWS_AS(state.write(22, [](int& n) { n = 0; }), stale_token_error);
+    state.write(23, [](int& n) { ++n; });
+    CHECK(state.get() == 13);
+}
+
+TEST_CASE("a change that throws has shown its token, and what it threw comes through") {
+    fenced<int> state(1);
+    CHECK_THROWS_AS(
+        state.write(8, [](int&) { throw std::runtime_error("no"); }), std::runtime_error);
+    CHECK(state.get() == 1);
+    CHECK(state.highest() == 8);
+    state.write(8, [](int& n) { n = 2; }); // and the mutex is free
+    CHECK(state.get() == 2);
+}
+
+TEST_CASE("several threads write a fenced value in the order of their tokens") {
+    constexpr std::size_t threads = 4;
+    constexpr std::uint64_t rounds = 5'000;
+    fenced<std::vector<std::uint64_t>> log;
+    std::vector<std::uint64_t> accepted(threads);
+    std::atomic<int> inside = 0;
+    std::atomic<int> overlaps = 0;
+    in_threads(threads, [&](std::size_t me) {
+        for (std::uint64_t i = 0; i < rounds; ++i) {
+            const std::uint64_t token = 1 + i * threads + me;
+            try {
+                log.write(token, [&](std::vector<std::uint64_t>& entries) {
+                    overlaps += inside++ != 0 ? 1 : 0;
+                    entries.push_back(token);
+                    std::this_thread::yield(); // to whoever would come in
+                    --inside;
+                });
+                ++accepted[me];
+            } catch (const stale_token_error&) { // a later owner has written: as it should be
+            }
+        }
+    });
+    const std::vector<std::uint64_t> entries = log.get();
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : accepted) {
+        sum += count;
+    }
+    CHECK(entries.size() == sum);
+    CHECK(overlaps == 0);
+    std::size_t out_of_order = 0;
+    for (std::size_t i = 1; i < entries.size(); ++i) {
+        out_of_order += entries[i] < entries[i - 1] ? 1 : 0;
+    }
+    CHECK(out_of_order == 0);
+    REQUIRE(!entries.empty());
+    CHECK(entries.back() == rounds * threads); // the largest can never be stale
+}
+
+TEST_CASE("a fence lies beside its key, under the same hash tag") {
+    CHECK(fence_key::beside("account:7").name == "{account:7}:highest-token");
+    CHECK(fence_key::beside("{user:1}:cart").name == "{user:1}:cart:highest-token");
+    CHECK(fence_key::beside("a{b").name == "{a{b}:highest-token");
+    CHECK(fence_key::beside("}{tag}").name == "}{tag}:highest-token");
+    // No braces around these would make the whole of them the tag.
+    for (const char* key : {"", "a}b", "a{}b", "{}", "}{", "}{}"}) {
+        CAPTURE(key);
+        CHECK_THROWS_AS(fence_key::beside(key), std::invalid_argument);
+    }
+}
+
+TEST_CASE("the words of a fenced SET") {
+    using words = std::vector<std::string>;
+    const fenced_set save("account:7");
+    const std::string script(fenced_set::script);
+    const std::string fence = "{account:7}:highest-token";
+    CHECK(save.key() == "account:7");
+    CHECK(save.fence() == fence);
+    CHECK(save.eval(23, "12") == words{"EVAL", script, "2", fence, "account:7", "23", "12"});
+    CHECK(
+        save.evalsha(fencing_token_max, "", 1500ms)
+        == words{
+            "EVALSHA",
+            std::string(fenced_set::sha1),
+            "2",
+            fence,
+            "account:7",
+            "9007199254740991",
+            "",
+            "1500"});
+    const std::string bytes("\0\r\n", 3);
+    CHECK(save.eval(1, bytes).back() == bytes);
+}
+
+TEST_CASE("several keys may share a fence, but it is none of them") {
+    const fence_key fence{"{7}:fence"};
+    CHECK(fenced_set("{7}:a", fence).fence() == fenced_set("{7}:b", fence).fence());
+    CHECK(fenced_set("{7}:a", fence).eval(1, "x")[4] == "{7}:a");
+    CHECK_THROWS_AS(fenced_set("{7}:fence", fence), std::invalid_argument);
+}
+
+TEST_CASE("a fenced SET is not made of what is no token or no ttl") {
+    const fenced_set save("k");
+    for (const std::uint64_t token : no_tokens) {
+        CAPTURE(token);
+        CHECK_THROWS_AS(save.eval(token, "v"), std::invalid_argument);
+        CHECK_THROWS_AS(save.evalsha(token, "v"), std::invalid_argument);
+    }
+    CHECK_THROWS_AS(save.eval(1, "v", -1ms), std::invalid_argument);
+}
+
+TEST_CASE("a reply says accepted, stale, or nothing that a fenced script could have said") {
+    CHECK(fenced_reply{.accepted = 1, .highest = 23}.check(23) == error_code());
+    CHECK(fenced_reply{.accepted = 0, .highest = 23}.check(17) == errc::stale_token);
+
+    constexpr std::int64_t most = fencing_token_max;
+    const std::pair<std::uint64_t, fenced_reply> impossible[] = {
+        {23, {}},
+        {23, {.accepted = 1, .highest = 22}},
+        {23, {.accepted = 1, .highest = 24}},
+        {23, {.accepted = 0, .highest = 23}},
+        {23, {.accepted = 0, .highest = 22}},
+        {23, {.accepted = 0, .highest = -1}},
+        {23, {.accepted = 0, .highest = most + 1}},
+        {23, {.accepted = 2, .highest = 23}},
+        {23, {.accepted = -1, .highest = 24}},
+        {0, {.accepted = 1, .highest = 0}},
+        {0, {.accepted = 0, .highest = 1}}};
+    for (const auto& [token, reply] : impossible) {
+        CAPTURE(token, reply.accepted, reply.highest);
+        CHECK(reply.check(token) == protocol_error);
+    }
+}
+
+TEST_CASE("the throwing form of a reply names both tokens") {
+    CHECK_NOTHROW(fenced_reply{.accepted = 1, .highest = 23}.require(23));
+    const auto stale = thrown_by<stale_token_error>(
+        [] { fenced_reply{.accepted = 0, .highest = 23}.require(17); });
+    CHECK(stale.what() == std::string("stale fencing token 17: the resource has seen 23"));
+    const auto strange = thrown_by<boost::system::system_error>([] { fenced_reply{}.require(17); });
+    CHECK(strange.code() == protocol_error);
+    CHECK(std::string(strange.what()).find("token 17: {0, 0}") != std::string::npos);
+}
+
+TEST_CASE("the digest of the fenced SET is its own") {
+    CHECK(redlock::test::sha1_of(fenced_set::script) == fenced_set::sha1);
+    CHECK(redlock::test::sha1_of(fence_check) != fenced_set::sha1);
+}
+
+TEST_CASE("the fenced SET checks, by the text that other scripts can use, before it writes") {
+    const std::size_t check = fenced_set::script.find(fence_check);
+    REQUIRE(check != std::string_view::npos);
+    CHECK(fenced_set::script.substr(0, check).find("redis.call") == std::string_view::npos);
+    CHECK(fence_check.ends_with('\n')); // what is put behind it begins a line
+}

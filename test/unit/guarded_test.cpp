@@ -1,0 +1,240 @@
+// The engine in the guarded protocol, against masters whose scripts answer what a test says. What
+// the scripts themselves do is shown in test/simulation, on real Lua, and in test/integration.
+#include "core/guarded_scripts.hpp"
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 1'000'000) {
+    return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
+           + "\r\n:" + std::to_string(clock) + "\r\n";
+}
+
+redlock::core::settings guarded(std::size_t masters) {
+    auto rules = settings_for(masters);
+    rules.protocol = redlock::protocol::guarded;
+    rules.epoch_key = "p::epoch";
+    return rules;
+}
+
+acquire_options fenced() {
+    acquire_options options = once();
+    options.fencing = true;
+    return options;
+}
+
+// What each script answers on one master, until the test says otherwise.
+struct script_answers {
+    std::string handshake = three(0, 0);
+    std::string acquire = three(1, 7);
+    std::string raise = three(1, 9, 0);
+    std::string extend = three(1, 0);
+    std::string remove = three(1, 0);
+    std::map<std::string, int> said;
+};
+
+struct guarded_quorum {
+    explicit guarded_quorum(std::size_t masters) : scripts(masters), it(guarded(masters)) {
+        for (std::size_t i = 0; i < masters; ++i) {
+            virtual_master& server = it.masters[i];
+            server.when = [this, i, &server](const arguments& words) {
+                if (words[0].starts_with("EVAL")) {
+                    server.replies["EVALSHA"] = answer(scripts[i], words[1]);
+                }
+                return mishap::none;
+            };
+        }
+    }
+
+    static std::string answer(script_answers& mine, const std::string& script) {
+        const auto is = [&](const core::script& one) {
+            return script == one.text || script == one.sha1;
+        };
+        if (is(core::guarded_handshake)) {
+            ++mine.said["handshake"];
+            return mine.handshake;
+        }
+        if (is(core::guarded_acquire)) {
+            ++mine.said["acquire"];
+            return mine.acquire;
+        }
+        if (is(core::guarded_raise)) {
+            ++mine.said["raise"];
+            return mine.raise;
+        }
+        if (is(core::guarded_extend)) {
+            ++mine.said["extend"];
+            return mine.extend;
+        }
+        ++mine.said["remove"];
+        return mine.remove;
+    }
+
+    int said(const std::string& what) {
+        int sum = 0;
+        for (script_answers& one : scripts) {
+            sum += one.said[what];
+        }
+        return sum;
+    }
+
+    std::vector<script_answers> scripts;
+    virtual_quorum it;
+};
+
+} // namespace
+
+TEST_CASE("a guarded master is admitted by its handshake, also when nobody asks for anything") {
+    guarded_quorum q(3);
+    q.it.start();
+    CHECK(q.it.engine.ready());
+    CHECK(q.said("handshake") == 3);
+}
+
+TEST_CASE("a master that says that it is quarantined does not vote, and is asked again") {
+    guarded_quorum q(3);
+    q.scripts[0].handshake = three(1, 5'000'000);
+    q.it.start();
+    CHECK(q.it.engine.examine(q.it.now()).masters[0].state == redlock::master_state::quarantined);
+    CHECK(q.it.acquire_now(once()).votes[0] == vote::quarantined);
+    CHECK(q.scripts[0].said["acquire"] == 0);
+    q.it.run_for(6s);
+    CHECK(q.it.engine.examine(q.it.now()).admitted == 3);
+}
+
+TEST_CASE("a quarantine that was taken away by hand ends with the next health check") {
+    auto rules = guarded(1);
+    rules.health_check_interval = 1s;
+    virtual_quorum it(rules);
+    std::string handshake = three(1, 86'400'000'000);
+    it.masters[0].when = [&](const arguments& words) {
+        it.masters[0].replies["EVALSHA"] = handshake;
+        return words.empty() ? mishap::break_before : mishap::none;
+    };
+    it.start();
+    it.run_for(10s);
+    CHECK(it.engine.examine(it.now()).admitted == 0);
+    handshake = three(0, 0);
+    it.run_for(3s);
+    CHECK(it.engine.examine(it.now()).admitted == 1);
+}
+
+TEST_CASE("counters that agree cost no second round trip") {
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(fenced());
+    CHECK(got.won);
+    CHECK(q.said("raise") == 0);
+    CHECK(q.it.engine.count().raised == 0);
+}
+
+TEST_CASE("counters that differ are raised to the largest, where they are behind") {
+    guarded_quorum q(3);
+    q.scripts[1].acquire = three(1, 9);
+    q.scripts[2].acquire = three(0, 500, 0);
+    q.it.start();
+    const answer got = q.it.acquire_now(fenced());
+    CHECK(got.won);
+    CHECK(q.scripts[0].said["raise"] == 1);
+    CHECK(q.scripts[1].said["raise"] == 0);
+    CHECK(q.scripts[2].said["raise"] == 0);
+    CHECK(q.it.engine.count().raised == 1);
+}
+
+TEST_CASE("a counter that could not be raised is no vote, and the attempt is rolled back") {
+    const std::string refused = GENERATE(three(0, 12, 0), three(0, 0, 0));
+    guarded_quorum q(3);
+    q.scripts[0].raise = refused;
+    q.scripts[1].acquire = three(1, 9);
+    q.scripts[2].acquire = three(0, 500, 0);
+    q.it.start();
+    const answer got = q.it.acquire_now(fenced());
+    CHECK(!got.won);
+    CHECK(got.why == errc::contended);
+    q.it.run_for(1s);
+    CHECK(q.said("remove") == 3);
+}
+
+TEST_CASE("without fencing, counters do not matter") {
+    guarded_quorum q(3);
+    q.scripts[1].acquire = three(1, 0);
+    q.it.start();
+    CHECK(q.it.acquire_now(once()).won);
+    CHECK(q.said("raise") == 0);
+}
+
+TEST_CASE("a grant without the counter that was asked for is an error, not a lock") {
+    guarded_quorum q(3);
+    for (script_answers& one : q.scripts) {
+        one.acquire = three(1, 0);
+    }
+    q.it.start();
+    const answer got = q.it.acquire_now(fenced());
+    CHECK(!got.won);
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+}
+
+TEST_CASE("a command that came late is no vote, and is counted") {
+    guarded_quorum q(3);
+    q.scripts[0].acquire = q.scripts[1].acquire = three(-1, 0);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    CHECK(!got.won);
+    CHECK(got.why == errc::no_quorum);
+    const auto masters = q.it.engine.count().masters;
+    CHECK(masters[0].late == 1);
+    CHECK(masters[2].late == 0);
+}
+
+TEST_CASE("an extension asks all masters, and counts what was healed") {
+    guarded_quorum q(3);
+    q.scripts[2].acquire = three(0, 500, 0);
+    q.scripts[2].extend = three(2, 0);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    REQUIRE(got.won);
+    q.it.extend(got, 10s);
+    q.it.run_for(50ms);
+    CHECK(q.said("extend") == 3);
+    CHECK(q.it.engine.count().masters[2].healed == 1);
+    q.it.release(got);
+    q.it.run_for(50ms);
+    CHECK(q.scripts[2].said["remove"] == 1); // what was healed is removed, too
+}
+
+TEST_CASE("an idle guarded master is asked for its clock, which no answer would tell else") {
+    auto rules = guarded(1);
+    rules.health_check_interval = 1s;
+    virtual_quorum it(rules);
+    it.masters[0].replies["EVALSHA"] = three(0, 0);
+    it.masters[0].replies["TIME"] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
+    it.start();
+    it.run_for(10s);
+    CHECK(it.masters[0].count("TIME") >= 9);
+    CHECK(it.masters[0].count("PING") == 0);
+    // So the moment that an acquire carries is right to within the error of a second, not of ten.
+    std::string not_after;
+    it.masters[0].when = [&](const arguments& words) {
+        if (words[0].starts_with("EVAL") && words.size() == 12) {
+            not_after = words[10];
+        }
+        return mishap::none;
+    };
+    it.masters[0].replies["EVALSHA"] = three(1, 1);
+    CHECK(it.acquire_now(once()).won);
+    CHECK(std::stoll(not_after) > 1'700'000'000'000'000);
+    CHECK(std::stoll(not_after) < 1'700'000'001'200'000);
+}
