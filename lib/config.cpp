@@ -138,6 +138,10 @@ std::optional<std::string> wrong_with(const config& config) {
         return fmt::format(
             "key_prefix has {} bytes; allowed: at most 256", config.key_prefix.size());
     }
+    if (config.hand_overs_max > 1'000'000) {
+        return fmt::format(
+            "hand_overs_max is {}; allowed: 0 to 1,000,000", config.hand_overs_max);
+    }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
         return "client_name has a space or a character that is not printable ASCII";
@@ -296,6 +300,7 @@ core::settings settings_of(const config& configuration) {
     out.health_check_interval = configuration.health_check_interval;
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
+    out.hand_overs_max = configuration.hand_overs_max;
     return out;
 }
 

@@ -188,23 +188,22 @@ void manager_impl::acquire(
     acquire_options options,
     diagnostics* out,
     handler<error_code, lock> done) {
-    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
-        core::handle wanted;
-        me.acquires_.for_each(
-            [&](const acquire_op& op) { wanted = op.id == id ? op.wanted : wanted; });
-        me.drive([&](time_point now) { me.engine_.cancel(wanted, now); });
-    });
-    completion<error_code, redlock::lock> waiting(std::move(done), io_);
     const std::lock_guard lock(guard);
     std::string reason;
     if (validate_resource(resource, reason) || validate(options, config_, reason)) {
         refuse(out, reason);
-        std::move(waiting)(io_, errc::invalid_argument, redlock::lock());
+        completion<error_code, redlock::lock>(std::move(done), io_)(
+            io_, errc::invalid_argument, redlock::lock());
         return;
     }
     acquire_op& op = acquires_.create();
     const core::handle name = op.self;
-    op.id = id;
+    on_cancel(done, [name](manager_impl& me, std::uint64_t) {
+        if (const acquire_op* const op = me.acquires_.find(name)) {
+            me.drive([&](time_point now) { me.engine_.cancel(op->wanted, now); });
+        }
+    });
+    completion<error_code, redlock::lock> waiting(std::move(done), io_);
     op.resource = std::move(resource);
     op.out = out;
     op.done.emplace(std::move(waiting));

@@ -65,7 +65,6 @@ private:
     struct acquire_op {
         core::handle self;
         core::handle wanted; // in the engine
-        std::uint64_t id = 0;
         std::string resource;
         diagnostics* out = nullptr;
         std::optional<completion<error_code, lock>> done;

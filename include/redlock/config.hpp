@@ -130,6 +130,11 @@ struct config {
     std::chrono::milliseconds retry_delay_min{2};
     std::chrono::milliseconds retry_delay_max{200}; ///< see `retry_delay_min`
 
+    /// A lease that is released while others of this process wait for it may pass to the next of them
+    /// without a word to the masters: so many times in a row, then the waiters of other processes
+    /// have their chance. 0 (never) to 1,000,000.
+    std::size_t hand_overs_max = 64;
+
     /// For masters whose endpoint has none of its own.
     std::string username;
     std::string password; ///< see `username`; never printed

@@ -35,13 +35,15 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     if (life_ != life::running) {
         wanted.outcome = closing() ? errc::closed : errc::not_running;
         finish(wanted, now);
-    } else {
+    } else if (request.options.wait == wait_for::none()) {
         start_attempt(wanted, now);
+    } else {
+        join(wanted, now);
     }
     return name;
 }
 
-void engine::start_attempt(operation& wanted, time_point now) {
+claim& engine::new_claim(operation& wanted, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
@@ -58,7 +60,11 @@ void engine::start_attempt(operation& wanted, time_point now) {
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
     attempt.count = {masters_.size(), rules_.quorum()};
     attempt.votes.reset(masters_.size());
+    return attempt;
+}
 
+void engine::start_attempt(operation& wanted, time_point now) {
+    claim& attempt = new_claim(wanted, now);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
@@ -76,21 +82,43 @@ void engine::start_attempt(operation& wanted, time_point now) {
             ++masters_[i].link->counters().failed;
         }
     }
-    if (attempt.count.decide() == verdict::open) {
-        give_up_in_time(wanted, attempt, now);
-        attempt.vote_by = wanted.wake.due;
-        if (rules_.guarded()) { // it may be executed until then
-            attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
-        }
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (attempt.votes.of[i].said == vote::pending) {
-                attempt.votes.of[i].asked = true;
-                send_acquire(attempt, i, masters_[i].link->commands().acquire(), now);
-            }
-        }
+    if (attempt.count.decide() != verdict::open) {
+        fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return;
     }
-    fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
+    give_up_in_time(wanted, attempt, now);
+    attempt.vote_by = wanted.wake.due;
+    if (rules_.guarded()) { // it may be executed until then
+        attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
+    }
+    const std::size_t arbiter = wanted.ask_arbiter ? arbiter_of(attempt.key) : claim::nobody;
+    if (arbiter == claim::nobody || attempt.votes.of[arbiter].said != vote::pending) {
+        ask_everybody(attempt, now);
+        return;
+    }
+    attempt.arbiter = arbiter;
+    attempt.votes.of[arbiter].asked = true;
+    send_acquire(attempt, arbiter, masters_[arbiter].link->commands().acquire(), now);
+    // It is asked so as to save the others' time, not to make them depend on it.
+    timers_.set(wanted.wake, std::min(attempt.vote_by, later(now, 4 * retry_floor())));
+}
+
+// All that were not asked yet.
+void engine::ask_everybody(claim& attempt, time_point now) {
+    attempt.arbiter = claim::nobody;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = attempt.votes.of[i];
+        if (mine.said != vote::pending || mine.asked) {
+            continue;
+        }
+        if (masters_[i].admitted) {
+            mine.asked = true;
+            send_acquire(attempt, i, masters_[i].link->commands().acquire(), now);
+        } else { // since the arbiter was asked
+            mine.said = masters_[i].otherwise;
+            attempt.count.add(mine.said);
+        }
+    }
 }
 
 // An attempt ends when the masters should have answered, when what is left of the lease is not
@@ -153,6 +181,15 @@ void engine::acquire_answered(
         return;
     }
     mine.said = what;
+    if (attempt.arbiter == master) {
+        if (what == vote::held) {
+            attempt.count.add(what);
+            fail(*operations_.find(attempt.operation), attempt, errc::contended, now);
+            return;
+        }
+        timers_.set(operations_.find(attempt.operation)->wake, attempt.vote_by);
+        ask_everybody(attempt, now);
+    }
     if (what == vote::granted && mine.counter < attempt.raise_to) {
         send_raise(attempt, master, masters_[master].link->commands().raise(), now);
     } else {
@@ -258,31 +295,44 @@ void engine::decide(claim& attempt, time_point now) {
 
 void engine::win(operation& wanted, claim& attempt, time_point now) {
     const acquire_options& options = wanted.options;
+    if (attempt.given_at == never) {
+        attempt.given_at = attempt.asked_at;
+    }
     const time_point hold_limit =
-        options.max_hold.count() == 0 ? forever : later(attempt.asked_at, options.max_hold);
+        options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
     const time_point lasts_until = std::min(attempt.votes.lasts_until(rules_.quorum()), hold_limit);
     const auto needed = std::max(options.min_validity, options.stop_margin);
     if (now >= lasts_until - needed) {
         fail(wanted, attempt, errc::too_slow, now);
         return;
     }
-    const auto took = now - attempt.asked_at;
-    round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;
+    const auto took = now - attempt.given_at;
+    if (took.count() > 0 && !wanted.ask_arbiter) {
+        round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;
+    }
 
     attempt.stage = claim::phase::held;
+    attempt.announced = true;
     attempt.operation = {};
     attempt.fencing_token = attempt.raise_to;
     attempt.renew = options.renew;
     attempt.stop_margin = options.stop_margin;
     attempt.hold_limit = hold_limit;
     attempt.deadline = lasts_until;
-    attempt.renew_at =
-        options.renew == renewal::automatic ? attempt.asked_at + attempt.ttl / 3 : forever;
+    const time_point renewed_at = attempt.votes.lasts_until(rules_.quorum())
+                                  - (attempt.ttl - rules_.drift.of(attempt.ttl));
+    attempt.renew_at = options.renew == renewal::automatic
+                           ? renewal_time(renewed_at, attempt.ttl)
+                           : forever;
     schedule_lease(attempt);
 
     ++counters_.acquired;
     wanted.decided_at = now;
     timers_.cancel(wanted.wake);
+    if (line* const waiters = lines_.find(wanted.line)) {
+        waiters->holder = attempt.self;
+        leave(wanted, now);
+    }
     host_.acquired(wanted, attempt);
     operations_.destroy(wanted);
 }
@@ -291,7 +341,9 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
 void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
     wanted.outcome = why;
     wanted.decided_at = now;
-    wanted.last = attempt.votes;
+    if (attempt.arbiter == claim::nobody || wanted.last.of.empty()) {
+        wanted.last = attempt.votes; // one master's word says less than the round before
+    }
     if (host_.logs(log_level::debug)) {
         host_.log(
             log_level::debug,
@@ -300,41 +352,13 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
                 + std::to_string(attempt.count.held()) + " held");
     }
     attempt.reported = true; // nobody waits for the result of a rollback
-    begin_removal(attempt, now);
-    pause_or_finish(wanted, now);
-}
-
-void engine::pause_or_finish(operation& wanted, time_point now) {
-    const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
-                       || wanted.outcome == errc::too_slow;
-    const auto floor = std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
-    // The last attempt needs time for its round trip, or it is not worth its pause.
-    const auto needed = 2 * floor;
-    if (!again || closing() || wanted.wait_until <= later(now, needed)) {
-        finish(wanted, now);
-        return;
-    }
-    const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
-    wanted.stage = operation::phase::paused;
-    const time_point last_chance =
-        wanted.wait_until == forever ? forever : wanted.wait_until - needed;
-    timers_.set(wanted.wake, std::min(later(now, delay), last_chance));
-}
-
-// The masters are back: whoever waited for that need not wait out its pause. Spread over a moment,
-// so that all the waiters of all processes do not collide.
-void engine::retry_after_outage(time_point now) {
-    operations_.for_each([&](operation& wanted) {
-        if (wanted.stage == operation::phase::paused && wanted.outcome == errc::no_quorum) {
-            const auto soon = random_.between({}, rules_.retry_delay_min);
-            timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, soon)));
-        }
-    });
+    pause_or_finish(wanted, attempt, now);
 }
 
 // An unsuccessful acquire completes when its rollback is on the wire: a caller that goes away after
 // that leaves no key behind. A socket that takes no bytes holds it up for `master_timeout` at most.
 void engine::finish(operation& wanted, time_point now) {
+    leave(wanted, now);
     wanted.stage = operation::phase::finishing;
     timers_.set(wanted.wake, later(now, rules_.master_timeout));
     finishing_.push_back(wanted.self);
@@ -378,13 +402,22 @@ void engine::operation_due(operation& wanted, time_point now) {
     case operation::phase::finishing:
         finish_if_on_wire(wanted, now);
         return;
+    case operation::phase::queued:
+        time_out(wanted, now);
+        return;
     case operation::phase::paused:
-        start_attempt(wanted, now);
+        head_due(wanted, now);
         return;
     case operation::phase::attempting:
         break;
     }
     claim& attempt = *claims_.find(wanted.attempt);
+    if (attempt.arbiter != claim::nobody && now < attempt.vote_by) {
+        timers_.set(wanted.wake, attempt.vote_by);
+        ask_everybody(attempt, now);
+        decide(attempt, now);
+        return;
+    }
     if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
         // The wait ends in the middle of an attempt. What an earlier one found out says more than
         // votes that were cut off.

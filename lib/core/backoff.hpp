@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "hash.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -27,10 +29,7 @@ public:
 
 private:
     std::uint64_t next() noexcept {
-        std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-        z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-        z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-        return z ^ (z >> 31U);
+        return mixed(state_ += 0x9e3779b97f4a7c15U);
     }
 
     std::uint64_t state_;

@@ -123,6 +123,7 @@ struct extension {
 
 struct claim {
     enum class phase : std::uint8_t { asking, held, removing };
+    static constexpr std::size_t nobody = ~std::size_t{0};
 
     handle self;
     timer wake;
@@ -142,9 +143,11 @@ struct claim {
     round count;
     handle operation;
     time_point vote_by = never; // a grant that would be cast later must not be
+    std::size_t arbiter = nobody; // the one master that was asked so far, and must answer first
     std::uint64_t raise_to = 0; // what the counters of a majority are being brought to
 
     // while held
+    time_point given_at = never; // to its present holder
     renewal renew = renewal::automatic;
     std::chrono::milliseconds stop_margin{};
     time_point hold_limit = forever;
@@ -155,6 +158,7 @@ struct claim {
     backoff renewal_delay;
 
     // while removing
+    bool announced = false; // it was held: who waits for it is told
     time_point removal_began = never;
     bool reported = false; // the result was passed on, or nobody wants it
     std::size_t owing = 0; // masters whose ballot is owed
@@ -173,10 +177,11 @@ struct claim {
         extending = {};
         renewal_delay.reset();
         operation = {};
+        arbiter = nobody;
         fencing_token = raise_to = 0;
-        deadline = never;
+        deadline = given_at = never;
         renew_at = decide_by = retry_at = forever;
-        reported = false;
+        reported = announced = false;
         tally = {};
         owing = 0;
     }

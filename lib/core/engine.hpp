@@ -3,11 +3,13 @@
 //
 // One acquire, from the top: `acquire` makes an operation; `start_attempt` makes a claim with a
 // fresh token and sends SET to every admitted master; `replied` counts votes until the round is
-// decided; the claim becomes a lease, or is rolled back and the operation pauses or ends.
+// decided; the claim becomes a lease, or is rolled back and the operation pauses or ends. Who waits
+// for a lock stands in line: only the first of a line makes attempts.
 //
 //   engine.cpp   life, time, masters: connections and their admission
 //   replies.cpp  whose answer it is
-//   acquire.cpp  operations: attempts, the deciding vote, pauses, cancellation
+//   acquire.cpp  operations: attempts, the deciding vote, the end, cancellation
+//   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
 //   lease.cpp    held claims: extension, renewal, loss
 //   removal.cpp  rollback, release, debts
 //   query.cpp    who has it
@@ -17,6 +19,7 @@
 
 #include "connection.hpp"
 #include "host.hpp"
+#include "line.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -90,6 +93,9 @@ public:
     std::vector<master_vote> describe(const ballots& votes, time_point now) const;
 
 private:
+    /// Of a release, so many bytes of its token name it to those who wait.
+    static constexpr std::size_t release_name_size = 16;
+
     enum class life : std::uint8_t { created, running, closing, closed };
 
     struct member {
@@ -138,6 +144,8 @@ private:
 
     // acquire.cpp
     void start_attempt(operation& wanted, time_point now);
+    claim& new_claim(operation& wanted, time_point now);
+    void ask_everybody(claim& attempt, time_point now);
     void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void acquire_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
     void level(operation& wanted, claim& attempt, time_point now);
@@ -147,12 +155,32 @@ private:
     void decide(claim& attempt, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
-    void pause_or_finish(operation& wanted, time_point now);
     void finish(operation& wanted, time_point now);
     void finish_if_on_wire(operation& wanted, time_point now);
     bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
+
+    // waiting.cpp
+    void join(operation& wanted, time_point now);
+    void leave(operation& wanted, time_point now);
+    void promote(line& waiters, time_point due);
+    void head_due(operation& wanted, time_point now);
+    void time_out(operation& wanted, time_point now);
+    const claim* held_here(const line& waiters);
+    void pause_or_finish(operation& wanted, claim& attempt, time_point now);
+    void pause(operation& wanted, time_point until);
+    time_point next_try(operation& wanted, const claim& attempt, time_point now);
+    std::size_t arbiter_of(std::string_view key) const noexcept;
+    std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
+    bool hand_over(claim& lease, time_point now);
+    void raise_for(operation& next, claim& lease, time_point now);
+    void wake_line(const claim& ended, time_point now);
+
+    void watch(std::string_view channel);
+    void unwatch(std::string_view channel);
+    bool hears(std::size_t master) const;
+    void hinted(std::size_t master, std::string_view key, std::string_view release, time_point now);
 
     // lease.cpp
     void
@@ -168,6 +196,7 @@ private:
     void end_user_extensions(claim& lease, errc why);
     void schedule_lease(claim& lease);
     void lease_due(claim& lease, time_point now);
+    time_point renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept;
     static loss_reason reason_of(const claim& lease, std::size_t quorum) noexcept;
 
     // removal.cpp
@@ -200,6 +229,7 @@ private:
     mutable pool<claim> claims_;
     mutable pool<operation> operations_;
     pool<query> queries_;
+    line_table lines_;
     std::vector<handle> finishing_;
     std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed
     metrics counters_;

@@ -143,7 +143,7 @@ void engine::end_extension(claim& lease, time_point now) {
     if (lease.renew == renewal::off || lease.deadline >= lease.hold_limit) {
         lease.renew_at = forever;
     } else if (extended) {
-        lease.renew_at = mine.sent + lease.ttl / 3;
+        lease.renew_at = renewal_time(mine.sent, lease.ttl);
     } else {
         // Unknown is not lost: try again soon, until the deadline.
         const auto floor = std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
@@ -165,6 +165,14 @@ bool engine::move_deadline(claim& lease, time_point now) {
     }
     schedule_lease(lease);
     return true;
+}
+
+// A third of the ttl after the last extension, or somewhat before: so that locks that were taken
+// together are not all renewed together, and yet those that are due within a tick leave in one write.
+time_point engine::renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept {
+    const time_point wanted = since + ttl / 3 - random_.between({}, ttl / 12);
+    const std::chrono::nanoseconds tick = ttl / 100;
+    return wanted - wanted.time_since_epoch() % tick;
 }
 
 void engine::schedule_lease(claim& lease) {
@@ -209,14 +217,15 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     }
     host_.lease_lost(lease, reason);
     end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
+    wake_line(lease, now);
     begin_removal(lease, now);
 }
 
 void engine::end_user_extensions(claim& lease, errc why) {
     if (lease.extending.active && lease.extending.asked_for) {
         host_.extended(lease, why);
+        lease.extending.active = false;
     }
-    lease.extending.active = false;
     for (std::size_t i = 0; i < lease.extensions_wanted.size(); ++i) {
         host_.extended(lease, why);
     }

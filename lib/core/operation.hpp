@@ -18,8 +18,9 @@ namespace redlock::core {
 /// One acquire.
 struct operation {
     enum class phase : std::uint8_t {
+        queued,     // others of this process came first
         attempting, // a claim of its is asking
-        paused,     // between two attempts
+        paused,     // at the head of its line, between two attempts
         finishing,  // it failed: the rollback is on its way to the sockets
     };
 
@@ -38,12 +39,18 @@ struct operation {
     std::optional<errc> outcome; // of the last attempt; empty when cancelled
     ballots last;                // its votes
     backoff delay;
+    bool ask_arbiter = false; // the next attempt asks one master first
+
+    handle line; // where it waits; none for an acquire that does not wait
+    handle before;
+    handle behind;
 
     void reset() {
         last.of.clear();
         last.texts.clear();
         attempts = 0;
-        attempt = {};
+        attempt = line = before = behind = {};
+        ask_arbiter = false;
         outcome.reset();
         delay.reset();
     }

@@ -1,6 +1,7 @@
 // Who has a lock: GET and PTTL on every master that is connected, and a verdict.
 
 #include "engine.hpp"
+#include "hash.hpp"
 #include "keys.hpp"
 
 #include <charconv>
@@ -9,16 +10,12 @@ namespace redlock::core {
 
 namespace {
 
-// FNV-1a: tells tokens apart without giving them away. Eight of twenty bytes survive at most.
+// Tells tokens apart without giving them away: eight of twenty bytes survive at most.
 std::string digest_of(std::string_view token) {
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : token) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    }
     std::array<char, 16> text{};
     text.fill('0');
     std::array<char, 16> digits{};
-    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
+    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), hash_of(token), 16).ptr;
     std::copy_backward(digits.data(), end, text.data() + text.size());
     return {text.data(), text.size()};
 }

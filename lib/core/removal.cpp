@@ -14,7 +14,10 @@ void engine::release(handle name, time_point now) {
         return; // lost: its removal is under way or done
     }
     end_user_extensions(*lease, errc::released);
-    begin_removal(*lease, now);
+    if (!hand_over(*lease, now)) {
+        wake_line(*lease, now);
+        begin_removal(*lease, now);
+    }
     finish_closing(now);
 }
 

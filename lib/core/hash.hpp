@@ -1,0 +1,27 @@
+// A hash that is the same in every process: for what processes must agree on without asking each
+// other. Not for secrets.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace redlock::core {
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo).
+constexpr std::uint64_t hash_of(std::string_view text) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const char c : text) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
+    return hash;
+}
+
+/// Spreads what differs in a few bits over all of them (the finalizer of splitmix64).
+constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31U);
+}
+
+} // namespace redlock::core

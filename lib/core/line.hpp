@@ -1,0 +1,94 @@
+// The waiters of one resource in this process: first come, first served. Only the head of the line
+// asks the masters; the others wait for their turn, and cost the masters nothing.
+
+#pragma once
+
+#include "operation.hpp"
+#include "pool.hpp"
+
+#include <redlock/errc.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace redlock::core {
+
+/// What pushes have told of one release.
+struct news {
+    std::string release;     // which one: each has a name of its own
+    std::uint32_t heard = 0; // the masters that told of it, a bit each
+    bool acted_on = false;   // an attempt came of it, or will
+    bool again = false;      // it came behind a vote of the attempt that is under way
+};
+
+struct line {
+    handle self;
+    std::string key;
+    handle head;                // operations
+    handle tail;
+    std::size_t length = 0;     // with the head
+    handle holder;              // the lease of this process that they wait for, if there is one
+    std::size_t handed_over = 0; // local hand-overs in a row
+    bool watched = false;       // pushes are subscribed to
+    news latest;
+    std::optional<errc> outcome; // of the latest attempt that asked all masters
+    ballots last;                // its votes
+
+    void reset() {
+        head = tail = holder = {};
+        length = handed_over = 0;
+        watched = false;
+        latest.release.clear();
+        latest.heard = 0;
+        latest.acted_on = latest.again = false;
+        outcome.reset();
+        last.of.clear();
+        last.texts.clear();
+    }
+
+private:
+    friend class line_table;
+    std::unordered_map<std::string_view, line*>::node_type place; // recycled with the line
+};
+
+/// All lines, by the lock's key.
+class line_table {
+public:
+    /// The line for `key`, or null.
+    line* find(std::string_view key) noexcept {
+        const auto at = by_key_.find(key);
+        return at == by_key_.end() ? nullptr : at->second;
+    }
+    line* find(handle name) noexcept { return pool_.find(name); }
+
+    line& create(std::string_view key) {
+        line& made = pool_.create();
+        made.key = key;
+        if (made.place.empty()) {
+            by_key_.emplace(made.key, &made);
+        } else {
+            made.place.key() = made.key;
+            made.place.mapped() = &made;
+            by_key_.insert(std::move(made.place));
+        }
+        return made;
+    }
+
+    void destroy(line& done) {
+        done.place = by_key_.extract(done.key);
+        pool_.destroy(done);
+    }
+
+    std::size_t size() const noexcept { return pool_.size(); }
+
+private:
+    std::unordered_map<std::string_view, line*> by_key_;
+    pool<line> pool_;
+};
+
+} // namespace redlock::core

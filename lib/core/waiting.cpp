@@ -1,0 +1,316 @@
+// Waiting: the lines of the engine. Who waits for a lock stands in line with the others of this
+// process, and the head of the line makes the attempts. It makes one when a push says that the lock
+// may be free, or, behind that, when the lease that the votes told of must have ended. A lease that
+// is let go here passes to the next of the line without being given up.
+//
+// A push is a hint and never a permission: it only brings an attempt forward. Contenders that were
+// told by the same release first ask one and the same master, the arbiter, whose answer costs the
+// losers one command; only the winner goes on to the others.
+
+#include "engine.hpp"
+#include "hash.hpp"
+
+#include <bit>
+
+namespace redlock::core {
+
+void engine::join(operation& wanted, time_point now) {
+    line* found = lines_.find(wanted.key);
+    line& mine = found != nullptr ? *found : lines_.create(wanted.key);
+    wanted.line = mine.self;
+    wanted.before = mine.tail;
+    if (operation* const last = operations_.find(mine.tail)) {
+        last->behind = wanted.self;
+    } else {
+        mine.head = wanted.self;
+    }
+    mine.tail = wanted.self;
+    ++mine.length;
+    if (mine.head == wanted.self) {
+        start_attempt(wanted, now);
+    } else {
+        wanted.stage = operation::phase::queued;
+        timers_.set(wanted.wake, wanted.wait_until);
+    }
+}
+
+// Out of the line, from whatever place. The next becomes its head, and goes on where this one was.
+void engine::leave(operation& wanted, time_point now) {
+    line* const mine = lines_.find(wanted.line);
+    if (mine == nullptr) {
+        return;
+    }
+    operation* const before = operations_.find(wanted.before);
+    operation* const behind = operations_.find(wanted.behind);
+    (before != nullptr ? before->behind : mine->head) = wanted.behind;
+    (behind != nullptr ? behind->before : mine->tail) = wanted.before;
+    --mine->length;
+    wanted.line = wanted.before = wanted.behind = {};
+    if (mine->length == 0) {
+        if (mine->watched) {
+            unwatch(mine->key);
+        }
+        lines_.destroy(*mine);
+    } else if (before == nullptr) {
+        const claim* const holder = held_here(*mine);
+        promote(*mine, holder != nullptr ? holder->deadline : later(now, retry_floor()));
+    }
+}
+
+// The end of its wait, without an attempt of its own being under way.
+void engine::time_out(operation& wanted, time_point now) {
+    if (const line* const mine = lines_.find(wanted.line); !wanted.outcome && mine != nullptr) {
+        wanted.outcome = mine->outcome ? *mine->outcome
+                         : held_here(*mine) != nullptr ? errc::contended
+                                                       : errc::timed_out;
+        wanted.last = mine->last;
+    }
+    wanted.decided_at = now;
+    finish(wanted, now);
+}
+
+// The lease of this process that a line waits for, or null.
+const claim* engine::held_here(const line& waiters) {
+    const claim* const holder = claims_.find(waiters.holder);
+    return holder != nullptr && holder->stage == claim::phase::held ? holder : nullptr;
+}
+
+// The pause of a head is over. While the lock is held in this process there is nothing to ask.
+void engine::head_due(operation& wanted, time_point now) {
+    const claim* const holder = held_here(*lines_.find(wanted.line));
+    if (holder == nullptr || now >= holder->deadline) {
+        start_attempt(wanted, now);
+    } else if (now < wanted.wait_until) {
+        timers_.set(wanted.wake, std::min(holder->deadline, wanted.wait_until));
+    } else {
+        time_out(wanted, now);
+    }
+}
+
+// The head of the line tries at `due`, or earlier if a push comes or the lock is let go here.
+void engine::promote(line& waiters, time_point due) {
+    operation& next = *operations_.find(waiters.head);
+    if (next.last.of.empty()) {
+        next.last = waiters.last;
+        next.outcome = waiters.outcome;
+    }
+    pause(next, due);
+}
+
+std::chrono::nanoseconds engine::retry_floor() const noexcept {
+    return std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
+}
+
+// A lease that is let go passes to the head of its line: the masters are not told, and the next
+// holder has what is left of it. Not for ever, as the lines of other processes have no part in it.
+bool engine::hand_over(claim& lease, time_point now) {
+    line* const mine = lines_.find(lease.key);
+    if (mine == nullptr || closing() || mine->handed_over >= rules_.hand_overs_max) {
+        return false;
+    }
+    operation& next = *operations_.find(mine->head);
+    const acquire_options& wants = next.options;
+    const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
+    if (wants.fencing != lease.fencing || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {
+        return false;
+    }
+    if (next.stage == operation::phase::attempting) {
+        claim& attempt = *claims_.find(next.attempt);
+        attempt.reported = true;
+        begin_removal(attempt, now);
+    }
+    ++mine->handed_over;
+    ++counters_.hand_overs;
+    ++counters_.released;
+    host_.removed(lease, release_result::released);
+    lease.ttl = wants.ttl;
+    lease.ttl_max = std::max(lease.ttl_max, wants.ttl);
+    lease.given_at = now;
+    next.attempt = lease.self;
+    if (lease.fencing) {
+        raise_for(next, lease, now);
+    } else {
+        win(next, lease, now);
+    }
+    return true;
+}
+
+// The next owner's fencing token must be larger, and good on a majority while the lock there is
+// ours: as after an acquire whose counters differ.
+void engine::raise_for(operation& next, claim& lease, time_point now) {
+    next.stage = operation::phase::attempting;
+    ++next.attempts;
+    lease.extending.active = false;
+    lease.stage = claim::phase::asking;
+    lease.operation = next.self;
+    lease.raise_to = lease.fencing_token + 1;
+    lease.count = {masters_.size(), rules_.quorum()};
+    timers_.cancel(lease.wake);
+    timers_.set(next.wake, std::min({later(now, rules_.master_timeout), lease.deadline, next.wait_until}));
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = lease.votes.of[i];
+        if (now < mine.until && masters_[i].link->up()) {
+            send_raise(lease, i, masters_[i].link->commands().raise(), now);
+        } else {
+            mine.said = mine.said == vote::granted || mine.said == vote::pending ? vote::unreachable : mine.said;
+            lease.count.add(mine.said);
+        }
+    }
+    decide(lease, now);
+}
+
+// A lease of this process has ended without being handed over. Its line, if there is one, need not
+// wait for a push; but after so many hand-overs in a row others come first.
+void engine::wake_line(const claim& ended, time_point now) {
+    line* const mine = lines_.find(ended.key);
+    if (mine == nullptr) {
+        return;
+    }
+    const bool yields = mine->handed_over >= rules_.hand_overs_max && mine->handed_over > 0;
+    mine->handed_over = 0;
+    mine->holder = {};
+    mine->latest.release.assign(ended.token_text().substr(0, release_name_size));
+    mine->latest.acted_on = true; // this is that push
+    mine->latest.again = false;
+    operation& next = *operations_.find(mine->head);
+    if (next.stage == operation::phase::paused) {
+        next.ask_arbiter = yields;
+        timers_.set(next.wake, std::min(next.wake.due, yields ? later(now, 2 * retry_floor()) : now));
+    }
+}
+
+// After an attempt: rolls it back, and ends the operation or has it wait.
+void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
+    const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
+                       || wanted.outcome == errc::too_slow;
+    // The last attempt needs time for its round trip, or it is not worth its pause.
+    const bool waits = again && !closing() && wanted.wait_until > later(now, 2 * retry_floor());
+    const time_point due = waits ? next_try(wanted, attempt, now) : forever;
+    // Who goes on will either have the lock, and release it, or end here. Who ends having had a
+    // part of it tells those whom that part kept out.
+    attempt.announced = attempt.announced || (!waits && attempt.count.granted() > 0);
+    begin_removal(attempt, now);
+    if (waits) {
+        pause(wanted, due);
+    } else {
+        finish(wanted, now);
+    }
+}
+
+void engine::pause(operation& wanted, time_point until) {
+    wanted.stage = operation::phase::paused;
+    const time_point last_chance =
+        wanted.wait_until == forever ? forever : wanted.wait_until - 2 * retry_floor();
+    timers_.set(wanted.wake, std::min(until, last_chance));
+}
+
+// When the head of a line asks again, if nothing tells it before.
+time_point engine::next_try(operation& wanted, const claim& attempt, time_point now) {
+    line& mine = *lines_.find(wanted.line);
+    const bool full = attempt.arbiter == claim::nobody;
+    if (full) {
+        mine.outcome = wanted.outcome;
+        mine.last = attempt.votes;
+    }
+    const auto floor = retry_floor();
+    // The first to ask a master is the first there: who lost asks the arbiter first, so that the
+    // next vote is not split. But an arbiter that alone says no is not believed for ever.
+    wanted.ask_arbiter = full && wanted.outcome == errc::contended;
+    if (wanted.outcome != errc::contended) {
+        return later(now, wanted.delay.next(floor, rules_.retry_delay_max, random_));
+    }
+    if (std::exchange(mine.latest.again, false)) {
+        wanted.ask_arbiter = true;
+        return now;
+    }
+    if (attempt.count.granted() > 0) {
+        // Split: those who got the least wait the longest.
+        const auto missing = static_cast<std::int64_t>(rules_.quorum() - attempt.count.granted());
+        return later(now, random_.between(missing * floor, (missing + 1) * floor));
+    }
+    std::optional<std::chrono::milliseconds> left;
+    for (const ballot& one : attempt.votes.of) {
+        if (one.said == vote::held && one.left && (!left || *one.left < *left)) {
+            left = one.left;
+        }
+    }
+    if (rules_.pushes && !mine.watched) {
+        mine.watched = true;
+        watch(mine.key);
+    }
+    const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
+    std::size_t hearing = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        hearing += hears(i) ? 1U : 0U;
+    }
+    return later(now, left && hearing >= rules_.quorum() ? std::max(delay, *left + delay) : delay);
+}
+
+// The master that contenders for this lock ask first: the same for all who see the same masters,
+// another for another lock.
+std::size_t engine::arbiter_of(std::string_view key) const noexcept {
+    std::size_t best = claim::nobody;
+    std::uint64_t highest = 0;
+    const std::uint64_t lock = hash_of(key);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const std::uint64_t weight = mixed(hash_of(masters_[i].link->info().run_id) ^ lock);
+        if (masters_[i].admitted && (best == claim::nobody || weight > highest)) {
+            best = i;
+            highest = weight;
+        }
+    }
+    return masters_.size() > 1 ? best : claim::nobody;
+}
+
+// A push: `release` was announced by a master, or, if empty, something may have been missed.
+void engine::hinted(
+    std::size_t master, std::string_view key, std::string_view release, time_point now) {
+    line* const mine = lines_.find(key);
+    if (mine == nullptr) {
+        return;
+    }
+    news& latest = mine->latest;
+    const std::uint32_t teller = 1U << master;
+    if (latest.release != release || (latest.heard & teller) != 0) {
+        latest.release = release;
+        latest.heard = 0;
+        latest.acted_on = latest.again = false;
+    }
+    latest.heard |= teller;
+    operation& next = *operations_.find(mine->head);
+    const claim* const attempt = claims_.find(next.attempt);
+    const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
+    // A vote that is still to come knows of this release.
+    if (latest.acted_on || (asking && attempt->votes.of[master].said != vote::held)) {
+        return;
+    }
+    // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
+    // of them are asked.
+    const std::size_t arbiter = arbiter_of(mine->key);
+    const bool decides = master == arbiter || arbiter == claim::nobody;
+    const bool many =
+        static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
+    if (!decides && !many) {
+        return;
+    }
+    latest.acted_on = true;
+    latest.again = asking;
+    if (next.stage == operation::phase::paused) {
+        next.ask_arbiter = decides;
+        // Without the arbiter's word there is time for it to come, and for others to be first.
+        timers_.set(next.wake, std::min(next.wake.due, decides ? now : later(now, round_trip_)));
+    }
+}
+
+// The masters are back: whoever waited for that need not wait out its pause. Spread over a moment,
+// so that all the waiters of all processes do not collide.
+void engine::retry_after_outage(time_point now) {
+    operations_.for_each([&](operation& wanted) {
+        if (wanted.stage == operation::phase::paused && wanted.outcome == errc::no_quorum) {
+            const auto soon = random_.between({}, rules_.retry_delay_min);
+            timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, soon)));
+        }
+    });
+}
+
+} // namespace redlock::core
