@@ -301,6 +301,7 @@ core::settings settings_of(const config& configuration) {
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
     out.hand_overs_max = configuration.hand_overs_max;
+    out.pushes = configuration.wake_ups == wake_up::push;
     return out;
 }
 

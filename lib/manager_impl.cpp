@@ -40,8 +40,9 @@ manager_impl::manager_impl(const asio::any_io_executor& io, config configuration
       config_(checked(std::move(configuration))),
       engine_(settings_of(config_), *this),
       timer_(io, *this, [this] { drive([this](time_point now) { engine_.time_passed(now); }); }) {
-    for (std::size_t i = 0; i < config_.masters.size(); ++i) {
-        const endpoint& where = config_.masters[i];
+    const std::size_t masters = config_.masters.size();
+    for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for pushes
+        const endpoint& where = config_.masters[i % masters];
         if (where.transport == transport::tls && !tls_) {
             tls_ = net::make_tls_context(config_.tls);
         }

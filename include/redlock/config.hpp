@@ -76,6 +76,19 @@ enum class quarantine : std::uint8_t {
     off,
 };
 
+/// How a waiter learns that a lock may be free.
+enum class wake_up : std::uint8_t {
+    /// A release is published on the channel `prefix{resource}:free` of every master (an empty
+    /// prefix: `resource:free`), and who waits subscribes to it, over one more connection to each
+    /// master. A hint and no more: it starts an attempt, and polling goes on behind it. What the
+    /// server refuses (PUBLISH, SUBSCRIBE, the channel) costs latency only.
+    push,
+    /// Nothing is published or subscribed to; waiters ask again after `retry_delay_min` to
+    /// `retry_delay_max`. For servers whose ACL or whose cost forbids the other. Their releases
+    /// wake nobody: processes that share locks should agree.
+    poll,
+};
+
 /// Everything that a manager needs to know. Goes into its constructor; one per process and quorum.
 /// All members have defaults but `masters`. All processes that lock the same resources must agree
 /// on `masters`, `key_prefix` and `max_ttl`; not on `protocol`.
@@ -134,6 +147,9 @@ struct config {
     /// without a word to the masters: so many times in a row, then the waiters of other processes
     /// have their chance. 0 (never) to 1,000,000.
     std::size_t hand_overs_max = 64;
+
+    /// How a waiter learns of a release.
+    wake_up wake_ups = wake_up::push;
 
     /// For masters whose endpoint has none of its own.
     std::string username;

@@ -1,5 +1,7 @@
 #include "connection.hpp"
 
+#include "login.hpp"
+
 #include <cassert>
 #include <utility>
 
@@ -40,11 +42,9 @@ void connection::opened(time_point now) {
 
     const credentials& mine = rules_.masters[master_];
     if (!mine.password.empty()) {
-        if (mine.username.empty()) {
-            say(command_kind::authenticate, {"AUTH", mine.password}, now);
-        } else {
-            say(command_kind::authenticate, {"AUTH", mine.username, mine.password}, now);
-        }
+        scratch_.clear();
+        append_login(scratch_, mine);
+        send(scratch_, {.kind = command_kind::authenticate, .subject = {}}, now);
     }
     if (mine.database != 0) {
         say(command_kind::select, {"SELECT", std::to_string(mine.database)}, now);
@@ -156,14 +156,7 @@ void connection::handle_introduction(
     switch (command.what.kind) {
     case command_kind::authenticate:
         if (answer.is_error()) {
-            // Servers are known to say back what they did not understand: here, the password.
-            const std::string_view code = answer.text.substr(0, answer.text.find(' '));
-            const bool echoes =
-                answer.text.find(rules_.masters[master_].password) != std::string_view::npos;
-            lose(
-                echoes ? std::string(code) + " AUTH was refused" : std::string(answer.text),
-                true,
-                now);
+            lose(refusal_of("AUTH", answer.text, rules_.masters[master_].password), true, now);
         }
         break;
     case command_kind::select:

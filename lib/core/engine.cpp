@@ -26,6 +26,8 @@ engine::engine(settings rules, host& outside)
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         masters_[i].link = std::make_unique<connection>(
             i, rules_, static_cast<connection_events&>(*this), random_);
+        masters_[i].pushes = std::make_unique<subscriber>(
+            i, rules_, static_cast<subscriber_events&>(*this), random_);
     }
 }
 
@@ -80,6 +82,7 @@ void engine::finish_closing(time_point now) {
     close_by_ = forever;
     for (member& one : masters_) {
         one.link->stop("the manager was closed", now);
+        one.pushes->stop("the manager was closed");
     }
     claims_.for_each([&](claim& ended) {
         if (!ended.reported) {
@@ -93,27 +96,43 @@ void engine::finish_closing(time_point now) {
     host_.closed();
 }
 
-void engine::opened(std::size_t master, time_point now) {
-    masters_[master].link->opened(now);
+void engine::opened(std::size_t link, time_point now) {
+    if (link < size()) {
+        masters_[link].link->opened(now);
+    } else {
+        masters_[link - size()].pushes->opened(now);
+    }
     refresh_links_due();
     wants_write_ = true;
 }
 
-void engine::closed(std::size_t master, std::string_view why, time_point now) {
-    masters_[master].link->closed(why, now);
+void engine::closed(std::size_t link, std::string_view why, time_point now) {
+    if (link < size()) {
+        masters_[link].link->closed(why, now);
+    } else {
+        masters_[link - size()].pushes->closed(why, now);
+        refresh_links_due();
+    }
     end_of_event(now);
 }
 
-void engine::received(std::size_t master, std::span<const char> bytes, time_point now) {
-    masters_[master].link->received(bytes, now);
+void engine::received(std::size_t link, std::span<const char> bytes, time_point now) {
+    if (link < size()) {
+        masters_[link].link->received(bytes, now);
+    } else {
+        masters_[link - size()].pushes->received(bytes, now);
+        refresh_links_due();
+    }
     // What a connection says of itself, a handshake, is not the engine's to know of.
-    wants_write_ = wants_write_ || !masters_[master].link->output().empty();
+    wants_write_ = wants_write_ || !output(link).empty();
     end_of_event(now);
 }
 
-void engine::written(std::size_t master, std::size_t bytes, time_point now) {
-    masters_[master].link->written(bytes);
-    end_of_event(now);
+void engine::written(std::size_t link, std::size_t bytes, time_point now) {
+    if (link < size()) {
+        masters_[link].link->written(bytes);
+        end_of_event(now);
+    }
 }
 
 // What waited for a socket may be done: because bytes were written, or because it is gone.
@@ -139,7 +158,7 @@ time_point engine::next_due() const noexcept {
 void engine::refresh_links_due() noexcept {
     links_due_ = forever;
     for (const member& one : masters_) {
-        links_due_ = std::min(links_due_, one.link->next_due());
+        links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
         if (one.otherwise == vote::quarantined && !one.admitted) {
             links_due_ = std::min(links_due_, one.link->judgement().votes_from);
         }
@@ -156,6 +175,7 @@ engine::send(std::size_t master, std::string_view bytes, const ticket& what, tim
 void engine::time_passed(time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         masters_[i].link->time_passed(now);
+        masters_[i].pushes->time_passed(now);
         if (!masters_[i].admitted && masters_[i].otherwise == vote::quarantined) {
             assess(i, now);
         }

@@ -13,6 +13,7 @@
 //   lease.cpp    held claims: extension, renewal, loss
 //   removal.cpp  rollback, release, debts
 //   query.cpp    who has it
+//   pushes.cpp   hints that a lock may be free
 //   report.cpp   votes, metrics and health in words and figures
 
 #pragma once
@@ -20,6 +21,7 @@
 #include "connection.hpp"
 #include "host.hpp"
 #include "line.hpp"
+#include "subscriber.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -39,7 +41,7 @@ struct acquire_request {
     acquire_options options;
 };
 
-class engine final : private connection_events {
+class engine final : private connection_events, private subscriber_events {
 public:
     engine(settings rules, host& outside);
     ~engine();
@@ -53,11 +55,12 @@ public:
     /// \}
 
     /// \name What happened to a connection
+    /// There are two to each of N masters: number i, below N, is for commands, N + i for pushes.
     /// \{
-    void opened(std::size_t master, time_point now);
-    void closed(std::size_t master, std::string_view why, time_point now);
-    void received(std::size_t master, std::span<const char> bytes, time_point now);
-    void written(std::size_t master, std::size_t bytes, time_point now);
+    void opened(std::size_t link, time_point now);
+    void closed(std::size_t link, std::string_view why, time_point now);
+    void received(std::size_t link, std::span<const char> bytes, time_point now);
+    void written(std::size_t link, std::size_t bytes, time_point now);
     /// \}
 
     /// When `time_passed` wants to be called next; `forever` if nothing is due.
@@ -74,8 +77,11 @@ public:
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
     /// \}
 
-    /// Bytes that wait to be written to a master. Whoever takes some says so with `written`.
-    std::string& output(std::size_t master) noexcept { return masters_[master].link->output(); }
+    /// Bytes that wait to be written. Whoever takes some says so with `written`.
+    std::string& output(std::size_t link) noexcept {
+        return link < size() ? masters_[link].link->output()
+                             : masters_[link - size()].pushes->output();
+    }
 
     /// Whether something may have been queued since the last call.
     bool wants_write() noexcept { return std::exchange(wants_write_, false); }
@@ -100,6 +106,7 @@ private:
 
     struct member {
         std::unique_ptr<connection> link;
+        std::unique_ptr<subscriber> pushes;
         bool admitted = false;
         bool duplicate = false;
         vote otherwise = vote::unreachable; // what it votes while it is not admitted
@@ -118,6 +125,18 @@ private:
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     void fire(timer& due, time_point now);
+
+    // pushes.cpp
+    void open_pushes(std::size_t master) override;
+    void close_pushes(std::size_t master) override;
+    void watch(line& waiters, time_point now);
+    void unwatch(const line& waiters, time_point now);
+    bool hears_a_quorum() const noexcept;
+    void hinted(
+        std::size_t master,
+        std::string_view channel,
+        std::string_view release,
+        time_point now) override;
 
     // replies.cpp
     void replied(
@@ -176,11 +195,6 @@ private:
     bool hand_over(claim& lease, time_point now);
     void raise_for(operation& next, claim& lease, time_point now);
     void wake_line(const claim& ended, time_point now);
-
-    void watch(std::string_view channel);
-    void unwatch(std::string_view channel);
-    bool hears(std::size_t master) const;
-    void hinted(std::size_t master, std::string_view key, std::string_view release, time_point now);
 
     // lease.cpp
     void

@@ -20,10 +20,11 @@ namespace redlock::core {
 
 class host {
 public:
-    /// Connect to a master; answer with `engine::opened` or `engine::closed`.
-    virtual void open(std::size_t master) = 0;
+    /// Connect to a master, number `link` modulo their number (see `engine`); answer with
+    /// `engine::opened` or `engine::closed`.
+    virtual void open(std::size_t link) = 0;
     /// Drop the socket; nothing of it may arrive later.
-    virtual void close(std::size_t master) = 0;
+    virtual void close(std::size_t link) = 0;
 
     /// Fill with random bytes that nobody can guess.
     virtual void random(std::span<unsigned char> out) = 0;

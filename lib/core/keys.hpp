@@ -24,6 +24,15 @@ inline void assign_fence_key(std::string& out, std::string_view prefix, std::str
     out.assign(prefix).append("{").append(resource).append("}:fence");
 }
 
+/// The channel on which the removal of that lock is told to those who wait for it. It hashes with
+/// the lock and is no key: nothing is stored under it.
+inline void assign_channel(std::string& out, std::string_view lock_key) {
+    out.assign(lock_key).append(":free");
+}
+inline std::string_view lock_of_channel(std::string_view channel) noexcept {
+    return channel.substr(0, channel.rfind(':'));
+}
+
 /// The record of one master: since when it remembers.
 inline std::string epoch_key(std::string_view prefix) {
     return std::string(prefix) + ":epoch";

@@ -40,7 +40,7 @@ struct settings {
     std::chrono::milliseconds retry_delay_min{};
     std::chrono::milliseconds retry_delay_max{};
     std::size_t hand_overs_max = 0;
-    bool pushes = false;
+    bool pushes = false; // releases are published, and waiters subscribe
 
     std::size_t size() const noexcept { return masters.size(); }
     std::size_t quorum() const noexcept { return quorum_of(masters.size()); }

@@ -3,14 +3,11 @@
 // may be free, or, behind that, when the lease that the votes told of must have ended. A lease that
 // is let go here passes to the next of the line without being given up.
 //
-// A push is a hint and never a permission: it only brings an attempt forward. Contenders that were
-// told by the same release first ask one and the same master, the arbiter, whose answer costs the
-// losers one command; only the winner goes on to the others.
+// Contenders that were told by the same release first ask one and the same master, the arbiter, whose
+// answer costs the losers one command; only the winner goes on to the others.
 
 #include "engine.hpp"
 #include "hash.hpp"
-
-#include <bit>
 
 namespace redlock::core {
 
@@ -47,9 +44,7 @@ void engine::leave(operation& wanted, time_point now) {
     --mine->length;
     wanted.line = wanted.before = wanted.behind = {};
     if (mine->length == 0) {
-        if (mine->watched) {
-            unwatch(mine->key);
-        }
+        unwatch(*mine, now);
         lines_.destroy(*mine);
     } else if (before == nullptr) {
         const claim* const holder = held_here(*mine);
@@ -234,16 +229,9 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
             left = one.left;
         }
     }
-    if (rules_.pushes && !mine.watched) {
-        mine.watched = true;
-        watch(mine.key);
-    }
+    watch(mine, now);
     const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
-    std::size_t hearing = 0;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        hearing += hears(i) ? 1U : 0U;
-    }
-    return later(now, left && hearing >= rules_.quorum() ? std::max(delay, *left + delay) : delay);
+    return later(now, left && hears_a_quorum() ? *left + delay : delay);
 }
 
 // The master that contenders for this lock ask first: the same for all who see the same masters,
@@ -260,46 +248,6 @@ std::size_t engine::arbiter_of(std::string_view key) const noexcept {
         }
     }
     return masters_.size() > 1 ? best : claim::nobody;
-}
-
-// A push: `release` was announced by a master, or, if empty, something may have been missed.
-void engine::hinted(
-    std::size_t master, std::string_view key, std::string_view release, time_point now) {
-    line* const mine = lines_.find(key);
-    if (mine == nullptr) {
-        return;
-    }
-    news& latest = mine->latest;
-    const std::uint32_t teller = 1U << master;
-    if (latest.release != release || (latest.heard & teller) != 0) {
-        latest.release = release;
-        latest.heard = 0;
-        latest.acted_on = latest.again = false;
-    }
-    latest.heard |= teller;
-    operation& next = *operations_.find(mine->head);
-    const claim* const attempt = claims_.find(next.attempt);
-    const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
-    // A vote that is still to come knows of this release.
-    if (latest.acted_on || (asking && attempt->votes.of[master].said != vote::held)) {
-        return;
-    }
-    // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
-    // of them are asked.
-    const std::size_t arbiter = arbiter_of(mine->key);
-    const bool decides = master == arbiter || arbiter == claim::nobody;
-    const bool many =
-        static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
-    if (!decides && !many) {
-        return;
-    }
-    latest.acted_on = true;
-    latest.again = asking;
-    if (next.stage == operation::phase::paused) {
-        next.ask_arbiter = decides;
-        // Without the arbiter's word there is time for it to come, and for others to be first.
-        timers_.set(next.wake, std::min(next.wake.due, decides ? now : later(now, round_trip_)));
-    }
 }
 
 // The masters are back: whoever waited for that need not wait out its pause. Spread over a moment,

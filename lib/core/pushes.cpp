@@ -1,0 +1,97 @@
+// Hints that a lock may be free: what the push connections tell, and what comes of it.
+//
+// A hint is never a permission: it only brings an attempt forward. A waiter that hears none still
+// gets the lock, by asking again.
+
+#include "engine.hpp"
+#include "keys.hpp"
+
+#include <bit>
+
+namespace redlock::core {
+
+void engine::open_pushes(std::size_t master) {
+    host_.open(size() + master);
+}
+
+void engine::close_pushes(std::size_t master) {
+    host_.close(size() + master);
+}
+
+void engine::watch(line& waiters, time_point now) {
+    if (!rules_.pushes || waiters.watched || life_ != life::running) {
+        return;
+    }
+    waiters.watched = true;
+    std::string channel;
+    assign_channel(channel, waiters.key);
+    for (member& one : masters_) {
+        one.pushes->watch(channel, now);
+    }
+    refresh_links_due();
+    wants_write_ = true;
+}
+
+void engine::unwatch(const line& waiters, time_point now) {
+    if (!waiters.watched) {
+        return;
+    }
+    std::string channel;
+    assign_channel(channel, waiters.key);
+    for (member& one : masters_) {
+        one.pushes->unwatch(channel, now);
+    }
+    refresh_links_due();
+    wants_write_ = true;
+}
+
+// A release by a majority is then heard of at least once.
+bool engine::hears_a_quorum() const noexcept {
+    std::size_t live = 0;
+    for (const member& one : masters_) {
+        live += one.pushes->live() ? 1U : 0U;
+    }
+    return live >= rules_.quorum();
+}
+
+// `release` was announced by a master; if that is empty, a release may have been missed.
+void engine::hinted(
+    std::size_t master, std::string_view channel, std::string_view release, time_point now) {
+    line* const mine = lines_.find(lock_of_channel(channel));
+    if (mine == nullptr) {
+        return;
+    }
+    news& latest = mine->latest;
+    const std::uint32_t teller = 1U << master;
+    if (latest.release != release || (latest.heard & teller) != 0) {
+        latest.release = release;
+        latest.heard = 0;
+        latest.acted_on = latest.again = false;
+    }
+    latest.heard |= teller;
+    operation& next = *operations_.find(mine->head);
+    const claim* const attempt = claims_.find(next.attempt);
+    const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
+    // A vote that is still to come knows of this release.
+    if (latest.acted_on || (asking && attempt->votes.of[master].said != vote::held)) {
+        return;
+    }
+    // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
+    // of them are asked.
+    const std::size_t arbiter = arbiter_of(mine->key);
+    const bool decides = master == arbiter || arbiter == claim::nobody;
+    const bool many =
+        static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
+    if (!decides && !many) {
+        return;
+    }
+    latest.acted_on = true;
+    latest.again = asking;
+    if (next.stage == operation::phase::paused) {
+        next.ask_arbiter = decides;
+        // Without the arbiter's word there is time for it to come, and for others to be first.
+        timers_.set(next.wake, std::min(next.wake.due, decides ? now : later(now, round_trip_)));
+    }
+}
+
+} // namespace redlock::core

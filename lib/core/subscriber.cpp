@@ -1,0 +1,242 @@
+#include "subscriber.hpp"
+
+#include "login.hpp"
+
+#include <algorithm>
+
+namespace redlock::core {
+
+void subscriber::watch(std::string_view channel, time_point now) {
+    if (!watched_.emplace(channel).second) {
+        return;
+    }
+    if (state_ == state::idle) {
+        open(now);
+    } else if (connected() && !refused_) {
+        change(asked::subscribe, {"SUBSCRIBE", channel}, now);
+    }
+}
+
+void subscriber::unwatch(std::string_view channel, time_point now) {
+    const auto found = watched_.find(channel);
+    if (found == watched_.end()) {
+        return;
+    }
+    watched_.erase(found);
+    if (connected()) {
+        change(asked::unsubscribe, {"UNSUBSCRIBE", channel}, now);
+    }
+}
+
+void subscriber::stop(std::string_view why) {
+    if (state_ == state::opening || connected()) {
+        events_.close_pushes(master_);
+    }
+    state_ = state::idle;
+    wake_ = check_ = forever;
+    silent_ = refused_ = false;
+    why_not_ = why;
+    watched_.clear();
+    output_.clear();
+    in_flight_ = {};
+}
+
+void subscriber::open(time_point now) {
+    state_ = state::opening;
+    wake_ = later(now, rules_.connect_timeout);
+    events_.open_pushes(master_);
+}
+
+void subscriber::opened(time_point now) {
+    if (state_ != state::opening) {
+        return;
+    }
+    state_ = state::introducing;
+    reader_.clear();
+
+    const credentials& mine = rules_.masters[master_];
+    if (!mine.password.empty()) {
+        append_login(output_, mine);
+        in_flight_.push_back({asked::login, now});
+    }
+    if (!mine.client_name.empty()) {
+        say(asked::name, {"CLIENT", "SETNAME", mine.client_name}, now);
+    }
+    say(asked::ping, {"PING"}, now); // its answer says that this is a server that lets us in
+    for (const std::string& channel : watched_) {
+        say(asked::subscribe, {"SUBSCRIBE", channel}, now);
+    }
+}
+
+void subscriber::say(
+    asked what, std::initializer_list<std::string_view> arguments, time_point now) {
+    append_command(output_, arguments);
+    in_flight_.push_back({what, now});
+}
+
+void subscriber::change(
+    asked what, std::initializer_list<std::string_view> arguments, time_point now) {
+    if (in_flight_.size() >= watched_.size() + in_flight_max) {
+        lose("too many changes in flight", now);
+    } else {
+        say(what, arguments, now);
+    }
+}
+
+void subscriber::closed(std::string_view why, time_point now) {
+    if (state_ == state::opening || connected()) {
+        lose(why, now);
+    }
+}
+
+void subscriber::lose(std::string_view why, time_point now) {
+    state_ = state::waiting;
+    wake_ = now + delay_.next(rules_.reconnect_delay_min, rules_.reconnect_delay_max, random_);
+    check_ = forever;
+    silent_ = refused_ = false;
+    why_not_ = why;
+    output_.clear();
+    reader_.clear();
+    in_flight_ = {};
+    events_.close_pushes(master_);
+    events_.noted(master_, "pushes: " + why_not_);
+}
+
+void subscriber::received(std::span<const char> bytes, time_point now) {
+    if (!connected()) {
+        return;
+    }
+    reader_.feed(bytes);
+    while (connected()) {
+        const reply* const got = reader_.next();
+        if (got == nullptr) {
+            if (!reader_.error().empty()) {
+                lose(reader_.error(), now);
+            }
+            break;
+        }
+        if (!handle(*got, now) && connected()) {
+            lose("a reply that nobody asked for", now);
+        }
+    }
+    if (state_ == state::up) {
+        check_ = later(now, rules_.health_check_interval);
+        silent_ = silent_ && !in_flight_.empty()
+                  && now >= later(in_flight_.front().sent, rules_.master_timeout);
+    }
+}
+
+// False if it makes no sense.
+bool subscriber::handle(const reply& got, time_point now) {
+    if (got.type == reply_type::array && got.elements.size() == 3
+        && got.elements[0].text == "message") {
+        ++messages_;
+        hint(got, got.elements[2].text, now);
+        return true;
+    }
+    if (in_flight_.empty()) {
+        return false;
+    }
+    const asked what = in_flight_.front().what;
+    in_flight_.pop_front();
+    return answered(what, got, now);
+}
+
+bool subscriber::answered(asked what, const reply& got, time_point now) {
+    const auto confirms = [&](std::string_view name) {
+        return got.type == reply_type::array && got.elements.size() == 3
+               && got.elements[0].text == name;
+    };
+    switch (what) {
+    case asked::login:
+        if (got.is_error()) {
+            lose(refusal_of("AUTH", got.text, rules_.masters[master_].password), now);
+        }
+        return got.is_error() || got.type == reply_type::status;
+    case asked::name: // a courtesy
+        return got.is_error() || got.type == reply_type::status;
+    case asked::ping:
+        // Who may not say PING is heard all the same.
+        if (got.is_error() && !got.text.starts_with("NOPERM")) {
+            lose(got.text, now);
+        } else if (state_ == state::introducing) {
+            state_ = state::up;
+            wake_ = forever;
+            why_not_.clear();
+            delay_.reset();
+        }
+        return got.is_error() || got.type == reply_type::status
+               || (got.type == reply_type::array && got.elements.size() == 2
+                   && got.elements[0].text == "pong");
+    case asked::subscribe:
+        if (got.is_error()) {
+            // Once for this connection: what is refused to one lock is refused to all, for the
+            // prefix is what an ACL knows of them. The rest of the words may name the lock.
+            if (!refused_) {
+                why_not_ = got.text.substr(0, got.text.find(", with args"));
+                events_.noted(master_, "pushes are refused, waiters poll: " + why_not_);
+            }
+            refused_ = true;
+            return true;
+        }
+        if (!confirms("subscribe")) {
+            return false;
+        }
+        hint(got, {}, now);
+        return true;
+    case asked::unsubscribe:
+        return got.is_error() || confirms("unsubscribe");
+    }
+    return false;
+}
+
+void subscriber::hint(const reply& got, std::string_view release, time_point now) {
+    if (watched_.contains(got.elements[1].text)) {
+        events_.hinted(master_, got.elements[1].text, release, now);
+    }
+}
+
+time_point subscriber::next_due() const noexcept {
+    if (state_ != state::up) {
+        return wake_;
+    }
+    if (silent_) {
+        return later(silent_since_, rules_.health_check_interval);
+    }
+    const time_point silence =
+        in_flight_.empty() ? forever : later(in_flight_.front().sent, rules_.master_timeout);
+    return std::min(silence, check_);
+}
+
+void subscriber::time_passed(time_point now) {
+    if (now < next_due()) {
+        return;
+    }
+    switch (state_) {
+    case state::idle:
+        break;
+    case state::waiting:
+        open(now);
+        break;
+    case state::opening:
+    case state::introducing:
+        lose("connect_timeout passed before it was connected", now);
+        break;
+    case state::up:
+        if (silent_) {
+            lose("silent for longer than master_timeout and health_check_interval", now);
+        } else if (
+            !in_flight_.empty() && now >= later(in_flight_.front().sent, rules_.master_timeout)) {
+            silent_ = true;
+            silent_since_ = now;
+        } else {
+            check_ = later(now, rules_.health_check_interval);
+            if (in_flight_.empty()) {
+                say(asked::ping, {"PING"}, now);
+            }
+        }
+        break;
+    }
+}
+
+} // namespace redlock::core

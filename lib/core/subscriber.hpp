@@ -1,0 +1,136 @@
+// The state of the one push connection to a master: subscribes to the channels of the locks that
+// are waited for, and passes on that one of them may be free.
+//
+// Everything it says is a hint. What it misses (a connection that breaks, a server that refuses)
+// costs the waiters time and nothing else, so nothing is repeated, kept or proved here. RESP2: in
+// subscribed mode each answer names what it is, and messages come in between.
+
+#pragma once
+
+#include "backoff.hpp"
+#include "resp.hpp"
+#include "ring.hpp"
+#include "settings.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace redlock::core {
+
+/// What a push connection tells its owner. Each call names the master by its number.
+class subscriber_events {
+public:
+    /// Begin to connect; answer with `opened` or `closed`.
+    virtual void open_pushes(std::size_t master) = 0;
+    /// Drop the socket; no answer is wanted, and nothing of it may arrive later.
+    virtual void close_pushes(std::size_t master) = 0;
+    /// The lock of that channel may be free: a message came, which names the release, or (no name) a
+    /// subscription was confirmed before which one may have been missed. May call `watch` and
+    /// `unwatch`.
+    virtual void hinted(
+        std::size_t master,
+        std::string_view channel,
+        std::string_view release,
+        time_point now) = 0;
+    /// A line for the log, at info level.
+    virtual void noted(std::size_t master, std::string_view text) = 0;
+
+protected:
+    ~subscriber_events() = default;
+};
+
+class subscriber {
+public:
+    /// How many changes, beyond one for each watched channel, may be unanswered before the
+    /// connection is given up.
+    static constexpr std::size_t in_flight_max = 65'536;
+
+    subscriber(std::size_t master, const settings& rules, subscriber_events& events, jitter& random)
+        : master_(master),
+          rules_(rules),
+          events_(events),
+          random_(random) {}
+
+    /// \name What is waited for. Changes leave with the next write.
+    /// \{
+
+    /// Subscribes, now and after each reconnection; each time it is confirmed there is a hint. The
+    /// first one opens the connection, which then stays.
+    void watch(std::string_view channel, time_point now);
+    void unwatch(std::string_view channel, time_point now);
+    /// How many channels are watched.
+    std::size_t watched() const noexcept { return watched_.size(); }
+    /// \}
+
+    /// \name What happened
+    /// \{
+    void stop(std::string_view why);
+    void opened(time_point now);
+    void closed(std::string_view why, time_point now); // also: could not be opened
+    void received(std::span<const char> bytes, time_point now);
+    void time_passed(time_point now);
+    /// \}
+
+    /// When `time_passed` wants to be called next.
+    time_point next_due() const noexcept;
+
+    /// Connected and able to hear. A channel that was watched just now is heard from its hint on.
+    bool live() const noexcept { return state_ == state::up && !refused_ && !silent_; }
+    /// It was wanted at some time.
+    bool wanted() const noexcept { return state_ != state::idle; }
+    /// Connected, but the server will not have it subscribe.
+    bool refused() const noexcept { return refused_; }
+    /// Why it is not live, in the server's words where it refused.
+    const std::string& why_not() const noexcept { return why_not_; }
+    /// How many messages came.
+    std::uint64_t messages() const noexcept { return messages_; }
+
+    /// Bytes that wait to be written.
+    std::string& output() noexcept { return output_; }
+
+private:
+    enum class state : std::uint8_t { idle, waiting, opening, introducing, up };
+    enum class asked : std::uint8_t { login, name, ping, subscribe, unsubscribe };
+
+    struct in_flight {
+        asked what;
+        time_point sent;
+    };
+
+    bool connected() const noexcept { return state_ == state::introducing || state_ == state::up; }
+    void open(time_point now);
+    void lose(std::string_view why, time_point now);
+    void say(asked what, std::initializer_list<std::string_view> arguments, time_point now);
+    void change(asked what, std::initializer_list<std::string_view> arguments, time_point now);
+    bool handle(const reply& got, time_point now);
+    bool answered(asked what, const reply& got, time_point now);
+    void hint(const reply& got, std::string_view release, time_point now);
+
+    std::size_t master_;
+    const settings& rules_;
+    subscriber_events& events_;
+    jitter& random_;
+
+    state state_ = state::idle;
+    time_point wake_ = forever;  // reconnect, or give the connecting up
+    time_point check_ = forever; // the next health check
+    time_point silent_since_ = never;
+    bool silent_ = false;
+    bool refused_ = false;
+    std::string why_not_ = "not connected yet";
+    backoff delay_;
+    std::set<std::string, std::less<>> watched_;
+
+    reply_reader reader_;
+    ring<in_flight> in_flight_;
+    std::string output_;
+    std::uint64_t messages_ = 0;
+};
+
+} // namespace redlock::core
