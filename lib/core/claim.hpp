@@ -158,7 +158,7 @@ struct claim {
     backoff renewal_delay;
 
     // while removing
-    bool announced = false; // it was held: who waits for it is told
+    bool announced = false; // its end is news to those who wait; that of most attempts is not
     time_point removal_began = never;
     bool reported = false; // the result was passed on, or nobody wants it
     std::size_t owing = 0; // masters whose ballot is owed

@@ -43,14 +43,21 @@ void append_remove(
     rung how,
     native_delete native,
     std::string_view key,
-    std::string_view token) {
+    std::string_view token,
+    std::string_view channel) {
     if (how == rung::native && native == native_delete::delex) {
         append_command(out, {"DELEX", key, "IFEQ", token});
     } else if (how == rung::native) {
         append_command(out, {"DELIFEQ", key, token});
-    } else {
+    } else if (channel.empty()) {
         append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token});
+    } else {
+        append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token, channel});
     }
+}
+
+void append_publish(std::string& out, std::string_view channel, std::string_view token) {
+    append_command(out, {"PUBLISH", channel, token.substr(0, release_name_size)});
 }
 
 void append_extend(
@@ -147,7 +154,11 @@ void append_guarded_extend(
 }
 
 void append_guarded_remove(
-    std::string& out, rung how, const lock_names& names, const fence& fencing) {
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const fence& fencing,
+    std::string_view channel) {
     append_command(
         out,
         {verb(how),
@@ -157,7 +168,8 @@ void append_guarded_remove(
          names.fence,
          names.token,
          decimal(fencing.token),
-         decimal(fencing.ttl.count())});
+         decimal(fencing.ttl.count()),
+         channel});
 }
 
 } // namespace redlock::core

@@ -10,6 +10,7 @@
 #include "resp.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ enum class command_kind : std::uint8_t {
     authenticate,  // AUTH
     select,        // SELECT
     name_client,   // CLIENT SETNAME
+    publish,       // PUBLISH: a lock was released
     read_fsync,    // CONFIG GET appendfsync
     introduce,     // INFO
     handshake,     // guarded: since when it remembers
@@ -68,12 +70,23 @@ private:
     rung script(bool known) const noexcept { return evalsha && known ? rung::evalsha : rung::eval; }
 };
 
+/// So many bytes of a token name its release to those who wait.
+inline constexpr std::size_t release_name_size = 16;
+
 /// \name The plain protocol
 /// \{
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl);
+/// With a `channel`, a script tells it there; a native command cannot, and `append_publish` does.
 void append_remove(
-    std::string& out, rung how, native_delete native, std::string_view key, std::string_view token);
+    std::string& out,
+    rung how,
+    native_delete native,
+    std::string_view key,
+    std::string_view token,
+    std::string_view channel);
+/// Names the release as the scripts do.
+void append_publish(std::string& out, std::string_view channel, std::string_view token);
 void append_extend(
     std::string& out,
     rung how,
@@ -128,8 +141,13 @@ void append_guarded_extend(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing);
+/// An empty `channel`: it is told to nobody.
 void append_guarded_remove(
-    std::string& out, rung how, const lock_names& names, const fence& fencing);
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const fence& fencing,
+    std::string_view channel);
 /// \}
 
 } // namespace redlock::core

@@ -181,7 +181,7 @@ void connection::handle_introduction(
         }
         break;
     default:
-        break; // PING, and CLIENT SETNAME, which is a courtesy: any answer will do
+        break; // PING; CLIENT SETNAME and PUBLISH, courtesies: any answer will do
     }
 }
 

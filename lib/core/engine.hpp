@@ -99,9 +99,6 @@ public:
     std::vector<master_vote> describe(const ballots& votes, time_point now) const;
 
 private:
-    /// Of a release, so many bytes of its token name it to those who wait.
-    static constexpr std::size_t release_name_size = 16;
-
     enum class life : std::uint8_t { created, running, closing, closed };
 
     struct member {
@@ -248,6 +245,8 @@ private:
     std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed
     metrics counters_;
     std::string scratch_;
+    std::string channel_; // of the removal in scratch_; empty: it is not told
+    std::string publish_;
 };
 
 } // namespace redlock::core

@@ -115,8 +115,10 @@ end
 return {st, 0, now})",
     "f646a747b4e7bb14612ca1d419ef45573a8dfcae"};
 
-/// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms.
-/// Answers {1 removed} | {0 somebody else's} | {-1 not there}. Levels the counter on the way.
+/// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms,
+/// the channel on which a release is told, by a part of its token ('': none).
+/// Answers {1 removed} | {0 somebody else's} | {-1 not there}. Levels the counter on the way. Where
+/// PUBLISH is forbidden nobody is woken.
 inline constexpr script guarded_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -127,7 +129,8 @@ if ARGV[2] ~= '0' then
   local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
   if f < tonumber(ARGV[2]) then redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end
 end
+if ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], string.sub(owner, 1, 16)) end
 return {1, 0, now})",
-    "6fcd383db34e31494381a5c79a9942f928c81270"};
+    "377b2dc2e1cd86a38807aea2ff4695f6ba633ddb"};
 
 } // namespace redlock::core

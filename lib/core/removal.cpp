@@ -5,6 +5,7 @@
 // the master is back, until the key must have expired by itself.
 
 #include "engine.hpp"
+#include "keys.hpp"
 
 namespace redlock::core {
 
@@ -66,10 +67,16 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
 
 void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
     scratch_.clear();
+    channel_.clear();
+    if (rules_.pushes && ended.announced) {
+        assign_channel(channel_, ended.key);
+    }
     if (rules_.guarded()) {
-        append_guarded_remove(scratch_, how, names_of(ended), fence_of(ended, ended.fencing_token));
+        append_guarded_remove(
+            scratch_, how, names_of(ended), fence_of(ended, ended.fencing_token), channel_);
     } else {
-        append_remove(scratch_, how, commands.delete_command, ended.key, ended.token_text());
+        append_remove(
+            scratch_, how, commands.delete_command, ended.key, ended.token_text(), channel_);
     }
 }
 
@@ -78,6 +85,11 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
     mine.removing = true;
     mine.removal_mark = send(
         master, scratch_, {.kind = command_kind::remove, .how = how, .subject = ended.self}, now);
+    if (how == rung::native && !channel_.empty()) {
+        publish_.clear();
+        append_publish(publish_, channel_, ended.token_text());
+        send(master, publish_, {.kind = command_kind::publish, .subject = {}}, now);
+    }
 }
 
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {

@@ -12,10 +12,12 @@ struct script {
     std::string_view sha1;
 };
 
-/// KEYS[1] the lock, ARGV[1] the token. Answers 1 removed, 0 somebody else's, -1 not there.
+/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel on which the removal is told, if it is.
+/// (The message names the release by a part of the token.) Answers 1 removed, 0 somebody else's, -1
+/// not there. Where PUBLISH is forbidden nobody is woken.
 inline constexpr script compare_and_delete{
-    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then return redis.call("DEL", KEYS[1]) end if v then return 0 end return -1)",
-    "1dc09f8f369757c14115428aff598786c1895e67"};
+    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) end return n end if v then return 0 end return -1)",
+    "554933ec4a4281f929683f7226a5f3d799574f43"};
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Answers 1 extended, 0 somebody
 /// else's, -1 not there. Never shortens: a late extension with a smaller ttl must not undo a newer

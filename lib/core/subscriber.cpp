@@ -121,8 +121,12 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
     }
     if (state_ == state::up) {
         check_ = later(now, rules_.health_check_interval);
-        silent_ = silent_ && !in_flight_.empty()
-                  && now >= later(in_flight_.front().sent, rules_.master_timeout);
+        if (silent_
+            && (in_flight_.empty()
+                || now < later(in_flight_.front().sent, rules_.master_timeout))) {
+            silent_ = false;
+            why_not_.clear();
+        }
     }
 }
 
@@ -228,6 +232,7 @@ void subscriber::time_passed(time_point now) {
         } else if (
             !in_flight_.empty() && now >= later(in_flight_.front().sent, rules_.master_timeout)) {
             silent_ = true;
+            why_not_ = "silent for longer than master_timeout";
             silent_since_ = now;
         } else {
             check_ = later(now, rules_.health_check_interval);

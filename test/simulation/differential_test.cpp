@@ -277,7 +277,16 @@ command random_guarded_script(generator& random) {
              not_after});
     case 8:
     case 9:
-        return say(random, core::guarded_release, {"2", lock, fence, token, counter, "86400000"});
+        return say(
+            random,
+            core::guarded_release,
+            {"2",
+             lock,
+             fence,
+             token,
+             counter,
+             "86400000",
+             one_of(random, std::array{"", "p:{a}:free"})});
     case 10: {
         // What somebody else may have put under our names.
         const std::string name = one_of(random, std::array{"p:{a}", "p:{a}:fence", "p::epoch"});

@@ -56,6 +56,7 @@ private:
     answer flushall(words command);
     answer time(words command);
     answer ping(words command);
+    answer publish(words command);
     answer info(words command);
     answer auth(words command);
     answer select(words command);

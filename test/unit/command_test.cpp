@@ -26,9 +26,9 @@ std::string words_of(const std::string& bytes) {
     return out;
 }
 
-std::string removal(rung how, native_delete native) {
+std::string removal(rung how, native_delete native, std::string_view channel = {}) {
     std::string out;
-    append_remove(out, how, native, "the:key", "the:token");
+    append_remove(out, how, native, "the:key", "the:token", channel);
     return words_of(out);
 }
 
@@ -55,6 +55,19 @@ TEST_CASE("every rung of a removal compares with the token") {
         removal(rung::evalsha, native_delete::delex)
         == "EVALSHA " + digest + " 1 the:key the:token");
     CHECK(removal(rung::eval, native_delete::none) == "EVAL " + script + " 1 the:key the:token");
+}
+
+TEST_CASE("a removal that is told names its channel, or leaves that to PUBLISH") {
+    const std::string digest(compare_and_delete.sha1);
+    CHECK(
+        removal(rung::evalsha, native_delete::none, "the:key:free")
+        == "EVALSHA " + digest + " 1 the:key the:token the:key:free");
+    CHECK(
+        removal(rung::native, native_delete::delex, "the:key:free")
+        == "DELEX the:key IFEQ the:token");
+    std::string out;
+    append_publish(out, "the:key:free");
+    CHECK(words_of(out) == "PUBLISH the:key:free ");
 }
 
 TEST_CASE("every rung of an extension compares with the token") {
@@ -120,9 +133,9 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
                + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 1 run 30602000 "
                  "1700000000000123");
     CHECK(
-        said(append_guarded_remove, rung::eval, names, fencing)
+        said(append_guarded_remove, rung::eval, names, fencing, "p{r}:free")
         == "EVAL " + std::string(guarded_release.text)
-               + " 2 p{r} p{r}:fence the:token 17 86400000");
+               + " 2 p{r} p{r}:fence the:token 17 86400000 p{r}:free");
     CHECK(
         said(append_handshake, "p:epoch", guard, std::int64_t{5}, true)
         == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run 30602000 5 1");

@@ -139,7 +139,7 @@ VARIANTS = [
                 '''
         if (got.healed) {
             scratch_.clear();
-            append_guarded_remove(scratch_, rung::eval, names_of(lease), fence_of(lease, 0));
+            append_guarded_remove(scratch_, rung::eval, names_of(lease), fence_of(lease, 0), {});
             send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
         }
     ''',
