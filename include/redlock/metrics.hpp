@@ -31,7 +31,7 @@ struct master_metrics {
     std::uint64_t healed = 0; ///< keys that an extension found missing and set (guarded)
 };
 
-/// Counters of a manager, since it was made. All but the three gauges only grow.
+/// Counters of a manager, since it was made. All but the gauges only grow.
 struct metrics {
     std::uint64_t acquired = 0;  ///< acquires that ended with a lock
     std::uint64_t contended = 0; ///< ... with `errc::contended`
@@ -48,9 +48,12 @@ struct metrics {
     std::uint64_t released = 0;           ///< releases that ended with `release_result::released`
     std::uint64_t released_late = 0;      ///< ... with `expired` or `stolen`
     std::uint64_t released_uncertain = 0; ///< ... with `uncertain`
+    std::uint64_t pushes = 0;             ///< messages received that a lock may be free
     std::uint64_t debts_paid = 0;         ///< removals repeated after a connection had broken
     std::size_t waiting = 0;              ///< gauge: acquires under way
     std::size_t held = 0;                 ///< gauge: locks held
+    std::size_t push_connections = 0;     ///< gauge: masters that can tell of a release
+    std::size_t subscriptions = 0;        ///< gauge: locks whose release is listened for
     /// Gauge: removals that wait for a master to come back. Those in flight are not counted.
     std::size_t debts = 0;
     std::vector<master_metrics> masters; ///< in the order of the configuration
@@ -79,6 +82,9 @@ struct master_health {
     std::string version;            ///< of the server, e.g. "redis 7.0.15"; empty until known
     std::string run_id;             ///< of the server process; empty until known
     std::string compare_and_delete; ///< "DELEX", "DELIFEQ", "EVALSHA" or "EVAL": the rung in use
+    /// Whether it can tell of a release: "live"; "off" (`wake_up::poll`, or nobody had to wait
+    /// yet); "down: " and why; "refused: " and the server's words.
+    std::string pushes;
 };
 
 /// The health of a quorum.

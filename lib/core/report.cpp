@@ -60,6 +60,11 @@ metrics engine::count() const {
             out.debts += mine.owed && !mine.removing ? 1U : 0U;
         }
     });
+    for (const member& one : masters_) {
+        out.pushes += one.pushes->messages();
+        out.push_connections += one.pushes->live() ? 1U : 0U;
+        out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
+    }
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         out.masters.push_back(masters_[i].link->counters());
         out.masters.back().endpoint = rules_.names[i];
@@ -82,6 +87,10 @@ health engine::examine(time_point now) const {
         mine.text = why_not(i, now);
         mine.run_id = link.info().run_id;
         mine.version = link.info().version;
+        mine.pushes = one.pushes->live()      ? "live"
+                      : !one.pushes->wanted() ? "off"
+                                              : (one.pushes->refused() ? "refused: " : "down: ")
+                                                    + one.pushes->why_not();
         switch (one.otherwise) {
         case vote::granted:
             mine.state = master_state::admitted;
