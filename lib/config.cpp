@@ -139,8 +139,7 @@ std::optional<std::string> wrong_with(const config& config) {
             "key_prefix has {} bytes; allowed: at most 256", config.key_prefix.size());
     }
     if (config.hand_overs_max > 1'000'000) {
-        return fmt::format(
-            "hand_overs_max is {}; allowed: 0 to 1,000,000", config.hand_overs_max);
+        return fmt::format("hand_overs_max is {}; allowed: 0 to 1,000,000", config.hand_overs_max);
     }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {

@@ -143,9 +143,9 @@ struct config {
     std::chrono::milliseconds retry_delay_min{2};
     std::chrono::milliseconds retry_delay_max{200}; ///< see `retry_delay_min`
 
-    /// A lease that is released while others of this process wait for it may pass to the next of them
-    /// without a word to the masters: so many times in a row, then the waiters of other processes
-    /// have their chance. 0 (never) to 1,000,000.
+    /// A lease that is released while others of this process wait for it may pass to the next of
+    /// them without a word to the masters: so many times in a row, then the waiters of other
+    /// processes have their chance. 0 (never) to 1,000,000.
     std::size_t hand_overs_max = 64;
 
     /// How a waiter learns of a release.

@@ -42,10 +42,11 @@ struct metrics {
     std::uint64_t attempts = 0;  ///< rounds of votes that were started
     std::uint64_t raised = 0;    ///< attempts that needed a second round trip to level the counters
     std::uint64_t renewed = 0;   ///< extensions that moved the deadline
-    std::uint64_t renewals_failed = 0;    ///< extensions that found no majority in time
-    std::uint64_t hand_overs = 0; ///< leases that passed to a waiter of this process (in `released`)
-    std::uint64_t lost = 0;               ///< leases that were lost: the one to alert on
-    std::uint64_t released = 0;           ///< releases that ended with `release_result::released`
+    std::uint64_t renewals_failed = 0; ///< extensions that found no majority in time
+    std::uint64_t hand_overs =
+        0;                      ///< leases that passed to a waiter of this process (in `released`)
+    std::uint64_t lost = 0;     ///< leases that were lost: the one to alert on
+    std::uint64_t released = 0; ///< releases that ended with `release_result::released`
     std::uint64_t released_late = 0;      ///< ... with `expired` or `stolen`
     std::uint64_t released_uncertain = 0; ///< ... with `uncertain`
     std::uint64_t pushes = 0;             ///< messages received that a lock may be free

@@ -319,11 +319,10 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     attempt.stop_margin = options.stop_margin;
     attempt.hold_limit = hold_limit;
     attempt.deadline = lasts_until;
-    const time_point renewed_at = attempt.votes.lasts_until(rules_.quorum())
-                                  - (attempt.ttl - rules_.drift.of(attempt.ttl));
-    attempt.renew_at = options.renew == renewal::automatic
-                           ? renewal_time(renewed_at, attempt.ttl)
-                           : forever;
+    const time_point renewed_at =
+        attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
+    attempt.renew_at =
+        options.renew == renewal::automatic ? renewal_time(renewed_at, attempt.ttl) : forever;
     schedule_lease(attempt);
 
     ++counters_.acquired;

@@ -28,9 +28,7 @@ public:
     }
 
 private:
-    std::uint64_t next() noexcept {
-        return mixed(state_ += 0x9e3779b97f4a7c15U);
-    }
+    std::uint64_t next() noexcept { return mixed(state_ += 0x9e3779b97f4a7c15U); }
 
     std::uint64_t state_;
 };

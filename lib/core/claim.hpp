@@ -142,9 +142,9 @@ struct claim {
     // while asking
     round count;
     handle operation;
-    time_point vote_by = never; // a grant that would be cast later must not be
+    time_point vote_by = never;   // a grant that would be cast later must not be
     std::size_t arbiter = nobody; // the one master that was asked so far, and must answer first
-    std::uint64_t raise_to = 0; // what the counters of a majority are being brought to
+    std::uint64_t raise_to = 0;   // what the counters of a majority are being brought to
 
     // while held
     time_point given_at = never; // to its present holder

@@ -129,11 +129,9 @@ private:
     void watch(line& waiters, time_point now);
     void unwatch(const line& waiters, time_point now);
     bool hears_a_quorum() const noexcept;
-    void hinted(
-        std::size_t master,
-        std::string_view channel,
-        std::string_view release,
-        time_point now) override;
+    void
+    hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)
+        override;
 
     // replies.cpp
     void replied(

@@ -168,7 +168,8 @@ bool engine::move_deadline(claim& lease, time_point now) {
 }
 
 // A third of the ttl after the last extension, or somewhat before: so that locks that were taken
-// together are not all renewed together, and yet those that are due within a tick leave in one write.
+// together are not all renewed together, and yet those that are due within a tick leave in one
+// write.
 time_point engine::renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept {
     const time_point wanted = since + ttl / 3 - random_.between({}, ttl / 12);
     const std::chrono::nanoseconds tick = ttl / 100;

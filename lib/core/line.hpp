@@ -29,12 +29,12 @@ struct news {
 struct line {
     handle self;
     std::string key;
-    handle head;                // operations
+    handle head; // operations
     handle tail;
-    std::size_t length = 0;     // with the head
-    handle holder;              // the lease of this process that they wait for, if there is one
+    std::size_t length = 0;      // with the head
+    handle holder;               // the lease of this process that they wait for, if there is one
     std::size_t handed_over = 0; // local hand-overs in a row
-    bool watched = false;       // pushes are subscribed to
+    bool watched = false;        // pushes are subscribed to
     news latest;
     std::optional<errc> outcome; // of the latest attempt that asked all masters
     ballots last;                // its votes

@@ -80,8 +80,7 @@ void engine::hinted(
     // of them are asked.
     const std::size_t arbiter = arbiter_of(mine->key);
     const bool decides = master == arbiter || arbiter == claim::nobody;
-    const bool many =
-        static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
+    const bool many = static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
     if (!decides && !many) {
         return;
     }

@@ -15,7 +15,8 @@ std::string digest_of(std::string_view token) {
     std::array<char, 16> text{};
     text.fill('0');
     std::array<char, 16> digits{};
-    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), hash_of(token), 16).ptr;
+    char* const end =
+        std::to_chars(digits.data(), digits.data() + digits.size(), hash_of(token), 16).ptr;
     std::copy_backward(digits.data(), end, text.data() + text.size());
     return {text.data(), text.size()};
 }

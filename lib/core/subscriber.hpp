@@ -30,14 +30,11 @@ public:
     virtual void open_pushes(std::size_t master) = 0;
     /// Drop the socket; no answer is wanted, and nothing of it may arrive later.
     virtual void close_pushes(std::size_t master) = 0;
-    /// The lock of that channel may be free: a message came, which names the release, or (no name) a
-    /// subscription was confirmed before which one may have been missed. May call `watch` and
+    /// The lock of that channel may be free: a message came, which names the release, or (no name)
+    /// a subscription was confirmed before which one may have been missed. May call `watch` and
     /// `unwatch`.
     virtual void hinted(
-        std::size_t master,
-        std::string_view channel,
-        std::string_view release,
-        time_point now) = 0;
+        std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
     /// A line for the log, at info level.
     virtual void noted(std::size_t master, std::string_view text) = 0;
 

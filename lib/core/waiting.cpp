@@ -3,8 +3,8 @@
 // may be free, or, behind that, when the lease that the votes told of must have ended. A lease that
 // is let go here passes to the next of the line without being given up.
 //
-// Contenders that were told by the same release first ask one and the same master, the arbiter, whose
-// answer costs the losers one command; only the winner goes on to the others.
+// Contenders that were told by the same release first ask one and the same master, the arbiter,
+// whose answer costs the losers one command; only the winner goes on to the others.
 
 #include "engine.hpp"
 #include "hash.hpp"
@@ -55,7 +55,7 @@ void engine::leave(operation& wanted, time_point now) {
 // The end of its wait, without an attempt of its own being under way.
 void engine::time_out(operation& wanted, time_point now) {
     if (const line* const mine = lines_.find(wanted.line); !wanted.outcome && mine != nullptr) {
-        wanted.outcome = mine->outcome ? *mine->outcome
+        wanted.outcome = mine->outcome                 ? *mine->outcome
                          : held_here(*mine) != nullptr ? errc::contended
                                                        : errc::timed_out;
         wanted.last = mine->last;
@@ -106,7 +106,8 @@ bool engine::hand_over(claim& lease, time_point now) {
     operation& next = *operations_.find(mine->head);
     const acquire_options& wants = next.options;
     const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
-    if (wants.fencing != lease.fencing || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {
+    if (wants.fencing != lease.fencing
+        || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {
         return false;
     }
     if (next.stage == operation::phase::attempting) {
@@ -141,13 +142,15 @@ void engine::raise_for(operation& next, claim& lease, time_point now) {
     lease.raise_to = lease.fencing_token + 1;
     lease.count = {masters_.size(), rules_.quorum()};
     timers_.cancel(lease.wake);
-    timers_.set(next.wake, std::min({later(now, rules_.master_timeout), lease.deadline, next.wait_until}));
+    timers_.set(
+        next.wake, std::min({later(now, rules_.master_timeout), lease.deadline, next.wait_until}));
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = lease.votes.of[i];
         if (now < mine.until && masters_[i].link->up()) {
             send_raise(lease, i, masters_[i].link->commands().raise(), now);
         } else {
-            mine.said = mine.said == vote::granted || mine.said == vote::pending ? vote::unreachable : mine.said;
+            mine.said = mine.said == vote::granted || mine.said == vote::pending ? vote::unreachable
+                                                                                 : mine.said;
             lease.count.add(mine.said);
         }
     }
@@ -170,7 +173,8 @@ void engine::wake_line(const claim& ended, time_point now) {
     operation& next = *operations_.find(mine->head);
     if (next.stage == operation::phase::paused) {
         next.ask_arbiter = yields;
-        timers_.set(next.wake, std::min(next.wake.due, yields ? later(now, 2 * retry_floor()) : now));
+        timers_.set(
+            next.wake, std::min(next.wake.due, yields ? later(now, 2 * retry_floor()) : now));
     }
 }
 

@@ -66,8 +66,8 @@ TEST_CASE("a removal that is told names its channel, or leaves that to PUBLISH")
         removal(rung::native, native_delete::delex, "the:key:free")
         == "DELEX the:key IFEQ the:token");
     std::string out;
-    append_publish(out, "the:key:free");
-    CHECK(words_of(out) == "PUBLISH the:key:free ");
+    append_publish(out, "the:key:free", "0123456789abcdef0123456789abcdef01234567");
+    CHECK(words_of(out) == "PUBLISH the:key:free 0123456789abcdef");
 }
 
 TEST_CASE("every rung of an extension compares with the token") {

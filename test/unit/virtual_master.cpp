@@ -85,8 +85,12 @@ std::string virtual_master::execute(const arguments& words, time_point now) {
     if (name == "AUTH") {
         return words.back() == password ? ok : "-WRONGPASS invalid username-password pair\r\n";
     }
-    if (name == "SELECT" || name == "CLIENT") {
+    if (name == "SELECT" || name == "CLIENT" || name == "PUBLISH") {
         return ok;
+    }
+    if (name == "SUBSCRIBE" || name == "UNSUBSCRIBE") {
+        const std::string what = name == "SUBSCRIBE" ? "subscribe" : "unsubscribe";
+        return "*3\r\n" + bulk(what) + bulk(words.at(1)) + integer(1);
     }
     if (name == "CONFIG") {
         return config_get(words);

@@ -41,7 +41,7 @@ acquire_options renewed() {
 
 virtual_quorum::virtual_quorum(core::settings rules)
     : masters(rules.size()),
-      paths(rules.size()),
+      paths(2 * rules.size()),
       engine(std::move(rules), *this) {
     for (std::size_t i = 0; i < masters.size(); ++i) {
         masters[i].run_id = "run-" + std::to_string(i);
@@ -95,7 +95,7 @@ bool virtual_quorum::step(time_point until) {
 
 void virtual_quorum::flush() {
     const bool asked_to = engine.wants_write();
-    for (std::size_t i = 0; i < masters.size(); ++i) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
         path& way = paths[i];
         if (engine.output(i).empty()) {
             way.left_over = false;
@@ -117,17 +117,17 @@ void virtual_quorum::flush() {
     }
 }
 
-void virtual_quorum::on_path(std::size_t master, time_point when, std::function<void()> f) {
-    at(when, [this, master, epoch = paths[master].epoch, f = std::move(f)] {
-        if (paths[master].connected && paths[master].epoch == epoch) {
+void virtual_quorum::on_path(std::size_t link, time_point when, std::function<void()> f) {
+    at(when, [this, link, epoch = paths[link].epoch, f = std::move(f)] {
+        if (paths[link].connected && paths[link].epoch == epoch) {
             f();
         }
     });
 }
 
-void virtual_quorum::read(std::size_t master) {
-    path& way = paths[master];
-    virtual_master& server = masters[master];
+void virtual_quorum::read(std::size_t link) {
+    path& way = paths[link];
+    virtual_master& server = masters[link % masters.size()];
     while (way.connected && !way.hung) {
         std::string rest = way.inbox;
         const std::optional<arguments> words = virtual_master::take_command(rest);
@@ -140,33 +140,32 @@ void virtual_quorum::read(std::size_t master) {
             return;
         }
         if (trouble == mishap::break_before) {
-            disconnect(master);
+            disconnect(link);
             return;
         }
         way.inbox = rest;
         const std::string reply = server.execute(*words, now_);
         if (trouble == mishap::break_after) {
-            disconnect(master);
+            disconnect(link);
             return;
         }
         way.mute = way.mute || trouble == mishap::hang_after;
         if (way.mute) {
             way.outbox.push_back(reply);
         } else {
-            send_reply(master, reply);
+            send_reply(link, reply);
         }
     }
 }
 
-void virtual_quorum::send_reply(std::size_t master, const std::string& bytes) {
-    path& way = paths[master];
+void virtual_quorum::send_reply(std::size_t link, const std::string& bytes) {
+    path& way = paths[link];
     way.last_reply = std::max(way.last_reply, now_ + way.back);
-    on_path(
-        master, way.last_reply, [this, master, bytes] { engine.received(master, bytes, now_); });
+    on_path(link, way.last_reply, [this, link, bytes] { engine.received(link, bytes, now_); });
 }
 
-void virtual_quorum::disconnect(std::size_t master) {
-    path& way = paths[master];
+void virtual_quorum::disconnect(std::size_t link) {
+    path& way = paths[link];
     if (!way.connected) {
         return;
     }
@@ -174,16 +173,25 @@ void virtual_quorum::disconnect(std::size_t master) {
     way.connected = way.hung = way.mute = false;
     way.inbox.clear();
     way.outbox.clear();
-    engine.closed(master, "connection reset by peer", now_);
+    engine.closed(link, "connection reset by peer", now_);
 }
 
-void virtual_quorum::resume(std::size_t master) {
-    path& way = paths[master];
+void virtual_quorum::resume(std::size_t link) {
+    path& way = paths[link];
     way.hung = way.mute = false;
     for (const std::string& reply : std::exchange(way.outbox, {})) {
-        send_reply(master, reply);
+        send_reply(link, reply);
     }
-    read(master);
+    read(link);
+}
+
+void virtual_quorum::push(std::size_t master, std::string_view channel, std::string_view message) {
+    std::string bytes = "*3\r\n";
+    for (const std::string_view part : {std::string_view("message"), channel, message}) {
+        bytes.append("$").append(std::to_string(part.size())).append("\r\n");
+        bytes.append(part).append("\r\n");
+    }
+    send_reply(masters.size() + master, bytes);
 }
 
 void virtual_quorum::restart(std::size_t master, const std::string& run_id) {
@@ -193,27 +201,27 @@ void virtual_quorum::restart(std::size_t master, const std::string& run_id) {
     disconnect(master);
 }
 
-void virtual_quorum::open(std::size_t master) {
-    opens.emplace_back(master, now_);
-    path& way = paths[master];
+void virtual_quorum::open(std::size_t link) {
+    opens.emplace_back(link, now_);
+    path& way = paths[link];
     const unsigned epoch = ++way.epoch;
-    at(now_, [this, master, epoch] {
-        path& way = paths[master];
+    at(now_, [this, link, epoch] {
+        path& way = paths[link];
         if (way.epoch != epoch || !way.opens) {
             return;
         }
         if (!way.reachable) {
-            engine.closed(master, "connection refused", now_);
+            engine.closed(link, "connection refused", now_);
             return;
         }
         way.connected = true;
         way.last_reply = now_;
-        engine.opened(master, now_);
+        engine.opened(link, now_);
     });
 }
 
-void virtual_quorum::close(std::size_t master) {
-    path& way = paths[master];
+void virtual_quorum::close(std::size_t link) {
+    path& way = paths[link];
     ++way.epoch;
     way.connected = way.hung = way.mute = false;
     way.inbox.clear();
@@ -276,7 +284,12 @@ std::optional<loss> virtual_quorum::loss_of(const answer& lease) const {
 }
 
 std::optional<removal> virtual_quorum::removal_of(const answer& lease) const {
-    return found_in(removals_, name_of(lease.lease));
+    const auto found = found_in(removals_, name_of(lease.lease));
+    return found ? std::optional(found->back()) : std::nullopt;
+}
+
+std::size_t virtual_quorum::removals_of(const answer& lease) const {
+    return found_in(removals_, name_of(lease.lease)).value_or(std::vector<removal>{}).size();
 }
 
 std::vector<extension_end> virtual_quorum::extensions_of(const answer& lease) const {
@@ -299,6 +312,9 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .attempts = done.attempts,
         .votes = votes_in(lease.votes),
         .ballots = lease.votes};
+    if (removals_.contains(name_of(lease.self))) {
+        ++hand_overs_[name_of(lease.self)];
+    }
     if (!answers_.emplace(done.cookie, what).second) {
         throw std::runtime_error("an acquire was answered twice");
     }
@@ -337,9 +353,11 @@ void virtual_quorum::extended(const core::claim& lease, std::optional<errc> erro
 
 void virtual_quorum::removed(const core::claim& lease, release_result result) {
     const removal what{now_, result, votes_in(lease.votes)};
-    if (!removals_.emplace(name_of(lease.self), what).second) {
+    std::vector<removal>& before = removals_[name_of(lease.self)];
+    if (before.size() >= 1 + hand_overs_[name_of(lease.self)]) {
         throw std::runtime_error("a lease was removed twice");
     }
+    before.push_back(what);
 }
 
 bool virtual_quorum::has_key(std::string_view resource) {

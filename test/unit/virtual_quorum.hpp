@@ -65,7 +65,7 @@ struct extension_end {
     std::optional<errc> error;
 };
 
-class virtual_quorum final : private redlock::core::host {
+class virtual_quorum : private redlock::core::host {
 public:
     explicit virtual_quorum(std::size_t masters) : virtual_quorum(settings_for(masters)) {}
     explicit virtual_quorum(redlock::core::settings rules);
@@ -99,6 +99,8 @@ public:
     const answer* answer_to(std::uint64_t cookie) const;
     std::optional<loss> loss_of(const answer& lease) const;
     std::optional<removal> removal_of(const answer& lease) const;
+    /// How often a lease was let go: it may have had several holders.
+    std::size_t removals_of(const answer& lease) const;
     std::vector<extension_end> extensions_of(const answer& lease) const;
     /// The moments to which the lease's deadline was moved.
     std::vector<time_point> deadlines_of(const answer& lease) const;
@@ -106,9 +108,11 @@ public:
 
     /// \name Trouble
     /// \{
-    void disconnect(std::size_t master);
+    void disconnect(std::size_t link);
+    /// A message on the push connection to that master.
+    void push(std::size_t master, std::string_view channel, std::string_view message);
     /// Reads and answers what has piled up.
-    void resume(std::size_t master);
+    void resume(std::size_t link);
     /// Dies, and is started again with empty memory under another run id.
     void restart(std::size_t master, const std::string& run_id);
     /// \}
@@ -142,7 +146,7 @@ public:
     };
 
     std::vector<virtual_master> masters;
-    std::vector<path> paths;
+    std::vector<path> paths;         // of the command connections, then of the push connections
     std::vector<std::string> tokens; // in the order of the attempts
     std::vector<std::string> log_lines;
     std::vector<std::pair<std::size_t, time_point>> opens;
@@ -150,8 +154,8 @@ public:
     unsigned closings = 0;
 
 private:
-    void open(std::size_t master) override;
-    void close(std::size_t master) override;
+    void open(std::size_t link) override;
+    void close(std::size_t link) override;
     void random(std::span<unsigned char> out) override;
     bool logs(redlock::log_level) const override { return true; }
     void log(redlock::log_level, std::string_view line) override { log_lines.emplace_back(line); }
@@ -166,10 +170,10 @@ private:
 
     bool step(time_point until);
     void flush();
-    void read(std::size_t master);
-    void send_reply(std::size_t master, const std::string& bytes);
+    void read(std::size_t link);
+    void send_reply(std::size_t link, const std::string& bytes);
     /// `f` after `delay`, unless the connection breaks before.
-    void on_path(std::size_t master, time_point when, std::function<void()> f);
+    void on_path(std::size_t link, time_point when, std::function<void()> f);
 
     using claim_name = std::pair<std::uint32_t, std::uint32_t>;
     static claim_name name_of(redlock::core::handle name) { return {name.index, name.generation}; }
@@ -178,7 +182,8 @@ private:
     std::map<std::uint64_t, redlock::core::handle> operations_;
     std::map<std::uint64_t, answer> answers_;
     std::map<claim_name, loss> losses_;
-    std::map<claim_name, removal> removals_;
+    std::map<claim_name, std::vector<removal>> removals_;
+    std::map<claim_name, std::size_t> hand_overs_;
     std::map<claim_name, std::vector<extension_end>> extensions_;
     std::map<claim_name, std::vector<time_point>> deadlines_;
     std::uint64_t next_cookie_ = 1;

@@ -1,0 +1,423 @@
+// Waiting on a virtual clock: lines, hand-over, what pushes bring about, the arbiter.
+
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+acquire_options waiting(redlock::wait_for wait = redlock::wait_for::forever()) {
+    acquire_options options = renewed();
+    options.wait = wait;
+    return options;
+}
+
+core::settings rules_with(std::size_t masters, std::size_t hand_overs, bool pushes) {
+    core::settings rules = settings_for(masters);
+    rules.hand_overs_max = hand_overs;
+    rules.pushes = pushes;
+    return rules;
+}
+
+// Somebody else's, for good.
+void hold_everywhere(virtual_quorum& it) {
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {"somebody"};
+    }
+}
+
+void free_everywhere(virtual_quorum& it) {
+    for (virtual_master& server : it.masters) {
+        server.keys.erase(it.key());
+    }
+}
+
+std::size_t asked(const virtual_quorum& it) {
+    std::size_t all = 0;
+    for (const virtual_master& server : it.masters) {
+        all += server.count("SET");
+    }
+    return all;
+}
+
+std::size_t won(const virtual_quorum& it, const std::vector<std::uint64_t>& names) {
+    return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](auto name) {
+        return it.answer_to(name) != nullptr && it.answer_to(name)->won;
+    }));
+}
+
+// The master that a contender for `r` asks first.
+std::size_t arbiter(const virtual_quorum& it, std::size_t before) {
+    for (std::size_t i = 0; i < it.masters.size(); ++i) {
+        if (it.masters[i].count("SET") > before) {
+            return i;
+        }
+    }
+    return it.masters.size();
+}
+
+constexpr auto channel = "p:{r}:free";
+
+// A waiter that has asked, subscribed, and asked the arbiter once more; polling does not disturb.
+struct waiting_quorum : virtual_quorum {
+    explicit waiting_quorum(std::size_t masters) : virtual_quorum(rules(masters)) {
+        start();
+        hold_everywhere(*this);
+        name = acquire(waiting());
+        run_for(50ms);
+    }
+    static core::settings rules(std::size_t masters) {
+        core::settings rules = rules_with(masters, 0, true);
+        rules.retry_delay_min = rules.retry_delay_max = 1h;
+        return rules;
+    }
+    std::uint64_t name = 0;
+};
+
+} // namespace
+
+TEST_CASE("of the waiters of one resource only the first asks the masters") {
+    virtual_quorum it(rules_with(3, 0, false));
+    it.start();
+    hold_everywhere(it);
+    for (int i = 0; i < 100; ++i) {
+        it.acquire(waiting());
+    }
+    CHECK(it.tokens.size() == 1);
+    it.run_for(10s);
+    const std::size_t of_many = it.tokens.size();
+
+    virtual_quorum alone(rules_with(3, 0, false));
+    alone.start();
+    hold_everywhere(alone);
+    alone.acquire(waiting());
+    alone.run_for(10s);
+    CHECK(of_many < 2 * alone.tokens.size());
+}
+
+TEST_CASE("waiters of one process have the lock in the order in which they came") {
+    for (const std::size_t hand_overs : {0U, 2U, 100U}) {
+        virtual_quorum it(rules_with(5, hand_overs, false));
+        it.start();
+        std::vector<std::uint64_t> names;
+        for (int i = 0; i < 10; ++i) {
+            names.push_back(it.acquire(waiting()));
+        }
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }));
+            REQUIRE(it.answer_to(names[i])->won);
+            CHECK(won(it, names) == i + 1);
+            it.release(*it.answer_to(names[i]));
+        }
+        CHECK(it.idle());
+        CHECK(!it.has_key());
+        CHECK(it.engine.count().released == 10);
+    }
+}
+
+TEST_CASE("a hand-over says nothing to the masters, and the lease stays whole") {
+    virtual_quorum it(rules_with(3, 1'000, false));
+    it.start();
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 100; ++i) {
+        names.push_back(it.acquire(waiting()));
+    }
+    it.run_for(10ms);
+    const std::size_t before = asked(it);
+    for (std::size_t i = 0; i < 99; ++i) {
+        it.release(*it.answer_to(names[i]));
+        REQUIRE(it.answer_to(names[i + 1]) != nullptr);
+        CHECK(it.answer_to(names[i + 1])->deadline == it.answer_to(names[0])->deadline);
+        CHECK(it.answer_to(names[i + 1])->token == it.answer_to(names[0])->token);
+        CHECK(it.removal_of(*it.answer_to(names[i]))->what == release_result::released);
+    }
+    CHECK(asked(it) == before);
+    CHECK(it.masters[0].count("EVAL") == 0);
+    CHECK(it.engine.count().hand_overs == 99);
+    it.release(*it.answer_to(names[99]));
+    CHECK(it.idle());
+    CHECK(!it.has_key());
+}
+
+TEST_CASE("a lease that is handed over all the time is renewed all the same") {
+    virtual_quorum it(rules_with(3, 1'000'000, false));
+    it.start();
+    std::uint64_t holder = it.acquire(waiting());
+    it.run_for(5ms);
+    for (int i = 0; i < 30'000; ++i) {
+        const std::uint64_t next = it.acquire(waiting());
+        it.release(*it.answer_to(holder));
+        REQUIRE(it.answer_to(next) != nullptr);
+        REQUIRE(it.answer_to(next)->won);
+        REQUIRE(it.answer_to(next)->deadline > it.now() + 5s);
+        holder = next;
+        it.run_for(1ms);
+    }
+    CHECK(it.engine.count().hand_overs == 30'000);
+    CHECK(it.engine.count().lost == 0);
+    CHECK(it.engine.count().renewed >= 9);
+    CHECK(it.engine.count().renewed <= 15);
+}
+
+TEST_CASE("after so many hand-overs the lock is given up, and the line stands back") {
+    virtual_quorum it(rules_with(3, 2, false));
+    it.start();
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 4; ++i) {
+        names.push_back(it.acquire(waiting()));
+    }
+    it.run_for(10ms);
+    for (int i = 0; i < 3; ++i) {
+        REQUIRE(it.answer_to(names[i]) != nullptr);
+        it.release(*it.answer_to(names[i]));
+    }
+    CHECK(it.answer_to(names[3]) == nullptr);
+    it.run_for(1ms);
+    CHECK(!it.has_key());
+    REQUIRE(it.run_while_not([&] { return it.answer_to(names[3]) != nullptr; }));
+    CHECK(it.answer_to(names[3])->won);
+    CHECK(it.engine.count().hand_overs == 2);
+}
+
+TEST_CASE("what a waiter wants may forbid the hand-over") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    const answer first = it.acquire_now(once());
+    SECTION("more than half of its ttl must be left") {
+        acquire_options wants = waiting();
+        wants.ttl = 25s;
+        const std::uint64_t second = it.acquire(wants);
+        it.run_for(10ms);
+        it.release(first);
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.answer_to(second)->deadline > it.now() + 24s);
+    }
+    SECTION("and what it asks for as least") {
+        acquire_options wants = waiting();
+        wants.min_validity = 9s;
+        const std::uint64_t second = it.acquire(wants);
+        it.run_for(2s);
+        it.release(first);
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.answer_to(second)->deadline > it.now() + 9s);
+    }
+    CHECK(it.engine.count().hand_overs == 0);
+    CHECK(it.engine.count().acquired == 2);
+}
+
+TEST_CASE("a waiter that goes away leaves the others where they were") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 5; ++i) {
+        names.push_back(it.acquire(waiting()));
+    }
+    it.run_for(10ms);
+    const std::size_t before = asked(it);
+    it.cancel(names[2]);
+    it.cancel(names[1]);
+    it.cancel(names[4]);
+    for (const auto i : {1U, 2U, 4U}) {
+        REQUIRE(it.answer_to(names[i]) != nullptr);
+        CHECK(!it.answer_to(names[i])->why);
+        CHECK(it.answer_to(names[i])->attempts == 0);
+    }
+    CHECK(asked(it) == before);
+    it.release(*it.answer_to(names[0]));
+    REQUIRE(it.answer_to(names[3]) != nullptr);
+    CHECK(it.answer_to(names[3])->won);
+    it.release(*it.answer_to(names[3]));
+    CHECK(it.idle());
+}
+
+TEST_CASE("the wait of one that never was first ends at its deadline") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    SECTION("while another of this process holds the lock") {
+        const answer holder = it.acquire_now(renewed());
+        const std::uint64_t first = it.acquire(waiting());
+        const std::uint64_t second = it.acquire(waiting(3s));
+        const redlock::time_point began = it.now();
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.answer_to(second)->at == began + 3s);
+        CHECK(it.answer_to(second)->why == errc::contended);
+        CHECK(it.answer_to(second)->votes == std::vector<vote>(3, vote::held));
+        CHECK(it.answer_to(first) == nullptr);
+    }
+    SECTION("while no quorum is there") {
+        it.disconnect(0);
+        it.disconnect(1);
+        it.paths[0].reachable = it.paths[1].reachable = false;
+        it.acquire(waiting());
+        const std::uint64_t second = it.acquire(waiting(3s));
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.answer_to(second)->why == errc::no_quorum);
+    }
+}
+
+TEST_CASE("the next of a line goes on when the lease before is lost or given up") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    const answer holder = it.acquire_now(once());
+    const std::uint64_t second = it.acquire(waiting());
+    it.run_for(100ms);
+    SECTION("lost") {
+        it.run_until(holder.deadline);
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.now() < holder.deadline + 1s);
+    }
+    SECTION("abandoned") {
+        it.engine.abandon(holder.lease);
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.now() < holder.deadline + 1s);
+    }
+    CHECK(it.answer_to(second)->won);
+}
+
+TEST_CASE("closing ends every waiter of every line") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 20; ++i) {
+        names.push_back(it.acquire(waiting(), i % 2 == 0 ? "r" : "s"));
+    }
+    it.run_for(5ms);
+    it.close();
+    it.run_for(1s);
+    for (const auto name : names) {
+        REQUIRE(it.answer_to(name) != nullptr);
+        CHECK((it.answer_to(name)->won || it.answer_to(name)->why == errc::closed));
+    }
+    CHECK(won(it, names) == 2);
+    CHECK(it.engine.closed_down());
+    CHECK(it.engine.count().waiting == 0);
+}
+
+TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
+    waiting_quorum it(5);
+    CHECK(it.masters[0].count("SUBSCRIBE p:{r}:free") == 1);
+    // The subscription was confirmed: a release before it may have been missed.
+    const std::size_t first = arbiter(it, 1);
+    REQUIRE(first < 5);
+    CHECK(asked(it) == 6);
+
+    SECTION("who is not the first there costs one command, and its rollback") {
+        it.push(first, channel, "release-one");
+        it.run_for(50ms);
+        CHECK(asked(it) == 7);
+        CHECK(it.masters[first].count("SET") == 3);
+        SECTION("and hears the same news from others without asking again") {
+            for (std::size_t i = 0; i < 5; ++i) {
+                if (i != first) {
+                    it.push(i, channel, "release-one");
+                }
+            }
+            it.run_for(50ms);
+            CHECK(asked(it) == 7);
+        }
+        SECTION("and asks again at the next release") {
+            it.push(first, channel, "release-two");
+            it.run_for(50ms);
+            CHECK(asked(it) == 8);
+        }
+    }
+    SECTION("who is asks the others behind it") {
+        free_everywhere(it);
+        it.push(first, channel, "release-one");
+        it.run_for(50ms);
+        REQUIRE(it.answer_to(it.name) != nullptr);
+        CHECK(it.answer_to(it.name)->won);
+        CHECK(asked(it) == 6 + 5);
+        CHECK(it.masters[0].count("UNSUBSCRIBE p:{r}:free") == 1);
+    }
+    SECTION("an arbiter that does not answer is not waited for") {
+        free_everywhere(it);
+        it.paths[first].hung = true;
+        it.push(first, channel, "release-one");
+        it.run_for(10h);
+        REQUIRE(it.answer_to(it.name) != nullptr);
+        CHECK(it.answer_to(it.name)->won);
+    }
+    SECTION("an arbiter that fails does not decide") {
+        free_everywhere(it);
+        it.masters[first].replies["SET"] = "-OOM command not allowed\r\n";
+        it.push(first, channel, "release-one");
+        it.run_for(50ms);
+        REQUIRE(it.answer_to(it.name) != nullptr);
+        CHECK(it.answer_to(it.name)->won);
+    }
+}
+
+TEST_CASE("pushes of a majority bring an attempt where the arbiter's is missing") {
+    waiting_quorum it(5);
+    const std::size_t first = arbiter(it, 1);
+    free_everywhere(it);
+    std::size_t told = 0;
+    for (std::size_t i = 0; i < 5 && told < 3; ++i) {
+        if (i != first) {
+            CHECK(it.answer_to(it.name) == nullptr);
+            it.push(i, channel, "release-one");
+            it.run_for(50ms);
+            ++told;
+        }
+    }
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answer_to(it.name)->votes != std::vector<vote>(5, vote::pending));
+}
+
+TEST_CASE("a push during an attempt counts when it is newer than the vote") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.paths[first].back = 20ms;
+    it.push(first, channel, "release-one");
+    it.run_for(30ms); // the arbiter said no; its answer is on the way
+    free_everywhere(it);
+    it.push(first, channel, "release-two"); // behind it
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("a push for nobody, or for another, changes nothing") {
+    waiting_quorum it(3);
+    const std::size_t before = asked(it);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.push(i, "p:{s}:free", "release-one");
+        it.push(i, "nonsense", "");
+    }
+    it.run_for(50ms);
+    CHECK(asked(it) == before);
+    it.cancel(it.name);
+    it.run_for(50ms);
+    it.push(0, channel, "release-one");
+    it.run_for(50ms);
+    CHECK(asked(it) == before);
+    for (const virtual_master& server : it.masters) {
+        CHECK(server.count("SUBSCRIBE") == 1);
+        CHECK(server.count("UNSUBSCRIBE") == 1);
+    }
+}
+
+TEST_CASE("without pushes the lock is found by polling") {
+    virtual_quorum it(rules_with(3, 0, true));
+    for (std::size_t i = 3; i < 6; ++i) {
+        it.paths[i].reachable = false;
+    }
+    it.start();
+    hold_everywhere(it);
+    const std::uint64_t name = it.acquire(waiting());
+    it.run_for(5s);
+    free_everywhere(it);
+    it.run_for(1s);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->won);
+}
