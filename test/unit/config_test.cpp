@@ -385,4 +385,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     CHECK(out.health_check_interval == 8ms);
     CHECK(out.retry_delay_min == 9ms);
     CHECK(out.retry_delay_max == 10ms);
+    CHECK(out.pushes);
+    it.wake_ups = wake_up::poll;
+    CHECK(!detail::settings_of(it).pushes);
 }

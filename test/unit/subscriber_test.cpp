@@ -1,0 +1,321 @@
+#include "core/subscriber.hpp"
+#include "virtual_master.hpp"
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::time_point;
+using unit::virtual_master;
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+std::string bulk(const std::string& text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+std::string confirmed(const std::string& what, const std::string& channel) {
+    return "*3\r\n" + bulk(what) + bulk(channel) + ":1\r\n";
+}
+std::string message(const std::string& channel) {
+    return "*3\r\n" + bulk("message") + bulk(channel) + bulk("");
+}
+const std::string pong = "*2\r\n" + bulk("pong") + bulk("");
+
+// One push connection, and a record of what it wanted. The test plays the socket and the server.
+struct harness final : subscriber_events {
+    explicit harness(settings with) : rules(std::move(with)) {}
+    harness() : harness(checked_each_second()) {}
+
+    static settings checked_each_second() {
+        settings rules = unit::settings_for(1);
+        rules.health_check_interval = 1s;
+        return rules;
+    }
+
+    void open_pushes(std::size_t) override { ++opens; }
+    void close_pushes(std::size_t) override { ++closes; }
+    void hinted(std::size_t, std::string_view channel, time_point) override {
+        hints.emplace_back(channel);
+        if (when_hinted) {
+            when_hinted(channel);
+        }
+    }
+    void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
+
+    /// The commands in the output, which is taken as written.
+    lines written() {
+        lines found;
+        std::string bytes = std::exchange(link.output(), {});
+        while (const auto words = virtual_master::take_command(bytes)) {
+            std::string line;
+            for (const std::string& word : *words) {
+                line += (line.empty() ? "" : " ") + word;
+            }
+            found.push_back(line);
+        }
+        return found;
+    }
+    void hear(const std::string& bytes) { link.received({bytes.data(), bytes.size()}, now); }
+    void wait(std::chrono::nanoseconds span) {
+        now += span;
+        link.time_passed(now);
+    }
+    /// Watches one channel, and the server does what it is asked to.
+    void bring_up() {
+        link.watch("a", now);
+        link.opened(now);
+        hear("+PONG\r\n" + confirmed("subscribe", "a"));
+        written();
+        hints.clear();
+    }
+
+    settings rules;
+    jitter random{1};
+    time_point now{1'000s};
+    int opens = 0;
+    int closes = 0;
+    lines hints;
+    lines notes;
+    std::function<void(std::string_view)> when_hinted;
+    subscriber link{0, rules, *this, random};
+};
+
+} // namespace
+
+TEST_CASE("a push connection is opened by the first channel that is watched") {
+    harness it;
+    CHECK(it.link.next_due() == forever);
+    CHECK(!it.link.wanted());
+    it.link.watch("a", it.now);
+    it.link.watch("b", it.now);
+    it.link.watch("a", it.now);
+    CHECK(it.opens == 1);
+    CHECK(it.link.wanted());
+    CHECK(it.link.watched() == 2);
+    CHECK(!it.link.live());
+}
+
+TEST_CASE("it says who it is and subscribes to everything in one write, and is live then") {
+    settings rules = harness::checked_each_second();
+    rules.masters[0] = {"me", "pw", 3, "app"};
+    harness it(rules);
+    it.link.watch("b", it.now);
+    it.link.watch("a", it.now);
+    it.link.opened(it.now);
+    CHECK(
+        it.written()
+        == lines{"AUTH me pw", "CLIENT SETNAME app", "PING", "SUBSCRIBE a", "SUBSCRIBE b"});
+    it.hear("+OK\r\n+OK\r\n");
+    CHECK(!it.link.live());
+    it.hear("+PONG\r\n");
+    CHECK(it.link.live());
+    CHECK(it.hints.empty());
+    it.hear(confirmed("subscribe", "a") + confirmed("subscribe", "b"));
+    CHECK(it.hints == lines{"a", "b"}); // what was published before was missed
+    CHECK(it.link.messages() == 0);
+}
+
+TEST_CASE("later channels are subscribed to as they come, all in one write") {
+    harness it;
+    it.bring_up();
+    it.link.watch("b", it.now);
+    it.link.watch("c", it.now);
+    it.link.unwatch("a", it.now);
+    CHECK(it.written() == lines{"SUBSCRIBE b", "SUBSCRIBE c", "UNSUBSCRIBE a"});
+    CHECK(it.link.watched() == 2);
+}
+
+TEST_CASE("each message is a hint, also between answers, but not of a channel that was left") {
+    harness it;
+    it.bring_up();
+    it.link.watch("b", it.now);
+    it.hear(message("a") + confirmed("subscribe", "b") + message("b"));
+    CHECK(it.hints == lines{"a", "b", "b"});
+    CHECK(it.link.messages() == 2);
+    it.link.unwatch("a", it.now);
+    it.hear(message("a") + confirmed("unsubscribe", "a"));
+    CHECK(it.hints.size() == 3);
+    CHECK(it.link.live());
+}
+
+TEST_CASE("who is told may watch and unwatch, the same channel, too") {
+    harness it;
+    it.bring_up();
+    it.when_hinted = [&](std::string_view channel) {
+        it.link.unwatch(channel, it.now);
+        CHECK(channel == "a");
+        it.link.watch("b", it.now);
+    };
+    it.hear(message("a") + message("a"));
+    CHECK(it.hints == lines{"a"});
+    CHECK(it.written() == lines{"UNSUBSCRIBE a", "SUBSCRIBE b"});
+}
+
+TEST_CASE("unwatch leaves nothing behind, and the connection stays") {
+    harness it;
+    it.bring_up();
+    it.link.unwatch("a", it.now);
+    it.link.unwatch("a", it.now);
+    CHECK(it.written() == lines{"UNSUBSCRIBE a"});
+    it.hear(confirmed("unsubscribe", "a"));
+    CHECK(it.link.watched() == 0);
+    CHECK(it.link.live());
+    it.wait(1s);
+    CHECK(it.written() == lines{"PING"});
+    it.hear("+PONG\r\n"); // not in subscribed mode any more
+    CHECK(it.link.live());
+    CHECK(it.closes == 0);
+}
+
+TEST_CASE("a refused SUBSCRIBE is said once, and nothing is asked again on this connection") {
+    harness it;
+    it.link.watch("a", it.now);
+    it.link.watch("b", it.now);
+    it.link.opened(it.now);
+    it.written();
+    it.hear("+PONG\r\n-NOPERM no channel\r\n-NOPERM no channel\r\n");
+    CHECK(it.link.refused());
+    CHECK(!it.link.live());
+    CHECK(it.link.why_not() == "NOPERM no channel");
+    CHECK(it.notes.size() == 1);
+    CHECK(it.closes == 0);
+    it.link.watch("c", it.now);
+    CHECK(it.written().empty());
+    it.link.closed("reset", it.now);
+    CHECK(!it.link.refused());
+    it.wait(2s);
+    it.link.opened(it.now);
+    CHECK(it.written() == lines{"PING", "SUBSCRIBE a", "SUBSCRIBE b", "SUBSCRIBE c"});
+}
+
+TEST_CASE("the words of a refusal hold neither the password nor the lock") {
+    settings rules = harness::checked_each_second();
+    rules.masters[0].password = "secret";
+    harness it(rules);
+    it.link.watch("p:{name}:free", it.now);
+    it.link.opened(it.now);
+    it.hear("+OK\r\n+PONG\r\n-ERR unknown command 'SUBSCRIBE', with args beginning with: "
+            "'p:{name}:free' \r\n");
+    CHECK(it.link.why_not() == "ERR unknown command 'SUBSCRIBE'");
+    it.link.closed("reset", it.now);
+    it.wait(2s);
+    it.link.opened(it.now);
+    it.hear("-ERR unknown command 'AUTH', with args beginning with: 'secret'\r\n");
+    CHECK(it.link.why_not() == "ERR AUTH was refused");
+}
+
+TEST_CASE("an error to AUTH or PING takes it down, a forbidden PING does not") {
+    for (const std::string error :
+         {"NOAUTH Authentication required.", "LOADING Redis is loading", "ERR max clients"}) {
+        harness it;
+        it.link.watch("a", it.now);
+        it.link.opened(it.now);
+        it.hear("-" + error + "\r\n");
+        CHECK(it.closes == 1);
+        CHECK(it.link.why_not() == error);
+    }
+    harness it;
+    it.link.watch("a", it.now);
+    it.link.opened(it.now);
+    it.hear("-NOPERM this user has no permissions\r\n" + confirmed("subscribe", "a"));
+    CHECK(it.link.live());
+}
+
+TEST_CASE("after a reconnection everything that is watched is subscribed to, and hinted") {
+    harness it;
+    it.bring_up();
+    it.link.watch("b", it.now);
+    it.link.closed("reset", it.now);
+    CHECK(!it.link.live());
+    CHECK(it.link.output().empty());
+    CHECK(it.closes == 1);
+    CHECK(it.link.next_due() <= it.now + 150ms);
+    it.link.watch("c", it.now);
+    it.link.unwatch("a", it.now);
+    it.wait(150ms);
+    CHECK(it.opens == 2);
+    it.link.opened(it.now);
+    CHECK(it.written() == lines{"PING", "SUBSCRIBE b", "SUBSCRIBE c"});
+    it.hear("+PONG\r\n" + confirmed("subscribe", "b") + confirmed("subscribe", "c"));
+    CHECK(it.hints == lines{"b", "c"});
+}
+
+TEST_CASE("a push connection that cannot be made is tried again later and later") {
+    harness it;
+    it.link.watch("a", it.now);
+    for (int i = 1; i <= 20; ++i) {
+        REQUIRE(it.opens == i);
+        it.link.closed("refused", it.now);
+        const auto delay = it.link.next_due() - it.now;
+        REQUIRE(delay >= 50ms);
+        REQUIRE(delay <= 2s);
+        it.wait(delay);
+    }
+    it.wait(2s); // connect_timeout
+    CHECK(it.link.why_not().find("connect_timeout") != std::string::npos);
+}
+
+TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
+    harness it;
+    it.bring_up();
+    it.wait(1s);
+    CHECK(it.written() == lines{"PING"});
+    it.hear(pong);
+    CHECK(it.link.next_due() == it.now + 1s);
+    it.wait(1s);
+    it.wait(100ms);
+    CHECK(!it.link.live());
+    CHECK(it.closes == 0);
+    it.hear(pong);
+    CHECK(it.link.live());
+    CHECK(it.link.why_not().empty());
+    it.wait(1s);
+    it.wait(100ms);
+    it.wait(1s);
+    CHECK(it.closes == 1);
+    CHECK(it.link.why_not().find("silent") != std::string::npos);
+}
+
+TEST_CASE("nonsense takes the push connection down and nothing else") {
+    for (const std::string& nonsense :
+         {std::string("garbage\r\n"),
+          std::string("+surprise\r\n"),
+          confirmed("subscribe", "a"),
+          pong,
+          std::string("*0\r\n"),
+          std::string("*3\r\n$7\r\nmessage\r\n*1\r\n:1\r\n$0\r\n\r\n") + "+x\r\n"}) {
+        CAPTURE(nonsense);
+        harness it;
+        it.bring_up();
+        it.hear(nonsense);
+        CHECK(it.closes == 1);
+        CHECK(!it.link.live());
+        CHECK(it.hints.empty());
+        it.wait(150ms);
+        it.link.opened(it.now);
+        it.hear("+PONG\r\n");
+        CHECK(it.link.live());
+    }
+}
+
+TEST_CASE("a push connection that was stopped is closed and wants nothing") {
+    harness it;
+    it.bring_up();
+    it.link.stop("the manager was closed");
+    CHECK(it.closes == 1);
+    CHECK(it.link.next_due() == forever);
+    CHECK(it.link.watched() == 0);
+    it.hear(message("a"));
+    it.link.closed("late", it.now);
+    CHECK(it.closes == 1);
+    CHECK(it.hints.empty());
+}
