@@ -1,0 +1,204 @@
+// A waiter is told that the lock is free. The delay between attempts is an hour in most of these
+// tests: who gets the lock was woken.
+#include "guarded_quorum.hpp"
+#include "quorum_fixture.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+void patient(config& settings) {
+    settings.retry_delay_min = settings.retry_delay_max = 1h;
+}
+
+const milliseconds long_wait = 24h;
+
+// Of PUBSUB NUMSUB, how many subscribe to the channel of that lock.
+std::string subscribers(const master_process& master, const std::string& resource) {
+    const std::string channel = "redlock:{" + resource + "}:free";
+    const std::string said = master.command({"PUBSUB", "NUMSUB", channel});
+    return said.substr(said.find_last_not_of("0123456789") + 1);
+}
+
+std::size_t push_connections(const master_process& master) {
+    const std::string list = master.command({"CLIENT", "LIST", "TYPE", "pubsub"});
+    std::size_t found = 0;
+    for (std::size_t at = list.find("id="); at != std::string::npos; at = list.find("id=", at)) {
+        ++found;
+        at += 3;
+    }
+    return found;
+}
+
+struct push_site : quorum_fixture {
+    explicit push_site(const std::function<void(config&)>& change = patient)
+        : quorum_fixture(3, change),
+          other(io, changed(change)) {
+        other.until_admitted(3);
+    }
+
+    // Waits until each master knows so many subscribers to it.
+    bool heard_by(const std::string& resource, const std::string& count) {
+        return eventually([&] {
+            return std::all_of(masters.begin(), masters.end(), [&](const master_process& one) {
+                return subscribers(one, resource) == count;
+            });
+        });
+    }
+
+    // Begins to wait, and returns when the hints of its subscriptions are over.
+    acquisition_ptr wait_for(const std::string& resource) {
+        const acquisition_ptr waiter = other.begin(resource, waiting(long_wait));
+        REQUIRE(heard_by(resource, "1"));
+        REQUIRE(eventually([&] { return other.count().push_connections == 3; }));
+        return waiter;
+    }
+
+    client other;
+};
+
+void both_protocols(const std::function<void(const std::function<void(config&)>&)>& body) {
+    body(patient);
+    body([](config& settings) {
+        guarded(settings);
+        patient(settings);
+    });
+}
+
+} // namespace
+
+TEST_CASE("a waiter is woken by the release, in both protocols") {
+    both_protocols([](const auto& change) {
+        push_site site(change);
+        lock mine = site.me.take("r");
+        const acquisition_ptr waiter = site.wait_for("r");
+        CHECK(!waiter->done);
+        CHECK(site.me.release(mine) == release_result::released);
+        site.other.finish(waiter);
+        INFO(waiter->explained());
+        CHECK(!waiter->error);
+        CHECK(site.other.count().pushes >= 1);
+        CHECK(site.heard_by("r", "0")); // nobody waits: nothing is left
+        CHECK(site.other.count().subscriptions == 0);
+    });
+}
+
+TEST_CASE("the bare name of a lock without a prefix makes a channel, too") {
+    push_site site([](config& settings) {
+        patient(settings);
+        settings.key_prefix = "";
+    });
+    lock mine = site.me.take("r");
+    const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
+    REQUIRE(site.eventually([&] {
+        const std::string said = site.masters[0].command({"PUBSUB", "NUMSUB", "r:free"});
+        return said.ends_with("1") && site.other.count().push_connections == 3;
+    }));
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(!site.other.finish(waiter)->error);
+}
+
+TEST_CASE("one master that tells is enough") {
+    push_site site;
+    for (const std::size_t deaf : {1, 2}) { // the others let nobody subscribe
+        site.masters[deaf].command({"ACL", "SETUSER", "default", "-subscribe"});
+    }
+    lock mine = site.me.take("r");
+    const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
+    REQUIRE(site.eventually([&] {
+        const health now = site.other.health();
+        return now.masters[0].pushes == "live" && now.masters[1].pushes.starts_with("refused: ")
+               && now.masters[2].pushes.starts_with("refused: NOPERM");
+    }));
+    REQUIRE(site.eventually([&] { return subscribers(site.masters[0], "r") == "1"; }));
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(!site.other.finish(waiter)->error);
+}
+
+TEST_CASE("where nobody may subscribe or publish the lock is got by asking again") {
+    for (const std::string forbidden : {"-subscribe", "resetchannels", "-publish"}) {
+        INFO(forbidden);
+        push_site site([](config& settings) {
+            settings.retry_delay_min = 10ms;
+            settings.retry_delay_max = 50ms;
+        });
+        site.everywhere({"ACL", "SETUSER", "default", forbidden});
+        lock mine = site.me.take("r");
+        const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
+        run_until(site.io, [&] { return site.other.count().attempts >= 3; });
+        CHECK(site.me.release(mine) == release_result::released);
+        CHECK(!site.other.finish(waiter)->error);
+        CHECK(site.other.count().pushes == 0);
+    }
+}
+
+TEST_CASE("with wake_up::poll nothing is published or subscribed to") {
+    push_site site([](config& settings) { settings.wake_ups = wake_up::poll; });
+    lock mine = site.me.take("r");
+    const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
+    run_until(site.io, [&] { return site.other.count().attempts >= 3; });
+    CHECK(push_connections(site.masters[0]) == 0);
+    CHECK(site.other.health().masters[0].pushes == "off");
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(!site.other.finish(waiter)->error);
+    const std::string stats = site.masters[0].command({"INFO", "commandstats"});
+    CHECK(stats.find("cmdstat_publish") == std::string::npos);
+    CHECK(stats.find("cmdstat_subscribe") == std::string::npos);
+}
+
+TEST_CASE("one push connection to each master, whatever the number of waiters") {
+    push_site site;
+    lock mine = site.me.take("r");
+    lock another = site.me.take("s");
+    CHECK(push_connections(site.masters[0]) == 0); // nobody had to wait yet
+    std::vector<acquisition_ptr> waiters;
+    for (int i = 0; i < 20; ++i) {
+        waiters.push_back(site.other.begin(i % 2 == 0 ? "r" : "s", waiting(long_wait)));
+    }
+    REQUIRE(site.heard_by("r", "1"));
+    REQUIRE(site.heard_by("s", "1"));
+    for (const master_process& master : site.masters) {
+        CHECK(push_connections(master) == 1);
+    }
+    CHECK(site.other.count().subscriptions == 2);
+    for (const acquisition_ptr& waiter : waiters) {
+        waiter->cancel.emit(asio::cancellation_type::terminal);
+    }
+    for (const acquisition_ptr& waiter : waiters) {
+        site.other.finish(waiter);
+    }
+    CHECK(site.heard_by("r", "0"));
+    CHECK(site.heard_by("s", "0"));
+    CHECK(site.other.count().push_connections == 3); // kept for the next one
+}
+
+TEST_CASE("a push connection that was killed is made again, and the waiter is woken") {
+    push_site site;
+    lock mine = site.me.take("r");
+    const acquisition_ptr waiter = site.wait_for("r");
+    for (int i = 0; i < 3; ++i) {
+        site.everywhere({"CLIENT", "KILL", "TYPE", "pubsub"});
+        REQUIRE(site.heard_by("r", "1"));
+    }
+    CHECK(!waiter->done);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(!site.other.finish(waiter)->error);
+}
+
+TEST_CASE("a release that is missed while the push connections are down is not waited out") {
+    push_site site;
+    lock mine = site.me.take("r");
+    const acquisition_ptr waiter = site.wait_for("r");
+    site.everywhere({"ACL", "SETUSER", "default", "-subscribe"});
+    site.everywhere({"CLIENT", "KILL", "TYPE", "pubsub"});
+    REQUIRE(site.eventually([&] {
+        return site.other.health().masters[2].pushes.starts_with("refused")
+               && site.other.count().push_connections == 0;
+    }));
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(!waiter->done);
+    site.everywhere({"ACL", "SETUSER", "default", "+subscribe"});
+    site.everywhere({"CLIENT", "KILL", "TYPE", "normal"}); // refused ones are no subscribers
+    CHECK(!site.other.finish(waiter)->error);
+}
