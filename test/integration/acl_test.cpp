@@ -12,7 +12,8 @@ const std::vector<std::string> minimal = {
     "+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
 
 // What a deployment should allow: scripts by their digest, health checks, a name, the question
-// whether every write is fsynced, and the commands that spare the scripts where a server has them.
+// whether every write is fsynced, wake-ups, and the commands that spare the scripts where a server
+// has them.
 const std::vector<std::string> recommended = {
     "+info",
     "+set",
@@ -25,7 +26,11 @@ const std::vector<std::string> recommended = {
     "+exists",
     "+ping",
     "+client|setname",
-    "+config|get"};
+    "+config|get",
+    "+publish",
+    "+subscribe",
+    "+unsubscribe",
+    "&redlock:*"};
 
 struct restricted_site {
     restricted_site() : masters(3) {}
@@ -121,6 +126,12 @@ TEST_CASE("with the recommended commands nothing is refused") {
         master.command({"ACL", "LOG", "RESET"});
     }
     CHECK(site.works());
+    lock mine = site.me->take("r"); // somebody has to wait
+    const acquisition_ptr waiter = site.me->begin("r", waiting(1h));
+    run_until(site.io, [&] { return site.me->count().push_connections == 3; });
+    CHECK(site.me->release(mine) == release_result::released);
+    CHECK(!site.me->finish(waiter)->error);
+    CHECK(site.me->release(waiter->lock) == release_result::released);
     const lock_status status = site.me->query("r");
     CHECK(status.state == lock_state::free);
     const auto end = std::chrono::steady_clock::now() + 500ms; // health checks pass by

@@ -13,9 +13,17 @@ namespace {
 const std::vector<std::string> minimal = {
     "+info", "+eval", "+time", "+get", "+set", "+del", "+pttl", "+pexpire", "+hmget", "+hset"};
 
-// What a deployment should allow besides: scripts by their digest, health checks, a name, and the
-// question whether every write is fsynced.
-const std::vector<std::string> comfort = {"+evalsha", "+ping", "+client|setname", "+config|get"};
+// What a deployment should allow besides: scripts by their digest, health checks, a name, the
+// question whether every write is fsynced, and wake-ups.
+const std::vector<std::string> comfort = {
+    "+evalsha",
+    "+ping",
+    "+client|setname",
+    "+config|get",
+    "+publish",
+    "+subscribe",
+    "+unsubscribe",
+    "&redlock:*"};
 
 std::vector<std::string> without(std::vector<std::string> rules, const std::string& one) {
     std::erase(rules, one);
