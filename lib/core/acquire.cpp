@@ -74,12 +74,12 @@ void engine::start_attempt(operation& wanted, time_point now) {
         if (!masters_[i].admitted) {
             attempt.votes.of[i].said = masters_[i].otherwise;
             attempt.count.add(masters_[i].otherwise);
-            ++masters_[i].link->counters().failed;
+            ++counters_of(i).acquire_votes[masters_[i].otherwise];
         } else if (masters_[i].link->overloaded()) {
             attempt.votes.of[i].said = vote::unreachable;
             attempt.votes.note(i, "too many commands in flight");
             attempt.count.add(vote::unreachable);
-            ++masters_[i].link->counters().failed;
+            ++counters_of(i).acquire_votes[vote::unreachable];
         }
     }
     if (attempt.count.decide() != verdict::open) {
@@ -160,10 +160,7 @@ void engine::acquire_answered(
     if (!straggles && mine.said != vote::pending) {
         return; // it was counted as timed out
     }
-    master_metrics& counters = masters_[master].link->counters();
-    (what == vote::granted ? counters.granted
-     : what == vote::held  ? counters.held
-                           : counters.failed) += 1;
+    ++counters_of(master).acquire_votes[what];
     if (what == vote::granted) {
         mine.until =
             std::max(mine.until, guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
@@ -317,6 +314,8 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     attempt.fencing_token = attempt.raise_to;
     attempt.renew = options.renew;
     attempt.stop_margin = options.stop_margin;
+    attempt.held_since = now;
+    attempt.warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning);
     attempt.hold_limit = hold_limit;
     attempt.deadline = lasts_until;
     const time_point renewed_at =
@@ -326,6 +325,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     schedule_lease(attempt);
 
     ++counters_.acquired;
+    counters_.acquire_wait.add(now - wanted.began);
     wanted.decided_at = now;
     timers_.cancel(wanted.wake);
     if (line* const waiters = lines_.find(wanted.line)) {
@@ -432,7 +432,7 @@ void engine::operation_due(operation& wanted, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if (attempt.votes.of[i].said == vote::pending) {
             attempt.votes.of[i].said = vote::timed_out;
-            ++masters_[i].link->counters().failed;
+            ++counters_of(i).acquire_votes[vote::timed_out];
         }
     }
     attempt.count.close();

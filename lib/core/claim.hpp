@@ -150,7 +150,9 @@ struct claim {
     time_point given_at = never; // to its present holder
     renewal renew = renewal::automatic;
     std::chrono::milliseconds stop_margin{};
+    time_point held_since = never;
     time_point hold_limit = forever;
+    time_point warn_at = forever; // that it is held for long
     time_point deadline = never;
     time_point renew_at = forever;
     extension extending;
@@ -180,7 +182,7 @@ struct claim {
         arbiter = nobody;
         fencing_token = raise_to = 0;
         deadline = given_at = never;
-        renew_at = decide_by = retry_at = forever;
+        renew_at = warn_at = decide_by = retry_at = forever;
         reported = announced = false;
         tally = {};
         owing = 0;

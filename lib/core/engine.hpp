@@ -154,6 +154,9 @@ private:
     }
 
     // report.cpp (and the public count, examine, describe)
+    master_metrics& counters_of(std::size_t master) noexcept {
+        return masters_[master].link->counters();
+    }
     std::string why_not(std::size_t master, time_point now) const;
 
     // acquire.cpp
@@ -203,6 +206,9 @@ private:
     bool move_deadline(claim& lease, time_point now);
     void lose(claim& lease, loss_reason reason, time_point now);
     void end_user_extensions(claim& lease, errc why);
+    void end_hold(const claim& lease, time_point now) noexcept {
+        counters_.hold.add(now - lease.held_since);
+    }
     void schedule_lease(claim& lease);
     void lease_due(claim& lease, time_point now);
     time_point renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept;

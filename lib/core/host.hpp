@@ -40,6 +40,15 @@ public:
     virtual void lease_changed(const claim& lease) = 0;
     /// A lease was lost: `held()` is false. Its removal begins.
     virtual void lease_lost(const claim& lease, loss_reason reason) = 0;
+    /// A lease has been held for longer than `held_warning`. Once for each.
+    virtual void held_long(const claim& /*lease*/) {}
+    /// More than `contention_warning` acquires wait for one resource here.
+    virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
+    /// An extension that nobody asked for was begun.
+    virtual void renewing(const claim& /*lease*/) {}
+    /// ... and is over, which is not the end of the lease, whatever it says. Not called where the
+    /// lease, or its holder's part in it, ends before.
+    virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
     /// The oldest extension that a user asked for is done.
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
     /// The removal of a lease is decided. The last word on it.

@@ -44,6 +44,7 @@ void engine::start_extension(
         theirs.latency = {};
         if (!masters_[i].admitted) {
             theirs.said = masters_[i].otherwise;
+            ++counters_of(i).extend_votes[theirs.said];
         } else if (theirs.asked || rules_.guarded()) {
             theirs.asked = true; // where the key is missing it is put back
             ++mine.pending;
@@ -59,6 +60,9 @@ void engine::start_extension(
         }
     }
     lease.ttl_max = std::max(lease.ttl_max, ttl);
+    if (!asked_for) {
+        host_.renewing(lease);
+    }
     if (mine.pending < rules_.quorum()) {
         end_extension(lease, now);
     }
@@ -95,6 +99,7 @@ void engine::extend_answered(
         return;
     }
     const vote what = got.said;
+    ++counters_of(master).extend_votes[what];
     if (now >= lease.held_until()) {
         // Nor is its answer counted: `held()` is false already, and must not become true again.
         lease_due(lease, now);
@@ -137,9 +142,8 @@ void engine::end_extension(claim& lease, time_point now) {
     if (extended) {
         lease.renewal_delay.reset();
     }
-    if (mine.asked_for) {
-        host_.extended(lease, extended ? std::nullopt : std::optional(errc::no_quorum));
-    }
+    const auto error = extended ? std::nullopt : std::optional(errc::no_quorum);
+    mine.asked_for ? host_.extended(lease, error) : host_.renewed(lease, error);
     if (lease.renew == renewal::off || lease.deadline >= lease.hold_limit) {
         lease.renew_at = forever;
     } else if (extended) {
@@ -177,7 +181,8 @@ time_point engine::renewal_time(time_point since, std::chrono::milliseconds ttl)
 }
 
 void engine::schedule_lease(claim& lease) {
-    const time_point next = lease.extending.active ? lease.extending.give_up_at : lease.renew_at;
+    const time_point next = std::min(
+        lease.warn_at, lease.extending.active ? lease.extending.give_up_at : lease.renew_at);
     timers_.set(lease.wake, std::min(lease.held_until(), next));
 }
 
@@ -186,9 +191,16 @@ void engine::lease_due(claim& lease, time_point now) {
         lose(lease, reason_of(lease, rules_.quorum()), now);
         return;
     }
+    if (now >= lease.warn_at) {
+        lease.warn_at = forever;
+        host_.held_long(lease);
+    }
     if (lease.extending.active && now >= lease.extending.give_up_at) {
-        for (ballot& theirs : lease.votes.of) {
-            theirs.said = theirs.said == vote::pending ? vote::timed_out : theirs.said;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (lease.votes.of[i].said == vote::pending) {
+                lease.votes.of[i].said = vote::timed_out;
+                ++counters_of(i).extend_votes[vote::timed_out];
+            }
         }
         end_extension(lease, now);
     }
@@ -213,6 +225,8 @@ loss_reason engine::reason_of(const claim& lease, std::size_t quorum) noexcept {
 
 void engine::lose(claim& lease, loss_reason reason, time_point now) {
     ++counters_.lost;
+    ++counters_.lost_by[reason];
+    end_hold(lease, now);
     if (host_.logs(log_level::error)) {
         host_.log(log_level::error, lease.key + ": lost: " + std::string(to_string(reason)));
     }

@@ -14,6 +14,7 @@ void engine::release(handle name, time_point now) {
     if (lease == nullptr || lease->stage != claim::phase::held) {
         return; // lost: its removal is under way or done
     }
+    end_hold(*lease, now);
     end_user_extensions(*lease, errc::released);
     if (!hand_over(*lease, now)) {
         wake_line(*lease, now);
@@ -93,6 +94,7 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
 }
 
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
+    ++counters_of(master).release_votes[what];
     ballot& mine = ended.votes.of[master];
     mine.removing = false;
     mine.said = what;

@@ -95,6 +95,9 @@ void engine::replied(
         owner->votes.note(master, "it came after its time and was not executed");
     }
     owner->votes.of[master].latency = now - sent;
+    if (owner->stage != claim::phase::removing) { // removals tell nothing new, and are as many
+        counters_of(master).latency.add(now - sent);
+    }
     claim_answered(*owner, master, command, got, now);
 }
 

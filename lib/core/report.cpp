@@ -66,8 +66,11 @@ metrics engine::count() const {
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        out.masters.push_back(masters_[i].link->counters());
-        out.masters.back().endpoint = rules_.names[i];
+        master_metrics& mine = out.masters.emplace_back(masters_[i].link->counters());
+        mine.endpoint = rules_.names[i];
+        mine.granted = mine.acquire_votes[vote::granted];
+        mine.held = mine.acquire_votes[vote::held];
+        mine.failed = mine.acquire_votes.total() - mine.granted - mine.held;
     }
     return out;
 }

@@ -41,6 +41,8 @@ struct settings {
     std::chrono::milliseconds retry_delay_max{};
     std::size_t hand_overs_max = 0;
     bool pushes = false; // releases are published, and waiters subscribe
+    std::chrono::milliseconds held_warning{}; // 0: none
+    std::size_t contention_warning = 0;       // 0: none
 
     std::size_t size() const noexcept { return masters.size(); }
     std::size_t quorum() const noexcept { return quorum_of(masters.size()); }

@@ -149,6 +149,8 @@ public:
     std::vector<path> paths;         // of the command connections, then of the push connections
     std::vector<std::string> tokens; // in the order of the attempts
     std::vector<std::string> log_lines;
+    std::vector<std::string> long_holds; // the keys that the engine has warned of
+    std::vector<std::string> renewals;   // "begun", then "renewed" or the error
     std::vector<std::pair<std::size_t, time_point>> opens;
     std::vector<redlock::lock_status> statuses;
     unsigned closings = 0;
@@ -163,6 +165,14 @@ private:
     void not_acquired(const redlock::core::operation& done) override;
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
+    void held_long(const redlock::core::claim& lease) override { long_holds.push_back(lease.key); }
+    void renewing(const redlock::core::claim&) override { renewals.emplace_back("begun"); }
+    void renewed(const redlock::core::claim&, std::optional<errc> error) override {
+        renewals.emplace_back(
+            !error                      ? "renewed"
+            : *error == errc::no_quorum ? "no_quorum"
+                                        : "ended");
+    }
     void extended(const redlock::core::claim& lease, std::optional<errc> error) override;
     void removed(const redlock::core::claim& lease, release_result result) override;
     void queried(redlock::core::query& done) override { statuses.push_back(done.result); }

@@ -1,0 +1,37 @@
+#include <redlock/metrics.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace redlock::inline REDLOCK_ABI {
+
+static_assert(std::ranges::is_sorted(histogram::bounds));
+
+std::uint64_t histogram::count() const noexcept {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t one : counts_) {
+        sum += one;
+    }
+    return sum;
+}
+
+histogram::duration histogram::quantile(double q) const noexcept {
+    const std::uint64_t all = count();
+    if (all == 0) {
+        return {};
+    }
+    const double wanted = std::clamp(q, 0.0, 1.0) * static_cast<double>(all);
+    double below = 0;
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+        const auto here = static_cast<double>(counts_[i]);
+        if (here > 0 && below + here >= wanted) {
+            const duration from = i == 0 ? duration(0) : duration(bounds[i - 1]);
+            const auto width = static_cast<double>((duration(bounds[i]) - from).count());
+            return from + duration(std::llround(width * (wanted - below) / here));
+        }
+        below += here;
+    }
+    return bounds.back();
+}
+
+} // namespace redlock::inline REDLOCK_ABI

@@ -1,0 +1,255 @@
+// What is counted, and when: histograms, votes by kind, losses by reason, how long a lock was held.
+#include "virtual_quorum.hpp"
+
+#include <redlock/metrics.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+using redlock::histogram;
+using redlock::metrics;
+
+namespace {
+
+std::size_t bucket_of(nanoseconds took) {
+    histogram one;
+    one.add(took);
+    const auto counts = one.counts();
+    REQUIRE(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) == 1);
+    return static_cast<std::size_t>(std::ranges::find(counts, 1U) - counts.begin());
+}
+
+} // namespace
+
+TEST_CASE("a duration belongs to the first bucket whose bound it does not exceed") {
+    const auto& bounds = histogram::bounds;
+    CHECK(bounds.front() == 50us);
+    CHECK(bounds.back() == 5min);
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+        CHECK(bucket_of(bounds[i] - 1ns) == i);
+        CHECK(bucket_of(bounds[i]) == i);
+        CHECK(bucket_of(bounds[i] + 1ns) == i + 1);
+    }
+    CHECK(bucket_of(0ns) == 0);
+    CHECK(bucket_of(-1s) == 0);
+    CHECK(bucket_of(nanoseconds::max()) == bounds.size());
+}
+
+TEST_CASE("the bucket that is found by magnitude is the one that a search finds") {
+    for (int bits = 0; bits < 63; ++bits) {
+        for (const nanoseconds near : {-1ns, 0ns, 1ns}) {
+            const nanoseconds took = nanoseconds(std::int64_t{1} << bits) + near;
+            const auto& bounds = histogram::bounds;
+            const auto at = std::ranges::find_if(bounds, [&](auto limit) { return took <= limit; });
+            CHECK(bucket_of(took) == static_cast<std::size_t>(at - bounds.begin()));
+        }
+    }
+}
+
+TEST_CASE("count and sum are those of what was added; a copy is a value of its own") {
+    histogram all;
+    CHECK(all.count() == 0);
+    CHECK(all.sum() == 0ns);
+    all.add(3ms);
+    all.add(-3ms); // counts as nothing
+    const histogram before = all;
+    all.add(400s);
+    CHECK(all.count() == 3);
+    CHECK(all.sum() == 400'003ms);
+    CHECK(before.count() == 2);
+}
+
+TEST_CASE("a quantile is right to the bucket, and interpolated within") {
+    histogram all;
+    CHECK(all.quantile(0.5) == 0ns);
+    for (int i = 0; i < 90; ++i) {
+        all.add(1500us); // (1 ms, 2 ms]
+    }
+    for (int i = 0; i < 10; ++i) {
+        all.add(30ms); // (20 ms, 50 ms]
+    }
+    CHECK(all.quantile(0) == 1ms);
+    CHECK(all.quantile(0.45) == 1500us);
+    CHECK(all.quantile(0.9) == 2ms);
+    CHECK(all.quantile(0.95) == 35ms);
+    CHECK(all.quantile(1) == 50ms);
+    CHECK(all.quantile(7) == 50ms);
+    CHECK(all.quantile(-7) == 1ms);
+    histogram beyond;
+    beyond.add(1h);
+    CHECK(beyond.quantile(0.5) == 5min);
+}
+
+TEST_CASE("there is a counter for every kind of vote and every reason of a loss") {
+    const auto beyond_votes = static_cast<vote>(redlock::vote_counts::size);
+    const auto beyond_losses = static_cast<loss_reason>(redlock::loss_counts::size);
+    CHECK(to_string(beyond_votes) == "unknown");
+    CHECK(to_string(beyond_losses) == "unknown");
+}
+
+TEST_CASE("an acquire and its release are counted by time and by vote") {
+    virtual_quorum it(3);
+    it.start();
+    it.disconnect(2);
+    it.paths[2].reachable = false;
+    it.run_for(10ms);
+    const answer got = it.acquire_now(once());
+    REQUIRE(got.won);
+    const redlock::time_point since = it.now();
+    it.run_for(3s);
+    it.release(got);
+    const nanoseconds held = it.now() - since;
+    it.run_for(10ms);
+
+    const metrics counted = it.engine.count();
+    CHECK(counted.acquire_wait.count() == 1);
+    CHECK(counted.acquire_wait.sum() == 1ms); // one round trip
+    CHECK(counted.hold.count() == 1);
+    CHECK(counted.hold.sum() == held);
+    for (const std::size_t i : {0U, 1U}) {
+        const auto& mine = counted.masters[i];
+        CHECK(mine.acquire_votes[vote::granted] == 1);
+        CHECK(mine.granted == 1);
+        CHECK(mine.release_votes[vote::granted] == 1);
+        CHECK(mine.acquire_votes.total() == 1);
+        CHECK(mine.latency.count() == 1);
+        CHECK(mine.latency.quantile(1) == 1ms);
+    }
+    CHECK(counted.masters[2].acquire_votes[vote::unreachable] == 1);
+    CHECK(counted.masters[2].failed == 1);
+    CHECK(counted.masters[2].latency.count() == 0);
+}
+
+TEST_CASE("votes against an acquire are counted by kind, and a failed one has no wait") {
+    virtual_quorum it(3);
+    it.start();
+    const answer first = it.acquire_now(once());
+    REQUIRE(first.won);
+    it.run_for(10ms);
+    CHECK(it.acquire_now(once()).why == errc::contended);
+    it.run_for(10ms);
+    it.paths[0].mute = it.paths[1].mute = it.paths[2].mute = true;
+    CHECK(!it.acquire_now(once(), "another").won);
+    const metrics counted = it.engine.count();
+    std::uint64_t against = 0;
+    for (const auto& mine : counted.masters) {
+        CHECK(mine.acquire_votes[vote::granted] == 1);
+        CHECK(mine.acquire_votes[vote::timed_out] == 1);
+        CHECK(mine.acquire_votes[vote::held] == mine.held);
+        CHECK(mine.failed == 1);
+        against += mine.held;
+    }
+    CHECK(against == 2); // it is decided by then, and the third changes nothing
+    CHECK(counted.acquire_wait.count() == 1);
+}
+
+TEST_CASE("votes on extensions are counted, those that do not come as well") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(10ms);
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    it.paths[0].mute = true;
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    it.paths[1].mute = true;
+    it.extend(got, 10s);
+    it.run_for(200ms);
+    const metrics counted = it.engine.count();
+    CHECK(counted.masters[0].extend_votes[vote::granted] == 1);
+    CHECK(counted.masters[1].extend_votes[vote::granted] == 2);
+    CHECK(counted.masters[2].extend_votes[vote::granted] == 3);
+    CHECK(counted.masters[1].extend_votes[vote::timed_out] == 1);
+}
+
+TEST_CASE("a loss is counted by its reason, and ends the time that the lock was held") {
+    virtual_quorum it(3);
+    it.start();
+    const answer expired = it.acquire_now(once());
+    it.run_while_not([&] { return it.loss_of(expired).has_value(); });
+    acquire_options limited = renewed();
+    limited.max_hold = 15s;
+    const answer stopped = it.acquire_now(limited);
+    it.run_while_not([&] { return it.loss_of(stopped).has_value(); });
+    const answer closed = it.acquire_now(once());
+    REQUIRE(closed.won);
+    it.close();
+    it.run_for(200ms);
+    const metrics counted = it.engine.count();
+    CHECK(counted.lost == 3);
+    CHECK(counted.lost_by[loss_reason::expired] == 1);
+    CHECK(counted.lost_by[loss_reason::renew_limit] == 1);
+    CHECK(counted.lost_by[loss_reason::closed] == 1);
+    CHECK(counted.lost_by.total() == 3);
+    CHECK(counted.hold.count() == 3);
+    CHECK(
+        counted.hold.sum()
+        == it.loss_of(expired)->at - expired.at + (it.loss_of(stopped)->at - stopped.at));
+}
+
+TEST_CASE("a lock that is held for long is warned of once, whether or not it is renewed") {
+    for (const acquire_options& options : {once(), renewed()}) {
+        redlock::core::settings rules = settings_for(3);
+        rules.held_warning = 4s;
+        virtual_quorum it(rules);
+        it.start();
+        const answer got = it.acquire_now(options);
+        it.run_until(got.at + 4s - 1ns);
+        CHECK(it.long_holds.empty());
+        it.run_for(1ns);
+        REQUIRE(it.long_holds.size() == 1);
+        CHECK(it.long_holds[0] == it.key());
+        it.run_for(5s);
+        CHECK(it.long_holds.size() == 1);
+        // The next one of the same engine has its own.
+        it.release(got);
+        const answer next = it.acquire_now(options);
+        it.run_until(next.at + 4s);
+        CHECK(it.long_holds.size() == 2);
+    }
+}
+
+TEST_CASE("nobody is warned of a lock that ends in time, nor where no warning is asked for") {
+    redlock::core::settings rules = settings_for(3);
+    rules.held_warning = 4s;
+    virtual_quorum it(rules);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_until(got.at + 3999ms);
+    it.release(got);
+    it.run_for(60s);
+    CHECK(it.long_holds.empty());
+
+    virtual_quorum without(3);
+    without.start();
+    without.acquire_now(renewed());
+    without.run_for(600s);
+    CHECK(without.long_holds.empty());
+}
+
+TEST_CASE("the engine tells of its own extensions, from their start to their end") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    it.run_until(got.at + 4s);
+    it.extend(got, 10s); // a user's: told to the user
+    it.run_for(10ms);
+    CHECK(it.renewals == std::vector<std::string>{"begun", "renewed"});
+    it.run_for(3500ms);
+    for (auto& one : it.paths) {
+        one.mute = true;
+    }
+    it.run_while_not([&] { return it.loss_of(got).has_value(); });
+    REQUIRE(it.renewals.size() >= 6);
+    CHECK(it.renewals[2] == "begun");
+    CHECK(it.renewals[3] == "renewed");
+    CHECK(it.renewals[4] == "begun");
+    CHECK(it.renewals[5] == "no_quorum");
+}
