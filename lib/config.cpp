@@ -134,6 +134,9 @@ std::optional<std::string> wrong_with(const config& config) {
             outside("clock_offset_bound", config.clock_offset_bound, milliseconds(0), hours(1))) {
         return why;
     }
+    if (auto why = outside("held_warning", config.held_warning, milliseconds(0), hours(24))) {
+        return why;
+    }
     if (config.key_prefix.size() > 256) {
         return fmt::format(
             "key_prefix has {} bytes; allowed: at most 256", config.key_prefix.size());
@@ -301,6 +304,8 @@ core::settings settings_of(const config& configuration) {
     out.retry_delay_max = configuration.retry_delay_max;
     out.hand_overs_max = configuration.hand_overs_max;
     out.pushes = configuration.wake_ups == wake_up::push;
+    out.held_warning = configuration.held_warning;
+    out.contention_warning = configuration.contention_warning;
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include <redlock/diagnostics.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
+#include <redlock/observer.hpp>
 
 #include <boost/asio/error.hpp>
 #include <fmt/format.h>
@@ -126,6 +127,22 @@ std::string_view to_string(log_level level) noexcept {
         return "error";
     case log_level::off:
         return "off";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(operation_kind what) noexcept {
+    switch (what) {
+    case operation_kind::acquire:
+        return "acquire";
+    case operation_kind::extend:
+        return "extend";
+    case operation_kind::renew:
+        return "renew";
+    case operation_kind::release:
+        return "release";
+    case operation_kind::query:
+        return "query";
     }
     return "unknown";
 }

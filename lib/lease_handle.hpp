@@ -66,6 +66,7 @@ public:
         std::uint64_t id;
         diagnostics* out;
         std::optional<completion<error_code>> done; // empty: it was cancelled
+        std::uint64_t observed = 0;                 // names it to the observer
     };
 
     core::handle claim;
@@ -75,6 +76,9 @@ public:
     std::list<extend_waiter> extending; // a deque would allocate for every lease
     waiters<error_code, release_result> releasing;
     waiters<error_code, loss_reason> watching;
+    std::uint64_t observed = 0; // names the lock to the observer, and then its operations
+    std::uint64_t observed_renewal = 0;
+    std::uint64_t observed_release = 0;
     std::unique_ptr<diagnostics> loss; // how the masters stood when it was lost
     /// \}
 };

@@ -174,7 +174,9 @@ void manager_impl::closed() {
 
 metrics manager_impl::get_metrics() const {
     const std::lock_guard lock(guard);
-    return engine_.count();
+    metrics out = engine_.count();
+    out.observer_errors = observer_errors_;
+    return out;
 }
 
 health manager_impl::get_health() const {
@@ -208,6 +210,7 @@ void manager_impl::acquire(
     op.resource = std::move(resource);
     op.out = out;
     op.done.emplace(std::move(waiting));
+    op.observed = observe_start({.resource = op.resource, .ttl = options.ttl, .options = &options});
     drive([&](time_point now) {
         const core::handle wanted = engine_.acquire({cookie_of(name), op.resource, options}, now);
         if (acquire_op* const pending = acquires_.find(name)) {
@@ -225,14 +228,19 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
         claim.token,
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
     lease->claim = claim.self;
+    lease->observed = op.observed;
     if (leases_.size() <= claim.self.index) {
         leases_.resize(claim.self.index + 1);
     }
     leases_[claim.self.index] = lease;
     lease_changed(claim);
-    if (op.out != nullptr) {
-        explain(*op.out, {}, done.attempts, done.decided_at - done.began, claim.votes);
-    }
+    tell(
+        op.out,
+        {.id = op.observed, .resource = lease->resource, .lock = op.observed},
+        done.attempts,
+        done.decided_at - done.began,
+        claim.votes);
+    observe_acquired(*lease);
     completion<error_code, lock> complete = *std::move(op.done);
     acquires_.destroy(op);
     std::move(complete)(io_, error_code(), lease_handle::make_lock(std::move(lease)));
@@ -241,9 +249,12 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
 void manager_impl::not_acquired(const core::operation& done) {
     acquire_op& op = *acquires_.find(handle_of(done.cookie));
     const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
-    if (op.out != nullptr) {
-        explain(*op.out, error, done.attempts, done.decided_at - done.began, done.last);
-    }
+    tell(
+        op.out,
+        {.id = op.observed, .resource = op.resource, .error = error},
+        done.attempts,
+        done.decided_at - done.began,
+        done.last);
     completion<error_code, lock> complete = *std::move(op.done);
     acquires_.destroy(op);
     std::move(complete)(io_, error, lock());
@@ -253,6 +264,12 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
     const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
         me.queries_.for_each([&](query_op& op) {
             if (op.id == id) {
+                me.observe_end(
+                    {.id = op.observed,
+                     .kind = operation_kind::query,
+                     .resource = op.resource,
+                     .error = aborted},
+                    diagnostics());
                 completion<error_code, lock_status> complete = *std::move(op.done);
                 me.queries_.destroy(op);
                 std::move(complete)(me.io_, aborted, lock_status());
@@ -274,9 +291,11 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
     }
     query_op& op = queries_.create();
     op.id = id;
+    op.resource = std::move(resource);
     op.done.emplace(std::move(waiting));
+    op.observed = observe_start({.kind = operation_kind::query, .resource = op.resource});
     const std::uint64_t cookie = cookie_of(op.self);
-    drive([&](time_point now) { engine_.ask(cookie, resource, now); });
+    drive([&](time_point now) { engine_.ask(cookie, op.resource, now); });
 }
 
 void manager_impl::queried(core::query& done) {
@@ -284,6 +303,12 @@ void manager_impl::queried(core::query& done) {
     if (op == nullptr) {
         return; // cancelled
     }
+    observe_end(
+        {.id = op->observed,
+         .kind = operation_kind::query,
+         .resource = op->resource,
+         .found = done.result.state},
+        done.result);
     completion<error_code, lock_status> complete = *std::move(op->done);
     queries_.destroy(*op);
     std::move(complete)(io_, error_code(), std::move(done.result));

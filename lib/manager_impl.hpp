@@ -65,6 +65,7 @@ private:
     struct acquire_op {
         core::handle self;
         core::handle wanted; // in the engine
+        std::uint64_t observed = 0;
         std::string resource;
         diagnostics* out = nullptr;
         std::optional<completion<error_code, lock>> done;
@@ -77,6 +78,8 @@ private:
     struct query_op {
         core::handle self;
         std::uint64_t id = 0;
+        std::uint64_t observed = 0;
+        std::string resource;
         std::optional<completion<error_code, lock_status>> done;
 
         void reset() { done.reset(); }
@@ -98,6 +101,10 @@ private:
     void not_acquired(const core::operation& done) override;
     void lease_changed(const core::claim& lease) override;
     void lease_lost(const core::claim& lease, loss_reason reason) override;
+    void held_long(const core::claim& lease) override;
+    void contention(std::string_view key, std::size_t waiting) override;
+    void renewing(const core::claim& lease) override;
+    void renewed(const core::claim& lease, std::optional<errc> error) override;
     void extended(const core::claim& lease, std::optional<errc> error) override;
     void removed(const core::claim& lease, release_result result) override;
     void queried(core::query& done) override;
@@ -129,6 +136,28 @@ private:
         clock::duration elapsed,
         const core::ballots& votes) const;
 
+    // manager_observed.cpp
+    /// `f(observer)`, if there is one. What it throws ends here.
+    template <typename F>
+    void observe(F f);
+    /// Tells the observer of a start. Gives the operation's number; 0 without an observer.
+    std::uint64_t observe_start(operation_start what);
+    void observe_end(const operation_end& what, const diagnostics& votes);
+    void observe_end(const operation_end& what, const lock_status& status);
+    /// Explains an end to the caller, if it asked for that, and to the observer.
+    void tell(
+        diagnostics* out,
+        const operation_end& what,
+        unsigned attempts,
+        clock::duration elapsed,
+        const core::ballots& votes);
+    /// Tells of the end of an extension by the library, if one is under way.
+    void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);
+    void observe_acquired(const lease_handle& lease);
+    void observe_lost(lease_handle& lease);
+    void observe_abandoned(const lease_handle& lease);
+    void observe_removed(const lease_handle& lease, const diagnostics& votes);
+
     home io_;
     config config_;
     std::unique_ptr<net::tls_context> tls_;
@@ -146,6 +175,8 @@ private:
     bool run_cancelled_ = false;
     waiters<error_code> ready_;
     waiters<error_code> closing_;
+    std::uint64_t observed_ = 0; // operations that the observer was told of
+    std::uint64_t observer_errors_ = 0;
 };
 
 template <typename F>

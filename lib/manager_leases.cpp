@@ -28,6 +28,13 @@ void manager_impl::extend(
             }
             for (auto& waiting : lease->extending) {
                 if (waiting.id == id && waiting.done) {
+                    me.observe_end(
+                        {.id = waiting.observed,
+                         .kind = operation_kind::extend,
+                         .resource = lease->resource,
+                         .lock = lease->observed,
+                         .error = aborted},
+                        diagnostics());
                     completion<error_code> complete = *std::move(waiting.done);
                     waiting.done.reset(); // its place in the line stays
                     std::move(complete)(me.io_, aborted);
@@ -52,7 +59,12 @@ void manager_impl::extend(
         std::move(waiting)(io_, error);
         return;
     }
-    lease->extending.push_back({id, out, std::move(waiting)});
+    const std::uint64_t observed = observe_start(
+        {.kind = operation_kind::extend,
+         .resource = lease->resource,
+         .lock = lease->observed,
+         .ttl = ttl});
+    lease->extending.push_back({id, out, std::move(waiting), observed});
     drive([&](time_point now) { engine_.extend(lease->claim, ttl, now); });
 }
 
@@ -61,9 +73,16 @@ void manager_impl::extended(const core::claim& claim, std::optional<errc> error)
     lease_handle::extend_waiter& oldest = lease.extending.front();
     if (oldest.done) {
         const error_code result = error ? make_error_code(*error) : error_code();
-        if (oldest.out != nullptr) {
-            explain(*oldest.out, result, 1, clock::now() - claim.extending.sent, claim.votes);
-        }
+        tell(
+            oldest.out,
+            {.id = oldest.observed,
+             .kind = operation_kind::extend,
+             .resource = lease.resource,
+             .lock = lease.observed,
+             .error = result},
+            1,
+            clock::now() - claim.extending.sent,
+            claim.votes);
         (*std::move(oldest.done))(io_, result);
     }
     lease.extending.pop_front();
@@ -107,10 +126,16 @@ void manager_impl::let_go(lease_handle& lease, bool release) {
     }
     lease.stage = lease_handle::phase::released;
     lease.watching.complete_all(io_, errc::released, loss_reason::none);
+    end_renewal(lease, errc::released, diagnostics());
+    if (release) {
+        lease.observed_release = observe_start(
+            {.kind = operation_kind::release, .resource = lease.resource, .lock = lease.observed});
+    }
     drive([&](time_point now) {
         release ? engine_.release(lease.claim, now) : engine_.abandon(lease.claim);
     });
     if (!release) {
+        observe_abandoned(lease);
         leases_[lease.claim.index].reset();
     }
 }
@@ -157,6 +182,7 @@ void manager_impl::lease_lost(const core::claim& claim, loss_reason reason) {
     lease.loss = std::make_unique<diagnostics>();
     explain(*lease.loss, errc::lost, 0, clock::now() - claim.asked_at, claim.votes);
     lease.loss->message = "lost: " + std::string(to_string(reason));
+    observe_lost(lease);
     lease.watching.explain_all(*lease.loss);
     lease.watching.complete_all(io_, error_code(), reason);
 }
@@ -164,10 +190,12 @@ void manager_impl::lease_lost(const core::claim& claim, loss_reason reason) {
 void manager_impl::removed(const core::claim& claim, release_result result) {
     const std::shared_ptr<lease_handle> lease = std::move(leases_[claim.self.index]);
     lease->result = result;
-    if (lease->releasing.wants_explanation()) {
+    if (lease->releasing.wants_explanation()
+        || (config_.observer && lease->observed_release != 0)) {
         diagnostics votes;
         explain(votes, {}, 1, clock::now() - claim.removal_began, claim.votes);
         votes.message = to_string(result);
+        observe_removed(*lease, votes);
         lease->releasing.explain_all(votes);
     }
     lease->releasing.complete_all(io_, error_code(), result);

@@ -4,12 +4,14 @@
 
 #include <redlock/error.hpp>
 #include <redlock/logger.hpp>
+#include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/protocol.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -163,6 +165,15 @@ struct config {
 
     /// Silent by default.
     logger log;
+
+    /// Told of every operation and of every lock, if there is one.
+    std::shared_ptr<redlock::observer> observer;
+    /// A lock that has been held for longer is warned of, once: in the log and to the observer.
+    /// 0: none is. 0 ms to 24 h.
+    std::chrono::milliseconds held_warning{0};
+    /// When more acquires of this manager wait for one resource, that is warned of: in the log and
+    /// to the observer. 0: it is not.
+    std::size_t contention_warning = 0;
 };
 
 /// Checks a configuration, as the constructor of `lock_manager` does. Returns no error, and

@@ -19,6 +19,11 @@ inline void assign_lock_key(std::string& out, std::string_view prefix, std::stri
     }
 }
 
+/// The resource whose lock key that is.
+inline std::string_view resource_of(std::string_view key, std::string_view prefix) noexcept {
+    return prefix.empty() ? key : key.substr(prefix.size() + 1, key.size() - prefix.size() - 2);
+}
+
 /// The fencing counter of the lock.
 inline void assign_fence_key(std::string& out, std::string_view prefix, std::string_view resource) {
     out.assign(prefix).append("{").append(resource).append("}:fence");

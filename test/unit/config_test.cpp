@@ -92,6 +92,7 @@ const duration_rule rules[] = {
     {"reconnect_delay_max", &config::reconnect_delay_max, 50ms, 1h},
     {"retry_delay_min", &config::retry_delay_min, 1ms, 1h},
     {"retry_delay_max", &config::retry_delay_max, 2ms, 1h},
+    {"held_warning", &config::held_warning, 0ms, 24h},
 };
 
 std::string ms(milliseconds value) {

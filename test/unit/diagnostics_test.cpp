@@ -3,6 +3,7 @@
 #include <redlock/diagnostics.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
+#include <redlock/observer.hpp>
 
 #include <boost/asio/error.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -56,6 +57,7 @@ TEST_CASE("every enumerator has a name of its own") {
     check_names<lock_state>(3);
     check_names<log_level>(5);
     check_names<master_state>(7);
+    check_names<operation_kind>(5);
     CHECK(to_string(vote::timed_out) == "timed_out");
     CHECK(to_string(release_result::stolen) == "stolen");
     CHECK(to_string(loss_reason::renew_limit) == "renew_limit");
