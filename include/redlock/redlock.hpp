@@ -18,6 +18,7 @@
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
+#include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

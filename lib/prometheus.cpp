@@ -1,0 +1,343 @@
+// The text exposition format 0.0.4: families of samples, each family in one piece, whatever the
+// number of managers.
+
+#include <redlock/prometheus.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace {
+
+// Some values come from the network, and one that is not UTF-8 would cost the whole page.
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (c == '\n') {
+            out += "\\n";
+        } else if (byte < 0x20 || byte > 0x7e) {
+            fmt::format_to(std::back_inserter(out), "\\\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+double seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+/// Writes the samples of one family that belong to one manager.
+class writer {
+public:
+    writer(std::string& out, std::string_view family, const prometheus_source& manager)
+        : out_(out),
+          family_(family),
+          quorum_(label("quorum", manager.quorum)) {}
+
+    static std::string label(std::string_view name, std::string_view value) {
+        return fmt::format("{}=\"{}\"", name, escaped(value));
+    }
+
+    /// Labels are in their final form, separated by commas.
+    template <typename Number>
+    void sample(Number value, std::string_view labels = {}, std::string_view suffix = {}) {
+        fmt::format_to(
+            std::back_inserter(out_),
+            "{}{}{{{}{}{}}} {}\n",
+            family_,
+            suffix,
+            quorum_,
+            labels.empty() ? "" : ",",
+            labels,
+            value);
+    }
+
+    void samples(const histogram& times, const std::string& labels = {}) {
+        const std::string before = labels.empty() ? "" : labels + ",";
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < histogram::bounds.size(); ++i) {
+            sum += times.counts()[i];
+            const double bound = seconds(histogram::bounds[i]);
+            sample(sum, fmt::format("{}le=\"{}\"", before, bound), "_bucket");
+        }
+        sample(times.count(), before + "le=\"+Inf\"", "_bucket");
+        sample(seconds(times.sum()), labels, "_sum");
+        sample(times.count(), labels, "_count");
+    }
+
+private:
+    std::string& out_;
+    std::string_view family_;
+    std::string quorum_;
+};
+
+struct family {
+    std::string_view name;
+    std::string_view type;
+    std::string_view help;
+    void (*write)(writer&, const metrics&, const health&);
+};
+
+std::string master_label(std::string_view endpoint) {
+    return writer::label("master", endpoint);
+}
+
+template <auto Member>
+void counter(writer& out, const metrics& counted, const health&) {
+    out.sample(counted.*Member);
+}
+
+template <auto Member>
+void of_masters(writer& out, const metrics& counted, const health&) {
+    for (const master_metrics& one : counted.masters) {
+        out.sample(one.*Member, master_label(one.endpoint));
+    }
+}
+
+void acquires(writer& out, const metrics& counted, const health&) {
+    out.sample(counted.acquired, "outcome=\"acquired\"");
+    out.sample(counted.contended, "outcome=\"contended\"");
+    out.sample(counted.no_quorum, "outcome=\"no_quorum\"");
+    out.sample(counted.too_slow, "outcome=\"too_slow\"");
+    out.sample(counted.timed_out, "outcome=\"timed_out\"");
+    out.sample(counted.cancelled, "outcome=\"cancelled\"");
+}
+
+void renewals(writer& out, const metrics& counted, const health&) {
+    out.sample(counted.renewed, "outcome=\"renewed\"");
+    out.sample(counted.renewals_failed, "outcome=\"failed\"");
+}
+
+void losses(writer& out, const metrics& counted, const health&) {
+    for (std::size_t i = 0; i < loss_counts::size; ++i) {
+        const auto reason = static_cast<loss_reason>(i);
+        if (reason != loss_reason::none) {
+            out.sample(counted.lost_by[reason], writer::label("reason", to_string(reason)));
+        }
+    }
+}
+
+void releases(writer& out, const metrics& counted, const health&) {
+    out.sample(counted.released, "result=\"released\"");
+    out.sample(counted.released_late, "result=\"late\"");
+    out.sample(counted.released_uncertain, "result=\"uncertain\"");
+}
+
+template <auto Member>
+void times(writer& out, const metrics& counted, const health&) {
+    out.samples(counted.*Member);
+}
+
+void latencies(writer& out, const metrics& counted, const health&) {
+    for (const master_metrics& one : counted.masters) {
+        out.samples(one.latency, master_label(one.endpoint));
+    }
+}
+
+void votes(writer& out, const metrics& counted, const health&) {
+    const std::pair<std::string_view, vote_counts master_metrics::*> operations[] = {
+        {"acquire", &master_metrics::acquire_votes},
+        {"extend", &master_metrics::extend_votes},
+        {"release", &master_metrics::release_votes},
+    };
+    for (const master_metrics& one : counted.masters) {
+        for (const auto& [operation, member] : operations) {
+            for (std::size_t i = 0; i < vote_counts::size; ++i) {
+                const auto kind = static_cast<vote>(i);
+                if (kind != vote::pending) { // which is no vote yet
+                    const std::string labels = fmt::format(
+                        "{},operation=\"{}\",vote=\"{}\"",
+                        master_label(one.endpoint),
+                        operation,
+                        to_string(kind));
+                    out.sample((one.*member)[kind], labels);
+                }
+            }
+        }
+    }
+}
+
+void ready(writer& out, const metrics&, const health& now) {
+    out.sample(now.ready ? 1 : 0);
+}
+
+void size(writer& out, const metrics&, const health& now) {
+    out.sample(now.masters.size());
+}
+
+void admitted(writer& out, const metrics&, const health& now) {
+    out.sample(now.admitted);
+}
+
+void needed(writer& out, const metrics&, const health& now) {
+    out.sample(now.quorum);
+}
+
+void unsafe(writer& out, const metrics&, const health& now) {
+    out.sample(now.quarantine_off ? 1 : 0);
+}
+
+// One series for each state: a query need not know numbers.
+void states(writer& out, const metrics&, const health& now) {
+    for (const master_health& one : now.masters) {
+        for (std::size_t i = 0; i <= static_cast<std::size_t>(master_state::unfit); ++i) {
+            const auto state = static_cast<master_state>(i);
+            out.sample(
+                one.state == state ? 1 : 0,
+                master_label(one.endpoint) + "," + writer::label("state", to_string(state)));
+        }
+    }
+}
+
+void quarantines(writer& out, const metrics&, const health& now) {
+    for (const master_health& one : now.masters) {
+        const auto left = one.quarantine_left.value_or(std::chrono::milliseconds(0));
+        out.sample(seconds(left), master_label(one.endpoint));
+    }
+}
+
+void infos(writer& out, const metrics&, const health& now) {
+    for (const master_health& one : now.masters) {
+        if (!one.version.empty()) {
+            out.sample(
+                1,
+                master_label(one.endpoint) + "," + writer::label("version", one.version) + ","
+                    + writer::label("run_id", one.run_id) + ","
+                    + writer::label("compare_and_delete", one.compare_and_delete));
+        }
+    }
+}
+
+constexpr std::string_view counts = "counter";
+constexpr std::string_view measures = "gauge";
+constexpr std::string_view distributes = "histogram";
+
+// Without line breaks and backslashes in the help, which would have to be escaped.
+constexpr family families[] = {
+    {"redlock_acquires_total", counts, "Acquires that ended, by outcome.", acquires},
+    {"redlock_acquire_wait_seconds",
+     distributes,
+     "From the start of an acquire to its lock; only those that got one.",
+     times<&metrics::acquire_wait>},
+    {"redlock_acquires_waiting", measures, "Acquires under way.", counter<&metrics::waiting>},
+    {"redlock_attempts_total",
+     counts,
+     "Rounds of votes that acquires have started.",
+     counter<&metrics::attempts>},
+    {"redlock_fencing_raises_total",
+     counts,
+     "Attempts that needed a second round trip to level the fencing counters.",
+     counter<&metrics::raised>},
+    {"redlock_locks_held", measures, "Locks held.", counter<&metrics::held>},
+    {"redlock_hold_seconds",
+     distributes,
+     "From a lock to its release or loss.",
+     times<&metrics::hold>},
+    {"redlock_hand_overs_total",
+     counts,
+     "Leases that passed to a waiter of this process.",
+     counter<&metrics::hand_overs>},
+    {"redlock_renewals_total", counts, "Extensions that ended, by outcome.", renewals},
+    {"redlock_losses_total", counts, "Held locks that were lost, by reason.", losses},
+    {"redlock_releases_total", counts, "Releases that ended, by what the masters said.", releases},
+    {"redlock_debts",
+     measures,
+     "Removals that wait for a master to come back.",
+     counter<&metrics::debts>},
+    {"redlock_debts_paid_total",
+     counts,
+     "Removals repeated after a connection had broken.",
+     counter<&metrics::debts_paid>},
+    {"redlock_observer_errors_total",
+     counts,
+     "Exceptions that came out of the observer.",
+     counter<&metrics::observer_errors>},
+    {"redlock_ready", measures, "1 if a majority of the masters is admitted.", ready},
+    {"redlock_masters", measures, "Configured masters.", size},
+    {"redlock_masters_admitted", measures, "Masters that vote.", admitted},
+    {"redlock_votes_needed", measures, "Votes that an acquire needs.", needed},
+    {"redlock_quarantine_off",
+     measures,
+     "1 if restarted masters vote at once, which is unsafe.",
+     unsafe},
+    {"redlock_master_state", measures, "1 for the state that the master is in, else 0.", states},
+    {"redlock_master_quarantine_left_seconds",
+     measures,
+     "Until the master may vote again; 0 if it is not quarantined.",
+     quarantines},
+    {"redlock_master_info", measures, "What is known of the server; always 1.", infos},
+    {"redlock_master_latency_seconds",
+     distributes,
+     "From an acquire or an extension to its answer.",
+     latencies},
+    {"redlock_master_votes_total", counts, "Votes of the master, by operation and kind.", votes},
+    {"redlock_master_commands_total",
+     counts,
+     "Commands sent.",
+     of_masters<&master_metrics::commands>},
+    {"redlock_master_writes_total",
+     counts,
+     "Writes to the socket.",
+     of_masters<&master_metrics::writes>},
+    {"redlock_master_sent_bytes_total",
+     counts,
+     "Bytes handed to the socket.",
+     of_masters<&master_metrics::bytes_sent>},
+    {"redlock_master_received_bytes_total",
+     counts,
+     "Bytes that came.",
+     of_masters<&master_metrics::bytes_received>},
+    {"redlock_master_connects_total",
+     counts,
+     "Connections that were established.",
+     of_masters<&master_metrics::connects>},
+    {"redlock_master_disconnects_total",
+     counts,
+     "Connections that were lost after that.",
+     of_masters<&master_metrics::disconnects>},
+    {"redlock_master_late_commands_total",
+     counts,
+     "Commands that arrived after their time and did nothing.",
+     of_masters<&master_metrics::late>},
+    {"redlock_master_healed_keys_total",
+     counts,
+     "Keys that an extension found missing and set.",
+     of_masters<&master_metrics::healed>},
+};
+
+} // namespace
+
+std::string to_prometheus(std::span<const prometheus_source> managers) {
+    std::string out;
+    for (const family& one : families) {
+        fmt::format_to(
+            std::back_inserter(out),
+            "# HELP {0} {1}\n# TYPE {0} {2}\n",
+            one.name,
+            one.help,
+            one.type);
+        for (const prometheus_source& manager : managers) {
+            writer samples(out, one.name, manager);
+            one.write(samples, manager.metrics, manager.health);
+        }
+    }
+    return out;
+}
+
+std::string to_prometheus(const metrics& counted, const health& now, std::string_view quorum) {
+    const prometheus_source only[] = {{std::string(quorum), counted, now}};
+    return to_prometheus(only);
+}
+
+} // namespace redlock::inline REDLOCK_ABI
