@@ -6,9 +6,11 @@ and how it ends. Another server than the redis-server in the path: REDLOCK_REDIS
 """
 
 import ctypes
+import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -26,7 +28,18 @@ EXPECTED = {
     'blocking': ['worked, with ', 'the lock was released'],
     'with_lock': ['step 5', 'all steps done', 'step 1', 'stopped: '],
     'watch_loss': ['leading', 'lost: majority_unreachable'],
+    'prometheus_endpoint': [
+        'HTTP/1.1 200 OK', 'Content-Type: text/plain; version=0.0.4',
+        'redlock_acquires_total{quorum="example",outcome="acquired"} 1',
+        'redlock_hold_seconds_count{quorum="example"} 1',
+        'redlock_ready{quorum="example"} 1',
+        'HTTP/1.1 404 Not Found',
+    ],
+    'tracing': ['{"resourceSpans":'],
 }
+
+# What comes before the masters on the command line.
+OPTIONS = {'prometheus_endpoint': ['--check']}
 
 
 def die_with_parent():
@@ -86,7 +99,7 @@ class Master:
 def run(program, masters):
     """Returns the lines that the example printed, and its exit status."""
     example = subprocess.Popen(
-        [program] + [master.url for master in masters],
+        [program] + OPTIONS.get(pathlib.Path(program).name, []) + [master.url for master in masters],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent)
     signal.alarm(LIMIT_S)
     lines = []
@@ -113,6 +126,29 @@ def missing(expected, lines):
     return None
 
 
+def check_spans(lines):
+    """One lock is one trace, and who came too late has another."""
+    request = json.loads(lines[-1])
+    spans = request['resourceSpans'][0]['scopeSpans'][0]['spans']
+    for span in spans:
+        assert re.fullmatch('[0-9a-f]{32}', span['traceId']), span
+        assert re.fullmatch('[0-9a-f]{16}', span['spanId']), span
+        assert int(span['startTimeUnixNano']) <= int(span['endTimeUnixNano']), span
+    acquired, extended, late, release, hold = spans
+    assert [span['name'] for span in spans] == [
+        'redlock.acquire', 'redlock.extend', 'redlock.acquire', 'redlock.release', 'redlock.hold']
+    assert acquired['parentSpanId'] == late['parentSpanId'] == ''
+    assert hold['parentSpanId'] == acquired['spanId']
+    assert extended['parentSpanId'] == release['parentSpanId'] == hold['spanId']
+    assert len({span['traceId'] for span in (acquired, extended, release, hold)}) == 1
+    assert late['traceId'] != acquired['traceId']
+    assert late['status']['code'] == 2 and 'contended' in late['status']['message']
+    assert [event['name'] for event in acquired['events']] == MASTERS * ['redlock.vote']
+
+
+CHECKS = {'tracing': check_spans}
+
+
 def timed_out(*_):
     raise TimeoutError(f'the example did not end in {LIMIT_S} s')
 
@@ -133,6 +169,7 @@ def main():
         sys.exit(f'FAILED: no line that begins with {absent!r}')
     if status != 0:
         sys.exit(f'FAILED: exit status {status}')
+    CHECKS.get(pathlib.Path(program).name, lambda _: None)(lines)
     print('passed')
 
 
