@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""The README's first program is the one that is compiled and run: examples/first_lock.cpp."""
+"""What the documents show is what there is.
+
+The README's first program is the one that is compiled and run, examples/first_lock.cpp; and
+docs/operations.md lists the metrics that are on a page for Prometheus, with their types.
+"""
 
 import difflib
 import pathlib
@@ -18,3 +22,11 @@ difference = list(
 )
 if difference:
     sys.exit("\n".join(difference))
+
+source = (root / "lib" / "prometheus.cpp").read_text()
+types = {"counts": "counter", "measures": "gauge", "distributes": "histogram"}
+exported = {(name, types[kind]) for name, kind in re.findall(r'\{"(redlock_\w+)",\s*(\w+),', source)}
+table = (root / "docs" / "operations.md").read_text()
+listed = set(re.findall(r"^\| `(redlock_\w+)` \| (\w+) \|", table, re.MULTILINE))
+if not exported or exported != listed:
+    sys.exit(f"docs/operations.md and lib/prometheus.cpp differ in {sorted(exported ^ listed)}")
