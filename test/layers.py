@@ -56,7 +56,7 @@ PLAIN_PUBLIC = {
     f'redlock/{stem}.hpp'
     for stem in (
         'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics',
-        'protocol',
+        'protocol', 'placement',
     )
 }
 

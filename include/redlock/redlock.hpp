@@ -19,6 +19,7 @@
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
 #include <redlock/prometheus.hpp>
+#include <redlock/placement.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

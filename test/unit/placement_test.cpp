@@ -1,0 +1,114 @@
+// Which quorum has a resource. The rule is a part of the protocol: the values stand in
+// docs/sharding.md, too, and test/sharding.py computes them once more, in another language.
+#include <redlock/placement.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace redlock;
+
+namespace {
+
+constexpr std::size_t resources = 100'000;
+
+std::string resource(std::size_t i) {
+    return "orders/" + std::to_string(i);
+}
+
+std::vector<std::string> names(std::size_t count) {
+    std::vector<std::string> out;
+    for (std::size_t i = 1; i <= count; ++i) {
+        out.push_back("q" + std::to_string(i));
+    }
+    return out;
+}
+
+std::vector<std::size_t> shares(const std::vector<std::string>& quorums) {
+    std::vector<std::size_t> out(quorums.size());
+    for (std::size_t i = 0; i < resources; ++i) {
+        ++out[place(quorums, resource(i))];
+    }
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("the weights are what the documentation says, for ever") {
+    CHECK(placement_weight("east", "jobs/nightly") == 0x038b4ee6608f9058);
+    CHECK(placement_weight("west", "jobs/nightly") == 0xc4bca468e2dffad8);
+    CHECK(placement_weight("north", "jobs/nightly") == 0x8af91591bde29334);
+    CHECK(placement_weight("east", "orders/4711") == 0xc73d2615c9abc04f);
+    CHECK(placement_weight("west", "orders/4711") == 0xe7a8fa1fceb66a7c);
+    CHECK(placement_weight("north", "orders/4711") == 0xe39e12fcb108e2f1);
+    CHECK(
+        placement_weight(
+            "east",
+            "stra\xc3\x9f"
+            "e")
+        == 0x1526b8a81046bf91);
+    CHECK(placement_weight("east", "") == 0x638bc41161a7ab2e);
+}
+
+TEST_CASE("a byte more in the name of the quorum is not one in that of the resource") {
+    CHECK(placement_weight("ab", "c") != placement_weight("a", "bc"));
+    CHECK(placement_weight("a", std::string_view("\0b", 2)) != placement_weight("a", "b"));
+}
+
+TEST_CASE("the home is where the weight is largest, in whatever order the quorums are listed") {
+    std::vector<std::string> quorums{"east", "west", "north"};
+    std::sort(quorums.begin(), quorums.end());
+    do {
+        CHECK(quorums[place(quorums, "jobs/nightly")] == "west");
+        CHECK(quorums[place(quorums, "orders/4711")] == "west");
+        CHECK(quorums[place(quorums, "a")] == "east");
+        CHECK(quorums[place(quorums, "b")] == "north");
+    } while (std::next_permutation(quorums.begin(), quorums.end()));
+}
+
+TEST_CASE("one quorum has everything") {
+    const std::vector<std::string> only{"all"};
+    CHECK(place(only, "r") == 0);
+    CHECK(place(only, "") == 0);
+}
+
+TEST_CASE("each quorum has its share, with names and resources that differ by a digit only") {
+    // The counts are fixed by the rule: this can fail by a change of the rule only, not by chance.
+    // Chi-squared with k - 1 degrees of freedom stays below k - 1 + 4 * sqrt(2 * (k - 1)).
+    for (const std::size_t k : {2U, 3U, 4U, 8U, 16U, 64U}) {
+        CAPTURE(k);
+        const double expected = static_cast<double>(resources) / static_cast<double>(k);
+        double chi_squared = 0;
+        for (const std::size_t count : shares(names(k))) {
+            const double off = static_cast<double>(count) - expected;
+            chi_squared += off * off / expected;
+        }
+        const double degrees = static_cast<double>(k) - 1;
+        CAPTURE(chi_squared);
+        CHECK((chi_squared - degrees) * (chi_squared - degrees) < 32 * degrees);
+    }
+}
+
+TEST_CASE("a quorum that is added takes its share, and nothing else moves") {
+    for (std::size_t k = 1; k <= 8; ++k) {
+        CAPTURE(k);
+        const std::vector<std::string> before = names(k);
+        const std::vector<std::string> after = names(k + 1);
+        std::size_t moved = 0;
+        std::size_t elsewhere = 0;
+        for (std::size_t i = 0; i < resources; ++i) {
+            const std::string name = resource(i);
+            const std::size_t home = place(after, name);
+            if (home != place(before, name)) {
+                ++moved;
+                elsewhere += home == k ? 0 : 1;
+            }
+        }
+        CHECK(elsewhere == 0);
+        const std::size_t share = resources / (k + 1);
+        CHECK(moved > share - share / 20);
+        CHECK(moved < share + share / 20);
+    }
+}
