@@ -52,14 +52,6 @@ std::optional<std::string> wrong_with(const endpoint& where) {
     return std::nullopt;
 }
 
-// The same address is the same server, whatever the user or the database.
-bool same_server(const endpoint& a, const endpoint& b) {
-    if (a.transport == transport::unix_socket || b.transport == transport::unix_socket) {
-        return a.transport == b.transport && a.path == b.path;
-    }
-    return a.host == b.host && a.port == b.port;
-}
-
 std::optional<std::string> wrong_with_masters(const config& config) {
     constexpr std::size_t masters_max = core::masters_max;
     const auto& masters = config.masters;
@@ -71,7 +63,7 @@ std::optional<std::string> wrong_with_masters(const config& config) {
             return why;
         }
         for (std::size_t j = 0; j < i; ++j) {
-            if (same_server(masters[i], masters[j])) {
+            if (detail::same_server(masters[i], masters[j])) {
                 return fmt::format(
                     "masters {} and {} are one server, '{}'; each may be given once",
                     j + 1,
@@ -262,6 +254,13 @@ error_code validate_resource(std::string_view resource, std::string& reason) {
 }
 
 namespace detail {
+
+bool same_server(const endpoint& a, const endpoint& b) {
+    if (a.transport == transport::unix_socket || b.transport == transport::unix_socket) {
+        return a.transport == b.transport && a.path == b.path;
+    }
+    return a.host == b.host && a.port == b.port;
+}
 
 error_code validate_extension(milliseconds ttl, const config& config, std::string& reason) {
     reason.clear();

@@ -34,6 +34,8 @@ public:
             return "invalid argument: see the diagnostics or the log";
         case errc::stale_token:
             return "stale fencing token: the resource has seen that of a later owner";
+        case errc::moving:
+            return "moving: the resource is being handed over to another quorum";
         }
         return "unknown redlock error " + std::to_string(value);
     }
@@ -62,7 +64,8 @@ public:
         case condition::not_acquired:
             return error == errc::contended || error == errc::too_slow || error == errc::timed_out;
         case condition::unavailable:
-            return error == errc::no_quorum || error == errc::closed || error == errc::not_running;
+            return error == errc::no_quorum || error == errc::closed || error == errc::not_running
+                   || error == errc::moving;
         }
         return false;
     }

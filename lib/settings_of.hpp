@@ -14,6 +14,9 @@ namespace redlock::inline REDLOCK_ABI::detail {
 /// Of a configuration that was validated.
 core::settings settings_of(const config& configuration);
 
+/// The same address is the same server, whatever the user or the database.
+bool same_server(const endpoint& a, const endpoint& b);
+
 /// Checks the ttl of an extension as `validate` checks that of an acquire.
 error_code
 validate_extension(std::chrono::milliseconds ttl, const config& config, std::string& reason);

@@ -30,7 +30,8 @@ public:
           work_(std::move(work)),
           done_(std::move(done), io_) {}
 
-    void start(lock_manager& manager, std::string resource, acquire_options options) {
+    template <typename Manager>
+    void start(Manager& manager, std::string resource, acquire_options options) {
         manager.async_acquire(
             std::move(resource),
             options,
@@ -117,11 +118,10 @@ private:
     std::exception_ptr result_;
 };
 
-} // namespace
-
-void initiate_with_lock::start(
-    asio::any_io_executor io,
-    lock_manager& manager,
+template <typename Manager>
+void start_scope(
+    const asio::any_io_executor& io,
+    Manager& manager,
     std::string resource,
     acquire_options options,
     locked_work work,
@@ -136,6 +136,28 @@ void initiate_with_lock::start(
         });
     }
     begun->start(manager, std::move(resource), options);
+}
+
+} // namespace
+
+void initiate_with_lock::start(
+    asio::any_io_executor io,
+    lock_manager& manager,
+    std::string resource,
+    acquire_options options,
+    locked_work work,
+    asio::any_completion_handler<with_lock_signature> done) {
+    start_scope(io, manager, std::move(resource), options, std::move(work), std::move(done));
+}
+
+void initiate_with_lock::start(
+    asio::any_io_executor io,
+    sharded_manager& manager,
+    std::string resource,
+    acquire_options options,
+    locked_work work,
+    asio::any_completion_handler<with_lock_signature> done) {
+    start_scope(io, manager, std::move(resource), options, std::move(work), std::move(done));
 }
 
 } // namespace redlock::inline REDLOCK_ABI::detail

@@ -31,6 +31,9 @@ enum class errc : int {
     invalid_argument,
     /// The guarded resource has seen the fencing token of a later owner: this one came too late.
     stale_token,
+    /// The resource is being handed over from one quorum to another (`sharded_config::hand_over`):
+    /// nobody may take it until that is done.
+    moving,
 };
 
 /// What a caller decides by. Compare an error code with one of these: `ec ==
@@ -39,7 +42,8 @@ enum class condition : int {
     /// The quorum works, but the lock was not to be had in the time given: `contended`, `too_slow`,
     /// `timed_out`. Skip this turn, or try again later.
     not_acquired = 1,
-    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`. Tell somebody.
+    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`, `moving`. Tell
+    /// somebody.
     unavailable,
 };
 

@@ -21,5 +21,6 @@
 #include <redlock/prometheus.hpp>
 #include <redlock/placement.hpp>
 #include <redlock/protocol.hpp>
+#include <redlock/sharded.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

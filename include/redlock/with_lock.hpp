@@ -4,6 +4,7 @@
 #pragma once
 
 #include <redlock/lock_manager.hpp>
+#include <redlock/sharded.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -34,11 +35,18 @@ struct initiate_with_lock : initiation_base {
         acquire_options options,
         locked_work work,
         boost::asio::any_completion_handler<with_lock_signature> done);
+    static void start(
+        boost::asio::any_io_executor io,
+        sharded_manager& manager,
+        std::string resource,
+        acquire_options options,
+        locked_work work,
+        boost::asio::any_completion_handler<with_lock_signature> done);
 
-    template <typename Handler>
+    template <typename Handler, typename Manager>
     void operator()(
         Handler&& handler,
-        lock_manager* manager,
+        Manager* manager,
         std::string resource,
         acquire_options options,
         locked_work work) const {
@@ -78,6 +86,26 @@ template <
         boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
+    std::string resource,
+    acquire_options options,
+    locked_work work,
+    CompletionToken&& token = {}) {
+    return boost::asio::async_initiate<CompletionToken, detail::with_lock_signature>(
+        detail::initiate_with_lock{{manager.get_executor()}},
+        token,
+        &manager,
+        std::move(resource),
+        options,
+        std::move(work));
+}
+
+/// The same with the lock at its home among several quorums: errors as
+/// `sharded_manager::async_acquire` has them.
+template <
+    boost::asio::completion_token_for<detail::with_lock_signature> CompletionToken =
+        boost::asio::deferred_t>
+auto async_with_lock(
+    sharded_manager& manager,
     std::string resource,
     acquire_options options,
     locked_work work,
