@@ -36,6 +36,7 @@ EXPECTED = {
         'HTTP/1.1 404 Not Found',
     ],
     'tracing': ['{"resourceSpans":'],
+    'sharded': ['3 of 3 quorums ready', 'orders/1 is locked in quorum-', 'orders/4 is locked in', 'quorum-3 had '],
 }
 
 # What comes before the masters on the command line.
