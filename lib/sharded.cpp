@@ -65,6 +65,7 @@ std::optional<std::string> shared_server(const named_quorum& a, const named_quor
 
 std::vector<std::string> names_of(const std::vector<named_quorum>& quorums) {
     std::vector<std::string> names;
+    names.reserve(quorums.size());
     for (const named_quorum& one : quorums) {
         names.push_back(one.name);
     }
