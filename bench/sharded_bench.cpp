@@ -23,7 +23,7 @@ struct arguments {
     std::size_t masters = 3;
     std::string server = "redis-server";
     std::string protocol = "guarded";
-    std::size_t in_flight = 64;
+    std::size_t in_flight = 256; // even shares for the quorums need many
     std::size_t rounds = 5;
     double seconds_per_round = 1;
 };

@@ -37,6 +37,8 @@ make_config(const std::vector<std::vector<address>>& quorums, const load& work) 
             work.who == side::plain ? redlock::protocol::plain : redlock::protocol::guarded;
         // The servers were just started: nothing to forget.
         one.config.quarantine = redlock::quarantine::off;
+        // A master that waits for a core is slow, not gone.
+        one.config.master_timeout = 2s;
         one.config.max_ttl = std::max(one.config.max_ttl, work.ttl);
     }
     return made;

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Computes the tables of docs/sharding.md: sharding.py SOURCE_ROOT [--write]
+
+The placement of resources is written here once more, in another language than the library's. The
+documentation must show what comes out; with --write, it is made to.
+"""
+
+import math
+import pathlib
+import re
+import sys
+
+MASK = (1 << 64) - 1
+
+
+def placement_weight(quorum, resource):
+    h = 0xcbf29ce484222325
+    for byte in quorum.encode() + b'\0' + resource.encode():
+        h = ((h ^ byte) * 0x100000001b3) & MASK
+    h = (h + 0x9e3779b97f4a7c15) & MASK
+    h = ((h ^ (h >> 30)) * 0xbf58476d1ce4e5b9) & MASK
+    h = ((h ^ (h >> 27)) * 0x94d049bb133111eb) & MASK
+    return h ^ (h >> 31)
+
+
+def place(quorums, resource):
+    return min(quorums, key=lambda name: (-placement_weight(name, resource), name))
+
+
+def rows(head, body):
+    line = lambda cells: '| ' + ' | '.join(str(cell) for cell in cells) + ' |'
+    return '\n'.join([line(head), '|' + '---|' * len(head)] + [line(one) for one in body]) + '\n'
+
+
+def weights():
+    quorums = ['east', 'west', 'north']
+    return rows(
+        ['resource'] + quorums + ['home'],
+        [[f'`{resource}`']
+         + [f'`{placement_weight(name, resource):016x}`' for name in quorums]
+         + [place(quorums, resource)]
+         for resource in ('jobs/nightly', 'orders/4711', 'straße', 'a', 'b')])
+
+
+def moving():
+    """What a quorum that is added takes, of 100,000 resources."""
+    names = [f'q{i}' for i in range(1, 18)]
+    resources = [f'orders/{i}' for i in range(100_000)]
+    body = []
+    for k in (1, 2, 4, 8, 16):
+        before, after = names[:k], names[:k + 1]
+        homes = [(place(before, one), place(after, one)) for one in resources]
+        moved = [new for old, new in homes if old != new]
+        assert set(moved) == {names[k]}
+        body.append([f'{k} to {k + 1}', f'{len(moved) / 1e3:.1f} %', f'{100 / (k + 1):.1f} %'])
+    return rows(['quorums', 'moved', '1 / (k + 1)'], body)
+
+
+# Microseconds of processor time per pair of acquire and release, of one master and of the client:
+# docs/benchmarks.md, "Several quorums", the rows of one quorum.
+COST = {'guarded': (15.9, 9.8), 'plain': (3.8, 4.2)}
+
+
+def load():
+    body = []
+    for protocol, (master, client) in COST.items():
+        for k in (1, 2, 4, 16):
+            # Full servers answer late: not more than 70 % of a core.
+            rate = 0.7 * k * 1e6 / master
+            body.append([protocol, k, f'{rate:,.0f}', f'{rate * client / 1e6:.1f}'])
+    return rows(['protocol', 'quorums', 'pairs/s at 70 % of a core for each master',
+                 'cores of clients'], body)
+
+
+def down(masters, p):
+    """A quorum of so many masters has no majority, when each is away for the share p of the time."""
+    needed = masters // 2 + 1
+    return sum(math.comb(masters, up) * (1 - p) ** up * p ** (masters - up)
+               for up in range(needed))
+
+
+def availability():
+    body = []
+    for p in (0.01, 0.001):
+        for masters in (3, 5):
+            one = down(masters, p)
+            body.append([f'{p:.1%}'.replace('%', ' %'), masters, f'{one:.1e}']
+                        + [f'{-math.expm1(k * math.log1p(-one)):.1e}' for k in (2, 4, 16)])
+    return rows(['one master away', 'masters (N)', 'a given resource', 'any of 2 quorums',
+                 'any of 4', 'any of 16'], body)
+
+
+TABLES = {'weights': weights, 'moving': moving, 'load': load, 'availability': availability}
+
+
+def main():
+    page = pathlib.Path(sys.argv[1], 'docs', 'sharding.md')
+    shown = page.read_text(encoding='utf-8')
+    computed = shown
+    for name, table in TABLES.items():
+        pattern = re.compile(rf'(<!-- {name} -->\n).*?(<!-- end -->)', re.DOTALL)
+        if not pattern.search(computed):
+            sys.exit(f'{page} has no table {name}')
+        computed = pattern.sub(lambda found: found[1] + table() + found[2], computed)
+    if sys.argv[2:] == ['--write']:
+        page.write_text(computed, encoding='utf-8')
+    elif computed != shown:
+        sys.exit(f'{page} does not show what is computed; see --write')
+
+
+if __name__ == '__main__':
+    main()
