@@ -35,6 +35,8 @@ struct site {
         manager.async_ready(into(ready));
         wait(ready);
         CHECK(!ready->error);
+        // Ready is a majority; the tests count on every master.
+        run_until(io, [&] { return admitted() == 6; });
     }
     ~site() {
         try {
@@ -50,6 +52,14 @@ struct site {
         out.quorums = {{"east", config_for(east.urls())}, {"west", config_for(west.urls())}};
         out.hand_over = std::move(hand_over);
         return out;
+    }
+
+    std::size_t admitted() const {
+        std::size_t sum = 0;
+        for (const quorum_health& one : manager.get_health().quorums) {
+            sum += one.health.admitted;
+        }
+        return sum;
     }
 
     void wait(const outcome_ptr& begun) {
