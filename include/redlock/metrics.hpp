@@ -40,8 +40,8 @@ public:
     void add(duration took) noexcept {
         const auto value = took.count() < 0 ? 0 : took.count();
         // Where to begin follows from the magnitude; it is right or one or two too low.
-        std::size_t at = first_[std::bit_width(static_cast<std::uint64_t>(value))];
-        while (value > limits_[at]) {
+        std::size_t at = first_with[std::bit_width(static_cast<std::uint64_t>(value))];
+        while (value > limits[at]) {
             ++at;
         }
         ++counts_[at];
@@ -65,7 +65,7 @@ public:
 private:
     static constexpr std::size_t buckets = bounds.size() + 1;
 
-    static constexpr std::array<duration::rep, buckets> limits_ = [] {
+    static constexpr std::array<duration::rep, buckets> limits = [] {
         std::array<duration::rep, buckets> out{};
         for (std::size_t i = 0; i < bounds.size(); ++i) {
             out[i] = duration(bounds[i]).count();
@@ -74,11 +74,11 @@ private:
         return out;
     }();
     // By the bits of a duration: the bucket of the shortest that has as many.
-    static constexpr std::array<std::uint8_t, 65> first_ = [] {
+    static constexpr std::array<std::uint8_t, 65> first_with = [] {
         std::array<std::uint8_t, 65> out{};
         for (std::size_t bits = 1; bits < 64; ++bits) {
             const auto shortest = duration::rep{1} << (bits - 1);
-            while (shortest > limits_[out[bits]]) {
+            while (shortest > limits[out[bits]]) {
                 ++out[bits];
             }
         }

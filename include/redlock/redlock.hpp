@@ -18,8 +18,8 @@
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
-#include <redlock/prometheus.hpp>
 #include <redlock/placement.hpp>
+#include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/sharded.hpp>
 #include <redlock/version.hpp>

@@ -117,6 +117,7 @@ void engine::ask_everybody(claim& attempt, time_point now) {
         } else { // since the arbiter was asked
             mine.said = masters_[i].otherwise;
             attempt.count.add(mine.said);
+            ++counters_of(i).acquire_votes[mine.said];
         }
     }
 }

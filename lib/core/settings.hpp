@@ -40,7 +40,7 @@ struct settings {
     std::chrono::milliseconds retry_delay_min{};
     std::chrono::milliseconds retry_delay_max{};
     std::size_t hand_overs_max = 0;
-    bool pushes = false; // releases are published, and waiters subscribe
+    bool pushes = false;                      // releases are published, and waiters subscribe
     std::chrono::milliseconds held_warning{}; // 0: none
     std::size_t contention_warning = 0;       // 0: none
 

@@ -29,6 +29,9 @@ void engine::join(operation& wanted, time_point now) {
         wanted.stage = operation::phase::queued;
         timers_.set(wanted.wake, wanted.wait_until);
     }
+    if (rules_.contention_warning != 0 && mine.length == rules_.contention_warning + 1) {
+        host_.contention(mine.key, mine.length);
+    }
 }
 
 // Out of the line, from whatever place. The next becomes its head, and goes on where this one was.
@@ -118,6 +121,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     ++mine->handed_over;
     ++counters_.hand_overs;
     ++counters_.released;
+    lease.removal_began = now;
     host_.removed(lease, release_result::released);
     lease.ttl = wants.ttl;
     lease.ttl_max = std::max(lease.ttl_max, wants.ttl);

@@ -43,7 +43,7 @@ struct harness final : subscriber_events {
 
     void open_pushes(std::size_t) override { ++opens; }
     void close_pushes(std::size_t) override { ++closes; }
-    void hinted(std::size_t, std::string_view channel, time_point) override {
+    void hinted(std::size_t, std::string_view channel, std::string_view, time_point) override {
         hints.emplace_back(channel);
         if (when_hinted) {
             when_hinted(channel);

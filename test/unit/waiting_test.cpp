@@ -249,7 +249,8 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.answer_to(second)->at == began + 3s);
         CHECK(it.answer_to(second)->why == errc::contended);
-        CHECK(it.answer_to(second)->votes == std::vector<vote>(3, vote::held));
+        const std::vector<vote> votes = it.answer_to(second)->votes;
+        CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
         CHECK(it.answer_to(first) == nullptr);
     }
     SECTION("while no quorum is there") {
