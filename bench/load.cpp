@@ -61,6 +61,8 @@ std::string_view to_string(side who) noexcept {
         return "guarded";
     case side::fenced:
         return "fenced";
+    case side::pipeline:
+        return "pipeline";
     }
     return "";
 }

@@ -23,8 +23,10 @@ struct address {
 address parse_address(const std::string& text);
 std::string to_string(const address& master);
 
-// Who takes the locks: bare sockets, or the library in one of its ways.
-enum class side : std::uint8_t { floor, plain, guarded, fenced };
+// Who takes the locks: bare sockets, the library in one of its ways, or nobody: `pipeline` only
+// keeps each server busy with the same commands, without a quorum.
+enum class side : std::uint8_t { floor, plain, guarded, fenced, pipeline };
+// Those that take locks.
 inline constexpr std::array all_sides{side::floor, side::plain, side::guarded, side::fenced};
 std::string_view to_string(side) noexcept;
 
@@ -39,6 +41,8 @@ struct load {
     // The same load runs this long before the measurement, on the same connections.
     std::chrono::milliseconds warm_up{100};
     std::chrono::milliseconds ttl{10'000};
+    // The library's: a master that is silent for longer does not vote.
+    std::chrono::milliseconds master_timeout{100};
     // Afterwards look for lock keys that were left on a master.
     bool check = true;
 };

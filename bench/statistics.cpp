@@ -15,6 +15,7 @@ constexpr double none = std::numeric_limits<double>::quiet_NaN();
 } // namespace
 
 spread spread_of(std::vector<double> values) {
+    std::erase_if(values, [](double value) { return std::isnan(value); });
     if (values.empty()) {
         return {none, none, none};
     }

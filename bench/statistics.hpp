@@ -13,6 +13,7 @@ struct spread {
     double max = 0;
 };
 
+// Rounds that had no value (NaN) are left out.
 spread spread_of(std::vector<double> values);
 
 // The sample below which the share `rank` (0 to 1) of all samples lies, by the nearest-rank method.

@@ -166,6 +166,23 @@ std::string info_field(const std::string& info, std::string_view field) {
     return info.substr(from, info.find_first_of("\r\n", from) - from);
 }
 
+std::uint64_t
+count_calls(const std::vector<address>& masters, const std::vector<std::string_view>& commands) {
+    std::uint64_t count = 0;
+    for (const auto& master : masters) {
+        blocking_connection connection(master, std::chrono::seconds(2));
+        const auto info = connection.command({"INFO", "commandstats"});
+        for (const auto name : commands) {
+            const auto entry = info_field(info, fmt::format("cmdstat_{}", name));
+            const auto from = entry.find('=') + 1;
+            count += entry.empty() ? 0
+                                   : parse_number<std::uint64_t>(std::string_view(entry).substr(
+                                       from, entry.find(',') - from));
+        }
+    }
+    return count;
+}
+
 server_usage read_usage(const std::vector<address>& masters) {
     server_usage sum;
     for (const auto& master : masters) {

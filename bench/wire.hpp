@@ -62,6 +62,11 @@ private:
 // Value of `field:` in the text of INFO; empty when it is not there.
 std::string info_field(const std::string& info, std::string_view field);
 
+// How often the masters have executed any of these commands, called from scripts or not, all
+// masters together.
+std::uint64_t
+count_calls(const std::vector<address>& masters, const std::vector<std::string_view>& commands);
+
 server_usage read_usage(const std::vector<address>& masters);
 server_usage operator-(const server_usage& after, const server_usage& before);
 

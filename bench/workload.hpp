@@ -1,0 +1,49 @@
+// What a run of the program is asked for: each workload takes of it what concerns it and adds its
+// tables to the report.
+#pragma once
+
+#include "load.hpp"
+#include "masters.hpp"
+#include "result.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+struct plan {
+    // The quorum of all workloads but `latency`.
+    std::vector<address> masters;
+    // Quorums of several sizes, for `latency`.
+    std::vector<std::vector<address>> quorums;
+    // The processes of `masters`, first ones first. Null when the masters are the user's: then
+    // nothing is done to them but taking locks.
+    bench::masters* own = nullptr;
+
+    std::vector<side> sides{all_sides.begin(), all_sides.end()};
+    std::vector<std::size_t> in_flight;
+    std::vector<std::size_t> waiters;
+    std::size_t rounds = 0;
+    std::chrono::milliseconds duration{0};
+    // Of the round that tells whether local waiters are served alike.
+    std::chrono::milliseconds fairness_duration{0};
+    std::chrono::milliseconds ttl{0};
+    std::chrono::milliseconds master_timeout{0};
+    std::size_t memory_locks = 0;
+
+    // Called with a few words before each step.
+    std::function<void(std::string_view)> progress;
+
+    bool has(side) const;
+    // Those of `sides` that go through the library without fencing tokens: the two protocols.
+    std::vector<side> protocols() const;
+    load make_load(side, std::size_t in_flight) const;
+};
+
+void note_failure(report&, std::string_view where, const result&);
+
+} // namespace bench
