@@ -4,10 +4,13 @@
 // masters, or takes those it is given.
 #include "arguments.hpp"
 #include "comparison.hpp"
+#include "hand_over.hpp"
+#include "hand_over_worker.hpp"
 #include "machine.hpp"
 #include "masters.hpp"
 #include "targets.hpp"
 #include "text.hpp"
+#include "worker_process.hpp"
 
 #include <fmt/format.h>
 
@@ -39,6 +42,7 @@ struct workload {
 constexpr std::array workloads{
     workload{"latency", bench::run_latency},
     workload{"throughput", bench::run_throughput},
+    workload{"handover", bench::run_hand_over},
 };
 
 // For callgrind: nothing but pairs, so that two runs differ by pairs alone.
@@ -151,6 +155,10 @@ int run(const bench::arguments& asked) {
 } // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 3 && std::string_view(argv[1]) == bench::worker_option
+        && std::string_view(argv[2]) == bench::hand_over_worker_name) {
+        return bench::run_hand_over_worker();
+    }
     bench::arguments asked;
     if (const auto exit_code = bench::parse_arguments(argc, argv, asked)) {
         return *exit_code;

@@ -1,0 +1,54 @@
+// Who held the lock from when to when, in memory that a worker writes and the program reads: at a
+// hundred thousand hand-overs a second nothing can be said about each.
+#pragma once
+
+#include "wire.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <span>
+
+namespace bench {
+
+// Moments are those of CLOCK_MONOTONIC in nanoseconds, which is one clock for all processes.
+struct holding {
+    std::int64_t asked = 0;
+    std::int64_t acquired = 0;
+    // Just before the release is started.
+    std::int64_t releasing = 0;
+    std::uint32_t waiter = 0;
+    std::uint32_t process = 0;
+};
+
+inline std::int64_t monotonic_now() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// Room for `holdings_max` entries in a file that has no name. Pages that are not used cost nothing.
+class hand_over_log {
+public:
+    static constexpr std::size_t holdings_max = 1U << 22U;
+
+    // Makes one that programs which are started from here inherit.
+    hand_over_log();
+    // The one that was inherited.
+    explicit hand_over_log(int inherited);
+    hand_over_log(const hand_over_log&) = delete;
+    hand_over_log(hand_over_log&& other) noexcept;
+    ~hand_over_log();
+
+    int fd() const noexcept { return file_.get(); }
+    // All of it; the worker tells how many are used.
+    std::span<holding> holdings() const noexcept { return {mapped_, holdings_max}; }
+
+private:
+    void map();
+
+    descriptor file_;
+    holding* mapped_ = nullptr;
+};
+
+} // namespace bench

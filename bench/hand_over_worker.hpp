@@ -1,0 +1,49 @@
+// One process of the hand-over workload: waiters that take and give back one lock without pause.
+#pragma once
+
+#include "load.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+inline constexpr const char* hand_over_worker_name = "hand-over";
+
+// What a worker is told.
+struct hand_over_task {
+    std::vector<address> masters;
+    std::string resource;
+    // Of which only the side, the duration, the ttl and the time-out matter.
+    load work;
+    std::uint32_t process = 0;
+    std::uint32_t first_waiter = 0;
+    std::uint32_t waiters = 0;
+    // The log that it writes to: an inherited file.
+    int log = -1;
+};
+
+// What it answers in the end.
+struct hand_over_answer {
+    std::size_t holdings = 0;
+    // Passed on inside the process, without a word to the masters.
+    std::uint64_t local = 0;
+    std::uint64_t failures = 0;
+    std::string first_failure;
+};
+
+void to_json(nlohmann::json&, const hand_over_task&);
+void from_json(const nlohmann::json&, hand_over_task&);
+void to_json(nlohmann::json&, const hand_over_answer&);
+void from_json(const nlohmann::json&, hand_over_answer&);
+
+// Reads a task from the standard input, connects, says "ready", waits for another line, runs, and
+// writes the answer. Returns the exit code.
+int run_hand_over_worker();
+
+} // namespace bench

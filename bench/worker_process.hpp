@@ -1,0 +1,39 @@
+// Another process of this program: a waiter must be in another process than the holder, or a
+// hand-over between processes is not what is measured. It is told what to do, and answers, in
+// lines.
+#pragma once
+
+#include "wire.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+namespace bench {
+
+// The first argument of such a process; the second is the worker's name.
+inline constexpr const char* worker_option = "--worker";
+
+class worker_process {
+public:
+    // Starts this program again. Files that are not closed on exec are open in it as well.
+    explicit worker_process(const std::string& name);
+    worker_process(worker_process&& other) noexcept;
+    worker_process& operator=(worker_process&&) = delete;
+    // Kills it if it runs.
+    ~worker_process();
+
+    // Both throw std::runtime_error when the worker has ended, the second also when it stays
+    // silent for so long.
+    void write_line(const std::string& text);
+    std::string read_line(std::chrono::milliseconds limit);
+
+private:
+    pid_t pid_ = -1;
+    descriptor to_;
+    descriptor from_;
+    std::string received_;
+};
+
+} // namespace bench
