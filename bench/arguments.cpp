@@ -12,7 +12,7 @@
 namespace bench {
 namespace {
 
-const std::vector<std::string> workload_names{"latency", "throughput", "handover"};
+const std::vector<std::string> workload_names{"latency", "throughput", "handover", "faults"};
 
 // What --full changes, as far as nothing else was asked for.
 constexpr std::size_t full_rounds = 5;

@@ -4,6 +4,7 @@
 // masters, or takes those it is given.
 #include "arguments.hpp"
 #include "comparison.hpp"
+#include "faults.hpp"
 #include "hand_over.hpp"
 #include "hand_over_worker.hpp"
 #include "machine.hpp"
@@ -43,6 +44,7 @@ constexpr std::array workloads{
     workload{"latency", bench::run_latency},
     workload{"throughput", bench::run_throughput},
     workload{"handover", bench::run_hand_over},
+    workload{"faults", bench::run_faults},
 };
 
 // For callgrind: nothing but pairs, so that two runs differ by pairs alone.
