@@ -12,7 +12,8 @@
 namespace bench {
 namespace {
 
-const std::vector<std::string> workload_names{"latency", "throughput", "handover", "faults"};
+const std::vector<std::string> workload_names{
+    "latency", "throughput", "handover", "faults", "memory"};
 
 // What --full changes, as far as nothing else was asked for.
 constexpr std::size_t full_rounds = 5;

@@ -9,6 +9,7 @@
 #include "hand_over_worker.hpp"
 #include "machine.hpp"
 #include "masters.hpp"
+#include "memory.hpp"
 #include "targets.hpp"
 #include "text.hpp"
 #include "worker_process.hpp"
@@ -45,6 +46,7 @@ constexpr std::array workloads{
     workload{"throughput", bench::run_throughput},
     workload{"handover", bench::run_hand_over},
     workload{"faults", bench::run_faults},
+    workload{"memory", bench::run_memory},
 };
 
 // For callgrind: nothing but pairs, so that two runs differ by pairs alone.
