@@ -22,6 +22,7 @@ constexpr double full_fairness_seconds = 10;
 
 void add_options(CLI::App& app, arguments& into) {
     auto known = workload_names;
+    known.emplace_back("load");
     known.emplace_back("all");
     app.add_option("--workload", into.workloads, "what to measure (default: all)")
         ->delimiter(',')
@@ -40,6 +41,13 @@ void add_options(CLI::App& app, arguments& into) {
            "--in-flight", into.in_flight, "locks in flight; alone it means --workload throughput")
         ->delimiter(',')
         ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
+    app.add_option(
+           "--rate", into.rates, "acquires that begin each second; alone it means --workload load")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1'000'000));
+    app.add_option("--hold", into.hold_ms, "how long --rate holds each lock, in milliseconds")
+        ->check(CLI::Range(0, 3'600'000))
         ->capture_default_str();
     app.add_option("--waiters", into.waiters, "waiters for one lock")
         ->delimiter(',')
@@ -69,6 +77,24 @@ void add_options(CLI::App& app, arguments& into) {
     app.add_option("--json", into.json_file, "write the results here; - is the standard output");
 }
 
+// Who says how much of something wants that and nothing else.
+void choose_workloads(arguments& into, bool in_flight_given) {
+    if (into.workloads.empty()) {
+        if (in_flight_given) {
+            into.workloads.emplace_back("throughput");
+        }
+        if (!into.rates.empty()) {
+            into.workloads.emplace_back("load");
+        }
+    }
+    if (into.workloads.empty() || into.wants("all")) {
+        into.workloads = workload_names;
+        if (!into.rates.empty()) {
+            into.workloads.emplace_back("load");
+        }
+    }
+}
+
 std::chrono::milliseconds milliseconds(double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
 }
@@ -87,15 +113,13 @@ std::optional<int> parse_arguments(int argc, char** argv, arguments& into) {
         if (into.pairs > 0 && (into.only.empty() || into.in_flight.size() != 1)) {
             throw CLI::ValidationError("--pairs", "needs --only and one value of --in-flight");
         }
+        if (into.wants("load") && into.rates.empty()) {
+            throw CLI::ValidationError("--workload", "load needs --rate");
+        }
     } catch (const CLI::ParseError& error) {
         return app.exit(error);
     }
-    if (into.workloads.empty()) {
-        into.workloads =
-            app.count("--in-flight") > 0 ? std::vector<std::string>{"throughput"} : workload_names;
-    } else if (into.wants("all")) {
-        into.workloads = workload_names;
-    }
+    choose_workloads(into, app.count("--in-flight") > 0);
     if (into.full && app.count("--rounds") == 0) {
         into.rounds = full_rounds;
     }
@@ -120,6 +144,8 @@ plan make_plan(const arguments& asked) {
         made.sides = {side_named(asked.only)};
     }
     made.in_flight = asked.in_flight;
+    made.rates = asked.rates;
+    made.hold = std::chrono::milliseconds(asked.hold_ms);
     made.waiters = asked.waiters;
     made.rounds = asked.rounds;
     made.duration = milliseconds(asked.seconds_per_round);

@@ -19,6 +19,8 @@ struct arguments {
     std::string server = "redis-server";
     std::vector<std::size_t> in_flight{1, 16, 64, 256, 1024, 4096};
     std::vector<std::size_t> waiters{2, 8, 64};
+    std::vector<std::size_t> rates;
+    std::size_t hold_ms = 10;
     std::size_t rounds = 3;
     double seconds_per_round = 0.3;
     double ttl_seconds = 10;

@@ -10,6 +10,7 @@
 #include "machine.hpp"
 #include "masters.hpp"
 #include "memory.hpp"
+#include "sizing.hpp"
 #include "targets.hpp"
 #include "text.hpp"
 #include "worker_process.hpp"
@@ -47,6 +48,7 @@ constexpr std::array workloads{
     workload{"handover", bench::run_hand_over},
     workload{"faults", bench::run_faults},
     workload{"memory", bench::run_memory},
+    workload{"load", bench::run_load},
 };
 
 // For callgrind: nothing but pairs, so that two runs differ by pairs alone.

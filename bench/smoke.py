@@ -19,6 +19,7 @@ AXES = {
     "faults": ["fault", "side"],
     "outage": ["fault", "side"],
     "memory": ["what", "side"],
+    "load": ["rate", "side"],
 }
 # A sanitizer's malloc does not tell what it has given out.
 MAY_BE_MISSING = {"memory"}
@@ -58,6 +59,7 @@ def main():
         subprocess.run(
             [sys.argv[1], "--workload", "all", "--rounds", str(ROUNDS), "--json", file.name]
             + ["--seconds-per-round", "0.05", "--in-flight", "1,16", "--waiters", "2,8"]
+            + ["--rate", "100,400"]
             # A busy machine is no outage.
             + ["--memory-locks", "100", "--master-timeout", "300"],
             check=True,

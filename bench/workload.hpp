@@ -27,6 +27,9 @@ struct plan {
     std::vector<side> sides{all_sides.begin(), all_sides.end()};
     std::vector<std::size_t> in_flight;
     std::vector<std::size_t> waiters;
+    // Acquires a second, for `load`, and how long each lock is held.
+    std::vector<std::size_t> rates;
+    std::chrono::milliseconds hold{0};
     std::size_t rounds = 0;
     std::chrono::milliseconds duration{0};
     // Of the round that tells whether local waiters are served alike.
