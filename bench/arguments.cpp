@@ -20,6 +20,9 @@ constexpr std::size_t full_rounds = 5;
 constexpr double full_seconds_per_round = 1;
 constexpr double full_fairness_seconds = 10;
 
+// Less says little of fairness.
+constexpr double fairness_seconds_min = 1;
+
 void add_options(CLI::App& app, arguments& into) {
     auto known = workload_names;
     known.emplace_back("load");
@@ -149,8 +152,8 @@ plan make_plan(const arguments& asked) {
     made.waiters = asked.waiters;
     made.rounds = asked.rounds;
     made.duration = milliseconds(asked.seconds_per_round);
-    made.fairness_duration =
-        asked.full ? std::max(made.duration, milliseconds(full_fairness_seconds)) : made.duration;
+    made.fairness_duration = std::max(
+        made.duration, milliseconds(asked.full ? full_fairness_seconds : fairness_seconds_min));
     made.ttl = milliseconds(asked.ttl_seconds);
     made.master_timeout = std::chrono::milliseconds(asked.master_timeout_ms);
     made.memory_locks = asked.memory_locks;

@@ -22,7 +22,7 @@ struct arguments {
     std::vector<std::size_t> rates;
     std::size_t hold_ms = 10;
     std::size_t rounds = 3;
-    double seconds_per_round = 0.3;
+    double seconds_per_round = 0.25;
     double ttl_seconds = 10;
     std::size_t master_timeout_ms = 100;
     std::size_t memory_locks = 10'000;
