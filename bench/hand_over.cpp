@@ -230,7 +230,7 @@ void run_fairness(const plan& asked, report& all) {
          {"hand_overs_per_second", "hand-overs/s", 0},
          {"longest_wait_ms", "longest wait, ms", 1}},
         {}});
-    const auto waiters = asked.waiters.back();
+    const auto waiters = *std::max_element(asked.waiters.begin(), asked.waiters.end());
     for (const auto who : asked.protocols()) {
         const auto where = fmt::format("{}, {} waiters, {}", into.id, waiters, to_string(who));
         asked.progress(where);

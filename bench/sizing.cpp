@@ -181,6 +181,9 @@ void measure(const plan& asked, side who, std::size_t rate, row& into, report& a
 } // namespace
 
 void run_load(const plan& asked, report& into) {
+    if (asked.protocols().empty()) {
+        return;
+    }
     auto& made = into.tables.emplace_back(table{
         "load",
         fmt::format(

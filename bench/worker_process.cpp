@@ -1,11 +1,11 @@
-// fork, exec and two pipes.
+// fork, exec and a pair of sockets.
 #include "worker_process.hpp"
 
 #include <fmt/format.h>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,24 +21,16 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-struct pipe_ends {
-    descriptor read;
-    descriptor write;
-};
-
-pipe_ends make_pipe() {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-        throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
-    }
-    return {descriptor(ends[0]), descriptor(ends[1])};
-}
-
 } // namespace
 
 worker_process::worker_process(const std::string& name) {
-    auto down = make_pipe();
-    auto up = make_pipe();
+    // Not pipes: those raise SIGPIPE when the worker has ended.
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        throw std::runtime_error(fmt::format("socketpair: {}", std::strerror(errno)));
+    }
+    line_ = descriptor(ends[0]);
+    const descriptor theirs(ends[1]);
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ < 0) {
@@ -49,19 +41,16 @@ worker_process::worker_process(const std::string& name) {
         if (::getppid() != parent) {
             ::_exit(126);
         }
-        ::dup2(down.read.get(), STDIN_FILENO);
-        ::dup2(up.write.get(), STDOUT_FILENO);
+        ::dup2(theirs.get(), STDIN_FILENO);
+        ::dup2(theirs.get(), STDOUT_FILENO);
         ::execl("/proc/self/exe", "quorum_bench", worker_option, name.c_str(), nullptr);
         ::_exit(127);
     }
-    to_ = std::move(down.write);
-    from_ = std::move(up.read);
 }
 
 worker_process::worker_process(worker_process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
-      to_(std::move(other.to_)),
-      from_(std::move(other.from_)),
+      line_(std::move(other.line_)),
       received_(std::move(other.received_)) {}
 
 worker_process::~worker_process() {
@@ -75,7 +64,7 @@ worker_process::~worker_process() {
 void worker_process::write_line(const std::string& text) {
     const auto line = text + '\n';
     for (std::size_t sent = 0; sent < line.size();) {
-        const auto n = ::write(to_.get(), line.data() + sent, line.size() - sent);
+        const auto n = ::send(line_.get(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
         if (n < 0 && errno != EINTR) {
             throw std::runtime_error(fmt::format("a worker has ended: {}", std::strerror(errno)));
         }
@@ -93,12 +82,12 @@ std::string worker_process::read_line(std::chrono::milliseconds limit) {
         }
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(give_up_at - clock::now());
-        pollfd waits{from_.get(), POLLIN, 0};
+        pollfd waits{line_.get(), POLLIN, 0};
         if (left.count() <= 0 || ::poll(&waits, 1, static_cast<int>(left.count())) == 0) {
             throw std::runtime_error(fmt::format("a worker was silent for {} ms", limit.count()));
         }
         std::array<char, 4096> chunk;
-        const auto n = ::read(from_.get(), chunk.data(), chunk.size());
+        const auto n = ::read(line_.get(), chunk.data(), chunk.size());
         if (n == 0 || (n < 0 && errno != EINTR)) {
             throw std::runtime_error("a worker has ended");
         }

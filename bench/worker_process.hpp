@@ -31,8 +31,7 @@ public:
 
 private:
     pid_t pid_ = -1;
-    descriptor to_;
-    descriptor from_;
+    descriptor line_;
     std::string received_;
 };
 

@@ -18,7 +18,7 @@ std::vector<side> plan::protocols() const {
             found.push_back(who);
         }
     }
-    return found;
+    return found.empty() && has(side::fenced) ? std::vector{side::fenced} : found;
 }
 
 load plan::make_load(side who, std::size_t locks) const {

@@ -42,7 +42,8 @@ struct plan {
     std::function<void(std::string_view)> progress;
 
     bool has(side) const;
-    // Those of `sides` that go through the library without fencing tokens: the two protocols.
+    // Those of `sides` that go through the library: the two protocols, and fencing tokens only when
+    // nothing else was asked for.
     std::vector<side> protocols() const;
     load make_load(side, std::size_t in_flight) const;
 };
