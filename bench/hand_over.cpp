@@ -2,6 +2,7 @@
 #include "hand_over.hpp"
 
 #include "comparison.hpp"
+#include "floor_commands.hpp"
 #include "hand_over_worker.hpp"
 #include "holdings.hpp"
 #include "push_time.hpp"
@@ -27,11 +28,15 @@ constexpr std::size_t pushes = 500;
 
 // The commands that carry the protocol, by what comes over the wire: a script's own calls are
 // counted under their names as well, so those which scripts make are left out.
-std::vector<std::string_view> commands_of(side who) {
+std::vector<std::string_view> commands_of(side who, const std::vector<address>& masters) {
     std::vector<std::string_view> names{
         "eval", "evalsha", "delex", "delifeq", "subscribe", "unsubscribe"};
     if (who == side::plain) {
         names.push_back("set");
+        // Told to waiters by a command of its own where the release is no script.
+        if (release_command(masters).name() != "EVALSHA") {
+            names.push_back("publish");
+        }
     }
     return names;
 }
@@ -76,7 +81,7 @@ crowd_result run_crowd(const plan& asked, const crowd& of) {
     for (auto& worker : workers) {
         worker.read_line(patience);
     }
-    const auto commands = commands_of(of.who);
+    const auto commands = commands_of(of.who, asked.masters);
     const auto before = count_calls(asked.masters, commands);
     for (auto& worker : workers) {
         worker.write_line("go");
