@@ -78,6 +78,11 @@ void add_options(CLI::App& app, arguments& into) {
         into.pairs,
         "run so many pairs once, without warm-up, table or time limit: for profilers");
     app.add_option("--json", into.json_file, "write the results here; - is the standard output");
+    auto* const html =
+        app.add_option("--html", into.html_file, "write the results as a page; - as above");
+    app.add_option(
+           "--page", into.page_of, "measure nothing: make the page of these files of --json")
+        ->needs(html);
 }
 
 // Who says how much of something wants that and nothing else.

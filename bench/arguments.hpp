@@ -29,6 +29,9 @@ struct arguments {
     std::size_t pairs = 0;
     std::string only;
     std::string json_file;
+    std::string html_file;
+    // Files of earlier runs to make a page of, instead of measuring.
+    std::vector<std::string> page_of;
 
     bool wants(std::string_view workload) const;
 };

@@ -11,6 +11,7 @@
 #include "masters.hpp"
 #include "memory.hpp"
 #include "sizing.hpp"
+#include "page.hpp"
 #include "targets.hpp"
 #include "text.hpp"
 #include "worker_process.hpp"
@@ -135,8 +136,9 @@ int run(const bench::arguments& asked) {
         return run_pairs(asked, what);
     }
     auto measured = new_report(asked, what);
-    // The tables leave the standard output to the JSON when both want it.
-    std::FILE* const text = asked.json_file == "-" ? stderr : stdout;
+    // The tables leave the standard output to the JSON or the page when both want it.
+    const bool taken = asked.json_file == "-" || asked.html_file == "-";
+    std::FILE* const text = taken ? stderr : stdout;
     fmt::print(text, "{}", bench::heading_text(measured));
     for (const auto& [name, run_workload] : workloads) {
         if (!asked.wants(name)) {
@@ -155,6 +157,9 @@ int run(const bench::arguments& asked) {
     if (!asked.json_file.empty()) {
         write_json(asked.json_file, measured);
     }
+    if (!asked.html_file.empty()) {
+        bench::write_page(asked.html_file, bench::to_json(measured));
+    }
     return measured.failures.empty() ? 0 : 1;
 }
 
@@ -170,6 +175,10 @@ int main(int argc, char** argv) {
         return *exit_code;
     }
     try {
+        if (!asked.page_of.empty()) {
+            bench::write_page(asked.html_file, bench::read_reports(asked.page_of));
+            return 0;
+        }
         return run(asked);
     } catch (const std::exception& error) {
         show_progress("");
