@@ -18,6 +18,10 @@ function showTip(svg, title, all, stop) {
     tip.style.top = `${box.top + window.scrollY + stop.y * scale - tip.offsetHeight - 6}px`;
 }
 
+// One for each chart: draws it for a column on paper (true), or as it was on the screen (false).
+const printed = [];
+const paperWidth = 340;
+
 function chart(plan, metric, ratio) {
     const all = seriesOf(plan, metric, ratio);
     if (all.length === 0) {
@@ -71,6 +75,13 @@ function chart(plan, metric, ratio) {
         }
     });
     draw(420);
+    let onScreen = drawn;
+    printed.push((onPaper) => {
+        if (onPaper) {
+            onScreen = drawn;
+        }
+        draw(onPaper ? paperWidth : onScreen);
+    });
     // Text keeps its size: the drawing follows the width that there is.
     new ResizeObserver(([entry]) => {
         const width = Math.round(entry.contentRect.width);
@@ -95,7 +106,7 @@ function cellOf(row, metric) {
     }
     const ratio = (row.ratios || {})[metric];
     return element('td', {title: spread.rounds ? `rounds: ${spread.rounds.map(figure).join('; ')}` : ''},
-        figure(spread.median), element('small', {}, range(spread)),
+        figure(spread.median), spread.min === spread.max ? null : element('small', {}, range(spread)),
         hasFigure(ratio) ? element('small', {}, `${figure(ratio.median)} × ${ratio.to} (${range(ratio)})`) : null);
 }
 
@@ -231,13 +242,17 @@ function report() {
     }
 }
 
-// Paper has nothing to unfold.
+// Paper has nothing to unfold, and tells nobody how wide it is.
 let opened = [];
 window.addEventListener('beforeprint', () => {
     opened = [...document.querySelectorAll('details:not([open])')];
     opened.forEach((details) => details.setAttribute('open', ''));
+    printed.forEach((redraw) => redraw(true));
 });
-window.addEventListener('afterprint', () => opened.forEach((details) => details.removeAttribute('open')));
+window.addEventListener('afterprint', () => {
+    opened.forEach((details) => details.removeAttribute('open'));
+    printed.forEach((redraw) => redraw(false));
+});
 
 document.getElementById('save').addEventListener('click', () => {
     const link = element('a', {
