@@ -85,6 +85,8 @@ json read_reports(const std::vector<std::string>& files) {
         }
         append(all, report, "tables");
         append(all, report, "targets");
+        append(all, report, "failures");
+        all["quick"] = all.value("quick", false) || report.value("quick", false);
     }
     return all;
 }

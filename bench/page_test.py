@@ -31,6 +31,7 @@ REPORT = {
 PEERS = {
     'tables': [{'id': 'peers', 'title': 'peers', 'axes': [], 'rows': []}],
     'targets': [],
+    'failures': [HOSTILE],
 }
 
 
@@ -100,6 +101,7 @@ def main():
 
     both = json.loads(Page(page_of(program, REPORT, PEERS)).scripts['application/json'])
     assert [table['id'] for table in both['tables']] == ['throughput', 'peers']
+    assert both['failures'] == [HOSTILE] and both['quick'] is True
     assert both['targets'] == REPORT['targets'] and both['machine'] == REPORT['machine']
 
     assert refused(program, '{"tables": 1}') and refused(program, '[]') and refused(program, '{')

@@ -15,7 +15,7 @@ function linearTicks(low, high, count) {
 
 function logTicks(low, high) {
     const decades = Math.log10(high / low);
-    const factors = decades < 2 ? [1, 2, 5] : [1];
+    const factors = decades < 2 ? [1, 2, 5] : decades < 3.5 ? [1, 3] : [1];
     const every = Math.ceil(decades / 6);
     const ticks = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); ++power) {

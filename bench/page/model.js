@@ -101,16 +101,23 @@ function colourOf(name) {
     return colours.get(name);
 }
 
+// What all ratios of a metric are taken to; null when it is not the same for all.
+function commonBase(plan, metric) {
+    const bases = distinct(plan.rows.map((row) => ((row.ratios || {})[metric] || {}).to).filter(Boolean));
+    return bases.length === 1 ? bases[0] : null;
+}
+
 // The lines or dots of one chart: one series for each side, a point for each row.
 function seriesOf(plan, metric, ratio) {
     const found = new Map();
+    const tellBase = ratio && !commonBase(plan, metric);
     for (const row of plan.rows) {
         const spread = ((ratio ? row.ratios : row.metrics) || {})[metric];
         if (!hasFigure(spread)) {
             continue;
         }
         const side = plan.side ? String(row.at[plan.side]) : '';
-        const name = ratio && spread.to ? `${side} / ${spread.to}` : side;
+        const name = tellBase && spread.to ? `${side} / ${spread.to}` : side;
         if (!found.has(name)) {
             found.set(name, {name, colour: colourOf(side), points: []});
         }

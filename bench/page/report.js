@@ -28,7 +28,8 @@ function chart(plan, metric, ratio) {
         return null;
     }
     const values = all.flatMap((series) => series.points.map((point) => point.median));
-    const title = (ratio ? `${wording(metric).replace(/, .*/, '')}, ratio` : wording(metric))
+    const base = ratio ? commonBase(plan, metric) : null;
+    const title = (ratio ? `${wording(metric).replace(/, .*/, '')}, ratio${base ? ` to ${base}` : ''}` : wording(metric))
         + (isFarApart(all.flatMap((series) => series.points)) ? ' (logarithmic)' : '');
     const [titleId, textId] = [freshName('title'), freshName('text')];
     const described = `Medians from ${figure(Math.min(...values))} to ${figure(Math.max(...values))}`
@@ -90,7 +91,7 @@ function chart(plan, metric, ratio) {
             leave();
         }
     }).observe(svg);
-    return element('figure', {}, element('h3', {'aria-hidden': 'true'}, title), ratio ? legend(all) : null, svg);
+    return element('figure', {}, element('h3', {'aria-hidden': 'true'}, title), ratio && !base ? legend(all) : null, svg);
 }
 
 // --- Tables ---------------------------------------------------------------------------------------

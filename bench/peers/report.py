@@ -25,13 +25,11 @@ def ratios_to(base, values):
 class Table:
     def __init__(self):
         self.values = {}  # (K, label) -> metric -> a value per round
-        self.failures = {}
 
-    def add(self, in_flight, label, values, failures):
+    def add(self, in_flight, label, values):
         row = self.values.setdefault((in_flight, label), {name: [] for name in METRICS})
         for name in METRICS:
             row[name].append(values[name])
-        self.failures[in_flight, label] = self.failures.get((in_flight, label), 0) + failures
 
     def rows(self):
         for (in_flight, label), measured in self.values.items():
@@ -45,8 +43,6 @@ class Table:
                 ratio = ratios_to(base[name], values) if base and label != BASE else None
                 if ratio:
                     row['ratios'][name] = {'to': BASE, **ratio}
-            failures = self.failures[in_flight, label]
-            row['metrics']['failures'] = {'median': failures, 'min': failures, 'max': failures}
             yield row
 
 
@@ -67,8 +63,6 @@ def print_table(rows, out):
             cell(metrics.get('acquire_p50_us'), 1), cell(metrics.get('acquire_p99_us'), 1),
             cell(metrics.get('pairs_per_second'), 0),
             cell(row['ratios'].get('pairs_per_second'), 3)), file=out)
-        if metrics['failures']['median']:
-            print(f'       {metrics["failures"]["median"]} failures', file=out)
 
 
 def report_of(asked, masters, sides, skipped, rows):
@@ -105,4 +99,5 @@ def report_of(asked, masters, sides, skipped, rows):
             'settings': settings,
         }],
         'targets': [],
+        'failures': asked.failures,
     }
