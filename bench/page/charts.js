@@ -55,7 +55,10 @@ function scaleFor(points, more, from, to, count) {
     };
 }
 
-const textWidth = (text) => text.length * 6.8;
+const widthOfLetter = 6.8;
+const textWidth = (text) => text.length * widthOfLetter;
+const cut = (text, width) => textWidth(text) <= width ? text
+    : `${text.slice(0, Math.floor(width / widthOfLetter) - 1)}…`;
 
 // --- Marks ----------------------------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ function drawDots(svg, width, all, plan, ratio) {
     for (const place of places) {
         const top = y;
         if (place) {
-            marks.push(shape('text', {x: 8, y: y + 14, class: 'group'}, place));
+            marks.push(shape('text', {x: 8, y: y + 14, class: 'group'}, cut(place, width - 16)));
             y += 20;
         }
         for (const series of all) {
