@@ -180,6 +180,7 @@ private:
     // waiting.cpp
     void join(operation& wanted, time_point now);
     void leave(operation& wanted, time_point now);
+    void end_line(line& waiters);
     void promote(line& waiters, time_point due);
     void head_due(operation& wanted, time_point now);
     void time_out(operation& wanted, time_point now);

@@ -58,7 +58,7 @@ bool engine::hears_a_quorum() const noexcept {
 void engine::hinted(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
     line* const mine = lines_.find(lock_of_channel(channel));
-    if (mine == nullptr) {
+    if (mine == nullptr || mine->length == 0) {
         return;
     }
     news& latest = mine->latest;

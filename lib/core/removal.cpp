@@ -30,7 +30,11 @@ void engine::abandon(handle name) {
     }
     end_user_extensions(*lease, errc::released);
     timers_.cancel(lease->wake);
+    line* const mine = lines_.find(lease->key);
     claims_.destroy(*lease);
+    if (mine != nullptr) {
+        end_line(*mine);
+    }
 }
 
 void engine::begin_removal(claim& ended, time_point now) {

@@ -23,11 +23,13 @@ void engine::join(operation& wanted, time_point now) {
     }
     mine.tail = wanted.self;
     ++mine.length;
-    if (mine.head == wanted.self) {
-        start_attempt(wanted, now);
-    } else {
+    if (mine.head != wanted.self) {
         wanted.stage = operation::phase::queued;
         timers_.set(wanted.wake, wanted.wait_until);
+    } else if (const claim* const holder = held_here(mine)) {
+        pause(wanted, holder->deadline);
+    } else {
+        start_attempt(wanted, now);
     }
     if (rules_.contention_warning != 0 && mine.length == rules_.contention_warning + 1) {
         host_.contention(mine.key, mine.length);
@@ -48,10 +50,18 @@ void engine::leave(operation& wanted, time_point now) {
     wanted.line = wanted.before = wanted.behind = {};
     if (mine->length == 0) {
         unwatch(*mine, now);
-        lines_.destroy(*mine);
+        end_line(*mine);
     } else if (before == nullptr) {
         const claim* const holder = held_here(*mine);
         promote(*mine, holder != nullptr ? holder->deadline : later(now, retry_floor()));
+    }
+}
+
+// An empty line stays while a lease is held that it handed over: whoever comes next has that to
+// wait for, and the hand-overs in a row are counted on.
+void engine::end_line(line& waiters) {
+    if (waiters.length == 0 && (waiters.handed_over == 0 || held_here(waiters) == nullptr)) {
+        lines_.destroy(waiters);
     }
 }
 
@@ -103,7 +113,8 @@ std::chrono::nanoseconds engine::retry_floor() const noexcept {
 // holder has what is left of it. Not for ever, as the lines of other processes have no part in it.
 bool engine::hand_over(claim& lease, time_point now) {
     line* const mine = lines_.find(lease.key);
-    if (mine == nullptr || closing() || mine->handed_over >= rules_.hand_overs_max) {
+    if (mine == nullptr || mine->length == 0 || closing()
+        || mine->handed_over >= rules_.hand_overs_max) {
         return false;
     }
     operation& next = *operations_.find(mine->head);
@@ -174,11 +185,16 @@ void engine::wake_line(const claim& ended, time_point now) {
     mine->latest.release.assign(ended.token_text().substr(0, release_name_size));
     mine->latest.acted_on = true; // this is that push
     mine->latest.again = false;
+    if (mine->length == 0) {
+        end_line(*mine);
+        return;
+    }
     operation& next = *operations_.find(mine->head);
     if (next.stage == operation::phase::paused) {
         next.ask_arbiter = yields;
-        timers_.set(
-            next.wake, std::min(next.wake.due, yields ? later(now, 2 * retry_floor()) : now));
+        // Others hear of the release after one way, and their wish arrives after another.
+        const auto chance = 2 * (rules_.pushes ? round_trip_ : retry_floor());
+        timers_.set(next.wake, std::min(next.wake.due, yields ? later(now, chance) : now));
     }
 }
 

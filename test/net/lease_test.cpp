@@ -31,8 +31,8 @@ TEST_CASE("a lease is renewed before a third of its ttl has passed, and so outli
     lock held = q.acquired("r", renewed(3s));
     const time_point first_end = held.deadline();
     q.run_until([&] { return q.manager->get_metrics().renewed >= 5; });
-    // Never early: each takes a quarter at least, less a tick of a hundredth. Never late, or it would
-    // have been lost.
+    // Never early: each takes a quarter at least, less a tick of a hundredth. Never late, or it
+    // would have been lost.
     CHECK(clock::now() - began >= 5 * (3000ms / 4 - 3000ms / 100));
     CHECK(clock::now() > first_end);
     CHECK(held.held());

@@ -187,6 +187,74 @@ TEST_CASE("after so many hand-overs the lock is given up, and the line stands ba
     CHECK(it.engine.count().hand_overs == 2);
 }
 
+TEST_CASE("two that take turns in one process wait for each other, not for the masters") {
+    virtual_quorum it(rules_with(3, 10, true));
+    it.start();
+    std::uint64_t holder = it.acquire(waiting());
+    it.run_for(5ms);
+    std::uint64_t next = it.acquire(waiting()); // finds the lock taken, as nobody waited before
+    it.run_for(5ms);
+    const std::size_t before = asked(it);
+    for (int i = 0; i < 10; ++i) {
+        it.release(*it.answer_to(holder));
+        REQUIRE(it.answer_to(next) != nullptr);
+        holder = next;
+        next = it.acquire(waiting());
+        it.run_for(1ms);
+        CHECK(it.answer_to(next) == nullptr);
+    }
+    CHECK(asked(it) == before);
+    CHECK(it.engine.count().hand_overs == 10);
+
+    // Then the others have their chance, however short the line is.
+    it.release(*it.answer_to(holder));
+    CHECK(it.answer_to(next) == nullptr);
+    REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
+    CHECK(it.engine.count().hand_overs == 10);
+    CHECK(asked(it) > before);
+}
+
+TEST_CASE("who comes after a hand-over waits for the holder, whatever becomes of it") {
+    virtual_quorum it(rules_with(3, 10, false));
+    it.start();
+    const answer first = it.acquire_now(once());
+    const std::uint64_t second = it.acquire(waiting());
+    it.run_for(5ms);
+    it.release(first);
+    const answer held = *it.answer_to(second);
+    SECTION("it is released before") {
+        it.release(held);
+        it.run_for(5ms);
+        CHECK(it.acquire_now(once()).won);
+    }
+    SECTION("it is given up before, and its keys are not") {
+        it.engine.abandon(held.lease);
+        const std::size_t before = asked(it);
+        it.acquire(waiting());
+        it.run_for(5ms);
+        CHECK(asked(it) > before);
+    }
+    SECTION("it is lost") {
+        const std::uint64_t third = it.acquire(waiting());
+        free_everywhere(it);
+        it.engine.extend(held.lease, 10s, it.now());
+        REQUIRE(it.run_while_not([&] { return it.answer_to(third) != nullptr; }));
+        CHECK(it.answer_to(third)->won);
+        CHECK(it.loss_of(held));
+    }
+    SECTION("the one that waits gives up, and another comes") {
+        const std::uint64_t third = it.acquire(waiting());
+        it.cancel(third);
+        const std::size_t before = asked(it);
+        const std::uint64_t fourth = it.acquire(waiting());
+        it.run_for(5ms);
+        CHECK(asked(it) == before);
+        it.release(held);
+        REQUIRE(it.answer_to(fourth) != nullptr);
+        CHECK(it.answer_to(fourth)->won);
+    }
+}
+
 TEST_CASE("what a waiter wants may forbid the hand-over") {
     virtual_quorum it(rules_with(3, 100, false));
     it.start();
