@@ -1,0 +1,210 @@
+// Lines of waiters on real masters: who is next, what it costs the masters, what is handed over.
+#include "guarded_quorum.hpp"
+#include "quorum_fixture.hpp"
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+// Nothing is sent but what the locks need.
+void quiet(config& settings) {
+    settings.health_check_interval = 1h;
+}
+
+void quiet_and_guarded(config& settings) {
+    guarded(settings);
+    quiet(settings);
+}
+
+std::uint64_t figure(const master_process& master, const std::string& name) {
+    const std::string stats = master.command({"INFO", "all"});
+    const std::size_t at = stats.find(name + ':');
+    REQUIRE(at != std::string::npos);
+    return std::stoull(stats.substr(at + name.size() + 1));
+}
+
+// Scripts are one command; what they call is not counted here.
+std::uint64_t commands_of(const master_process& master) {
+    return calls_of(master, "set") + calls_of(master, "eval") + calls_of(master, "evalsha");
+}
+
+} // namespace
+
+TEST_CASE("waiters of one process have the lock in order, and hand it over among themselves") {
+    quorum_fixture site(3, quiet);
+    constexpr std::size_t waiters = 40; // fewer than hand_overs_max
+    lock mine = site.take_everywhere("r");
+    std::vector<acquisition_ptr> line;
+    for (std::size_t i = 0; i < waiters; ++i) {
+        line.push_back(site.me.begin("r", waiting(60s, 30s)));
+    }
+    const std::uint64_t asked_before = site.me.count().attempts;
+    CHECK(site.me.release(mine) == release_result::released);
+    for (std::size_t i = 0; i < waiters; ++i) {
+        site.me.finish(line[i]);
+        INFO(i << ": " << line[i]->explained());
+        REQUIRE(!line[i]->error);
+        CHECK(line[i]->lock.held());
+        for (std::size_t later = i + 1; later < waiters; ++later) {
+            REQUIRE(!line[later]->done);
+        }
+        CHECK(site.me.release(line[i]->lock) == release_result::released);
+    }
+    // The first ttl was shorter than what they want, so the lock was given up once.
+    CHECK(site.me.count().hand_overs == waiters - 1);
+    CHECK(site.me.count().attempts <= asked_before + 2);
+    CHECK(site.no_key_left());
+    CHECK(site.settled());
+}
+
+TEST_CASE("a lease that is handed over comes with a larger fencing token, each time") {
+    quorum_fixture site(3, quiet_and_guarded);
+    acquire_options wants = with_token(waiting(60s));
+    lock mine = site.me.take("r", wants);
+    std::uint64_t latest = token_of(mine);
+    std::vector<acquisition_ptr> line;
+    for (int i = 0; i < 20; ++i) {
+        line.push_back(site.me.begin("r", wants));
+    }
+    CHECK(site.me.release(mine) == release_result::released);
+    for (const acquisition_ptr& one : line) {
+        site.me.finish(one);
+        INFO(one->explained());
+        REQUIRE(!one->error);
+        CHECK(token_of(one->lock) > latest);
+        latest = token_of(one->lock);
+        CHECK(site.me.release(one->lock) == release_result::released);
+    }
+    CHECK(site.me.count().hand_overs >= 19);
+    // The next owner, in another process, counts on from the last.
+    client other(site.io, site.changed(quiet_and_guarded));
+    other.until_admitted(3);
+    lock its = other.take("r", wants);
+    CHECK(token_of(its) > latest);
+}
+
+TEST_CASE("who released cannot end the lease of the one that it was handed to") {
+    quorum_fixture site(3, quiet);
+    lock mine = site.take_everywhere("r");
+    const acquisition_ptr next = site.me.begin("r", waiting(60s));
+    CHECK(site.me.release(mine) == release_result::released);
+    site.me.finish(next);
+    REQUIRE(next->lock.held());
+    CHECK(!mine.held());
+    mine = lock(); // nor does its destruction
+    client other(site.io, site.changed(quiet));
+    other.until_admitted(3);
+    CHECK(other.acquire("r")->error == errc::contended);
+    CHECK(next->lock.held());
+}
+
+TEST_CASE("a cancelled waiter costs the others nothing, wherever it stood") {
+    quorum_fixture site(3, quiet_and_guarded);
+    lock mine = site.take_everywhere("r");
+    std::vector<acquisition_ptr> line;
+    for (int i = 0; i < 9; ++i) {
+        line.push_back(site.me.begin("r", waiting(60s)));
+    }
+    site.pass(20ms); // the first has asked, and been refused
+    const std::uint64_t before = site.me.count().attempts;
+    for (const std::size_t gone : {0U, 4U, 8U}) {
+        line[gone]->cancel.emit(asio::cancellation_type::all);
+        site.me.finish(line[gone]);
+        CHECK(line[gone]->error == asio::error::operation_aborted);
+    }
+    CHECK(site.me.release(mine) == release_result::released);
+    for (const std::size_t one : {1U, 2U, 3U, 5U, 6U, 7U}) {
+        site.me.finish(line[one]);
+        INFO(one << ": " << line[one]->explained());
+        REQUIRE(!line[one]->error);
+        if (one != 7) {
+            CHECK(site.me.release(line[one]->lock) == release_result::released);
+        }
+    }
+    CHECK(site.me.count().attempts <= before + 1); // of the one that became the first
+    CHECK(line[7]->lock.held());
+}
+
+TEST_CASE("64 waiters in 4 processes send the masters nothing while the lock is held") {
+    quorum_fixture site(3, quiet_and_guarded);
+    lock mine = site.take_everywhere("r", once(30s));
+    std::vector<std::unique_ptr<client>> others;
+    std::vector<acquisition_ptr> waiters;
+    for (int i = 0; i < 4; ++i) {
+        others.push_back(std::make_unique<client>(site.io, site.changed(quiet_and_guarded)));
+        others.back()->until_admitted(3);
+        for (int j = 0; j < 16; ++j) {
+            waiters.push_back(others.back()->begin("r", waiting(60s)));
+        }
+    }
+    const auto listens = [](const auto& one) { return one->count().push_connections == 3; };
+    REQUIRE(site.eventually([&] { return std::all_of(others.begin(), others.end(), listens); }));
+    // The last hint of a subscription may have brought one more attempt.
+    const auto attempts = [&] {
+        std::uint64_t sum = 0;
+        for (const auto& one : others) {
+            sum += one->count().attempts;
+        }
+        return sum;
+    };
+    std::uint64_t before = 0;
+    REQUIRE(site.eventually([&] { return std::exchange(before, attempts()) == attempts(); }));
+    site.pass(500ms);
+    CHECK(attempts() == before);
+    CHECK(before <= 4 * 3); // the heads only: at first, when they subscribed, at a retry
+
+    std::size_t served = 0;
+    CHECK(site.me.release(mine) == release_result::released);
+    while (served < waiters.size()) {
+        const auto holds = [](const acquisition_ptr& one) { return one->lock.held(); };
+        run_until(site.io, [&] { return std::any_of(waiters.begin(), waiters.end(), holds); });
+        REQUIRE(std::count_if(waiters.begin(), waiters.end(), holds) == 1);
+        const std::size_t who = static_cast<std::size_t>(
+            std::find_if(waiters.begin(), waiters.end(), holds) - waiters.begin());
+        CHECK(others[who / 16]->release(waiters[who]->lock) == release_result::released);
+        ++served;
+    }
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    for (const auto& one : others) {
+        CHECK(one->count().waiting == 0);
+        CHECK(one->count().subscriptions == 0);
+    }
+}
+
+TEST_CASE("10,000 locks are held and renewed together, in few writes") {
+    quorum_fixture site(3, [](config& settings) {
+        quiet_and_guarded(settings);
+        settings.master_timeout = 5s;
+        settings.max_ttl = 20s;
+    });
+    constexpr std::size_t many = 10'000;
+    acquire_options renewed = waiting(60s, 20s);
+    std::vector<lock> held;
+    std::vector<acquisition_ptr> begun;
+    for (std::size_t i = 0; i < many; ++i) {
+        begun.push_back(site.me.begin("r" + std::to_string(i), renewed));
+        if (begun.size() == 500) {
+            for (const acquisition_ptr& one : begun) {
+                site.me.finish(one);
+                REQUIRE(one->lock.held());
+                held.push_back(std::move(one->lock));
+            }
+            begun.clear();
+        }
+    }
+    // Of renewals alone: until the last lock was taken some had been renewed, too.
+    const std::uint64_t first = site.me.count().renewed;
+    const std::uint64_t reads = figure(site.masters[0], "total_reads_processed");
+    const std::uint64_t commands = commands_of(site.masters[0]);
+    run_until(
+        site.io, [&] { return site.me.count().renewed >= first + many; }, 60s);
+    const std::uint64_t renewals = commands_of(site.masters[0]) - commands;
+    CHECK(renewals >= many - 500);
+    CHECK((figure(site.masters[0], "total_reads_processed") - reads) * 5 < renewals);
+    CHECK(site.me.count().lost == 0);
+    CHECK(site.me.count().renewals_failed == 0);
+    for (const lock& one : held) {
+        REQUIRE(one.held());
+    }
+}
