@@ -136,6 +136,80 @@ std::string too_large() {
            + " bytes";
 }
 
+// The replies that are read where they lie: "+OK", ":1", "$-1", an error, and "*3" with numbers
+// behind it. Each function gives where the rest begins, or null for what is cut off, rare or
+// wrong: that is hiredis' business.
+
+bool ends_line(const char* at, const char* end) noexcept {
+    return end - at >= 2 && at[0] == '\r' && at[1] == '\n';
+}
+
+bool is_digit(char c) noexcept {
+    return c >= '0' && c <= '9';
+}
+
+const char* read_number(const char* at, const char* end, reply& into) noexcept {
+    if (end - at < 4 || *at != ':') { // the shortest is ":0"
+        return nullptr;
+    }
+    const bool negative = *++at == '-';
+    at += negative ? 1 : 0;
+    const char* const digits = at;
+    const char* const most = std::min(end, digits + 18); // more may not fit
+    std::int64_t value = 0;
+    for (; at < most && is_digit(*at); ++at) {
+        value = 10 * value + (*at - '0');
+    }
+    // No number is written "007" or "-0"; hiredis says so, and so it must wherever the stream is
+    // cut.
+    const bool odd = *digits == '0' && (negative || at - digits > 1);
+    if (at == digits || odd || !ends_line(at, end)) {
+        return nullptr;
+    }
+    into = {reply_type::integer, negative ? -value : value, {}, {}};
+    return at + 2;
+}
+
+const char* read_line(const char* at, const char* end, reply& into) noexcept {
+    static constexpr std::string_view ok = "+OK\r\n";
+    static constexpr std::string_view nil = "$-1\r\n";
+    switch (*at) {
+    case ':':
+        return read_number(at, end, into);
+    case '+':
+    case '-': {
+        const std::string_view rest(at, static_cast<std::size_t>(end - at));
+        const std::size_t stop = rest.starts_with(ok) ? ok.size() - 1 : rest.find('\n');
+        if (stop == std::string_view::npos || stop < 2 || rest[stop - 1] != '\r'
+            || stop - 2 > reply_reader::reply_bytes_max) {
+            return nullptr;
+        }
+        into = {*at == '+' ? reply_type::status : reply_type::error, 0, {}, {}};
+        into.text = rest.substr(1, stop - 2);
+        return at + stop + 1;
+    }
+    case '$':
+        if (!std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(nil)) {
+            return nullptr;
+        }
+        into = {reply_type::nil, 0, {}, {}};
+        return at + nil.size();
+    default:
+        return nullptr;
+    }
+}
+
+// Of "*3\r\n" the 3; 0 if there is something else, or more than `most`.
+constexpr std::ptrdiff_t short_count_bytes = 4;
+std::size_t read_short_count(const char* at, const char* end, std::size_t most) noexcept {
+    if (end - at < short_count_bytes || at[0] != '*' || !is_digit(at[1])
+        || !ends_line(at + 2, end)) {
+        return 0;
+    }
+    const auto count = static_cast<std::size_t>(at[1] - '0');
+    return count <= most ? count : 0;
+}
+
 } // namespace
 
 void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
@@ -162,8 +236,6 @@ struct reply_reader::impl {
     redisReplyObjectFunctions functions = make_functions();
     builder building;
     std::unique_ptr<redisReader, deleter> reader;
-    std::string_view fresh; // what hiredis has not been given; it has nothing unread meanwhile
-    reply line;
 
     void restart() {
         reader.reset(redisReaderCreateWithFunctions(&functions));
@@ -172,7 +244,6 @@ struct reply_reader::impl {
         }
         reader->privdata = &building;
         building.clear();
-        fresh = {};
     }
     bool idle() const noexcept { return reader->ridx == -1 && unread() == 0; }
     std::size_t unread() const noexcept { return reader->len - reader->pos; }
@@ -185,6 +256,8 @@ reply_reader::~reply_reader() = default;
 
 void reply_reader::clear() {
     impl_->restart();
+    fresh_ = {};
+    begun_ = false;
     error_.clear();
 }
 
@@ -192,15 +265,16 @@ bool reply_reader::feed(std::span<const char> bytes) {
     if (!error_.empty()) {
         return false;
     }
-    if (impl_->idle() && impl_->fresh.empty()) {
-        impl_->fresh = {bytes.data(), bytes.size()};
+    if (!begun_ && fresh_.empty()) {
+        fresh_ = {bytes.data(), bytes.size()};
         return true;
     }
-    return give_to_hiredis(std::exchange(impl_->fresh, {}))
+    return give_to_hiredis(std::exchange(fresh_, {}))
            && give_to_hiredis({bytes.data(), bytes.size()});
 }
 
 bool reply_reader::give_to_hiredis(std::string_view bytes) {
+    begun_ = true;
     if (redisReaderFeed(impl_->reader.get(), bytes.data(), bytes.size()) != REDIS_OK) {
         error_ = impl_->reader->errstr;
         return false;
@@ -208,54 +282,42 @@ bool reply_reader::give_to_hiredis(std::string_view bytes) {
     return true;
 }
 
-// Nearly all replies are one short line: "+OK", ":1", "$-1", an error. Those are read where they
-// lie; everything else, and what is cut off at the end, is hiredis' business.
-const reply* reply_reader::next_line() {
-    std::string_view& fresh = impl_->fresh;
-    const std::size_t end = fresh.find('\n');
-    if (end == std::string_view::npos || end < 2 || fresh[end - 1] != '\r'
-        || end - 2 > reply_bytes_max) {
+const reply* reply_reader::next_in_place() noexcept {
+    const char* const end = fresh_.data() + fresh_.size();
+    const char* at = fresh_.data();
+    if (const std::size_t count = read_short_count(at, end, elements_.size()); count > 0) {
+        at += short_count_bytes;
+        for (std::size_t i = 0; at != nullptr && i < count; ++i) {
+            at = read_number(at, end, elements_[i]);
+        }
+        found_ = {reply_type::array, static_cast<std::int64_t>(count), {}, {}};
+        found_.elements = std::span(elements_).first(count);
+    } else {
+        at = read_line(at, end, found_);
+    }
+    if (at == nullptr) {
         return nullptr;
     }
-    const char mark = fresh.front();
-    const std::string_view line = fresh.substr(1, end - 2);
-    reply& found = impl_->line;
-    found = {};
-    if (mark == '+' || mark == '-') {
-        found.type = mark == '+' ? reply_type::status : reply_type::error;
-        found.text = line;
-    } else if (mark == ':') {
-        found.type = reply_type::integer;
-        // No number is written "007" or "-0"; hiredis says so, and so it must wherever the stream
-        // is cut.
-        const std::string_view digits = line.substr(line.starts_with('-') ? 1 : 0);
-        if (digits.starts_with('0') && line.size() > 1) {
-            return nullptr;
-        }
-        const auto [stop, error] =
-            std::from_chars(line.data(), line.data() + line.size(), found.integer);
-        if (error != std::errc() || stop != line.data() + line.size()) {
-            return nullptr;
-        }
-    } else if (mark != '$' || line != "-1") {
-        return nullptr;
-    }
-    fresh.remove_prefix(end + 1);
-    return &found;
+    fresh_.remove_prefix(static_cast<std::size_t>(at - fresh_.data()));
+    return &found_;
 }
 
 const reply* reply_reader::next() {
     if (!error_.empty()) {
         return nullptr;
     }
-    if (!impl_->fresh.empty()) {
-        if (const reply* const line = next_line()) {
-            return line;
+    if (!fresh_.empty()) {
+        if (const reply* const found = next_in_place()) {
+            return found;
         }
-        if (!give_to_hiredis(std::exchange(impl_->fresh, {}))) {
+        if (!give_to_hiredis(std::exchange(fresh_, {}))) {
             return nullptr;
         }
     }
+    return begun_ ? next_of_hiredis() : nullptr;
+}
+
+const reply* reply_reader::next_of_hiredis() {
     // A reply that is still incomplete when this is called again has kept its first elements here.
     if (impl_->reader->ridx == -1) {
         impl_->building.clear();
@@ -265,6 +327,7 @@ const reply* reply_reader::next() {
         error_ = "malformed reply: " + std::string(impl_->reader->errstr);
         return nullptr;
     }
+    begun_ = !impl_->idle();
     if (root == nullptr) {
         const builder& partial = impl_->building;
         if (impl_->unread() + partial.arena.size() + 4 * partial.elements.size()

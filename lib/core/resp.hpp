@@ -1,8 +1,10 @@
-// The bytes of the Redis protocol: commands out, replies in. The parser is hiredis' reader with
-// reply builders of our own, which reuse one buffer: a reply costs no allocation.
+// The bytes of the Redis protocol: commands out, replies in. What a lock is answered with nearly
+// always, one line or a few numbers, is read where it lies; for the rest the parser is hiredis'
+// reader with reply builders of our own, which reuse one buffer: a reply costs no allocation.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -55,10 +57,15 @@ public:
 
 private:
     bool give_to_hiredis(std::string_view bytes);
-    const reply* next_line();
+    const reply* next_in_place() noexcept;
+    const reply* next_of_hiredis();
 
     struct impl;
     std::unique_ptr<impl> impl_;
+    std::string_view fresh_; // what hiredis has not been given
+    bool begun_ = false;     // hiredis has a part of a reply, or replies that were not taken
+    reply found_;
+    std::array<reply, 4> elements_;
     std::string error_;
 };
 
