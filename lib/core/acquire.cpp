@@ -3,16 +3,26 @@
 #include "engine.hpp"
 #include "keys.hpp"
 
+#include <cstring>
+
 namespace redlock::core {
 
 namespace {
 
+// Of each byte its two digits.
+constexpr auto hex_digits = [] {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> pairs{};
+    for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+        pairs[byte] = {digits[byte >> 4U], digits[byte & 15U]};
+    }
+    return pairs;
+}();
+
 // Printable, so that the token can be handed to a script or a person.
 void write_hex(std::span<const unsigned char> bytes, std::span<char> out) noexcept {
-    static constexpr std::string_view digits = "0123456789abcdef";
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-        out[2 * i] = digits[bytes[i] >> 4U];
-        out[2 * i + 1] = digits[bytes[i] & 15U];
+        std::memcpy(&out[2 * i], hex_digits[bytes[i]].data(), 2);
     }
 }
 
@@ -106,6 +116,7 @@ void engine::start_attempt(operation& wanted, time_point now) {
 // All that were not asked yet.
 void engine::ask_everybody(claim& attempt, time_point now) {
     attempt.arbiter = claim::nobody;
+    bool written = false;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = attempt.votes.of[i];
         if (mine.said != vote::pending || mine.asked) {
@@ -113,7 +124,12 @@ void engine::ask_everybody(claim& attempt, time_point now) {
         }
         if (masters_[i].admitted) {
             mine.asked = true;
-            send_acquire(attempt, i, masters_[i].link->commands().acquire(), now);
+            const rung how = masters_[i].link->commands().acquire();
+            if (!written || rules_.guarded()) { // SET is the same for everybody
+                write_acquire(attempt, i, how);
+                written = true;
+            }
+            send_written_acquire(attempt, i, how, now);
         } else { // since the arbiter was asked
             mine.said = masters_[i].otherwise;
             attempt.count.add(mine.said);
@@ -132,6 +148,11 @@ void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point
 }
 
 void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
+    write_acquire(attempt, master, how);
+    send_written_acquire(attempt, master, how, now);
+}
+
+void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
     scratch_.clear();
     if (rules_.guarded()) {
         append_guarded_acquire(
@@ -142,13 +163,17 @@ void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_poi
             attempt.ttl,
             fence_of(attempt, 0));
     } else {
-        how = rung::native;
         append_set(scratch_, attempt.key, attempt.token_text(), attempt.ttl);
     }
+}
+
+void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
     send(
         master,
         scratch_,
-        {.kind = command_kind::acquire, .how = how, .subject = attempt.self},
+        {.kind = command_kind::acquire,
+         .how = rules_.guarded() ? how : rung::native,
+         .subject = attempt.self},
         now);
 }
 

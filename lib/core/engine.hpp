@@ -144,8 +144,8 @@ private:
     void claim_answered(
         claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now);
     void say_otherwise(claim& owner, std::size_t master, const ticket& command, time_point now);
-    void notice(std::size_t master, const reply& answer, time_point now);
-    void notice(std::size_t master, const answer& got, time_point sent, time_point now);
+    void notice(std::size_t master, const reply& error, time_point now);
+    void notice(std::size_t master, const answer& got, time_point now);
     lock_names names_of(const claim& of) const noexcept {
         return {of.key, of.fence_key, rules_.epoch_key, of.token_text()};
     }
@@ -164,6 +164,8 @@ private:
     claim& new_claim(operation& wanted, time_point now);
     void ask_everybody(claim& attempt, time_point now);
     void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
+    void write_acquire(const claim& attempt, std::size_t master, rung how);
+    void send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void acquire_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
     void level(operation& wanted, claim& attempt, time_point now);
     void send_raise(claim& attempt, std::size_t master, rung how, time_point now);

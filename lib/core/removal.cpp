@@ -43,19 +43,24 @@ void engine::begin_removal(claim& ended, time_point now) {
     ended.removal_began = now;
     ended.decide_by = ended.reported ? forever : later(now, rules_.master_timeout);
     const ladder* written = nullptr; // whose words are in scratch_: nearly always everybody's
+    rung said = rung::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
         if (mine.asked) {
             mine.owed = true;
             ++ended.owing;
-            if (masters_[i].link->up()) {
+            const connection& link = *masters_[i].link;
+            if (link.up()) {
                 ++ended.tally.pending;
-                const ladder& commands = masters_[i].link->commands();
-                if (written == nullptr || *written != commands) {
-                    write_removal(ended, commands, commands.remove());
+                const ladder& commands = link.commands();
+                const rung how = commands.remove();
+                if (written == nullptr || how != said
+                    || commands.delete_command != written->delete_command) {
+                    write_removal(ended, commands, how);
                     written = &commands;
+                    said = how;
                 }
-                send_written_removal(ended, i, commands.remove(), now);
+                send_written_removal(ended, i, how, now);
             } else {
                 mine.said = vote::unreachable;
                 mine.debt = true;
@@ -148,7 +153,7 @@ void engine::decide_removal(claim& ended, time_point now) {
 void engine::settle(claim& ended, time_point now) {
     if (!ended.reported || ended.owing > 0) {
         const time_point expiry = now < ended.expires_at ? ended.expires_at : forever;
-        timers_.set(ended.wake, std::min({ended.decide_by, ended.retry_at, expiry}));
+        timers_.set_by(ended.wake, std::min({ended.decide_by, ended.retry_at, expiry}));
     } else {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);

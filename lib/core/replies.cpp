@@ -5,20 +5,36 @@
 
 namespace redlock::core {
 
+namespace {
+
+answer read(const ticket& command, const reply& got) noexcept {
+    switch (command.kind) {
+    case command_kind::acquire:
+        return read_acquire(got, command.how);
+    case command_kind::raise:
+        return read_raise(got, command.how);
+    case command_kind::remove:
+        return read_remove(got, command.how);
+    case command_kind::extend:
+        return read_extend(got, command.how);
+    default:
+        return {.said = vote_on_exists(got)};
+    }
+}
+
+} // namespace
+
 // What a reply says of the server itself.
-void engine::notice(std::size_t master, const reply& got, time_point now) {
-    if (got.is_error() && means_unfit(got.text)) {
+void engine::notice(std::size_t master, const reply& error, time_point now) {
+    if (means_unfit(error.text)) {
         masters_[master].link->introduce_again(now);
         refresh_links_due();
         wants_write_ = true;
     }
 }
 
-void engine::notice(std::size_t master, const answer& got, time_point sent, time_point now) {
+void engine::notice(std::size_t master, const answer& got, time_point now) {
     connection& link = *masters_[master].link;
-    if (got.server_us != 0) {
-        link.learn_clock(got.server_us, sent, now);
-    }
     link.counters().late += got.late ? 1U : 0U;
     link.counters().healed += got.healed ? 1U : 0U;
     if (got.said == vote::quarantined) {
@@ -38,7 +54,9 @@ void engine::replied(
     const reply& answered,
     time_point sent,
     time_point now) {
-    notice(master, answered, now);
+    if (answered.is_error()) {
+        notice(master, answered, now);
+    }
     if (command.kind == command_kind::get || command.kind == command_kind::pttl) {
         if (query* const asked = queries_.find(command.subject)) {
             query_answered(*asked, master, command, answered);
@@ -48,26 +66,16 @@ void engine::replied(
         }
         return;
     }
-    answer got;
-    switch (command.kind) {
-    case command_kind::acquire:
-        got = read_acquire(answered, command.how);
-        break;
-    case command_kind::raise:
-        got = read_raise(answered, command.how);
-        break;
-    case command_kind::remove:
-        got = read_remove(answered, command.how);
-        break;
-    case command_kind::extend:
-        got = read_extend(answered, command.how);
-        break;
-    default:
-        got.said = vote_on_exists(answered);
-        break;
+    const answer got = read(command, answered);
+    if (command.how == rung::eval || got.say_otherwise) {
+        masters_[master].link->learn(command, answered, got);
     }
-    masters_[master].link->learn(command, answered, got);
-    notice(master, got, sent, now);
+    if (got.server_us != 0) {
+        masters_[master].link->learn_clock(got.server_us, sent, now);
+    }
+    if (got.late || got.healed || got.forgot) {
+        notice(master, got, now);
+    }
     claim* const owner = claims_.find(command.subject);
     if (owner == nullptr) {
         return; // settled: its keys have expired

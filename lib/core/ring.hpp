@@ -5,8 +5,8 @@
 
 #include <cassert>
 #include <cstddef>
+#include <memory>
 #include <utility>
-#include <vector>
 
 namespace redlock::core {
 
@@ -23,29 +23,32 @@ public:
 
     void pop_front() noexcept {
         assert(size_ > 0);
-        first_ = (first_ + 1) & (places_.size() - 1);
+        first_ = (first_ + 1) & (room_ - 1);
         --size_;
     }
 
     void push_back(const T& value) {
-        if (size_ == places_.size()) {
+        if (size_ == room_) {
             grow();
         }
-        places_[(first_ + size_) & (places_.size() - 1)] = value;
+        places_[(first_ + size_) & (room_ - 1)] = value;
         ++size_;
     }
 
 private:
     void grow() {
-        std::vector<T> wider(places_.empty() ? 16 : 2 * places_.size()); // a power of two
+        const std::size_t room = room_ == 0 ? 16 : 2 * room_; // a power of two
+        auto wider = std::make_unique<T[]>(room);
         for (std::size_t i = 0; i < size_; ++i) {
-            wider[i] = places_[(first_ + i) & (places_.size() - 1)];
+            wider[i] = places_[(first_ + i) & (room_ - 1)];
         }
         places_ = std::move(wider);
+        room_ = room;
         first_ = 0;
     }
 
-    std::vector<T> places_;
+    std::unique_ptr<T[]> places_;
+    std::size_t room_ = 0;
     std::size_t first_ = 0;
     std::size_t size_ = 0;
 };

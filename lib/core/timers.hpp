@@ -30,6 +30,14 @@ public:
     /// Makes `entry` due at `due`; `forever` cancels it.
     void set(timer& entry, time_point due);
     void cancel(timer& entry) noexcept;
+    /// Makes `entry` due at `due` at the latest: one that comes earlier stays. For whoever bears
+    /// to be woken too early, and then looks again: a moment that only ever moves away costs
+    /// nothing so.
+    void set_by(timer& entry, time_point due) {
+        if (entry.place == timer::idle || due < entry.due) {
+            set(entry, due);
+        }
+    }
 
     /// The earliest moment at which something is due, or `forever`.
     time_point next() const noexcept { return heap_.empty() ? forever : heap_.front()->due; }
