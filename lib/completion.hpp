@@ -15,6 +15,7 @@
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/execution/relationship.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/require.hpp>
@@ -36,11 +37,27 @@ struct home {
           fallback(io),
           later(boost::asio::prefer(
               boost::asio::require(io, boost::asio::execution::blocking_t::never),
-              boost::asio::execution::relationship_t::fork)) {}
+              boost::asio::execution::relationship_t::fork)) {
+        if (const auto* const found = later.target<boost::asio::io_context::executor_type>()) {
+            context = *found;
+        }
+    }
+
+    /// Calls `f` later, from the executor's own threads.
+    template <typename F>
+    void post(F&& f) const {
+        if (context) {
+            context->execute(std::forward<F>(f));
+        } else {
+            later.execute(std::forward<F>(f));
+        }
+    }
 
     boost::asio::any_io_executor executor;
     boost::asio::any_completion_executor fallback;
     boost::asio::any_io_executor later; // never runs what it is given inside the call
+    // The same where it is an io_context's, as nearly always: without erasing each function.
+    std::optional<boost::asio::io_context::executor_type> context;
 };
 
 /// A handler that waits for its operation.
@@ -73,7 +90,7 @@ public:
             boost::asio::post(
                 io.executor, boost::asio::bind_executor(*std::move(elsewhere_), std::move(call)));
         } else {
-            io.later.execute(std::move(call));
+            io.post(std::move(call));
         }
     }
 

@@ -63,7 +63,7 @@ void manager_impl::after() {
         return;
     }
     turn_posted_ = true;
-    io_.later.execute([me = self()] {
+    io_.post([me = self()] {
         const std::lock_guard lock(me->guard);
         me->turn_posted_ = false;
         me->engine_.wants_write();
