@@ -192,7 +192,7 @@ void engine::acquire_answered(
             std::max(mine.until, guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
         mine.counter = got.counter;
     }
-    mine.left = got.left;
+    mine.left = got.left.value_or(not_told);
     if (straggles) {
         // What is pending now may be the answer to an extension.
         if (mine.said == vote::pending && !attempt.extending.active) {

@@ -26,18 +26,21 @@
 
 namespace redlock::core {
 
-/// What one claim knows of one master.
+/// What is left of a lease of which nobody said it.
+constexpr std::chrono::milliseconds not_told{-1};
+
+/// What one claim knows of one master. Every lock and every waiter has one for each: kept small.
 struct ballot {
-    time_point until = never;       // the vote can be relied on until then
-    std::uint64_t removal_mark = 0; // where the removal ends in the master's stream
-    std::uint64_t counter = 0;      // the fencing counter that came with the grant
-    std::chrono::nanoseconds latency{0};
-    std::optional<std::chrono::milliseconds> left; // of the lease of who has it
+    time_point until = never;                  // the vote can be relied on until then
+    std::uint64_t removal_mark = 0;            // where the removal ends in the master's stream
+    std::uint64_t counter = 0;                 // the fencing counter that came with the grant
+    std::chrono::milliseconds left = not_told; // of the lease of who has it
+    std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
-    bool asked = false;    // it was told to set the key: the key may be there
-    bool owed = false;     // the key must be removed, and it has not confirmed that
-    bool removing = false; // a removal is in flight
-    bool debt = false;     // the removal had to be repeated on another connection
+    bool asked : 1 = false;    // it was told to set the key: the key may be there
+    bool owed : 1 = false;     // the key must be removed, and it has not confirmed that
+    bool removing : 1 = false; // a removal is in flight
+    bool debt : 1 = false;     // the removal had to be repeated on another connection
 };
 
 /// The votes of all masters, in the order of the configuration, with what they said in words.
@@ -81,10 +84,10 @@ struct ballots {
 
 /// Counts the answers to a removal.
 struct removal_tally {
-    std::size_t removed = 0;
-    std::size_t absent = 0;
-    std::size_t foreign = 0;
-    std::size_t pending = 0;
+    std::uint16_t removed = 0;
+    std::uint16_t absent = 0;
+    std::uint16_t foreign = 0;
+    std::uint16_t pending = 0;
 
     void add(vote what) noexcept {
         removed += what == vote::granted ? 1U : 0U;
@@ -117,8 +120,8 @@ struct extension {
     time_point sent = never;
     time_point give_up_at = forever;
     std::chrono::milliseconds ttl{};
-    std::size_t granted = 0;
-    std::size_t pending = 0;
+    std::uint16_t granted = 0;
+    std::uint16_t pending = 0;
 };
 
 struct claim {
@@ -162,8 +165,8 @@ struct claim {
     // while removing
     bool announced = false; // its end is news to those who wait; that of most attempts is not
     time_point removal_began = never;
-    bool reported = false; // the result was passed on, or nobody wants it
-    std::size_t owing = 0; // masters whose ballot is owed
+    bool reported = false;   // the result was passed on, or nobody wants it
+    std::uint16_t owing = 0; // masters whose ballot is owed
     removal_tally tally;
     time_point decide_by = forever;
     time_point retry_at = forever;

@@ -114,7 +114,7 @@ void engine::extend_answered(
         theirs.until = never;
     } else if (current) {
         theirs.said = what;
-        theirs.left.reset();
+        theirs.left = not_told;
         if (what == vote::granted) {
             theirs.until =
                 std::max(theirs.until, guaranteed_until(mine.sent, mine.ttl, rules_.drift));

@@ -102,7 +102,8 @@ void engine::replied(
     } else if (got.late) {
         owner->votes.note(master, "it came after its time and was not executed");
     }
-    owner->votes.of[master].latency = now - sent;
+    owner->votes.of[master].latency = std::chrono::floor<decltype(ballot::latency)>(
+        std::min<clock::duration>(now - sent, std::chrono::hours(1)));
     if (owner->stage != claim::phase::removing) { // removals tell nothing new, and are as many
         counters_of(master).latency.add(now - sent);
     }

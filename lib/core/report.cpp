@@ -36,8 +36,10 @@ std::vector<master_vote> engine::describe(const ballots& votes, time_point now) 
         }
         const ballot& mine = votes.of[i];
         out[i].vote = mine.said;
-        out[i].latency = std::chrono::duration_cast<std::chrono::microseconds>(mine.latency);
-        out[i].time_left = mine.left;
+        out[i].latency = mine.latency;
+        if (mine.left != not_told) {
+            out[i].time_left = mine.left;
+        }
         out[i].text = votes.text(i);
         if (out[i].text.empty() && mine.said == masters_[i].otherwise
             && mine.said != vote::granted) {

@@ -7,6 +7,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 
 namespace redlock::core {
 
@@ -20,7 +21,9 @@ enum class verdict : unsigned char {
 class round {
 public:
     round() noexcept = default;
-    round(std::size_t masters, std::size_t quorum) noexcept : pending_(masters), quorum_(quorum) {
+    round(std::size_t masters, std::size_t quorum) noexcept
+        : pending_(static_cast<std::uint16_t>(masters)),
+          quorum_(static_cast<std::uint16_t>(quorum)) {
         assert(quorum >= 1 && quorum <= masters);
     }
 
@@ -46,7 +49,7 @@ public:
             return verdict::open;
         }
         // It is lost. Contention and outage never share a name, so wait for the votes that tell.
-        const std::size_t answered = granted_ + held_;
+        const unsigned answered = granted_ + held_;
         if (held_ > 0 && answered >= quorum_) {
             return verdict::contended;
         }
@@ -58,10 +61,11 @@ public:
     std::size_t pending() const noexcept { return pending_; }
 
 private:
-    std::size_t granted_ = 0;
-    std::size_t held_ = 0;
-    std::size_t pending_ = 0;
-    std::size_t quorum_ = 1;
+    // Of masters, of which there are few; each held lock has these.
+    std::uint16_t granted_ = 0;
+    std::uint16_t held_ = 0;
+    std::uint16_t pending_ = 0;
+    std::uint16_t quorum_ = 1;
 };
 
 } // namespace redlock::core

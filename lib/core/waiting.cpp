@@ -247,15 +247,16 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
         const auto missing = static_cast<std::int64_t>(rules_.quorum() - attempt.count.granted());
         return later(now, random_.between(missing * floor, (missing + 1) * floor));
     }
-    std::optional<std::chrono::milliseconds> left;
+    std::chrono::milliseconds left = not_told;
     for (const ballot& one : attempt.votes.of) {
-        if (one.said == vote::held && one.left && (!left || *one.left < *left)) {
+        if (one.said == vote::held && one.left != not_told
+            && (left == not_told || one.left < left)) {
             left = one.left;
         }
     }
     watch(mine, now);
     const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
-    return later(now, left && hears_a_quorum() ? *left + delay : delay);
+    return later(now, left != not_told && hears_a_quorum() ? left + delay : delay);
 }
 
 // The master that contenders for this lock ask first: the same for all who see the same masters,
