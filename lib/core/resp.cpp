@@ -155,7 +155,8 @@ const char* read_number(const char* at, const char* end, reply& into) noexcept {
     const bool negative = *++at == '-';
     at += negative ? 1 : 0;
     const char* const digits = at;
-    const char* const most = std::min(end, digits + 18); // more may not fit
+    const char* const most =
+        digits + std::min<std::ptrdiff_t>(18, end - digits); // more may not fit
     std::int64_t value = 0;
     for (; at < most && is_digit(*at); ++at) {
         value = 10 * value + (*at - '0');
