@@ -176,7 +176,7 @@ bool engine::move_deadline(claim& lease, time_point now) {
 // write.
 time_point engine::renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept {
     const time_point wanted = since + ttl / 3 - random_.between({}, ttl / 12);
-    const std::chrono::nanoseconds tick = ttl / 100;
+    const auto tick = std::chrono::nanoseconds(ttl) / 100; // of milliseconds there may be none
     return wanted - wanted.time_since_epoch() % tick;
 }
 

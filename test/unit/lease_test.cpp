@@ -69,6 +69,17 @@ TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long 
     CHECK(it.masters[1].value_of("p:{r}", it.now()) == got.token);
 }
 
+TEST_CASE("a lock with the shortest of leases is renewed, too") {
+    virtual_quorum it(3);
+    it.start();
+    acquire_options options = renewed();
+    options.ttl = 20ms; // a hundredth of it is no whole number of milliseconds
+    const answer got = it.acquire_now(options);
+    it.run_for(1s);
+    CHECK(!it.loss_of(got));
+    CHECK(extensions_seen(it.masters[0]) > 100);
+}
+
 TEST_CASE("a lock that is not renewed by itself is not") {
     virtual_quorum it(3);
     it.start();
