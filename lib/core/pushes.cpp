@@ -72,8 +72,9 @@ void engine::hinted(
     operation& next = *operations_.find(mine->head);
     const claim* const attempt = claims_.find(next.attempt);
     const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
-    // A vote that is still to come knows of this release.
-    if (latest.acted_on || (asking && attempt->votes.of[master].said != vote::held)) {
+    // A grant came after this release. A vote that is still to come may be older: it and the push
+    // travel on connections of their own.
+    if (latest.acted_on || (asking && attempt->votes.of[master].said == vote::granted)) {
         return;
     }
     // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all

@@ -456,6 +456,21 @@ TEST_CASE("a push during an attempt counts when it is newer than the vote") {
     CHECK(it.answer_to(it.name)->won);
 }
 
+TEST_CASE("a push overtakes the vote that is older") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.paths[first].back = 20ms;
+    it.push(first, channel, "release-one");
+    it.run_for(5ms); // the arbiter said no, and the lock is released before its answer arrives
+    free_everywhere(it);
+    it.push(first, channel, "release-two");
+    it.run_for(5ms);
+    CHECK(it.answer_to(it.name) == nullptr);
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
 TEST_CASE("a push for nobody, or for another, changes nothing") {
     waiting_quorum it(3);
     const std::size_t before = asked(it);
