@@ -6,8 +6,8 @@
 namespace simulation {
 
 std::string_view to_string(promise what) noexcept {
-    static constexpr std::array<std::string_view, 7> names{
-        "exclusion", "order", "store", "no-orphan", "loss-told", "progress", "sane"};
+    static constexpr std::array<std::string_view, 8> names{
+        "exclusion", "order", "store", "no-orphan", "loss-told", "progress", "sane", "turn"};
     return names[static_cast<std::size_t>(what)];
 }
 
@@ -86,6 +86,49 @@ void checker::look(nanos now, unsigned resource) {
                 now,
                 "c" + std::to_string(*first) + " and c" + std::to_string(one.client)
                     + " both believe that they hold resource " + std::to_string(resource));
+        }
+    }
+}
+
+void checker::joins(unsigned client, unsigned resource, unsigned number) {
+    waiters_.push_back({client, resource, number});
+}
+
+void checker::served(nanos now, unsigned client, unsigned number) {
+    end_wait(client, number, now);
+    const auto mine = std::ranges::find_if(
+        waiters_, [&](const waiter& one) { return one.client == client && one.number == number; });
+    if (mine == waiters_.end()) {
+        return;
+    }
+    const unsigned resource = mine->resource;
+    for (auto one = waiters_.begin(); one != mine; ++one) {
+        if (one->client == client && one->resource == resource) {
+            one->overtaken = std::min(one->overtaken, now);
+        }
+    }
+    waiters_.erase(mine);
+}
+
+void checker::leaves(unsigned client, unsigned number, nanos decided) {
+    end_wait(client, number, decided);
+    std::erase_if(
+        waiters_, [&](const waiter& one) { return one.client == client && one.number == number; });
+}
+
+void checker::all_leave(unsigned client) {
+    std::erase_if(waiters_, [&](const waiter& one) { return one.client == client; });
+}
+
+// Who has given up is overtaken by right, and may be told so only later.
+void checker::end_wait(unsigned client, unsigned number, nanos until) {
+    for (const waiter& one : waiters_) {
+        if (one.client == client && one.number == number && one.overtaken < until) {
+            fail(
+                promise::turn,
+                until,
+                "waiter " + std::to_string(number) + " of c" + std::to_string(client)
+                    + " was overtaken by one that came later");
         }
     }
 }

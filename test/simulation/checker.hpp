@@ -15,13 +15,14 @@
 namespace simulation {
 
 enum class promise : std::uint8_t {
-    exclusion, // at most one client believes that it holds a resource
+    exclusion, // at most one holder, of whatever client, believes that it holds a resource
     order,     // fencing tokens are unique and increase in the order of ownership
     store,     // the fenced store accepts no write of an older owner after one of a newer owner
     no_orphan, // no key outlives its bound
     loss_told, // nobody is told of a loss after its deadline, unless it was paused over it
     progress,  // once faults have ended, whoever waits gets its lock, and nothing is left over
     sane,      // the engine keeps its contract with its host
+    turn,      // who waits for a resource in one client has it before those who came later
 };
 std::string_view to_string(promise) noexcept;
 
@@ -58,6 +59,16 @@ public:
     /// A client is told of a loss, this long after its deadline by its own clock.
     void loss_told(nanos now, unsigned client, nanos late, bool was_paused);
 
+    /// \name The line for a resource in one client, whose waiters have numbers of its own
+    /// \{
+    void joins(unsigned client, unsigned resource, unsigned waiter);
+    /// It has the lock.
+    void served(nanos now, unsigned client, unsigned waiter);
+    /// It was decided then that it does not get it: from then on others may go before it.
+    void leaves(unsigned client, unsigned waiter, nanos decided);
+    void all_leave(unsigned client);
+    /// \}
+
     void fail(promise broken, nanos now, std::string text);
 
     const std::optional<violation>& found() const noexcept { return found_; }
@@ -83,11 +94,20 @@ private:
         std::size_t stored_owner = 0;       // the newest whose write was accepted, plus one
     };
 
+    struct waiter {
+        unsigned client;
+        unsigned resource;
+        unsigned number;
+        nanos overtaken = no_time;
+    };
+
     void look(nanos now, unsigned resource);
+    void end_wait(unsigned client, unsigned number, nanos until);
 
     demands wanted_;
     std::vector<resource_state> resources_;
     std::vector<ownership> ownerships_;
+    std::vector<waiter> waiters_; // in the order in which they came
     std::optional<violation> found_;
     std::uint64_t overlaps_ = 0;
     std::uint64_t refused_ = 0;

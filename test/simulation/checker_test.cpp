@@ -151,6 +151,41 @@ TEST_CASE("a loss that is told late is found, unless the client was paused") {
     CHECK(found(judge, promise::loss_told));
 }
 
+TEST_CASE("a waiter that is overtaken by one that came later is found") {
+    checker judge = strict();
+    judge.joins(0, 0, 1);
+    judge.joins(0, 0, 2);
+    judge.joins(0, 1, 3);
+    judge.joins(1, 0, 1);
+    judge.served(10, 0, 3); // of another resource
+    judge.served(10, 1, 1); // another client's line
+    SECTION("in turn is fine") {
+        judge.served(20, 0, 1);
+        judge.served(30, 0, 2);
+        CHECK_FALSE(judge.found());
+    }
+    SECTION("and so is who had given up before, and is told so later") {
+        judge.served(20, 0, 2);
+        judge.leaves(0, 1, 20);
+        CHECK_FALSE(judge.found());
+    }
+    SECTION("and so are those that are gone with their client") {
+        judge.served(20, 0, 2);
+        judge.all_leave(0);
+        CHECK_FALSE(judge.found());
+    }
+    SECTION("when it is served") {
+        judge.served(20, 0, 2);
+        judge.served(30, 0, 1);
+        CHECK(found(judge, promise::turn));
+    }
+    SECTION("when it gives up") {
+        judge.served(20, 0, 2);
+        judge.leaves(0, 1, 30);
+        CHECK(found(judge, promise::turn));
+    }
+}
+
 TEST_CASE("a client with fewer masters breaks exclusion") {
     CHECK(first_broken("network", mistake::fewer_masters, 300) == promise::exclusion);
 }

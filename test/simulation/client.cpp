@@ -48,6 +48,8 @@ core::settings client::settings() const {
     rules.health_check_interval = milliseconds(what.health_check_ms);
     rules.retry_delay_min = milliseconds(4);
     rules.retry_delay_max = milliseconds(100);
+    rules.pushes = mine_.pushes;
+    rules.hand_overs_max = mine_.hand_overs_max;
     return rules;
 }
 
@@ -70,7 +72,7 @@ void client::start() {
     flush_planned_ = false;
     wake_planned_ = no_time;
     core::settings rules = settings();
-    connections_.assign(rules.size(), no_connection);
+    connections_.assign(2 * rules.size(), no_connection);
     core::host& outside = *this;
     engine_ = std::make_unique<core::engine>(std::move(rules), outside);
     tell("starts");
@@ -90,6 +92,7 @@ void client::crash() {
         let_go(one);
         one.doing = activity::idle;
     }
+    here_.judge.all_leave(number_);
     for (connection_id& id : connections_) {
         if (id != no_connection) {
             net_.leave(std::exchange(id, no_connection));
@@ -139,6 +142,9 @@ std::vector<event> client::resume() {
 
 // The engine was called: what it wants is planned.
 void client::after_call() {
+    if (std::exchange(op_ended_, false)) {
+        look_for_listeners();
+    }
     if (engine_->wants_write() && !flush_planned_) {
         flush_planned_ = true;
         const nanos by = random_.between(0, here_.what.air.flush_max);
@@ -149,7 +155,7 @@ void client::after_call() {
             here_.judge.fail(
                 promise::sane,
                 here_.now,
-                "c" + std::to_string(number_) + " has bytes for m" + std::to_string(i)
+                "c" + std::to_string(number_) + " has bytes for " + name_of(i)
                     + ", and nobody was told to write them");
         }
     }
@@ -192,49 +198,71 @@ void client::flush(unsigned incarnation) {
 }
 
 void client::connected(connection_id id, bool accepted) {
-    const unsigned master = net_.master_of(id);
-    if (engine_ == nullptr || connections_[master] != id) {
+    const unsigned place = net_.place_of(id);
+    if (engine_ == nullptr || connections_[place] != id) {
         return;
     }
     if (accepted) {
-        engine_->opened(master, local());
+        engine_->opened(place, local());
     } else {
-        connections_[master] = no_connection;
-        engine_->closed(master, "connection refused", local());
+        connections_[place] = no_connection;
+        engine_->closed(place, "connection refused", local());
     }
     after_call();
 }
 
 void client::bytes(connection_id id) {
-    const unsigned master = net_.master_of(id);
-    if (engine_ == nullptr || connections_[master] != id) {
+    const unsigned place = net_.place_of(id);
+    if (engine_ == nullptr || connections_[place] != id) {
         return;
     }
     const std::string arrived = net_.take(id);
     if (!arrived.empty()) {
-        engine_->received(master, arrived, local());
+        engine_->received(place, arrived, local());
         after_call();
     }
 }
 
 void client::hung_up(connection_id id) {
-    const unsigned master = net_.master_of(id);
-    if (engine_ == nullptr || connections_[master] != id || !net_.hang_up(id)) {
+    const unsigned place = net_.place_of(id);
+    if (engine_ == nullptr || connections_[place] != id || !net_.hang_up(id)) {
         return;
     }
-    connections_[master] = no_connection;
-    tell("hears that its connection to m", std::to_string(master), " is gone");
-    engine_->closed(master, "connection reset by peer", local());
+    connections_[place] = no_connection;
+    tell("hears that its connection to ", name_of(place), " is gone");
+    engine_->closed(place, "connection reset by peer", local());
     after_call();
 }
 
-void client::open(std::size_t master) {
-    connections_[master] = net_.open(number_, static_cast<unsigned>(master));
+void client::open(std::size_t link) {
+    const std::size_t masters = connections_.size() / 2;
+    connections_[link] = net_.open(
+        number_,
+        static_cast<unsigned>(link),
+        static_cast<unsigned>(link % masters),
+        link < masters ? wire::commands : wire::pushes);
 }
 
-void client::close(std::size_t master) {
-    if (connections_[master] != no_connection) {
-        net_.leave(std::exchange(connections_[master], no_connection));
+void client::close(std::size_t link) {
+    if (connections_[link] != no_connection) {
+        net_.leave(std::exchange(connections_[link], no_connection));
+    }
+}
+
+std::string client::name_of(std::size_t place) const {
+    const std::size_t masters = connections_.size() / 2;
+    return "m" + std::to_string(place % masters) + (place < masters ? "" : ", for pushes,");
+}
+
+// Once nobody waits, nothing is listened for.
+void client::look_for_listeners() {
+    const redlock::metrics left = engine_->count();
+    if (left.waiting == 0 && left.subscriptions != 0) {
+        here_.judge.fail(
+            promise::sane,
+            here_.now,
+            "c" + std::to_string(number_) + " listens for " + std::to_string(left.subscriptions)
+                + " locks, and nobody waits");
     }
 }
 

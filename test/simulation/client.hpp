@@ -53,6 +53,7 @@ public:
     /// \name The end
     /// \{
     /// Lets go of all locks; each worker then takes one last lock, however long that takes.
+    /// Who waits for ever goes on waiting, and that is its last lock.
     void begin_finals();
     bool finals_done() const noexcept;
     std::string waiting() const;
@@ -81,6 +82,7 @@ private:
         op now;
         activity doing = activity::idle;
         bool last = false; // at its last lock
+        bool queues = false;
         bool done = false;
         redlock::core::handle wanted;
         unsigned cookie = 0;
@@ -88,8 +90,8 @@ private:
         hold held;
     };
 
-    void open(std::size_t master) override;
-    void close(std::size_t master) override;
+    void open(std::size_t link) override;
+    void close(std::size_t link) override;
     void random(std::span<unsigned char> out) override;
     bool logs(redlock::log_level) const override { return static_cast<bool>(here_.story); }
     void log(redlock::log_level, std::string_view line) override { note(line); }
@@ -112,6 +114,8 @@ private:
     void begin(unsigned number);
     void plan_next(unsigned number);
     void let_go(worker& one);
+    std::string name_of(std::size_t place) const;
+    void look_for_listeners();
     worker* holder_of(redlock::core::handle claim);
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;
@@ -136,6 +140,7 @@ private:
     nanos resumed_at_ = -1;
     std::vector<event> deferred_;
     unsigned incarnation_ = 0;
+    bool op_ended_ = false; // in the present event
     bool flush_planned_ = false;
     nanos wake_planned_ = no_time;
     std::vector<connection_id> connections_;

@@ -71,6 +71,10 @@ void client::begin(unsigned number) {
     ++one.cookie;
     const std::string resource = "r" + std::to_string(one.now.resource);
     tell("wants ", resource, " for ", std::to_string(one.now.ttl_ms), " ms");
+    one.queues = one.now.wait_ms != 0;
+    if (one.queues) {
+        here_.judge.joins(number_, one.now.resource, number);
+    }
     one.wanted =
         engine_->acquire({std::uint64_t{one.cookie} << 8U | number, resource, options}, local());
     if (one.now.cancel_after != no_time) {
@@ -108,6 +112,21 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
     const unsigned name = ++one->holds;
     const std::uint64_t fencing = lease.fencing_token;
     here_.count.fenced += fencing != 0 ? 1U : 0U;
+    op_ended_ = true;
+    if (one->queues) {
+        here_.judge.served(here_.now, number_, number);
+    }
+    const auto needed = std::max(done.options.min_validity, done.options.stop_margin);
+    if (lease.deadline - local() <= needed || (fencing != 0) != done.options.fencing) {
+        here_.judge.fail(
+            promise::sane,
+            here_.now,
+            "c" + std::to_string(number_) + " was given a lease that is not what it asked for");
+    }
+    if (one->last) {
+        here_.count.longest_wait =
+            std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
+    }
     one->doing = activity::holding;
     one->held = {
         .open = true,
@@ -147,6 +166,9 @@ void client::not_acquired(const core::operation& done) {
         return;
     }
     ++here_.count.not_acquired;
+    op_ended_ = true;
+    here_.judge.leaves(
+        number_, static_cast<unsigned>(one - workers_.data()), when(done.decided_at));
     tell(
         "did not get r",
         std::to_string(one->now.resource),
@@ -270,6 +292,7 @@ void client::cancel(unsigned number, unsigned cookie) {
         return;
     }
     tell("cancels");
+    here_.judge.leaves(number_, number, here_.now);
     engine_->cancel(one.wanted, local());
     after_call();
 }
@@ -277,14 +300,19 @@ void client::cancel(unsigned number, unsigned cookie) {
 void client::begin_finals() {
     for (unsigned i = 0; i < workers_.size(); ++i) {
         worker& one = workers_[i];
+        one.done = false;
         if (one.held.open) {
             one.now.end = op::ending::release;
             end_op(i, one.holds);
         } else if (one.doing == activity::waiting) {
-            cancel(i, one.cookie);
+            if (one.now.wait_ms < 0 && one.now.cancel_after == no_time) {
+                one.now.hold = ms;
+                one.now.end = op::ending::release;
+            } else {
+                cancel(i, one.cookie);
+            }
         }
         one.last = true;
-        one.done = false;
         plan_next(i);
     }
 }
@@ -305,16 +333,19 @@ std::string client::leftovers() const {
         return {};
     }
     const redlock::metrics left = engine_->count();
-    if (left.waiting == 0 && left.held == 0 && left.debts == 0) {
+    if (left.waiting == 0 && left.held == 0 && left.debts == 0 && left.subscriptions == 0) {
         return {};
     }
     return std::to_string(left.waiting) + " waiting, " + std::to_string(left.held) + " held, "
-           + std::to_string(left.debts) + " debts";
+           + std::to_string(left.debts) + " debts, " + std::to_string(left.subscriptions)
+           + " subscriptions";
 }
 
 void client::add_to(figures& sum) const {
     if (engine_ != nullptr) {
-        sum.attempts += engine_->count().attempts;
+        const redlock::metrics counted = engine_->count();
+        sum.attempts += counted.attempts;
+        sum.hand_overs += counted.hand_overs;
     }
 }
 

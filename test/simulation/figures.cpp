@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace simulation {
 
 void figures::add(const figures& more) noexcept {
@@ -16,6 +18,10 @@ void figures::add(const figures& more) noexcept {
     lost += more.lost;
     fenced += more.fenced;
     late_commands += more.late_commands;
+    hand_overs += more.hand_overs;
+    pushes += more.pushes;
+    lost_pushes += more.lost_pushes;
+    longest_wait = std::max(longest_wait, more.longest_wait);
     writes += more.writes;
     refused_writes += more.refused_writes;
     overlaps += more.overlaps;
@@ -29,8 +35,9 @@ void figures::add(const figures& more) noexcept {
 std::string figures::describe() const {
     std::string out = fmt::format(
         "{} seeds, {:.2f} simulated hours, {} commands ({} late), {} attempts, {} acquired ({} "
-        "with "
-        "a token), {} not, {} extended, {} lost, {} writes and {} refused; faults:",
+        "with a token, {} by hand-over), {} not, {} extended, {} lost, {} pushes ({} lost), the "
+        "last "
+        "locks within {} ms, {} writes and {} refused; faults:",
         seeds,
         static_cast<double>(simulated) / (3600.0 * static_cast<double>(sec)),
         commands,
@@ -38,9 +45,13 @@ std::string figures::describe() const {
         attempts,
         acquired,
         fenced,
+        hand_overs,
         not_acquired,
         extended,
         lost,
+        pushes,
+        lost_pushes,
+        longest_wait / ms,
         writes,
         refused_writes);
     for (std::size_t i = 0; i < fault_kinds; ++i) {

@@ -22,6 +22,10 @@ struct figures {
     std::uint64_t lost = 0;
     std::uint64_t fenced = 0;        // acquisitions with a fencing token
     std::uint64_t late_commands = 0; // executed after their client had hung up
+    std::uint64_t hand_overs = 0;
+    std::uint64_t pushes = 0;
+    std::uint64_t lost_pushes = 0;
+    nanos longest_wait = 0; // for a last lock, from when the faults end
     std::uint64_t writes = 0;
     std::uint64_t refused_writes = 0;
     std::uint64_t overlaps = 0;   // two believers at once, whether or not that was demanded

@@ -50,15 +50,19 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
     for (std::size_t i = 0; i < what.masters.size(); ++i) {
         const master_plan& one = what.masters[i];
         masters_.push_back(
-            {server(lua), skewed_clock(wall_base + one.offset_us * us, one.rate_ppb)});
+            {server(lua), {}, skewed_clock(wall_base + one.offset_us * us, one.rate_ppb)});
         master& made = masters_.back();
         made.process.run_id = new_run_id(static_cast<unsigned>(i));
         made.process.started_us = made.wall_us(0) - one.age / us;
         made.process.appends = one.fsyncs;
         made.process.appendfsync = one.fsyncs ? "always" : "everysec";
+        made.process.tell = [this, i](std::string_view channel, std::string_view text) {
+            return publish(static_cast<unsigned>(i), channel, text);
+        };
     }
     for (std::size_t i = 0; i < what.clients.size() * what.masters.size(); ++i) {
         links_.push_back({generator(what.seed, 1000 + i)});
+        links_.push_back({generator(what.seed, 5000 + i)}); // pushes
     }
 }
 
@@ -80,11 +84,13 @@ nanos network::delay(link& way) {
     return way.random.between(air.delay_min, air.delay_max);
 }
 
-connection_id network::open(unsigned client, unsigned master) {
+connection_id network::open(unsigned client, unsigned place, unsigned master, wire kind) {
     const auto id = static_cast<connection_id>(connections_.size());
     connection& made = connections_.emplace_back();
     made.client = client;
+    made.place = place;
     made.master = master;
+    made.kind = kind;
     const nanos there = delay(link_of(made));
     here_.queue.push(here_.now + there, event_kind::connect, id);
     return id;
@@ -124,6 +130,7 @@ void network::leave(connection_id id) {
 // The client is gone. What it has written arrives, possibly late, or loses its end.
 void network::scatter(connection& one, connection_id id, bool late, nanos late_max) {
     one.client_gone = true;
+    masters_[one.master].listeners.leave(static_cast<audience::listener>(id));
     one.back.chunks.clear();
     one.back.head = 0;
     if (one.server_gone || late_max < 0) {
@@ -166,12 +173,21 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
     std::size_t at = 0;
     replies_.clear();
     while (take_command(one.input, at, words_)) {
-        const std::optional<std::int64_t> before = expiry_of(one.master, words_);
-        const answer said = there.process.execute(words_, there.wall_us(here_.now));
         ++here_.count.commands;
         here_.count.late_commands += one.client_gone ? 1U : 0U;
-        said.encode(replies_);
-        check_key(one.master, words_, what.sent, before);
+        const std::optional<std::vector<answer>> confirmed = there.listeners.execute(id, words_);
+        answer said;
+        if (confirmed) {
+            for (const answer& each : *confirmed) {
+                each.encode(replies_);
+            }
+            said = confirmed->back();
+        } else {
+            const std::optional<std::int64_t> before = expiry_of(one.master, words_);
+            said = there.process.execute(words_, there.wall_us(here_.now));
+            said.encode(replies_);
+            check_key(one.master, words_, what.sent, before);
+        }
         if (here_.story && words_[0] != "INFO") {
             std::string text = said.describe();
             for (char& c : text) {
@@ -186,13 +202,37 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
         }
     }
     one.input.erase(0, at);
-    if (one.client_gone || one.mute || replies_.empty()) {
+    if (!replies_.empty()) {
+        send_back(id, replies_);
+    }
+}
+
+void network::send_back(connection_id id, std::string bytes) {
+    connection& one = connections_[id];
+    if (one.client_gone || one.mute) {
         return;
     }
     const nanos arrives = std::max(one.back.last, here_.now + delay(link_of(one)));
     one.back.last = arrives;
-    one.back.chunks.push_back({arrives, here_.now, replies_});
+    one.back.chunks.push_back({arrives, here_.now, std::move(bytes)});
     here_.queue.push(arrives, event_kind::arrive_back, id);
+}
+
+// To each listener by itself, and not to each: what listens to a channel may miss what is said.
+std::int64_t network::publish(unsigned master, std::string_view channel, std::string_view text) {
+    std::string bytes;
+    message(channel, text).encode(bytes);
+    const std::vector<audience::listener> listeners = masters_[master].listeners.of(channel);
+    for (const audience::listener id : listeners) {
+        const unsigned lost = here_.what.air.lost_pushes_percent;
+        if (lost != 0 && link_of(connections_[id]).random.percent(lost)) {
+            ++here_.count.lost_pushes;
+            continue;
+        }
+        ++here_.count.pushes;
+        send_back(id, bytes);
+    }
+    return static_cast<std::int64_t>(listeners.size());
 }
 
 std::string network::take(connection_id id) {
@@ -227,47 +267,53 @@ void network::retry(connection_id id) {
     here_.queue.push(here_.now, event_kind::arrive_back, id);
 }
 
-void network::partition(int client, int master, std::int64_t directions, bool begins) {
-    const auto change = [&](unsigned& count) { begins ? ++count : --count; };
+template <typename F>
+void network::for_links(const fault& what, F change) {
     for (unsigned c = 0; c < here_.what.clients.size(); ++c) {
         for (unsigned m = 0; m < masters_.size(); ++m) {
-            if (matches(client, c) && matches(master, m)) {
-                link& way = links_[c * masters_.size() + m];
-                if ((directions & 1) != 0) {
-                    change(way.blocked_there);
-                }
-                if ((directions & 2) != 0) {
-                    change(way.blocked_back);
+            for (const wire kind : {wire::commands, wire::pushes}) {
+                if (matches(what.client, c) && matches(what.master, m) && what.cuts(kind)) {
+                    change(links_[link_number(c, m, kind)]);
                 }
             }
         }
     }
+}
+
+bool network::concerns(const fault& what, const connection& one) const noexcept {
+    return matches(what.client, one.client) && matches(what.master, one.master)
+           && what.cuts(one.kind);
+}
+
+void network::partition(const fault& what, bool begins) {
+    const auto change = [&](unsigned& count) { begins ? ++count : --count; };
+    for_links(what, [&](link& way) {
+        if ((what.amount & 1) != 0) {
+            change(way.blocked_there);
+        }
+        if ((what.amount & 2) != 0) {
+            change(way.blocked_back);
+        }
+    });
     for (connection_id id = 0; !begins && id < connections_.size(); ++id) {
-        if (matches(client, connections_[id].client) && matches(master, connections_[id].master)) {
+        if (concerns(what, connections_[id])) {
             retry(id);
         }
     }
 }
 
-void network::refuse(int client, int master, bool begins) {
-    for (unsigned c = 0; c < here_.what.clients.size(); ++c) {
-        for (unsigned m = 0; m < masters_.size(); ++m) {
-            if (matches(client, c) && matches(master, m)) {
-                unsigned& count = links_[c * masters_.size() + m].refused;
-                begins ? ++count : --count;
-            }
-        }
-    }
+void network::refuse(const fault& what, bool begins) {
+    for_links(what, [&](link& way) { begins ? ++way.refused : --way.refused; });
 }
 
-void network::break_connections(int client, int master, bool late, nanos late_max) {
+void network::break_connections(const fault& what) {
+    const bool late = what.kind == fault_kind::break_late;
     for (connection_id id = 0; id < connections_.size(); ++id) {
         connection& one = connections_[id];
-        if (!one.accepted || one.client_gone || !matches(client, one.client)
-            || !matches(master, one.master)) {
+        if (!one.accepted || one.client_gone || !concerns(what, one)) {
             continue;
         }
-        scatter(one, id, late, late ? late_max : -1);
+        scatter(one, id, late, late ? what.amount : -1);
         one.client_gone = false; // it does not know yet
         one.mute = true;
         here_.queue.push(here_.now + link_of(one).random.between(0, ms), event_kind::hang_up, id);
@@ -289,6 +335,7 @@ void network::stall(int master, bool begins) {
 
 void network::crash(unsigned master) {
     ++masters_[master].down;
+    masters_[master].listeners.clear();
     for (connection_id id = 0; id < connections_.size(); ++id) {
         connection& one = connections_[id];
         if (one.master == master && one.accepted && !one.server_gone) {

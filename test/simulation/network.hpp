@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "audience.hpp"
 #include "checker.hpp"
 #include "clocks.hpp"
 #include "events.hpp"
@@ -39,13 +40,14 @@ public:
 
     /// \name A client's side
     /// \{
-    connection_id open(unsigned client, unsigned master);
+    /// `place`: the number that the client has for it.
+    connection_id open(unsigned client, unsigned place, unsigned master, wire kind);
     void leave(connection_id);
     void send(connection_id, std::string bytes);
     /// What has arrived by now; empty if the way is blocked.
     std::string take(connection_id);
     unsigned client_of(connection_id id) const { return connections_[id].client; }
-    unsigned master_of(connection_id id) const { return connections_[id].master; }
+    unsigned place_of(connection_id id) const { return connections_[id].place; }
     /// \}
 
     /// \name Events
@@ -59,9 +61,9 @@ public:
 
     /// \name Faults. -1: each.
     /// \{
-    void partition(int client, int master, std::int64_t directions, bool begins);
-    void refuse(int client, int master, bool begins);
-    void break_connections(int client, int master, bool late, nanos late_max);
+    void partition(const fault&, bool begins);
+    void refuse(const fault&, bool begins);
+    void break_connections(const fault&);
     void stall(int master, bool begins);
     void crash(unsigned master);
     void boot(unsigned master, std::optional<store> data);
@@ -94,7 +96,9 @@ private:
     };
     struct connection {
         unsigned client = 0;
+        unsigned place = 0;
         unsigned master = 0;
+        wire kind = wire::commands;
         bool accepted = false;
         bool client_gone = false;
         bool server_gone = false;
@@ -111,6 +115,7 @@ private:
     };
     struct master {
         server process;
+        audience listeners;
         skewed_clock wall; // in nanoseconds
         unsigned down = 0;
         unsigned stalled = 0;
@@ -119,11 +124,19 @@ private:
         std::int64_t wall_us(nanos now) const noexcept { return wall.at(now) / 1000; }
     };
 
+    std::size_t link_number(unsigned client, unsigned master, wire kind) const noexcept {
+        return 2 * (client * masters_.size() + master) + static_cast<std::size_t>(kind);
+    }
+    template <typename F>
+    void for_links(const fault& what, F change);
+    bool concerns(const fault& what, const connection& one) const noexcept;
     link& link_of(const connection& one) {
-        return links_[one.client * masters_.size() + one.master];
+        return links_[link_number(one.client, one.master, one.kind)];
     }
     nanos delay(link& way);
     void execute(connection& one, connection_id id, const chunk& what);
+    void send_back(connection_id id, std::string bytes);
+    std::int64_t publish(unsigned master, std::string_view channel, std::string_view text);
     void
     check_key(unsigned number, server::words words, nanos sent, std::optional<std::int64_t> before);
     std::optional<std::int64_t> expiry_of(unsigned number, server::words words);

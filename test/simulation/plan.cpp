@@ -70,6 +70,10 @@ std::string_view to_string(fault_kind kind) noexcept {
     return fault_names[static_cast<std::size_t>(kind)];
 }
 
+std::string_view to_string(wire kind) noexcept {
+    return kind == wire::commands ? "commands" : "pushes";
+}
+
 std::string_view to_string(mistake what) noexcept {
     return mistake_names[static_cast<std::size_t>(what)];
 }
@@ -122,7 +126,10 @@ std::string describe(const plan& what) {
                       + std::to_string(what.drift_margin_ms) + " ms, offsets within "
                       + std::to_string(what.offset_bound_ms) + " ms, master_timeout "
                       + std::to_string(what.master_timeout_ms) + " ms, delays "
-                      + in_ms(what.air.delay_min) + " to " + in_ms(what.air.delay_max) + " ms\n";
+                      + in_ms(what.air.delay_min) + " to " + in_ms(what.air.delay_max) + " ms";
+    out += what.air.lost_pushes_percent == 0
+               ? "\n"
+               : ", pushes lost " + std::to_string(what.air.lost_pushes_percent) + " %\n";
     if (what.wrong != mistake::none) {
         out += "wrong on purpose: " + std::string(to_string(what.wrong)) + "\n";
     }
@@ -137,7 +144,8 @@ std::string describe(const plan& what) {
         out += "  c" + std::to_string(i) + ": "
                + (one.speaks == speech::plain ? "plain" : "guarded") + ", clock "
                + std::to_string(one.rate_ppb / 1000) + " ppm, max_ttl "
-               + std::to_string(one.max_ttl_ms) + " ms\n";
+               + std::to_string(one.max_ttl_ms) + " ms" + (one.pushes ? ", pushes" : "")
+               + ", hand-overs " + std::to_string(one.hand_overs_max) + "\n";
         for (const std::vector<op>& worker : one.workers) {
             out += "   worker\n";
             for (const op& each : worker) {
@@ -150,6 +158,7 @@ std::string describe(const plan& what) {
                + std::string(to_string(one.kind));
         out += one.client < 0 ? "" : " c" + std::to_string(one.client);
         out += one.master < 0 ? "" : " m" + std::to_string(one.master);
+        out += one.only ? " " + std::string(to_string(*one.only)) : "";
         out += " " + std::to_string(one.amount) + "\n";
     }
     return out;

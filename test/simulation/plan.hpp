@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ inline constexpr nanos sec = 1000 * ms;
 inline constexpr nanos no_time = INT64_MAX;
 
 enum class speech : std::uint8_t { plain, guarded };
+
+/// What a connection is for.
+enum class wire : std::uint8_t { commands, pushes };
+std::string_view to_string(wire) noexcept;
 
 /// What a worker does in one go: acquires, holds, lets go.
 struct op {
@@ -47,6 +52,8 @@ struct client_plan {
     speech speaks = speech::plain;
     std::int64_t max_ttl_ms = 400;
     std::size_t masters = 0; // 0: all of them, as it should be
+    bool pushes = false;     // releases are told, and waiters listen
+    std::size_t hand_overs_max = 0;
     std::vector<std::vector<op>> workers;
 };
 
@@ -83,6 +90,9 @@ struct fault {
     int client = -1;
     int master = -1;
     std::int64_t amount = 0;
+    std::optional<wire> only{}; // of partitions, refusals and breaks: else both kinds of connection
+
+    bool cuts(wire kind) const noexcept { return !only || *only == kind; }
 };
 
 /// What is wrong on purpose: in how the library is used, not in the library.
@@ -102,7 +112,8 @@ std::string_view to_string(mistake) noexcept;
 struct weather {
     nanos delay_min = 100 * us;
     nanos delay_max = 2 * ms;
-    unsigned slow_percent = 0; // of writes that take up to `slow_max`
+    unsigned lost_pushes_percent = 0; // also when the faults have ended
+    unsigned slow_percent = 0;        // of writes that take up to `slow_max`
     nanos slow_max = 0;
     nanos flush_max = 0;        // a client's process is late by this before its bytes leave
     unsigned late_percent = 30; // of broken connections whose last commands arrive late

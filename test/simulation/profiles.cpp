@@ -1,6 +1,7 @@
 #include "profiles.hpp"
 
 #include "random.hpp"
+#include "waiting.hpp"
 
 #include <algorithm>
 #include <array>
@@ -269,8 +270,10 @@ void trouble_heals(plan& what, generator& random) {
 void trouble_rollbacks(plan& what, generator& random) {
     what.prompt = true;
     what.air.late_max = 0;
+    what.air.lost_pushes_percent = 0; // who misses one waits for as long as a lease
     const std::int64_t ttl = random.between(10'000, 30'000);
     for (client_plan& client : what.clients) {
+        client.pushes = what.clients.front().pushes;
         client.max_ttl_ms = ttl;
         for (auto& worker : client.workers) {
             for (op& one : worker) {
@@ -386,6 +389,9 @@ constexpr std::array table{
     profile{"extensions", mixture::plain, keeps_all, trouble_extensions},
     profile{"tight", mixture::plain, keeps_all, trouble_tight},
     profile{"rollbacks", mixture::plain, keeps_all, trouble_rollbacks},
+    profile{"lines", mixture::plain, keeps_all, trouble_lines},
+    profile{"wakes", mixture::plain, keeps_all, trouble_wakes},
+    profile{"deaf", mixture::plain, keeps_all, trouble_deaf},
     profile{"all", mixture::plain, keeps_all, trouble_all},
     profile{"beyond", mixture::plain, keeps_little, trouble_beyond},
 
@@ -401,12 +407,16 @@ constexpr std::array table{
     profile{"guarded-rollbacks", mixture::guarded, keeps_all, trouble_rollbacks},
     profile{"guarded-heals", mixture::guarded, keeps_all, trouble_heals},
     profile{"guarded-fences", mixture::guarded, keeps_all, trouble_fences},
+    profile{"guarded-lines", mixture::guarded, keeps_all, trouble_lines},
+    profile{"guarded-wakes", mixture::guarded, keeps_all, trouble_wakes},
+    profile{"guarded-deaf", mixture::guarded, keeps_all, trouble_deaf},
     profile{"guarded-all", mixture::guarded, keeps_all, trouble_all},
     profile{"guarded-beyond", mixture::guarded, keeps_little, trouble_beyond},
 
     profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
     profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
     profile{"mixed-extensions", mixture::mixed, keeps_all, trouble_extensions},
+    profile{"mixed-lines", mixture::mixed, keeps_all, trouble_lines},
     profile{"mixed-all", mixture::mixed, keeps_all, trouble_all},
 };
 
@@ -503,9 +513,13 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
         made.clients.push_back(std::move(one));
     }
     made.ordered = fences;
+    generator waiting(seed, 4);
+    choose_waiting(made, waiting);
     generator trouble(seed, 2);
     kind.add_faults(made, trouble);
-    made.progress_bound = 10 * sec + 20 * max_ttl * ms + 2 * made.air.late_max;
+    if (made.progress_bound == 0) {
+        made.progress_bound = 10 * sec + 20 * max_ttl * ms + 2 * made.air.late_max;
+    }
     return made;
 }
 

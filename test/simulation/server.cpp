@@ -337,9 +337,8 @@ answer server::ping(words command) {
     return command.size() == 2 ? answer::bulk(command[1]) : answer::status("PONG");
 }
 
-// Nobody listens: the simulated clients poll.
-answer server::publish(words) {
-    return answer::integer(0);
+answer server::publish(words command) {
+    return answer::integer(tell ? tell(command[1], command[2]) : 0);
 }
 
 answer server::info(words command) {

@@ -8,6 +8,7 @@
 #include "store.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ public:
     std::int64_t started_us = 0;
     bool appends = false;
     std::string appendfsync = "everysec";
+    /// Tells who listens, and how many they were; without one, nobody does.
+    std::function<std::int64_t(std::string_view channel, std::string_view text)> tell;
     std::uint64_t executed = 0; // commands, those in scripts not counted
 
     /// How often a command was executed in this process, in scripts or outside.

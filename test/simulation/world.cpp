@@ -196,21 +196,21 @@ void world::begin_fault(std::uint32_t number) {
             "FAULT",
             std::string(to_string(one.kind))
                 + (one.client < 0 ? "" : " c" + std::to_string(one.client))
-                + (one.master < 0 ? "" : " m" + std::to_string(one.master)) + " "
+                + (one.master < 0 ? "" : " m" + std::to_string(one.master))
+                + (one.only ? " " + std::string(to_string(*one.only)) : "") + " "
                 + std::to_string(one.amount) + " until " + std::to_string((one.at + one.span) / us)
                 + " us");
     }
     switch (one.kind) {
     case fault_kind::partition:
-        net_.partition(one.client, one.master, one.amount, true);
+        net_.partition(one, true);
         break;
     case fault_kind::refuse:
-        net_.refuse(one.client, one.master, true);
+        net_.refuse(one, true);
         break;
     case fault_kind::break_late:
     case fault_kind::break_lost:
-        net_.break_connections(
-            one.client, one.master, one.kind == fault_kind::break_late, one.amount);
+        net_.break_connections(one);
         break;
     case fault_kind::stall:
         net_.stall(one.master, true);
@@ -251,10 +251,10 @@ void world::end_fault(std::uint32_t number) {
     const fault& one = here_.what.faults[number];
     switch (one.kind) {
     case fault_kind::partition:
-        net_.partition(one.client, one.master, one.amount, false);
+        net_.partition(one, false);
         break;
     case fault_kind::refuse:
-        net_.refuse(one.client, one.master, false);
+        net_.refuse(one, false);
         break;
     case fault_kind::stall:
         net_.stall(one.master, false);

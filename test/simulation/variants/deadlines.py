@@ -31,6 +31,7 @@ VARIANTS = [
                 'acquire.cpp',
                 'attempt.votes.lasts_until(rules_.quorum())',
                 'guaranteed_until(now, attempt.ttl, rules_.drift)',
+                before='lasts_until = std::min(',
             ),
         ),
     ),

@@ -27,7 +27,7 @@ HELD_ONCE = (
 UNCOMPARED = at(
     'removal.cpp',
     before='void engine::write_removal(const claim& ended, const ladder& commands, rung how) {\n'
-    '    scratch_.clear();\n',
+    '    scratch_.clear();\n    channel_.clear();\n',
     new='''    if (variant::on(
             ended.held_once ? variant::release_without_compare
                             : variant::rollback_without_compare)) {

@@ -1,0 +1,163 @@
+// Who listens is told by the simulated master what a real redis-server tells.
+
+#include "audience.hpp"
+#include "lua_machine.hpp"
+#include "random.hpp"
+#include "support/master_process.hpp"
+#include "support/resp_text.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace simulation;
+
+namespace {
+
+using command = std::vector<std::string>;
+
+constexpr std::array channels{"p:{a}:free", "p:{b}:free", "other"};
+constexpr const char* publishing = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
+
+std::optional<redlock::test::master_process> start_master() {
+    try {
+        redlock::test::find_server_program();
+    } catch (const std::runtime_error&) {
+        return std::nullopt;
+    }
+    return std::optional<redlock::test::master_process>(std::in_place);
+}
+
+/// A connection to the real master, of whose answers any number may be on their way.
+class wire_tap {
+public:
+    explicit wire_tap(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(port);
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        const timeval patience{10, 0};
+        ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+    }
+    wire_tap(const wire_tap&) = delete;
+    wire_tap& operator=(const wire_tap&) = delete;
+    ~wire_tap() { ::close(socket_); }
+
+    void say(const std::string& bytes) {
+        REQUIRE(::send(socket_, bytes.data(), bytes.size(), 0) == std::ssize(bytes));
+    }
+    /// The next so many bytes, or fewer if no more come.
+    std::string hear(std::size_t bytes) {
+        std::string heard(bytes, '\0');
+        std::size_t have = 0;
+        for (ssize_t more = 1; have < bytes && more > 0;
+             have += static_cast<std::size_t>(std::max<ssize_t>(more, 0))) {
+            more = ::recv(socket_, heard.data() + have, bytes - have, 0);
+        }
+        heard.resize(have);
+        return heard;
+    }
+
+private:
+    int socket_;
+};
+
+std::string encoded(const command& words) {
+    std::vector<answer> parts;
+    for (const std::string& word : words) {
+        parts.push_back(answer::bulk(word));
+    }
+    std::string bytes;
+    answer::array(std::move(parts)).encode(bytes);
+    return bytes;
+}
+
+command random_words(generator& random, bool may_end_all) {
+    const std::string channel = channels[random.below(channels.size())];
+    switch (random.below(8)) {
+    case 0:
+    case 1:
+    case 2:
+        return {random.percent(50) ? "SUBSCRIBE" : "subscribe", channel};
+    case 3:
+        return {"UNSUBSCRIBE", channel};
+    case 4:
+        // Of several it is not said in which order they end.
+        return may_end_all ? command{"UNSUBSCRIBE"} : command{"SUBSCRIBE"};
+    case 5:
+        return {"SUBSCRIBE", channel, channels[0]};
+    case 6:
+        return {"GET", "k"};
+    default:
+        return random.percent(50) ? command{"PING"} : command{"PING", "hello"};
+    }
+}
+
+} // namespace
+
+TEST_CASE("the simulated master tells its listeners what a real one does") {
+    const auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    lua_machine lua;
+    server process(lua);
+    audience simulated;
+    std::array<std::string, 3> told; // by the simulated one, to each listener
+    process.tell = [&](std::string_view channel, std::string_view text) {
+        const std::vector<audience::listener> who = simulated.of(channel);
+        for (const audience::listener one : who) {
+            message(channel, text).encode(told[one]);
+        }
+        return static_cast<std::int64_t>(who.size());
+    };
+    std::deque<wire_tap> real;
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        real.emplace_back(master->port());
+    }
+    redlock::test::resp_client teller("127.0.0.1", master->port());
+    generator random(1, 1);
+    for (int i = 0; i < 3000; ++i) {
+        INFO("step " << i);
+        if (random.percent(40)) {
+            const std::string channel = channels[random.below(channels.size())];
+            const std::string text = std::to_string(i);
+            const command words = random.percent(50)
+                                      ? command{"PUBLISH", channel, text}
+                                      : command{"EVAL", publishing, "1", channel, text};
+            const std::vector<std::string_view> views(words.begin(), words.end());
+            REQUIRE(teller.command(words) == process.execute(views, 0).describe());
+            continue;
+        }
+        const auto who = static_cast<audience::listener>(random.below(told.size()));
+        const command words = random_words(random, simulated.channels_of(who) < 2);
+        const std::vector<std::string_view> views(words.begin(), words.end());
+        if (const auto said = simulated.execute(who, views)) {
+            for (const answer& each : *said) {
+                each.encode(told[who]);
+            }
+        } else {
+            process.execute(views, 0).encode(told[who]);
+        }
+        real[who].say(encoded(words));
+        REQUIRE(real[who].hear(told[who].size()) == told[who]);
+        told[who].clear();
+    }
+}

@@ -1,0 +1,24 @@
+// Plans in which many wait: lines of one client, hand-overs, pushes and what becomes of them.
+
+#pragma once
+
+#include "plan.hpp"
+
+namespace simulation {
+
+class generator;
+
+/// Who listens, who hands over, and how many pushes are lost; with faults of the push connections.
+void choose_waiting(plan& what, generator& random);
+
+/// Lines of several waiters in each client, who give up, and want different things, under faults.
+void trouble_lines(plan& what, generator& random);
+
+/// Leases that are longer than anybody waits, so that who is not told of a release is noticed. Only
+/// push connections are in trouble.
+void trouble_wakes(plan& what, generator& random);
+
+/// No push ever arrives: whoever waits has to ask again.
+void trouble_deaf(plan& what, generator& random);
+
+} // namespace simulation
