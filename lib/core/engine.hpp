@@ -127,7 +127,7 @@ private:
     void open_pushes(std::size_t master) override;
     void close_pushes(std::size_t master) override;
     void watch(line& waiters, time_point now);
-    void unwatch(const line& waiters, time_point now);
+    void unwatch(line& waiters, time_point now);
     bool hears_a_quorum() const noexcept;
     void
     hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)

@@ -32,8 +32,8 @@ void engine::watch(line& waiters, time_point now) {
     wants_write_ = true;
 }
 
-void engine::unwatch(const line& waiters, time_point now) {
-    if (!waiters.watched) {
+void engine::unwatch(line& waiters, time_point now) {
+    if (!std::exchange(waiters.watched, false)) {
         return;
     }
     std::string channel;
@@ -78,11 +78,15 @@ void engine::hinted(
         return;
     }
     // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
-    // of them are asked.
+    // of them are asked. Anybody's is, if neither comes.
     const std::size_t arbiter = arbiter_of(mine->key);
     const bool decides = master == arbiter || arbiter == claim::nobody;
     const bool many = static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
     if (!decides && !many) {
+        if (next.stage == operation::phase::paused) {
+            next.ask_arbiter = true;
+            timers_.set(next.wake, std::min(next.wake.due, later(now, 2 * round_trip_)));
+        }
         return;
     }
     latest.acted_on = true;

@@ -14,7 +14,9 @@ struct mixed_site {
         for (fake_master& fake : fakes) {
             urls.push_back(fake.url());
         }
-        me.emplace(io, config_for(urls));
+        config settings = config_for(urls);
+        settings.wake_ups = wake_up::poll; // the fake ones publish nothing
+        me.emplace(io, settings);
         me->until_admitted(n_real + n_fake);
     }
 

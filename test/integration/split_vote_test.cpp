@@ -24,6 +24,7 @@ struct split_vote {
             config settings = config_for(urls);
             settings.health_check_interval = 1h; // a PING would be kept back, too
             settings.master_timeout = 10s;
+            settings.retry_delay_min = 50ms; // an arbiter has four times as long to answer
             contenders.push_back(std::make_unique<client>(io, settings));
         }
         for (auto& one : contenders) {
@@ -77,7 +78,8 @@ TEST_CASE("three contenders with one vote each are all contended, and leave noth
     run_until(site.io, [&] { return site.masters.total_keys() == 0; });
 }
 
-TEST_CASE("three contenders that split the vote each get their turn in the end") {
+TEST_CASE(
+    "three contenders that split the vote settle in the second round, and each get their turn") {
     split_vote site;
     const auto begun = site.split(waiting(25s));
     std::size_t served = 0;
@@ -88,6 +90,7 @@ TEST_CASE("three contenders that split the vote each get their turn in the end")
         const auto holder = std::find_if(begun.begin(), begun.end(), holds);
         INFO((*holder)->explained());
         CHECK((*holder)->why.attempts >= 2); // nobody has won the split vote
+        CHECK((served > 0 || (*holder)->why.attempts == 2));
         client& its = *site.contenders[static_cast<std::size_t>(holder - begun.begin())];
         CHECK(its.release((*holder)->lock) == release_result::released);
         ++served;

@@ -68,7 +68,7 @@ TEST_CASE("a debt is forgotten when the key must have expired") {
     CHECK(q.acquire("r", once(100ms)).error() == errc::no_quorum);
     q.run_until([&] { return q.manager->get_metrics().debts == 0; });
     CHECK(q.manager->get_metrics().debts_paid == 0);
-    CHECK(q.keys() == 0);
+    q.run_until([&] { return q.keys() == 0; }); // a plain SET that is executed late lasts longer
 }
 
 TEST_CASE("a removal whose connection breaks is repeated on the next") {

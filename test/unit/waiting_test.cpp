@@ -207,8 +207,12 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
     CHECK(it.engine.count().hand_overs == 10);
 
     // Then the others have their chance, however short the line is.
+    CHECK(it.engine.count().subscriptions == 0);
     it.release(*it.answer_to(holder));
     CHECK(it.answer_to(next) == nullptr);
+    hold_everywhere(it); // and take it
+    REQUIRE(it.run_while_not([&] { return it.engine.count().subscriptions == 1; }));
+    free_everywhere(it);
     REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
     CHECK(it.engine.count().hand_overs == 10);
     CHECK(asked(it) > before);
@@ -429,18 +433,31 @@ TEST_CASE("pushes of a majority bring an attempt where the arbiter's is missing"
     waiting_quorum it(5);
     const std::size_t first = arbiter(it, 1);
     free_everywhere(it);
-    std::size_t told = 0;
-    for (std::size_t i = 0; i < 5 && told < 3; ++i) {
+    for (std::size_t i = 0, told = 0; told < 3; ++i) {
         if (i != first) {
-            CHECK(it.answer_to(it.name) == nullptr);
             it.push(i, channel, "release-one");
-            it.run_for(50ms);
             ++told;
         }
     }
+    it.run_for(50ms);
     REQUIRE(it.answer_to(it.name) != nullptr);
     CHECK(it.answer_to(it.name)->won);
-    CHECK(it.answer_to(it.name)->votes != std::vector<vote>(5, vote::pending));
+    CHECK(it.masters[first].count("SET") == 3);
+    CHECK(asked(it) == 6 + 5);
+}
+
+TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
+    waiting_quorum it(5);
+    const std::size_t first = arbiter(it, 1);
+    it.push(first == 0 ? 1 : 0, channel, "release-one");
+    it.run_for(50ms);
+    CHECK(it.masters[first].count("SET") == 3);
+    CHECK(asked(it) == 6 + 1);
+    free_everywhere(it);
+    it.push(first == 0 ? 1 : 0, channel, "release-two");
+    it.run_for(50ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
 }
 
 TEST_CASE("a push during an attempt counts when it is newer than the vote") {
