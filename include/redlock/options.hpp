@@ -42,6 +42,12 @@ enum class renewal : unsigned char {
     off,       ///< never: the lock ends with its ttl unless `async_extend` is called
 };
 
+/// In which order the processes that wait for one lock have it.
+enum class fairness : unsigned char {
+    none, ///< in no particular order: who asks at the right moment has it
+    fifo, ///< by arrival, as far as one master's queue tells: see docs/guarantees.md, "Fairness"
+};
+
 /// The options of one acquire. Trivially destructible on purpose: g++ 12 destroys other aggregates
 /// twice when they are temporaries in a `co_await` statement (see docs/compilers.md).
 struct acquire_options {
@@ -73,6 +79,15 @@ struct acquire_options {
     /// holder that was paused past its lease. Costs no round trip where the masters' counters
     /// agree, else one. All owners of a resource must ask for it, or none.
     bool fencing{false};
+
+    /// With `fifo`, an acquire that may wait first takes a place in a queue which one master keeps
+    /// for the lock, and asks for the lock when it is its turn. That is one round trip more, also
+    /// to a free lock, and a command every half second while it waits. The order is that of the
+    /// processes: each has one place, and its next acquire goes to the end when the one before has
+    /// the lock. It is no promise: it starts anew when that master fails, and acquires that do not
+    /// ask for `fifo`, or do not wait, come in between. Needs a few more permissions
+    /// (docs/operations.md); where they are missing the order is as with `none`.
+    fairness order{fairness::none};
 };
 
 static_assert(std::is_trivially_destructible_v<acquire_options>);

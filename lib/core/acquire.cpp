@@ -356,6 +356,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     timers_.cancel(wanted.wake);
     if (line* const waiters = lines_.find(wanted.line)) {
         waiters->holder = attempt.self;
+        leave_queue(*waiters, now);
         leave(wanted, now);
     }
     host_.acquired(wanted, attempt);
@@ -429,6 +430,9 @@ void engine::operation_due(operation& wanted, time_point now) {
         return;
     case operation::phase::queued:
         time_out(wanted, now);
+        return;
+    case operation::phase::turning: // the queue's keeper is silent: it is only asked for the order
+        now < wanted.wait_until ? start_attempt(wanted, now) : time_out(wanted, now);
         return;
     case operation::phase::paused:
         head_due(wanted, now);

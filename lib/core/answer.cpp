@@ -22,7 +22,8 @@ answer read_error(std::string_view error, rung how) noexcept {
             how != rung::eval && (error.starts_with("NOSCRIPT") || refuses_command(error))};
 }
 
-// {status, value, clock}: what every script of the guarded protocol answers.
+// {status, value, clock}: what every script of the guarded protocol answers. Those of the queue
+// have the rank in the clock's place.
 struct triple {
     std::int64_t status = 0;
     std::int64_t value = 0;
@@ -187,6 +188,20 @@ answer read_extend(const reply& got, rung how) noexcept {
         break;
     }
     return out;
+}
+
+answer read_turn(const reply& got, rung how) noexcept {
+    if (got.is_error()) {
+        return read_error(got.text, how);
+    }
+    const auto said = read_triple(got);
+    if (!said || said->status < 0 || said->status > 1) {
+        return {};
+    }
+    return {
+        .said = said->status == 1 ? vote::granted : vote::held,
+        .left = lease_left(said->value),
+        .counter = static_cast<std::uint64_t>(said->server_us)};
 }
 
 vote vote_on_exists(const reply& got) noexcept {

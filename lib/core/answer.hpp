@@ -32,6 +32,9 @@ answer read_acquire(const reply& got, rung how) noexcept;
 answer read_raise(const reply& got, rung how) noexcept;
 answer read_remove(const reply& got, rung how) noexcept;
 answer read_extend(const reply& got, rung how) noexcept;
+/// Granted: it may ask for the lock. Held: it has to wait; `counter` others are before it, and
+/// nothing changes by itself before what is `left`.
+answer read_turn(const reply& got, rung how) noexcept;
 /// \}
 
 /// The vote in a reply to EXISTS after a native command that did nothing.

@@ -2,6 +2,7 @@
 
 #include "guarded_scripts.hpp"
 #include "scripts.hpp"
+#include "turn_scripts.hpp"
 
 #include <charconv>
 
@@ -169,6 +170,33 @@ void append_guarded_remove(
          names.token,
          decimal(fencing.token),
          decimal(fencing.ttl.count()),
+         channel});
+}
+
+void append_turn(
+    std::string& out, rung how, const queue_names& names, std::chrono::milliseconds place_lease) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, turn_take),
+         "3",
+         names.lock,
+         names.queue,
+         names.places,
+         names.waiter,
+         decimal(place_lease.count())});
+}
+
+void append_leave(std::string& out, rung how, const queue_names& names, std::string_view channel) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, turn_leave),
+         "3",
+         names.lock,
+         names.queue,
+         names.places,
+         names.waiter,
          channel});
 }
 

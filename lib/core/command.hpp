@@ -35,6 +35,8 @@ enum class command_kind : std::uint8_t {
     extend_exists, // EXISTS after a native compare-and-extend that extended nothing
     get,           // GET, for a query
     pttl,          // PTTL, for a query
+    take_turn,     // a place in the queue for a lock
+    leave_queue,   // the end of it
 };
 
 /// The way a command is said.
@@ -54,6 +56,8 @@ struct ladder {
     bool knows_raise = false;
     bool knows_remove = false;
     bool knows_extend = false;
+    bool knows_turn = false;
+    bool knows_leave = false;
 
     rung acquire() const noexcept { return script(knows_acquire); }
     rung raise() const noexcept { return script(knows_raise); }
@@ -63,6 +67,8 @@ struct ladder {
     rung extend() const noexcept { return set_ifeq ? rung::native : extend_script(); }
     rung remove_script() const noexcept { return script(knows_remove); }
     rung extend_script() const noexcept { return script(knows_extend); }
+    rung turn() const noexcept { return script(knows_turn); }
+    rung leave() const noexcept { return script(knows_leave); }
 
     friend bool operator==(const ladder&, const ladder&) = default;
 
@@ -148,6 +154,21 @@ void append_guarded_remove(
     const lock_names& names,
     const fence& fencing,
     std::string_view channel);
+/// \}
+
+/// \name The queue for a lock, in both protocols
+/// \{
+struct queue_names {
+    std::string_view lock;
+    std::string_view queue;
+    std::string_view places;
+    std::string_view waiter;
+};
+
+void append_turn(
+    std::string& out, rung how, const queue_names& names, std::chrono::milliseconds place_lease);
+/// An empty `channel`: it is told to nobody.
+void append_leave(std::string& out, rung how, const queue_names& names, std::string_view channel);
 /// \}
 
 } // namespace redlock::core

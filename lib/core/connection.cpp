@@ -249,10 +249,12 @@ void connection::introduction_done(time_point now) {
 
 void connection::learn(const ticket& command, const reply& got, const answer& meaning) noexcept {
     ladder& commands = info_.commands;
-    bool& knows = command.kind == command_kind::acquire  ? commands.knows_acquire
-                  : command.kind == command_kind::raise  ? commands.knows_raise
-                  : command.kind == command_kind::remove ? commands.knows_remove
-                                                         : commands.knows_extend;
+    bool& knows = command.kind == command_kind::acquire       ? commands.knows_acquire
+                  : command.kind == command_kind::raise       ? commands.knows_raise
+                  : command.kind == command_kind::remove      ? commands.knows_remove
+                  : command.kind == command_kind::take_turn   ? commands.knows_turn
+                  : command.kind == command_kind::leave_queue ? commands.knows_leave
+                                                              : commands.knows_extend;
     if (command.how == rung::eval) {
         knows = knows || !got.is_error();
     } else if (meaning.say_otherwise && got.text.starts_with("NOSCRIPT")) {

@@ -75,7 +75,7 @@ void engine::finish_closing(time_point now) {
     if (life_ != life::closing) {
         return;
     }
-    if (now < close_by_ && (!finishing_.empty() || removals_in_flight())) {
+    if (now < close_by_ && (!finishing_.empty() || leaving_ > 0 || removals_in_flight())) {
         return;
     }
     life_ = life::closed;
@@ -228,6 +228,7 @@ void engine::noted(std::size_t master, std::string_view text) {
 
 void engine::standing_changed(std::size_t master, time_point now) {
     const connection& link = *masters_[master].link;
+    masters_[master].queue_refused = masters_[master].queue_refused && link.up();
     if (link.up()) {
         find_duplicates(master);
         for (std::size_t i = 0; i < masters_.size(); ++i) {

@@ -10,6 +10,7 @@
 //   replies.cpp  whose answer it is
 //   acquire.cpp  operations: attempts, the deciding vote, the end, cancellation
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
+//   turns.cpp    the queue that orders the lines of several processes
 //   lease.cpp    held claims: extension, renewal, loss
 //   removal.cpp  rollback, release, debts
 //   query.cpp    who has it
@@ -107,6 +108,7 @@ private:
         bool admitted = false;
         bool duplicate = false;
         vote otherwise = vote::unreachable; // what it votes while it is not admitted
+        bool queue_refused = false;         // it was said that it keeps none
     };
 
     // engine.cpp
@@ -197,6 +199,23 @@ private:
     void raise_for(operation& next, claim& lease, time_point now);
     void wake_line(const claim& ended, time_point now);
 
+    // turns.cpp
+    bool take_turn(operation& wanted, time_point now);
+    void send_turn(const line& waiters, rung how, time_point now);
+    void queue_answered(
+        std::size_t master,
+        const ticket& command,
+        const reply& answer,
+        time_point sent,
+        time_point now);
+    void queue_dropped(const ticket& command, time_point now);
+    void wait_for_turn(operation& wanted, line& waiters, const answer& got, time_point now);
+    void give_up_turns(line& waiters, std::string_view why, time_point now);
+    void leave_queue(line& waiters, time_point now);
+    std::size_t keeper_of(std::string_view key) const noexcept;
+    time_point look_again(const line& waiters, time_point now) const noexcept;
+    bool may_hand_over(const operation& next, const line& waiters, time_point now) const noexcept;
+
     // lease.cpp
     void
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
@@ -254,6 +273,9 @@ private:
     std::string scratch_;
     std::string channel_; // of the removal in scratch_; empty: it is not told
     std::string publish_;
+    std::string queue_key_;
+    std::string places_key_;
+    std::size_t leaving_ = 0; // queues that were told so, and have not confirmed it
 };
 
 } // namespace redlock::core

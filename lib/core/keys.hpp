@@ -29,6 +29,15 @@ inline void assign_fence_key(std::string& out, std::string_view prefix, std::str
     out.assign(prefix).append("{").append(resource).append("}:fence");
 }
 
+/// The queue of the processes that want the lock in the order of their arrival, and until when each
+/// keeps its place.
+inline void assign_queue_key(std::string& out, std::string_view prefix, std::string_view resource) {
+    out.assign(prefix).append("{").append(resource).append("}:queue");
+}
+inline void assign_places_key(std::string& out, std::string_view queue_key) {
+    out.assign(queue_key).append(":until");
+}
+
 /// The channel on which the removal of that lock is told to those who wait for it. It hashes with
 /// the lock and is no key: nothing is stored under it.
 inline void assign_channel(std::string& out, std::string_view lock_key) {

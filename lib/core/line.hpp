@@ -26,6 +26,25 @@ struct news {
     bool again = false;      // it came behind a vote of the attempt that is under way
 };
 
+/// The place of a line in the queue that one master keeps for its lock.
+struct queue_place {
+    std::string waiter;                 // its name there; empty: none was drawn
+    std::size_t keeper = claim::nobody; // the master that was asked for it
+    std::uint16_t round = 0;            // answers to an older question are told from the latest's
+    bool first = false;                 // as the last answer had it
+    bool again = false;                 // there was news while the question was under way
+    time_point renewed = never;         // the last question that was answered
+    time_point refused_until = never;   // no queue is to be had
+
+    void reset() {
+        waiter.clear();
+        keeper = claim::nobody;
+        ++round;
+        first = again = false;
+        renewed = refused_until = never;
+    }
+};
+
 struct line {
     handle self;
     std::string key;
@@ -38,6 +57,7 @@ struct line {
     news latest;
     std::optional<errc> outcome; // of the latest attempt that asked all masters
     ballots last;                // its votes
+    queue_place turn;            // for those who want the order of arrival
 
     void reset() {
         head = tail = holder = {};
@@ -47,6 +67,7 @@ struct line {
         latest.heard = 0;
         latest.acted_on = latest.again = false;
         outcome.reset();
+        turn.reset();
         last.of.clear();
         last.texts.clear();
     }

@@ -20,6 +20,7 @@ struct operation {
     enum class phase : std::uint8_t {
         queued,     // others of this process came first
         attempting, // a claim of its is asking
+        turning,    // at the head of its line, and asks whether it is that line's turn
         paused,     // at the head of its line, between two attempts
         finishing,  // it failed: the rollback is on its way to the sockets
     };

@@ -95,6 +95,8 @@ void engine::hinted(
         next.ask_arbiter = decides;
         // Without the arbiter's word there is time for it to come, and for others to be first.
         timers_.set(next.wake, std::min(next.wake.due, decides ? now : later(now, round_trip_)));
+    } else if (next.stage == operation::phase::turning) {
+        mine->turn.again = true; // the answer may be older
     }
 }
 

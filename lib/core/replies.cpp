@@ -66,6 +66,10 @@ void engine::replied(
         }
         return;
     }
+    if (command.kind == command_kind::take_turn || command.kind == command_kind::leave_queue) {
+        queue_answered(master, command, answered, sent, now);
+        return;
+    }
     const answer got = read(command, answered);
     if (command.how == rung::eval || got.say_otherwise) {
         masters_[master].link->learn(command, answered, got);
@@ -162,6 +166,10 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
                 query_done(*asked);
             }
         }
+        return;
+    }
+    if (command.kind == command_kind::take_turn || command.kind == command_kind::leave_queue) {
+        queue_dropped(command, now);
         return;
     }
     claim* const owner = claims_.find(command.subject);

@@ -64,6 +64,12 @@ struct settings {
         return max_ttl + rate_error(max_ttl) + drift.margin + offsets;
     }
 
+    /// How long a place in the queue for a lock is kept without being renewed: longer than an
+    /// attempt, with its fencing, takes. It is renewed four times as often.
+    std::chrono::milliseconds place_lease() const noexcept {
+        return std::max<std::chrono::milliseconds>(std::chrono::seconds(2), 4 * master_timeout);
+    }
+
     /// How long a fencing counter is kept without being used. Its expiry breaks nothing, as a
     /// missing counter starts again from the clock; it must only outlive the lease.
     std::chrono::milliseconds fence_ttl() const noexcept {

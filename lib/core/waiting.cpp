@@ -26,10 +26,12 @@ void engine::join(operation& wanted, time_point now) {
     if (mine.head != wanted.self) {
         wanted.stage = operation::phase::queued;
         timers_.set(wanted.wake, wanted.wait_until);
-    } else if (const claim* const holder = held_here(mine)) {
-        pause(wanted, holder->deadline);
-    } else {
-        start_attempt(wanted, now);
+    } else if (!take_turn(wanted, now)) {
+        if (const claim* const holder = held_here(mine)) {
+            pause(wanted, holder->deadline);
+        } else {
+            start_attempt(wanted, now);
+        }
     }
     if (rules_.contention_warning != 0 && mine.length == rules_.contention_warning + 1) {
         host_.contention(mine.key, mine.length);
@@ -49,11 +51,17 @@ void engine::leave(operation& wanted, time_point now) {
     --mine->length;
     wanted.line = wanted.before = wanted.behind = {};
     if (mine->length == 0) {
+        leave_queue(*mine, now);
         unwatch(*mine, now);
         end_line(*mine);
     } else if (before == nullptr) {
         const claim* const holder = held_here(*mine);
-        promote(*mine, holder != nullptr ? holder->deadline : later(now, retry_floor()));
+        if (operations_.find(mine->head)->options.order == fairness::fifo) {
+            promote(*mine, now); // its place in the queue, which is the line's, is to be kept
+        } else {
+            leave_queue(*mine, now);
+            promote(*mine, holder != nullptr ? holder->deadline : later(now, retry_floor()));
+        }
     }
 }
 
@@ -85,6 +93,9 @@ const claim* engine::held_here(const line& waiters) {
 
 // The pause of a head is over. While the lock is held in this process there is nothing to ask.
 void engine::head_due(operation& wanted, time_point now) {
+    if (take_turn(wanted, now)) {
+        return;
+    }
     const claim* const holder = held_here(*lines_.find(wanted.line));
     if (holder == nullptr || now >= holder->deadline) {
         start_attempt(wanted, now);
@@ -120,7 +131,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     operation& next = *operations_.find(mine->head);
     const acquire_options& wants = next.options;
     const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
-    if (wants.fencing != lease.fencing
+    if (wants.fencing != lease.fencing || !may_hand_over(next, *mine, now)
         || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {
         return false;
     }
@@ -195,6 +206,8 @@ void engine::wake_line(const claim& ended, time_point now) {
         // Others hear of the release after one way, and their wish arrives after another.
         const auto chance = 2 * (rules_.pushes ? round_trip_ : retry_floor());
         timers_.set(next.wake, std::min(next.wake.due, yields ? later(now, chance) : now));
+    } else if (next.stage == operation::phase::turning) {
+        mine->turn.again = true;
     }
 }
 
@@ -210,7 +223,7 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     attempt.announced = attempt.announced || (!waits && attempt.count.granted() > 0);
     begin_removal(attempt, now);
     if (waits) {
-        pause(wanted, due);
+        pause(wanted, std::min(due, look_again(*lines_.find(wanted.line), now)));
     } else {
         finish(wanted, now);
     }
@@ -236,6 +249,7 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
     // next vote is not split. But an arbiter that alone says no is not believed for ever.
     wanted.ask_arbiter = full && wanted.outcome == errc::contended;
     if (wanted.outcome != errc::contended) {
+        leave_queue(mine, now); // who cannot have it keeps nobody waiting
         return later(now, wanted.delay.next(floor, rules_.retry_delay_max, random_));
     }
     if (std::exchange(mine.latest.again, false)) {

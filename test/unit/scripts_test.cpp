@@ -1,5 +1,6 @@
 #include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
+#include "core/turn_scripts.hpp"
 #include "sha1_of.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -20,7 +21,9 @@ TEST_CASE("the digests of the scripts are theirs") {
           redlock::core::guarded_acquire,
           redlock::core::guarded_raise,
           redlock::core::guarded_extend,
-          redlock::core::guarded_release}) {
+          redlock::core::guarded_release,
+          redlock::core::turn_take,
+          redlock::core::turn_leave}) {
         CHECK(sha1_of(one.text) == one.sha1);
     }
 }

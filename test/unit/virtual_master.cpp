@@ -1,5 +1,8 @@
 #include "virtual_master.hpp"
 
+#include "core/turn_scripts.hpp"
+
+#include <algorithm>
 #include <stdexcept>
 
 namespace unit {
@@ -17,8 +20,29 @@ std::string integer(std::int64_t value) {
     return ":" + std::to_string(value) + "\r\n";
 }
 
+std::string triple(std::int64_t status, std::int64_t value, std::int64_t rank) {
+    return "*3\r\n" + integer(status) + integer(value) + integer(rank);
+}
+
 const std::string nil = "$-1\r\n";
 const std::string ok = "+OK\r\n";
+
+struct named_script {
+    core::script script;
+    std::string name;
+};
+
+const named_script* script_of(std::string_view text_or_digest) {
+    static const std::vector<named_script> known = {
+        {core::compare_and_delete, "remove"},
+        {core::compare_and_extend, "extend"},
+        {core::turn_take, "turn"},
+        {core::turn_leave, "leave"}};
+    const auto found = std::find_if(known.begin(), known.end(), [&](const named_script& one) {
+        return text_or_digest == one.script.text || text_or_digest == one.script.sha1;
+    });
+    return found == known.end() ? nullptr : &*found;
+}
 
 } // namespace
 
@@ -59,11 +83,8 @@ std::optional<arguments> virtual_master::take_command(std::string& bytes) {
 std::string virtual_master::execute(const arguments& words, time_point now) {
     std::string line;
     for (const std::string& word : words) {
-        const bool removes =
-            word == core::compare_and_delete.text || word == core::compare_and_delete.sha1;
-        const bool extends =
-            word == core::compare_and_extend.text || word == core::compare_and_extend.sha1;
-        line += (line.empty() ? "" : " ") + (removes ? "remove" : extends ? "extend" : word);
+        const named_script* const known = script_of(word);
+        line += (line.empty() ? "" : " ") + (known != nullptr ? known->name : word);
     }
     seen.push_back(line);
     const std::string& name = words.at(0);
@@ -188,18 +209,24 @@ std::string virtual_master::set(const arguments& words, time_point now) {
 
 // EVAL text 1 key token [ttl], or with the digest.
 std::string virtual_master::evaluate(const arguments& words, time_point now) {
-    const std::string& what = words.at(1);
-    const bool removes =
-        what == core::compare_and_delete.text || what == core::compare_and_delete.sha1;
-    const std::string digest(
-        removes ? core::compare_and_delete.sha1 : core::compare_and_extend.sha1);
+    const named_script* const what = script_of(words.at(1));
+    if (what == nullptr) {
+        throw std::runtime_error("the engine sent a script that is not known here");
+    }
+    const std::string digest(what->script.sha1);
     if (words.at(0) == "EVAL") {
         scripts.insert(digest);
     } else if (!scripts.contains(digest)) {
         return "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     }
-    if (removes) {
+    if (what->name == "remove") {
         return remove_if(words.at(3), words.at(4), true, now);
+    }
+    if (what->name == "turn") {
+        return take_turn(words, now);
+    }
+    if (what->name == "leave") {
+        return leave_queue(words);
     }
     entry* const found = find(words.at(3), now);
     if (found == nullptr) {
@@ -210,6 +237,43 @@ std::string virtual_master::evaluate(const arguments& words, time_point now) {
     }
     found->expires = std::max(found->expires, now + milliseconds(std::stoll(words.at(5))));
     return integer(1);
+}
+
+// EVAL text 3 lock queue places waiter ms, or with the digest.
+std::string virtual_master::take_turn(const arguments& words, time_point now) {
+    auto& queue = queues[words.at(4)];
+    const std::string& waiter = words.at(6);
+    const auto is_waiter = [&](const auto& place) { return place.first == waiter; };
+    auto mine = std::find_if(queue.begin(), queue.end(), is_waiter);
+    if (mine == queue.end()) {
+        mine = queue.insert(queue.end(), {waiter, now});
+    }
+    mine->second = now + milliseconds(std::stoll(words.at(7)));
+    while (queue.front().second <= now) {
+        queue.erase(queue.begin());
+    }
+    mine = std::find_if(queue.begin(), queue.end(), is_waiter);
+    if (mine != queue.begin()) {
+        const auto left = std::chrono::ceil<milliseconds>(queue.front().second - now);
+        return triple(0, left.count(), mine - queue.begin());
+    }
+    const entry* const found = find(words.at(3), now);
+    if (found == nullptr) {
+        return triple(1, 0, 0);
+    }
+    const bool for_good = found->expires == core::forever;
+    return triple(
+        0, for_good ? -1 : std::chrono::ceil<milliseconds>(found->expires - now).count(), 0);
+}
+
+// EVAL text 3 lock queue places waiter channel, or with the digest.
+std::string virtual_master::leave_queue(const arguments& words) {
+    auto& queue = queues[words.at(4)];
+    return triple(
+        static_cast<std::int64_t>(
+            std::erase_if(queue, [&](const auto& place) { return place.first == words.at(6); })),
+        0,
+        0);
 }
 
 std::string virtual_master::remove_if(

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace unit {
@@ -58,6 +59,8 @@ struct virtual_master {
     std::function<mishap(const arguments&)> when;
 
     std::map<std::string, entry> keys;
+    /// The queue for a lock: who waits, by arrival, and until when it keeps its place.
+    std::map<std::string, std::vector<std::pair<std::string, time_point>>> queues;
     std::set<std::string> scripts;
     /// Every command that was executed, its words separated by spaces, scripts by their names.
     std::vector<std::string> seen;
@@ -71,6 +74,7 @@ struct virtual_master {
     std::size_t count(std::string_view start) const;
     void forget() {
         keys.clear();
+        queues.clear();
         scripts.clear();
     }
 
@@ -83,6 +87,8 @@ private:
     std::string config_get(const arguments& words) const;
     std::string set(const arguments& words, time_point now);
     std::string evaluate(const arguments& words, time_point now);
+    std::string take_turn(const arguments& words, time_point now);
+    std::string leave_queue(const arguments& words);
     std::string
     remove_if(const std::string& key, const std::string& token, bool script, time_point now);
 };

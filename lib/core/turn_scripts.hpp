@@ -1,0 +1,64 @@
+// The Lua of the queue for a lock, which one master keeps (docs/guarantees.md, "Fairness"). It only
+// orders who asks: nothing that the lock rests on reads or writes it.
+//
+// `queue` has the waiters by their arrival, `places` the same by when their places end, both in us
+// by the master's clock. The digests are checked by a unit test, and by the server at each EVALSHA.
+
+#pragma once
+
+#include "scripts.hpp"
+
+namespace redlock::core {
+
+/// Takes or renews a place. KEYS: lock, queue, places. ARGV: the waiter, how long it keeps the
+/// place in ms.
+/// Answers {1: it is first, and the lock is not there, 0, 0} | {0, PTTL of the lock, 0} if it is
+/// first | {0, ms until the first loses its place, how many are before it}. Who has not renewed its
+/// place is dropped once it is first, at most 100 at a time. Arrivals differ, also when the clock
+/// goes back. Where it stops at an error, as of a missing permission, it leaves nothing that does
+/// not expire.
+inline constexpr script turn_take{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local span = tonumber(ARGV[2])
+local arrived = redis.call('ZSCORE', KEYS[2], ARGV[1])
+local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+redis.call('ZADD', KEYS[3], string.format('%.0f', now + span * 1000), ARGV[1])
+span = math.max(span, redis.call('PTTL', KEYS[3]))
+redis.call('PEXPIRE', KEYS[3], span)
+if not arrived then
+  redis.call('ZADD', KEYS[2], string.format('%.0f', math.max(now, tonumber(last or '0') + 1)), ARGV[1])
+end
+redis.call('PEXPIRE', KEYS[2], span)
+local first, ends
+for i = 0, 100 do
+  first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+  ends = tonumber(redis.call('ZSCORE', KEYS[3], first) or '0')
+  if ends > now or i == 100 then break end
+  redis.call('ZREM', KEYS[2], first)
+  redis.call('ZREM', KEYS[3], first)
+end
+if first ~= ARGV[1] then
+  return {0, math.max(0, math.ceil((ends - now) / 1000)), redis.call('ZRANK', KEYS[2], ARGV[1])}
+end
+local left = redis.call('PTTL', KEYS[1])
+if left == -2 then return {1, 0, 0} end
+return {0, left, 0})",
+    "d0cc6a6355a0e5d244b4b8ce8ed226f8b13c1a7f"};
+
+/// Gives a place up. KEYS: lock, queue, places. ARGV: the waiter, the channel on which a lock that
+/// may be free is told ('': none).
+/// Answers {1 it had one | 0, 0, 0}. The next is told if it is its turn now: not where the lock is
+/// held, because its release is told, too.
+inline constexpr script turn_leave{
+    R"(local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+local had = redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('ZREM', KEYS[3], ARGV[1])
+if first == ARGV[1] and ARGV[2] ~= '' and redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+    and redis.call('PTTL', KEYS[1]) == -2 then
+  redis.pcall('PUBLISH', ARGV[2], string.sub(first, 1, 16))
+end
+return {had, 0, 0})",
+    "a2179315a2b2cbb8d22da05e6f2f6257368116ee"};
+
+} // namespace redlock::core

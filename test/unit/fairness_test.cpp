@@ -1,0 +1,368 @@
+// Turns on a virtual clock: when the queue is asked, and what comes of its answers. The queue here
+// is the virtual master's; that of a real one is seen in test/integration/fairness_test.cpp.
+
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+acquire_options in_order(redlock::wait_for wait = redlock::wait_for::forever()) {
+    acquire_options options = renewed();
+    options.wait = wait;
+    options.order = redlock::fairness::fifo;
+    return options;
+}
+
+core::settings with_pushes(std::size_t masters, std::size_t hand_overs = 0) {
+    core::settings rules = settings_for(masters);
+    rules.pushes = true;
+    rules.hand_overs_max = hand_overs;
+    rules.retry_delay_max = 1h; // waiters are woken, or look again by themselves
+    return rules;
+}
+
+const std::string queue_key = "p:{r}:queue";
+constexpr auto place_lease = 2s;
+
+struct site : virtual_quorum {
+    explicit site(core::settings rules) : virtual_quorum(std::move(rules)) {
+        start();
+        // Which master keeps the queue is the engine's to say.
+        const std::uint64_t name = acquire(in_order());
+        run_for(20ms);
+        for (std::size_t i = 0; i < masters.size(); ++i) {
+            keeper = masters[i].count("EVAL turn") == 1 ? i : keeper;
+        }
+        release(*answer_to(name));
+        run_for(20ms);
+        for (virtual_master& server : masters) {
+            server.seen.clear();
+        }
+    }
+
+    auto& queue() { return masters[keeper].queues[queue_key]; }
+    // Somebody else's process, which is first until it goes.
+    void enter(const std::string& waiter, nanoseconds lease = place_lease) {
+        queue().emplace_back(waiter, now() + lease);
+    }
+    void hold_everywhere() {
+        for (virtual_master& server : masters) {
+            server.keys[key()] = {"somebody"};
+        }
+    }
+    void free_everywhere() {
+        for (virtual_master& server : masters) {
+            server.keys.erase(key());
+        }
+    }
+    void told(const std::string& release) { push(keeper, "p:{r}:free", release); }
+    std::size_t asked() const {
+        std::size_t all = 0;
+        for (const virtual_master& server : masters) {
+            all += server.count("SET");
+        }
+        return all;
+    }
+    std::size_t turns() const { return masters[keeper].count("EVALSHA turn"); }
+    bool won(std::uint64_t name) const {
+        return answer_to(name) != nullptr && answer_to(name)->won;
+    }
+
+    std::size_t keeper = 99;
+};
+
+} // namespace
+
+TEST_CASE("a free lock costs one question to one master, and its place is given up") {
+    for (const std::size_t n : {1U, 3U, 5U}) {
+        site it(with_pushes(n));
+        REQUIRE(it.keeper < n);
+        const redlock::time_point began = it.now();
+        const std::uint64_t name = it.acquire(in_order());
+        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
+        CHECK(it.won(name));
+        CHECK(it.now() == began + 2ms);
+        it.run_for(20ms);
+        CHECK(it.turns() == 1);
+        CHECK(it.masters[it.keeper].count("EVALSHA leave") == 1);
+        CHECK(it.queue().empty());
+        it.release(*it.answer_to(name));
+        CHECK(it.idle());
+    }
+}
+
+TEST_CASE("who does not ask for an order, or does not wait, asks no queue") {
+    site it(with_pushes(3));
+    it.enter("another");
+    acquire_options impatient = once();
+    impatient.order = redlock::fairness::fifo;
+    const answer first = it.acquire_now(impatient);
+    CHECK(first.won);
+    it.release(first);
+    acquire_options unordered = in_order();
+    unordered.order = redlock::fairness::none;
+    CHECK(it.acquire_now(unordered).won);
+    CHECK(it.turns() == 0);
+}
+
+TEST_CASE("who is not first makes no attempt, keeps its place, and goes on when it is told") {
+    site it(with_pushes(5));
+    it.enter("another", 1h);
+    const std::uint64_t name = it.acquire(in_order());
+    it.run_for(10s);
+    CHECK(it.asked() == 0);
+    REQUIRE(it.queue().size() == 2);
+    CHECK(it.queue()[1].second > it.now() + 1s);
+    CHECK(it.turns() >= 20);
+    CHECK(it.turns() <= 25); // each half second, and for each confirmed subscription
+
+    it.queue().erase(it.queue().begin());
+    it.told("somebody-left");
+    it.run_for(5ms);
+    CHECK(it.won(name));
+    it.run_for(5ms);
+    CHECK(it.queue().empty());
+}
+
+TEST_CASE("who is first, but before a held lock, makes no attempt before it is told") {
+    site it(with_pushes(5));
+    it.hold_everywhere();
+    const std::uint64_t name = it.acquire(in_order());
+    it.run_for(10s);
+    CHECK(it.asked() == 0);
+    CHECK(it.queue().size() == 1);
+    it.free_everywhere();
+    it.told("released");
+    it.run_for(5ms);
+    CHECK(it.won(name));
+}
+
+TEST_CASE("who is first and does not come holds the next up for its lease at most") {
+    site it(with_pushes(3));
+    it.enter("dead");
+    const redlock::time_point ends = it.queue()[0].second;
+    const std::uint64_t name = it.acquire(in_order());
+    REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
+    CHECK(it.won(name));
+    CHECK(it.now() >= ends);
+    CHECK(it.now() <= ends + 10ms);
+}
+
+TEST_CASE("who is first and cannot have it goes to the end") {
+    site it(with_pushes(5));
+    for (std::size_t i = 0; i < 5; ++i) { // it reaches the keeper and one other
+        if (i != it.keeper && i != (it.keeper + 1) % 5) {
+            it.paths[i].hung = true;
+        }
+    }
+    const std::uint64_t name = it.acquire(in_order());
+    it.run_for(50ms);
+    REQUIRE(it.queue().size() == 1);
+    it.enter("another", 1h);
+    REQUIRE(it.run_while_not([&] { return it.queue().front().first == "another"; }, 1s));
+    it.run_for(10s);
+    CHECK(it.answer_to(name) == nullptr);
+    CHECK(it.queue().front().first == "another");
+}
+
+TEST_CASE("a waiter that goes away leaves the queue") {
+    site it(with_pushes(3));
+    it.enter("another", 1h);
+    SECTION("cancelled") {
+        const std::uint64_t name = it.acquire(in_order());
+        it.run_for(1s);
+        CHECK(it.queue().size() == 2);
+        it.cancel(name);
+        it.run_for(10ms);
+        REQUIRE(it.answer_to(name) != nullptr);
+        CHECK(!it.answer_to(name)->why);
+    }
+    SECTION("cancelled before the first answer") {
+        const std::uint64_t name = it.acquire(in_order());
+        it.cancel(name);
+        it.run_for(10ms);
+        CHECK(it.answer_to(name) != nullptr);
+    }
+    SECTION("at the end of its wait, which is contention") {
+        const redlock::time_point began = it.now();
+        const std::uint64_t name = it.acquire(in_order(3s));
+        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
+        CHECK(it.answer_to(name)->why == errc::contended);
+        CHECK(it.now() <= began + 3s);
+        CHECK(it.now() > began + 2900ms);
+        CHECK(it.answer_to(name)->attempts == 0);
+        it.run_for(10ms);
+    }
+    SECTION("closed") {
+        const std::uint64_t name = it.acquire(in_order());
+        it.run_for(1s);
+        it.close();
+        it.run_for(10ms);
+        CHECK(it.answer_to(name)->why == errc::closed);
+        CHECK(it.engine.closed_down());
+    }
+    CHECK(it.masters[it.keeper].count("EVAL") > 0);
+    REQUIRE(it.queue().size() == 1);
+    CHECK(it.queue()[0].first == "another");
+}
+
+TEST_CASE("the next of a line has its place when the one before goes without the lock") {
+    site it(with_pushes(3));
+    it.enter("another", 1h);
+    const std::uint64_t first = it.acquire(in_order());
+    const std::uint64_t second = it.acquire(in_order());
+    it.run_for(100ms);
+    REQUIRE(it.queue().size() == 2);
+    const std::string place = it.queue()[1].first;
+    it.enter("later", 1h);
+    it.cancel(first);
+    it.run_for(3s);
+    REQUIRE(it.queue().size() == 3);
+    CHECK(it.queue()[1].first == place);
+    CHECK(it.answer_to(second) == nullptr);
+}
+
+TEST_CASE("the next of a line goes to the end when the one before has the lock") {
+    site it(with_pushes(3, 100));
+    const std::uint64_t first = it.acquire(in_order());
+    it.run_for(10ms);
+    it.enter("another", 1h);
+    const std::uint64_t second = it.acquire(in_order());
+    it.run_for(100ms);
+    REQUIRE(it.won(first));
+    REQUIRE(it.queue().size() == 2);
+    CHECK(it.queue()[0].first == "another");
+    it.release(*it.answer_to(first));
+    it.run_for(5s);
+    CHECK(it.answer_to(second) == nullptr); // no hand-over past somebody else
+    CHECK(!it.has_key());
+    it.queue().erase(it.queue().begin());
+    it.told("somebody-left");
+    it.run_for(5ms);
+    CHECK(it.won(second));
+}
+
+TEST_CASE("a lease passes to the next of a line that is first in the queue") {
+    site it(with_pushes(3, 100));
+    const std::uint64_t first = it.acquire(in_order());
+    it.run_for(10ms);
+    const std::uint64_t second = it.acquire(in_order());
+    it.run_for(10ms);
+    const std::size_t before = it.asked();
+    it.release(*it.answer_to(first));
+    CHECK(it.won(second));
+    CHECK(it.asked() == before);
+    it.run_for(10ms);
+    CHECK(it.queue().empty());
+    it.release(*it.answer_to(second));
+    CHECK(it.idle());
+}
+
+TEST_CASE("news that comes while the queue is asked is not lost") {
+    site it(with_pushes(3));
+    it.hold_everywhere();
+    it.paths[it.keeper].back = 20ms;
+    const std::uint64_t name = it.acquire(in_order());
+    it.run_for(490ms);
+    it.told("another-release"); // brings a question
+    it.run_for(5ms);
+    it.free_everywhere(); // which was answered before this
+    it.told("the-release");
+    it.run_for(100ms);
+    CHECK(it.won(name));
+}
+
+TEST_CASE("without its queue the lock is had as ever, and the log says so once") {
+    site it(with_pushes(3));
+    it.masters[it.keeper].replies["EVALSHA"] =
+        "-NOPERM this user has no permissions to run the 'zadd' command\r\n";
+    for (int i = 0; i < 3; ++i) {
+        const std::uint64_t name = it.acquire(in_order());
+        it.run_for(20ms);
+        REQUIRE(it.won(name));
+        it.engine.abandon(it.answer_to(name)->lease);
+        it.free_everywhere();
+        it.run_for(20s);
+    }
+    CHECK(
+        std::count_if(
+            it.log_lines.begin(),
+            it.log_lines.end(),
+            [](const std::string& line) {
+                return line.find("keeps no queue") != std::string::npos;
+            })
+        == 1);
+}
+
+TEST_CASE("a script that the keeper has forgotten is sent again") {
+    site it(with_pushes(3));
+    it.masters[it.keeper].scripts.clear();
+    const std::uint64_t name = it.acquire(in_order());
+    it.run_for(10ms);
+    CHECK(it.won(name));
+    CHECK(it.masters[it.keeper].count("EVAL turn") == 1);
+}
+
+TEST_CASE("a keeper that fails is not waited for") {
+    site it(with_pushes(5));
+    SECTION("it is silent") {
+        it.paths[it.keeper].hung = true;
+        const std::uint64_t name = it.acquire(in_order());
+        it.run_for(110ms);
+        CHECK(it.won(name));
+    }
+    SECTION("it is silent, and the lock is held: attempts are few") {
+        it.hold_everywhere();
+        it.paths[it.keeper].hung = true;
+        it.acquire(in_order());
+        it.run_for(2s);
+        CHECK(it.asked() > 0);
+        CHECK(it.asked() <= 40);
+    }
+    SECTION("it goes down with the question") {
+        it.masters[it.keeper].when = [](const arguments&) { return mishap::break_after; };
+        const std::uint64_t name = it.acquire(in_order());
+        it.run_for(20ms);
+        CHECK(it.won(name));
+    }
+    SECTION("it goes down later, and another keeps the queue from then on") {
+        it.enter("another", 1h);
+        const std::uint64_t name = it.acquire(in_order());
+        it.run_for(1s);
+        it.paths[it.keeper].reachable = false;
+        it.disconnect(it.keeper);
+        it.run_for(1s);
+        CHECK(it.won(name));
+        std::size_t elsewhere = 0;
+        for (std::size_t i = 0; i < 5; ++i) {
+            elsewhere += i == it.keeper ? 0 : it.masters[i].count("EVAL turn");
+        }
+        CHECK(elsewhere == 1);
+    }
+}
+
+TEST_CASE("with a lock that is held in this process and not at the keeper nobody is in a hurry") {
+    site it(with_pushes(3));
+    it.masters[it.keeper].replies["SET"] = "-OOM command not allowed\r\n";
+    const std::uint64_t first = it.acquire(in_order());
+    const std::uint64_t second = it.acquire(in_order());
+    it.run_for(50ms);
+    REQUIRE(it.won(first));
+    const std::size_t before = it.turns();
+    it.run_for(3s);
+    CHECK(it.answer_to(second) == nullptr);
+    CHECK(it.turns() - before <= 10);
+    it.masters[it.keeper].replies.clear();
+    it.release(*it.answer_to(first));
+    it.run_for(1s);
+    CHECK(it.won(second));
+}
