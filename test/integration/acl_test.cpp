@@ -141,6 +141,30 @@ TEST_CASE("with the recommended commands nothing is refused") {
     }
 }
 
+TEST_CASE("with what the order of arrival needs beside that nothing of it is refused") {
+    restricted_site site;
+    std::vector<std::string> rules = recommended;
+    for (const std::string more : {"+time", "+zadd", "+zscore", "+zrange", "+zrank", "+zrem"}) {
+        rules.push_back(more);
+    }
+    site.allow(rules);
+    acquire_options in_order = waiting(1h);
+    in_order.order = fairness::fifo;
+    lock mine = site.me->take("r", in_order);
+    for (master_process& master : site.masters) {
+        master.command({"ACL", "LOG", "RESET"}); // native commands are asked for, too
+    }
+    const acquisition_ptr waiter = site.me->begin("r", in_order);
+    const acquisition_ptr another = site.me->begin("r", in_order);
+    run_until(site.io, [&] { return site.masters.total_keys("redlock:{r}:queue*") == 2; });
+    another->cancel.emit(asio::cancellation_type::terminal);
+    waiter->cancel.emit(asio::cancellation_type::terminal);
+    run_until(site.io, [&] { return site.masters.total_keys("redlock:{r}:queue*") == 0; });
+    for (master_process& master : site.masters) {
+        CHECK(master.command({"ACL", "LOG"}) == "(empty array)");
+    }
+}
+
 TEST_CASE("keys outside the prefix that is allowed are a vote with the server's words") {
     restricted_site site;
     site.allow(recommended);
