@@ -38,6 +38,9 @@ config checked(config configuration) {
 manager_impl::manager_impl(const asio::any_io_executor& io, config configuration)
     : io_(io),
       config_(checked(std::move(configuration))),
+#if defined(__linux__)
+      ready_sockets_(io, *this, [this](std::size_t master) { links_[master]->ready_to_move(); }),
+#endif
       engine_(settings_of(config_), *this),
       timer_(io, *this, [this] { drive([this](time_point now) { engine_.time_passed(now); }); }) {
     const std::size_t masters = config_.masters.size();
@@ -49,6 +52,9 @@ manager_impl::manager_impl(const asio::any_io_executor& io, config configuration
         const std::string& name =
             config_.tls.server_name.empty() ? where.host : config_.tls.server_name;
         links_.push_back(std::make_unique<net::link>(io, i, where, tls_.get(), name, *this));
+#if defined(__linux__)
+        links_.back()->be_watched(ready_sockets_);
+#endif
     }
 }
 

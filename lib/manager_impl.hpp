@@ -163,6 +163,9 @@ private:
     std::unique_ptr<net::tls_context> tls_;
     std::atomic<std::uint64_t> next_id_{1};
 
+#if defined(__linux__)
+    net::ready_set ready_sockets_;
+#endif
     std::vector<std::unique_ptr<net::link>> links_;
     core::engine engine_;
     net::wake_timer timer_;

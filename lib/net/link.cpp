@@ -13,7 +13,10 @@
 #endif
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace redlock::net {
@@ -47,6 +50,12 @@ link::link(
       owner_(owner),
       resolver_(io) {}
 
+link::channel::~channel() {
+    if (watched >= 0) {
+        ::close(watched);
+    }
+}
+
 void link::open() {
     close();
     channel_ = std::make_shared<channel>(io_);
@@ -72,6 +81,12 @@ void link::close() noexcept {
         // error on closing is closed all the same.
         error_code ignored;
         channel_->plain.close(ignored);
+#if defined(__linux__)
+        if (channel_->watched >= 0) {
+            ready_->forget(channel_->watched);
+            ::close(std::exchange(channel_->watched, -1));
+        }
+#endif
         channel_.reset();
     }
 }
@@ -147,11 +162,70 @@ void link::connected() {
 
 void link::opened() {
     const auto mine = channel_;
+#if defined(__linux__)
+    if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
+        mine->watched = mine->plain.release();
+        ready_->watch(master_, mine->watched);
+    }
+#endif
     mine->open = true;
     owner_.link_opened(master_);
-    if (mine == channel_) {
+    if (mine == channel_ && mine->watched < 0) {
         read();
     }
+}
+
+#if defined(__linux__)
+void link::ready_to_move() {
+    const auto mine = channel_;
+    if (!mine || mine->watched < 0) {
+        return;
+    }
+    auto& buffer = mine->read_buffer;
+    const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), 0);
+    if (size > 0) {
+        owner_.link_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
+    } else if (size == 0) {
+        failed("read", asio::error::eof);
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+        failed("read", error_code(errno, boost::system::system_category()));
+    }
+    if (mine == channel_ && mine->writing) {
+        write_rest_now();
+    }
+}
+
+void link::write_rest_now() {
+    channel& mine = *channel_;
+    error_code error;
+    mine.rest_written += write_now(std::string_view(mine.rest).substr(mine.rest_written), error);
+    if (error) {
+        failed("write", error);
+    } else if (mine.rest_written == mine.rest.size()) {
+        mine.writing = false;
+        mine.rest.clear();
+        ready_->want_room(master_, mine.watched, false);
+        owner_.link_written(master_, std::exchange(mine.rest_written, 0));
+    }
+}
+#endif
+
+// What the socket takes at once; a full one is no error.
+std::size_t link::write_now(std::string_view bytes, error_code& error) {
+#if defined(__linux__)
+    if (channel_->watched >= 0) {
+        const ::ssize_t size = ::send(channel_->watched, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (size < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+            error.assign(errno, boost::system::system_category());
+        }
+        return size < 0 ? 0 : static_cast<std::size_t>(size);
+    }
+#endif
+    const std::size_t size = channel_->plain.write_some(asio::buffer(bytes), error);
+    if (error == asio::error::would_block || error == asio::error::try_again) {
+        error.clear();
+    }
+    return size;
 }
 
 void link::read() {
@@ -187,8 +261,8 @@ std::size_t link::write(std::string& bytes) {
     if (direct) {
         // A socket takes a few KiB at once nearly always: no detour over the reactor.
         error_code error;
-        written = channel_->plain.write_some(asio::buffer(bytes), error);
-        if (error && error != asio::error::would_block && error != asio::error::try_again) {
+        written = write_now(bytes, error);
+        if (error) {
             bytes.clear();
             asio::post(io_, guarded([this, error] { failed("write", error); }));
             return 0;
@@ -206,6 +280,12 @@ std::size_t link::write(std::string& bytes) {
 
 void link::write_rest() {
     channel_->writing = true;
+#if defined(__linux__)
+    if (channel_->watched >= 0) {
+        ready_->want_room(master_, channel_->watched, true);
+        return;
+    }
+#endif
     auto handler = guarded([this](const error_code& error, std::size_t size) {
         channel_->writing = false;
         if (error) {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "link_owner.hpp"
+#include "ready_set.hpp"
 #include "tls.hpp"
 
 #include <redlock/config.hpp>
@@ -17,7 +19,6 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,24 +26,6 @@
 #include <vector>
 
 namespace redlock::net {
-
-/// Whom a link reports to, with `guard` held, never from inside a call to it. Pending operations
-/// share the ownership of the owner: it lives as long as something can still happen to it.
-class link_owner : public std::enable_shared_from_this<link_owner> {
-public:
-    /// Held while anything of the owner or of its links is touched. A mutex and not a strand: the
-    /// sections are short, and a strand costs each completion a detour that weighs more than they
-    /// do.
-    mutable std::mutex guard;
-
-    virtual void link_opened(std::size_t master) = 0;
-    virtual void link_closed(std::size_t master, std::string_view why) = 0;
-    virtual void link_received(std::size_t master, std::span<const char> bytes) = 0;
-    virtual void link_written(std::size_t master, std::size_t bytes) = 0;
-
-protected:
-    ~link_owner() = default;
-};
 
 class link {
 public:
@@ -55,6 +38,15 @@ public:
         std::string tls_name,
         link_owner& owner);
 
+#if defined(__linux__)
+    /// Has the sockets that are not TLS's watched by `ready`, which calls `ready_to_move`.
+    void be_watched(ready_set& ready) noexcept {
+        ready_ = &ready;
+    }
+    /// Reads what there is, and writes what waits for room.
+    void ready_to_move();
+#endif
+
     /// Connects; answered by `link_opened` or `link_closed`.
     void open();
     /// Drops the connection or the attempt. Nothing of it is reported afterwards.
@@ -64,7 +56,9 @@ public:
     /// how much was written at once; the rest is reported by `link_written`.
     std::size_t write(std::string& bytes);
     /// Whether `write` would take anything.
-    bool writable() const noexcept { return channel_ && channel_->open && !channel_->writing; }
+    bool writable() const noexcept {
+        return channel_ && channel_->open && !channel_->writing;
+    }
 
 private:
     using socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol>;
@@ -74,13 +68,16 @@ private:
     // All of one connection that an operation may still touch after the connection was dropped.
     struct channel {
         explicit channel(const boost::asio::any_io_executor& io) : plain(io) {}
+        ~channel();
 
         socket plain;
+        int watched = -1; // the socket once it was taken from Asio, which watches its own
 #if REDLOCK_HAS_TLS
         std::optional<boost::asio::ssl::stream<socket&>> secure;
 #endif
         std::vector<address> candidates;
         std::string rest;
+        std::size_t rest_written = 0; // of a watched socket
         bool open = false;
         bool writing = false;
         std::array<char, 16 * 1024> read_buffer{};
@@ -92,6 +89,10 @@ private:
     void opened();
     void read();
     void write_rest();
+    std::size_t write_now(std::string_view bytes, boost::system::error_code& error);
+#if defined(__linux__)
+    void write_rest_now();
+#endif
     void failed(std::string_view what, const boost::system::error_code& error);
     /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
     /// does nothing once the connection was dropped.
@@ -105,6 +106,9 @@ private:
     std::string tls_name_;
     link_owner& owner_;
     resolver resolver_;
+#if defined(__linux__)
+    ready_set* ready_ = nullptr;
+#endif
     std::shared_ptr<channel> channel_; // null while there is no connection and no attempt
 };
 

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "link.hpp"
+#include "link_owner.hpp"
 
 #include <redlock/clock.hpp>
 

@@ -1,0 +1,97 @@
+#include "ready_set.hpp"
+
+#if defined(__linux__)
+
+#include <boost/system/system_error.hpp>
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace redlock::net {
+
+using boost::system::error_code;
+
+namespace {
+
+[[noreturn]] void throw_errno(const char* what) {
+    throw boost::system::system_error(errno, boost::system::system_category(), what);
+}
+
+epoll_event event_of(std::size_t master, std::uint32_t events) noexcept {
+    epoll_event wanted{};
+    wanted.events = events;
+    wanted.data.u64 = master;
+    return wanted;
+}
+
+} // namespace
+
+ready_set::ready_set(
+    const boost::asio::any_io_executor& io,
+    link_owner& owner,
+    std::function<void(std::size_t master)> ready)
+    : owner_(owner),
+      ready_(std::move(ready)),
+      set_(io) {
+    const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+    if (fd < 0) {
+        throw_errno("epoll_create1");
+    }
+    set_.assign(fd);
+}
+
+void ready_set::watch(std::size_t master, int socket) {
+    epoll_event wanted = event_of(master, EPOLLIN);
+    if (::epoll_ctl(set_.native_handle(), EPOLL_CTL_ADD, socket, &wanted) != 0) {
+        throw_errno("epoll_ctl");
+    }
+    ++watched_;
+    if (!waiting_) {
+        wait();
+    }
+}
+
+void ready_set::want_room(std::size_t master, int socket, bool wanted) noexcept {
+    epoll_event change = event_of(master, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    ::epoll_ctl(set_.native_handle(), EPOLL_CTL_MOD, socket, &change);
+}
+
+void ready_set::forget(int socket) noexcept {
+    ::epoll_ctl(set_.native_handle(), EPOLL_CTL_DEL, socket, nullptr);
+    if (--watched_ == 0) {
+        error_code ignored; // the loop must not be kept from its end by what nobody waits for
+        set_.cancel(ignored);
+    }
+}
+
+void ready_set::wait() {
+    waiting_ = true;
+    set_.async_wait(
+        boost::asio::posix::descriptor_base::wait_read,
+        [this, owner = owner_.shared_from_this()](const error_code& error) {
+            const std::lock_guard lock(owner->guard);
+            waiting_ = false;
+            if (!error) {
+                call_ready();
+            }
+            if (watched_ > 0 && !waiting_) {
+                wait();
+            }
+        });
+}
+
+void ready_set::call_ready() {
+    std::array<epoll_event, 64> found; // more are found the next time
+    const int count =
+        ::epoll_wait(set_.native_handle(), found.data(), static_cast<int>(found.size()), 0);
+    for (int i = 0; i < count; ++i) {
+        ready_(static_cast<std::size_t>(found[static_cast<std::size_t>(i)].data.u64));
+    }
+}
+
+} // namespace redlock::net
+
+#endif
