@@ -165,7 +165,11 @@ void link::opened() {
 #if defined(__linux__)
     if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
         mine->watched = mine->plain.release();
-        ready_->watch(master_, mine->watched);
+        if (const error_code error = ready_->watch(master_, mine->watched)) {
+            ::close(std::exchange(mine->watched, -1));
+            failed("connect", error);
+            return;
+        }
     }
 #endif
     mine->open = true;
@@ -182,7 +186,7 @@ void link::ready_to_move() {
         return;
     }
     auto& buffer = mine->read_buffer;
-    const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), 0);
+    const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size > 0) {
         owner_.link_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
     } else if (size == 0) {
@@ -214,7 +218,8 @@ void link::write_rest_now() {
 std::size_t link::write_now(std::string_view bytes, error_code& error) {
 #if defined(__linux__)
     if (channel_->watched >= 0) {
-        const ::ssize_t size = ::send(channel_->watched, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        const ::ssize_t size =
+            ::send(channel_->watched, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (size < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
             error.assign(errno, boost::system::system_category());
         }

@@ -16,10 +16,6 @@ using boost::system::error_code;
 
 namespace {
 
-[[noreturn]] void throw_errno(const char* what) {
-    throw boost::system::system_error(errno, boost::system::system_category(), what);
-}
-
 epoll_event event_of(std::size_t master, std::uint32_t events) noexcept {
     epoll_event wanted{};
     wanted.events = events;
@@ -38,20 +34,21 @@ ready_set::ready_set(
       set_(io) {
     const int fd = ::epoll_create1(EPOLL_CLOEXEC);
     if (fd < 0) {
-        throw_errno("epoll_create1");
+        throw boost::system::system_error(errno, boost::system::system_category(), "epoll_create1");
     }
     set_.assign(fd);
 }
 
-void ready_set::watch(std::size_t master, int socket) {
+error_code ready_set::watch(std::size_t master, int socket) {
     epoll_event wanted = event_of(master, EPOLLIN);
     if (::epoll_ctl(set_.native_handle(), EPOLL_CTL_ADD, socket, &wanted) != 0) {
-        throw_errno("epoll_ctl");
+        return {errno, boost::system::system_category()};
     }
     ++watched_;
     if (!waiting_) {
         wait();
     }
+    return {};
 }
 
 void ready_set::want_room(std::size_t master, int socket, bool wanted) noexcept {

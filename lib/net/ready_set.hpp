@@ -12,6 +12,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/system/error_code.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -27,8 +28,8 @@ public:
         link_owner& owner,
         std::function<void(std::size_t master)> ready);
 
-    /// Watches a socket until `forget`: for something to read, or an end.
-    void watch(std::size_t master, int socket);
+    /// Watches a socket until `forget`: for something to read, or an end. An error: it does not.
+    boost::system::error_code watch(std::size_t master, int socket);
     /// Whether it is also watched for room to write.
     void want_room(std::size_t master, int socket, bool wanted) noexcept;
     /// To be called before the socket is closed.
