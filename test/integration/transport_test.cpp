@@ -154,6 +154,34 @@ TEST_CASE("there is one connection to each master, whatever the number of locks"
     }
 }
 
+TEST_CASE("what a socket does not take at once arrives whole and in order") {
+    master_options options;
+    options.unix_socket = true; // its buffers are small and do not grow
+    quorum_of_masters masters(3, options);
+    asio::io_context io;
+    config settings = config_for({masters[0].unix_url(), masters[1].unix_url(), masters[2].url()});
+    settings.master_timeout = 60s;
+    client me(io, settings);
+    me.until_admitted(3);
+    const std::string long_name(900, 'n');
+    std::vector<acquisition_ptr> all;
+    for (int i = 0; i < 2000; ++i) { // in one turn of the loop: 2 MB for each master
+        all.push_back(me.begin(long_name + std::to_string(i), once(30s)));
+    }
+    for (const acquisition_ptr& one : all) {
+        me.finish(one);
+        INFO(one->explained());
+        REQUIRE(!one->error);
+    }
+    for (const acquisition_ptr& one : all) {
+        one->lock = {};
+    }
+    run_until(io, [&] { return masters.total_keys() == 0; });
+    for (const master_metrics& one : me.count().masters) {
+        CHECK(one.disconnects == 0);
+    }
+}
+
 TEST_CASE("a connection that is cut is made again, and locks are still held") {
     quorum_fixture site(3);
     lock mine = site.me.take("r", once(30s));
