@@ -116,7 +116,7 @@ void engine::wait_for_turn(operation& wanted, line& waiters, const answer& got, 
         ballot& theirs = wanted.last.of[waiters.turn.keeper];
         theirs.said = vote::held;
         if (got.counter == 0) {
-            theirs.left = left;
+            theirs.left = left.value_or(not_told);
         } else {
             wanted.last.note(
                 waiters.turn.keeper, std::to_string(got.counter) + " before it in the queue");
