@@ -66,7 +66,7 @@ void engine::hinted(
     if (latest.release != release || (latest.heard & teller) != 0) {
         latest.release = release;
         latest.heard = 0;
-        latest.acted_on = latest.again = false;
+        latest.acted_on = false; // what the attempt under way has missed, it still has
     }
     latest.heard |= teller;
     operation& next = *operations_.find(mine->head);
@@ -90,7 +90,7 @@ void engine::hinted(
         return;
     }
     latest.acted_on = true;
-    latest.again = asking;
+    latest.again = latest.again || asking;
     if (next.stage == operation::phase::paused) {
         next.ask_arbiter = decides;
         // Without the arbiter's word there is time for it to come, and for others to be first.

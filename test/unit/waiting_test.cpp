@@ -488,6 +488,21 @@ TEST_CASE("a push overtakes the vote that is older") {
     CHECK(it.answer_to(it.name)->won);
 }
 
+TEST_CASE("news from another master does not take back what a push during an attempt has told") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.paths[first].back = 20ms;
+    it.push(first, channel, "release-one");
+    it.run_for(5ms);
+    free_everywhere(it);
+    it.push(first, channel, "release-two");
+    it.run_for(1ms);
+    it.push((first + 1) % 3, channel, "release-one"); // late
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
 TEST_CASE("a push for nobody, or for another, changes nothing") {
     waiting_quorum it(3);
     const std::size_t before = asked(it);
