@@ -452,6 +452,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         // votes that were cut off.
         if (wanted.outcome) {
             attempt.reported = true;
+            attempt.announced = attempt.votes.may_be_set();
             begin_removal(attempt, now);
             finish(wanted, now);
         } else {

@@ -14,6 +14,7 @@
 #include <redlock/diagnostics.hpp>
 #include <redlock/options.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -75,6 +76,14 @@ struct ballots {
             found += one.said == what ? 1U : 0U;
         }
         return found;
+    }
+    /// Some master set the key, or may have: its answer is not in.
+    bool may_be_set() const noexcept {
+        return std::ranges::any_of(of, [](const ballot& one) {
+            return one.asked
+                   && (one.said == vote::granted || one.said == vote::pending
+                       || one.said == vote::timed_out || one.said == vote::unreachable);
+        });
     }
     /// Until when at least `quorum` votes can be relied on.
     time_point lasts_until(std::size_t quorum) const noexcept {

@@ -218,9 +218,9 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     // The last attempt needs time for its round trip, or it is not worth its pause.
     const bool waits = again && !closing() && wanted.wait_until > later(now, 2 * retry_floor());
     const time_point due = waits ? next_try(wanted, attempt, now) : forever;
-    // Who goes on will either have the lock, and release it, or end here. Who ends having had a
-    // part of it tells those whom that part kept out.
-    attempt.announced = attempt.announced || (!waits && attempt.count.granted() > 0);
+    // Who goes on will either have the lock, and release it, or end here. Who ends and may have had
+    // a part of it tells those whom that part kept out.
+    attempt.announced = attempt.announced || (!waits && attempt.votes.may_be_set());
     begin_removal(attempt, now);
     if (waits) {
         pause(wanted, std::min(due, look_again(*lines_.find(wanted.line), now)));

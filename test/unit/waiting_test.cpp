@@ -503,6 +503,48 @@ TEST_CASE("news from another master does not take back what a push during an att
     CHECK(it.answer_to(it.name)->won);
 }
 
+TEST_CASE("who ends and may have kept others out tells them") {
+    virtual_quorum it(rules_with(3, 0, true));
+    it.start();
+    const auto told = [&] {
+        std::size_t found = 0;
+        for (const virtual_master& server : it.masters) {
+            found += static_cast<std::size_t>(
+                std::ranges::count_if(server.seen, [](const std::string& line) {
+                    return !line.starts_with("SUBSCRIBE") && !line.starts_with("UNSUBSCRIBE")
+                           && line.find(channel) != std::string::npos;
+                }));
+        }
+        return found;
+    };
+    SECTION("when it is cancelled before its votes are in") {
+        it.cancel(it.acquire(waiting()));
+        it.run_for(50ms);
+        CHECK(told() == 3);
+    }
+    SECTION("when its wait ends before the votes of a later attempt are in") {
+        hold_everywhere(it);
+        const std::uint64_t name = it.acquire(waiting(redlock::wait_for(100ms)));
+        it.run_for(50ms);
+        free_everywhere(it);
+        for (std::size_t i = 0; i < 3; ++i) {
+            it.paths[i].back = 1s;
+        }
+        it.run_for(5s);
+        REQUIRE(it.answer_to(name) != nullptr);
+        CHECK_FALSE(it.answer_to(name)->won);
+        CHECK(told() == 3);
+    }
+    SECTION("but not when all have said no") {
+        hold_everywhere(it);
+        const std::uint64_t name = it.acquire(waiting());
+        it.run_for(50ms);
+        it.cancel(name);
+        it.run_for(50ms);
+        CHECK(told() == 0);
+    }
+}
+
 TEST_CASE("a push for nobody, or for another, changes nothing") {
     waiting_quorum it(3);
     const std::size_t before = asked(it);
