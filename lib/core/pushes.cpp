@@ -74,19 +74,23 @@ void engine::hinted(
     const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
     // A grant came after this release. A vote that is still to come may be older: it and the push
     // travel on connections of their own.
-    if (latest.acted_on || (asking && attempt->votes.of[master].said == vote::granted)) {
+    if (asking && attempt->votes.of[master].said == vote::granted) {
         return;
     }
     // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
     // of them are asked. Anybody's is, if neither comes.
     const std::size_t arbiter = arbiter_of(mine->key);
     const bool decides = master == arbiter || arbiter == claim::nobody;
-    const bool many = static_cast<std::size_t>(std::popcount(latest.heard)) >= rules_.quorum();
-    if (!decides && !many) {
-        if (next.stage == operation::phase::paused) {
+    const auto told = static_cast<std::size_t>(std::popcount(latest.heard));
+    if (!decides && told < rules_.quorum()) {
+        if (next.stage == operation::phase::paused && !latest.acted_on) {
             next.ask_arbiter = true;
             timers_.set(next.wake, std::min(next.wake.due, later(now, 2 * round_trip_)));
         }
+        return;
+    }
+    // Behind a majority's word the arbiter's still counts: it may have been asked too early.
+    if (latest.acted_on && !(decides && told > rules_.quorum())) {
         return;
     }
     latest.acted_on = true;

@@ -503,6 +503,20 @@ TEST_CASE("news from another master does not take back what a push during an att
     CHECK(it.answer_to(it.name)->won);
 }
 
+TEST_CASE("the arbiter's push counts behind that of a majority") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.push((first + 1) % 3, channel, "release-one");
+    it.push((first + 2) % 3, channel, "release-one");
+    it.run_for(50ms); // the lock is still there on all of them
+    CHECK(it.answer_to(it.name) == nullptr);
+    free_everywhere(it);
+    it.push(first, channel, "release-one");
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
 TEST_CASE("who ends and may have kept others out tells them") {
     virtual_quorum it(rules_with(3, 0, true));
     it.start();
