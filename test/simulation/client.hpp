@@ -52,9 +52,11 @@ public:
 
     /// \name The end
     /// \{
-    /// Lets go of all locks; each worker then takes one last lock, however long that takes.
-    /// Who waits for ever goes on waiting, and that is its last lock.
+    /// Lets go of all locks. Who waits for ever goes on waiting, and that is its last lock.
     void begin_finals();
+    bool waits() const noexcept;
+    /// Each of the others takes one last lock, however long that takes.
+    void take_last();
     bool finals_done() const noexcept;
     std::string waiting() const;
     /// What is left over in the engine; empty if nothing.
@@ -141,6 +143,7 @@ private:
     std::vector<event> deferred_;
     unsigned incarnation_ = 0;
     bool op_ended_ = false; // in the present event
+    bool may_take_last_ = false;
     bool flush_planned_ = false;
     nanos wake_planned_ = no_time;
     std::vector<connection_id> connections_;

@@ -24,7 +24,7 @@ std::string in_ms(redlock::time_point moment) {
 
 void client::plan_next(unsigned number) {
     worker& one = workers_[number];
-    if (one.doing != activity::idle || one.done) {
+    if (one.doing != activity::idle || one.done || (one.last && !may_take_last_)) {
         return;
     }
     const bool more = !one.last && one.next < one.ops->size();
@@ -36,7 +36,7 @@ void client::plan_next(unsigned number) {
 
 void client::next_op(unsigned number, unsigned incarnation) {
     if (incarnation != incarnation_ || !running() || workers_[number].doing != activity::idle
-        || workers_[number].done) {
+        || workers_[number].done || (workers_[number].last && !may_take_last_)) {
         return;
     }
     worker& one = workers_[number];
@@ -313,6 +313,16 @@ void client::begin_finals() {
             }
         }
         one.last = true;
+    }
+}
+
+bool client::waits() const noexcept {
+    return std::ranges::count(workers_, activity::waiting, &worker::doing) > 0;
+}
+
+void client::take_last() {
+    may_take_last_ = true;
+    for (unsigned i = 0; running() && i < workers_.size(); ++i) {
         plan_next(i);
     }
 }

@@ -42,6 +42,7 @@ private:
     std::deque<client> clients_; // stable addresses
     std::map<std::uint32_t, store> snapshots_;
     bool finals_ = false;
+    bool others_go_on_ = false;
     bool over_ = false;
 };
 
@@ -292,7 +293,10 @@ void world::pass(std::uint32_t which) {
     switch (which) {
     case faults_end:
         if (here_.story) {
-            here_.story.note(here_.now, "", "no more faults: everybody takes one last lock");
+            here_.story.note(
+                here_.now,
+                "",
+                "no more faults: who waits gets its lock, and everybody else one last lock");
         }
         finals_ = true;
         for_clients(-1, [](client& who, unsigned) { who.begin_finals(); });
@@ -359,6 +363,15 @@ outcome world::run() {
             dispatch(what);
         } catch (const std::exception& error) {
             here_.judge.fail(promise::sane, here_.now, error.what());
+        }
+        // Nobody's lock but its own wakes who has missed something.
+        if (finals_ && !others_go_on_) {
+            bool waits = false;
+            for_clients(-1, [&](client& who, unsigned) { waits = waits || who.waits(); });
+            if (!waits) {
+                others_go_on_ = true;
+                for_clients(-1, [](client& who, unsigned) { who.take_last(); });
+            }
         }
         if (finals_) {
             bool done = true;

@@ -132,7 +132,7 @@ VARIANTS = [
         'a master that did not vote for the lease is told to forget it, after it was healed',
         profile='guarded-extensions',
         first=1,
-        seeds=2000,
+        seeds=4000,
         edits=(
             when(
                 'lease.cpp',

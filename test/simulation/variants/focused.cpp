@@ -286,6 +286,93 @@ void heal(plan& what, generator& random) {
     what.faults.push_back({fault_kind::flush, random.between(asked + ms, extended), 0, -1, b, 0});
 }
 
+// A line in each process, of which no other hears: nobody pushes, and leases are longer than
+// anybody waits.
+void own_lines(plan& what, generator& random) {
+    const scene wanted{.clients = 1 + random.below(2), .ttl_ms = 30'000};
+    begin(what, wanted);
+    what.prompt = true;
+    what.air.late_max = 0;
+    what.progress_bound = 10 * sec;
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        client_plan& client = what.clients[c];
+        client.hand_overs_max = random.below(3);
+        client.workers.resize(2 + random.below(3));
+        for (auto& worker : client.workers) {
+            for (int i = 0; i < 4; ++i) {
+                op one = simple(wanted);
+                one.think = random.between(0, 5 * ms);
+                one.hold = random.between(0, 20 * ms);
+                worker.push_back(one);
+            }
+        }
+    }
+    fault one{.kind = fault_kind::stall};
+    one.master = static_cast<int>(random.below(3));
+    one.at = random.between(50 * ms, 900 * ms);
+    one.span = random.between(5, 60) * ms;
+    what.faults.push_back(one);
+}
+
+// Short holds of leases that are longer than anybody waits, by few: whoever misses the last release
+// is told of no other. Pushes and votes overtake each other, and push connections break.
+void wake_ups(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2 + random.below(2), .ttl_ms = 30'000};
+    begin(what, wanted);
+    what.prompt = what.ordered = true;
+    what.faults_end = 400 * ms;
+    what.progress_bound = 5 * sec;
+    what.air.late_max = 0;
+    what.air.delay_max = 3 * ms;
+    what.air.slow_percent = 20;
+    what.air.slow_max = 10 * ms;
+    if (random.percent(50)) {
+        what.masters.resize(1);
+    }
+    for (std::size_t c = 0; c < wanted.clients; ++c) {
+        what.clients[c].pushes = true;
+        for (int i = 0; i < 4; ++i) {
+            op one = simple(wanted);
+            one.think = random.between(0, 2 * ms);
+            one.hold = random.between(0, random.percent(50) ? ms : 20 * ms);
+            ops_of(what, c).push_back(one);
+        }
+    }
+    for (std::int64_t i = random.between(0, 5); i > 0; --i) {
+        fault one{.kind = fault_kind::break_lost};
+        one.only = wire::pushes;
+        one.client = static_cast<int>(random.below(wanted.clients));
+        one.at = random.between(20 * ms, 150 * ms);
+        what.faults.push_back(one);
+    }
+}
+
+// A holder hands over when no master hears of it, and the next one keeps the lease to its end.
+void hand_over_raises(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 100};
+    begin(what, wanted);
+    what.ordered = true;
+    const nanos taken = random.between(40, 60) * ms;
+    const nanos held = random.between(5, 30) * ms;
+    op first = simple(wanted);
+    first.think = taken;
+    first.hold = held;
+    op next = simple(wanted);
+    next.think = taken + 3 * ms;
+    next.end = op::ending::keep;
+    what.clients[0].hand_overs_max = 1000;
+    what.clients[0].workers = {{first}, {next}};
+    op other = simple(wanted);
+    other.think = taken + random.between(5, 100) * ms;
+    ops_of(what, 1) = {other, other};
+    for (int m = 0; m < 3; ++m) {
+        if (random.percent(80)) {
+            const nanos from = taken + held - random.between(0, ms);
+            what.faults.push_back({fault_kind::partition, from, 200 * ms, 0, m, 1});
+        }
+    }
+}
+
 constexpr std::string_view keeps_all = "A1 to A5";
 
 constexpr std::array table{
@@ -293,9 +380,12 @@ constexpr std::array table{
     profile{"far-clocks", mixture::plain, keeps_all, far_clocks},
     profile{"retries", mixture::plain, keeps_all, retries},
     profile{"around-extensions", mixture::plain, keeps_all, around_extensions},
+    profile{"own-lines", mixture::plain, keeps_all, own_lines},
+    profile{"wake-ups", mixture::guarded, keeps_all, wake_ups},
     profile{"amnesia", mixture::guarded, keeps_all, amnesia},
     profile{"raises", mixture::guarded, keeps_all, raises},
     profile{"leaps", mixture::guarded, "all but A2", leaps},
+    profile{"hand-over-raises", mixture::guarded, keeps_all, hand_over_raises},
     profile{"heal", mixture::guarded, keeps_all, heal},
 };
 

@@ -20,9 +20,10 @@ import extensions
 import fencing
 import memory
 import voting
+import waiting
 from edits import Edit, Script, Variant, either, when
 
-KNOWN_BUGS = 39
+KNOWN_BUGS = 51
 
 # These live in an edit of another variant, where both are written at one place.
 SHARED = {'release-without-compare'}
@@ -32,7 +33,8 @@ VARIANTS = sorted(
     + deadlines.VARIANTS
     + fencing.VARIANTS
     + memory.VARIANTS
-    + extensions.VARIANTS,
+    + extensions.VARIANTS
+    + waiting.VARIANTS,
     key=lambda one: one.number,
 )
 

@@ -8,7 +8,7 @@ must not, or the comparison would show nothing.
 import subprocess
 import sys
 
-PROFILES = ('all', 'guarded-all', 'mixed-all', 'guarded-flushes', 'extensions')
+PROFILES = ('all', 'guarded-all', 'mixed-all', 'guarded-flushes', 'extensions', 'guarded-lines')
 SEEDS = range(1, 11)
 
 

@@ -43,7 +43,7 @@ TEST_CASE("the copy without a bug keeps its promises in the focused profiles") {
     const auto number =
         GENERATE(Catch::Generators::range(std::size_t{0}, focused_profiles().size()));
     const profile& kind = focused_profiles()[number];
-    constexpr std::uint64_t seeds = 200;
+    constexpr std::uint64_t seeds = 120;
     lua_machine lua;
     figures sum;
     const auto broken = kill(nullptr, kind, 1, seeds, lua, &sum);
