@@ -74,7 +74,7 @@ struct line {
 
 private:
     friend class line_table;
-    std::unordered_map<std::string_view, line*>::node_type place; // recycled with the line
+    std::unordered_map<std::string_view, line*>::node_type place_; // recycled with the line
 };
 
 /// All lines, by the lock's key.
@@ -90,18 +90,18 @@ public:
     line& create(std::string_view key) {
         line& made = pool_.create();
         made.key = key;
-        if (made.place.empty()) {
+        if (made.place_.empty()) {
             by_key_.emplace(made.key, &made);
         } else {
-            made.place.key() = made.key;
-            made.place.mapped() = &made;
-            by_key_.insert(std::move(made.place));
+            made.place_.key() = made.key;
+            made.place_.mapped() = &made;
+            by_key_.insert(std::move(made.place_));
         }
         return made;
     }
 
     void destroy(line& done) {
-        done.place = by_key_.extract(done.key);
+        done.place_ = by_key_.extract(done.key);
         pool_.destroy(done);
     }
 

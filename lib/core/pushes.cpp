@@ -63,7 +63,13 @@ void engine::hinted(
     }
     news& latest = mine->latest;
     const std::uint32_t teller = 1U << master;
-    if (latest.release != release || (latest.heard & teller) != 0) {
+    // What has no name may be the release that others tell of, as long as nothing came of those.
+    const bool nameless = release.empty() || latest.release.empty();
+    const bool joins =
+        !latest.acted_on && nameless && (latest.release.empty() || (latest.heard & teller) == 0);
+    if (joins) {
+        latest.release += release;
+    } else if (latest.release != release || (latest.heard & teller) != 0) {
         latest.release = release;
         latest.heard = 0;
         latest.acted_on = false; // what the attempt under way has missed, it still has

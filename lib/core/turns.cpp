@@ -109,14 +109,14 @@ void engine::queue_answered(
 
 void engine::wait_for_turn(operation& wanted, line& waiters, const answer& got, time_point now) {
     // Until the lock's lease ends there, or the place of who is first.
-    const auto left = got.said == vote::held ? got.left : std::nullopt;
+    const auto left = got.said == vote::held ? got.left.value_or(not_told) : not_told;
     wanted.outcome = errc::contended;
     if (wanted.last.of.empty()) {
         wanted.last.reset(masters_.size());
         ballot& theirs = wanted.last.of[waiters.turn.keeper];
         theirs.said = vote::held;
         if (got.counter == 0) {
-            theirs.left = left.value_or(not_told);
+            theirs.left = left;
         } else {
             wanted.last.note(
                 waiters.turn.keeper, std::to_string(got.counter) + " before it in the queue");
@@ -136,8 +136,8 @@ void engine::wait_for_turn(operation& wanted, line& waiters, const answer& got, 
         const auto floor = retry_floor();
         due = std::min(due, later(now, wanted.delay.next(floor, rules_.retry_delay_max, random_)));
     }
-    if (left) {
-        due = std::min(due, later(now, *left + std::chrono::milliseconds(1)));
+    if (left != not_told) {
+        due = std::min(due, later(now, left + std::chrono::milliseconds(1)));
     }
     pause(wanted, due);
 }

@@ -517,6 +517,20 @@ TEST_CASE("the arbiter's push counts behind that of a majority") {
     CHECK(it.answer_to(it.name)->won);
 }
 
+TEST_CASE("who may have missed a release makes up the majority that tells of it") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    free_everywhere(it);
+    it.masters[first].keys[it.key()] = {"a leftover"};
+    it.push((first + 1) % 3, channel, "release-one");
+    it.run_for(50ms);
+    CHECK(it.answer_to(it.name) == nullptr);
+    it.push((first + 2) % 3, channel, ""); // as a subscription that is confirmed
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
 TEST_CASE("who ends and may have kept others out tells them") {
     virtual_quorum it(rules_with(3, 0, true));
     it.start();

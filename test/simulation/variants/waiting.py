@@ -206,6 +206,12 @@ VARIANTS = [
         profile='wakes',
         first=1,
         seeds=100,
-        edits=(instead('pushes.cpp', '!waiters.watched', '!waiters.watched || %ON'),),
+        edits=(
+            instead(
+                'pushes.cpp',
+                '!std::exchange(waiters.watched, false)',
+                '!std::exchange(waiters.watched, false) || %ON',
+            ),
+        ),
     ),
 ]
