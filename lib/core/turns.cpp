@@ -146,10 +146,12 @@ void engine::wait_for_turn(operation& wanted, line& waiters, const answer& got, 
 // is due.
 time_point engine::look_again(const line& waiters, time_point now) const noexcept {
     const queue_place& place = waiters.turn;
-    return place.keeper == claim::nobody
-               ? forever
-               : std::max(
-                   later(place.renewed, rules_.place_lease() / 4), later(now, retry_floor()));
+    if (place.keeper == claim::nobody) {
+        return forever;
+    }
+    const time_point soon = later(now, retry_floor());
+    return place.renewed == never ? soon
+                                  : std::max(soon, later(place.renewed, rules_.place_lease() / 4));
 }
 
 // The keeper is tried again later: what it lacks may be given to it.

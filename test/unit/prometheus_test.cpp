@@ -1,6 +1,7 @@
 // The text that a Prometheus server reads, by a reader of its own that takes nothing else.
 #include <redlock/prometheus.hpp>
 
+#include <boost/regex.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -8,7 +9,6 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -47,9 +47,10 @@ std::string family_of(const page& so_far, const std::string& name) {
 }
 
 page parse(const std::string& text) {
-    static const std::regex help(R"(# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) [^\\]+)");
-    static const std::regex type(R"(# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram))");
-    static const std::regex sample(
+    static const boost::regex help(R"(# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) [^\\]+)");
+    static const boost::regex type(
+        R"(# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram))");
+    static const boost::regex sample(
         R"re(([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-zA-Z_]\w*="([^"\\]|\\[\\"n])*")re"
         R"re((,[a-zA-Z_]\w*="([^"\\]|\\[\\"n])*")*\}) (\d+(\.\d+)?(e[-+]\d+)?))re");
     REQUIRE(text.ends_with('\n'));
@@ -59,16 +60,16 @@ page parse(const std::string& text) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         INFO(line);
-        std::smatch match;
-        if (std::regex_match(line, match, help)) {
+        boost::smatch match;
+        if (boost::regex_match(line, match, help)) {
             CHECK(helped.insert(match[1]).second);
             current = match[1];
-        } else if (std::regex_match(line, match, type)) {
+        } else if (boost::regex_match(line, match, type)) {
             CHECK(match[1] == current); // right behind its help
             CHECK(out.types.emplace(match[1], match[2]).second);
             CHECK((match[2] == "counter") == match[1].str().ends_with("_total"));
         } else {
-            REQUIRE(std::regex_match(line, match, sample));
+            REQUIRE(boost::regex_match(line, match, sample));
             CHECK(family_of(out, match[1]) == current); // a family is in one piece
             const std::string series = match[1].str() + match[2].str();
             out.series.push_back(series);
