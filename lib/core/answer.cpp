@@ -100,8 +100,10 @@ answer read_acquire(const reply& got, rung how) noexcept {
     answer out{.server_us = said->server_us};
     switch (said->status) {
     case 1:
-        out.said = said->value >= 0 && said->value < exact_max ? vote::granted : vote::error;
-        out.counter = static_cast<std::uint64_t>(std::max<std::int64_t>(said->value, 0));
+        if (said->value >= 0 && said->value < exact_max) {
+            out.said = vote::granted;
+            out.counter = static_cast<std::uint64_t>(said->value);
+        }
         break;
     case 0:
         out.said = vote::held;

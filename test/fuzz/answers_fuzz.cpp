@@ -30,6 +30,12 @@ std::optional<std::int64_t> status_of(const reply& got) {
     return three ? std::optional(got.elements[0].integer) : std::nullopt;
 }
 
+// Lua counts no further without losing ones.
+constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
+bool is_counter(const reply& got) {
+    return got.elements[1].integer >= 0 && got.elements[1].integer <= exact_max;
+}
+
 bool is_number(const reply& got, std::int64_t value) {
     return got.type == reply_type::integer && got.integer == value;
 }
@@ -57,7 +63,7 @@ void check_acquire(const reply& got, rung how) {
         return;
     }
     const auto status = status_of(got);
-    const bool granted = status == 1 && got.elements[1].integer >= 0;
+    const bool granted = status == 1 && is_counter(got) && got.elements[1].integer < exact_max;
     require((said.said == vote::granted) == granted, "an acquire is granted by 1");
     require((said.said == vote::held) == (status == 0), "an acquire: 0 is held");
     require(said.counter == 0 || granted, "only a grant has a counter");
@@ -66,7 +72,7 @@ void check_acquire(const reply& got, rung how) {
 void check_raise(const reply& got, rung how) {
     const core::answer said = core::read_raise(got, how);
     check_plausible(said, got, how);
-    const bool granted = status_of(got) == 1 && got.elements[1].integer >= 0;
+    const bool granted = status_of(got) == 1 && is_counter(got);
     require((said.said == vote::granted) == granted, "a raise is granted by 1");
 }
 
