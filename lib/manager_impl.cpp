@@ -15,8 +15,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-const error_code aborted = asio::error::operation_aborted;
-
 std::uint64_t cookie_of(core::handle name) noexcept {
     return std::uint64_t{name.index} << 32U | name.generation;
 }

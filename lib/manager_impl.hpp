@@ -12,6 +12,7 @@
 #include <redlock/lock_manager.hpp>
 
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 
 #include <atomic>
 #include <memory>
@@ -20,6 +21,9 @@
 #include <vector>
 
 namespace redlock::inline REDLOCK_ABI::detail {
+
+/// What a cancelled operation ends with.
+inline const error_code aborted = boost::asio::error::operation_aborted;
 
 class manager_impl final : public net::link_owner, private core::host {
 public:

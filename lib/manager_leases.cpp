@@ -9,12 +9,6 @@
 
 namespace redlock::inline REDLOCK_ABI::detail {
 
-namespace {
-
-const error_code aborted = boost::asio::error::operation_aborted;
-
-}
-
 void manager_impl::extend(
     std::shared_ptr<lease_handle> lease,
     std::chrono::milliseconds ttl,
