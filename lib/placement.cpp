@@ -1,33 +1,13 @@
+#include "core/hash.hpp"
+
 #include <redlock/placement.hpp>
 
 namespace redlock::inline REDLOCK_ABI {
 
-namespace {
-
-constexpr std::uint64_t fnv_basis = 0xcbf29ce484222325;
-constexpr std::uint64_t fnv_prime = 0x100000001b3;
-
-std::uint64_t fnv1a(std::uint64_t state, std::string_view bytes) noexcept {
-    for (const char one : bytes) {
-        state = (state ^ static_cast<unsigned char>(one)) * fnv_prime;
-    }
-    return state;
-}
-
-// FNV alone carries no bit downwards: of two names that differ in their last byte only, the larger
-// weight would nearly always be the same one's.
-std::uint64_t mixed(std::uint64_t state) noexcept {
-    state += 0x9e3779b97f4a7c15;
-    state = (state ^ (state >> 30U)) * 0xbf58476d1ce4e5b9;
-    state = (state ^ (state >> 27U)) * 0x94d049bb133111eb;
-    return state ^ (state >> 31U);
-}
-
-} // namespace
-
 std::uint64_t placement_weight(std::string_view quorum, std::string_view resource) noexcept {
     using namespace std::string_view_literals;
-    return mixed(fnv1a(fnv1a(fnv1a(fnv_basis, quorum), "\0"sv), resource));
+    const auto hash = core::hash_of(resource, core::hash_of("\0"sv, core::hash_of(quorum)));
+    return core::mixed(hash + 0x9e3779b97f4a7c15U); // as splitmix64 draws from that state
 }
 
 std::size_t place(std::span<const std::string> quorums, std::string_view resource) noexcept {

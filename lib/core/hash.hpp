@@ -8,16 +8,18 @@
 
 namespace redlock::core {
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo).
-constexpr std::uint64_t hash_of(std::string_view text) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325U;
+/// FNV-1a, 64 bits (Fowler, Noll, Vo). `state`: the hash of what came before `text`.
+constexpr std::uint64_t
+hash_of(std::string_view text, std::uint64_t state = 0xcbf29ce484222325U) noexcept {
     for (const char c : text) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+        state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
     }
-    return hash;
+    return state;
 }
 
-/// Spreads what differs in a few bits over all of them (the finalizer of splitmix64).
+/// Spreads what differs in a few bits over all of them (the finalizer of splitmix64). FNV alone
+/// carries no bit downwards: of two names that differ in their last byte only, the larger weight
+/// would nearly always be the same one's.
 constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
