@@ -8,8 +8,8 @@ using namespace redlock::test;
 namespace {
 
 // Real masters and fake ones that execute the next SET and lose its answer.
-struct mixed_site {
-    mixed_site(std::size_t n_real, std::size_t n_fake) : real(n_real), fakes(n_fake) {
+struct half_real_site {
+    half_real_site(std::size_t n_real, std::size_t n_fake) : real(n_real), fakes(n_fake) {
         std::vector<std::string> urls = real.urls();
         for (fake_master& fake : fakes) {
             urls.push_back(fake.url());
@@ -53,7 +53,7 @@ struct mixed_site {
 } // namespace
 
 TEST_CASE("a lost answer that was not needed: the lock is held, and released everywhere") {
-    mixed_site site(2, 1);
+    half_real_site site(2, 1);
     site.lose_next_set();
     lock mine = site.me->take("r");
     site.fakes[0].wait_for_command("SET");
@@ -65,7 +65,7 @@ TEST_CASE("a lost answer that was not needed: the lock is held, and released eve
 }
 
 TEST_CASE("lost answers on a majority: no quorum, and what was granted is undone") {
-    mixed_site site(2, 3);
+    half_real_site site(2, 3);
     site.lose_next_set();
     const acquisition_ptr got = site.me->acquire("r", once(30s));
     INFO(got->explained());
@@ -77,7 +77,7 @@ TEST_CASE("lost answers on a majority: no quorum, and what was granted is undone
 }
 
 TEST_CASE("a lost answer and a key of somebody else: contended, and ours is undone") {
-    mixed_site site(2, 1);
+    half_real_site site(2, 1);
     site.real[0].command({"SET", "redlock:{r}", "somebody else", "PX", "60000"});
     site.lose_next_set();
     const acquisition_ptr got = site.me->acquire("r", once(30s));
@@ -88,7 +88,7 @@ TEST_CASE("a lost answer and a key of somebody else: contended, and ours is undo
 }
 
 TEST_CASE("an acquire that waits overcomes lost answers by itself") {
-    mixed_site site(1, 2);
+    half_real_site site(1, 2);
     site.lose_next_set();
     const acquisition_ptr got = site.me->acquire("r", waiting(25s, 30s));
     INFO(got->explained());
@@ -99,7 +99,7 @@ TEST_CASE("an acquire that waits overcomes lost answers by itself") {
 }
 
 TEST_CASE("an answer that comes half, and one that never comes, are lost alike") {
-    mixed_site site(1, 2);
+    half_real_site site(1, 2);
     SECTION("half") {
         site.lose_next_set(fake_action::close_mid_reply(2));
         CHECK(site.me->acquire("r", once(30s))->error == errc::no_quorum);
@@ -117,7 +117,7 @@ TEST_CASE("an answer that comes half, and one that never comes, are lost alike")
 }
 
 TEST_CASE("a release whose answer is lost is repeated until it is known") {
-    mixed_site site(2, 1);
+    half_real_site site(2, 1);
     lock mine = site.me->take("r", once(30s));
     site.fakes[0].wait_for_command("SET");
     const auto removal = [](const received_command& one) { return one.name().starts_with("EVAL"); };

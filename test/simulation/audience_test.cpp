@@ -3,7 +3,7 @@
 #include "audience.hpp"
 #include "lua_machine.hpp"
 #include "random.hpp"
-#include "support/master_process.hpp"
+#include "real_master.hpp"
 #include "support/resp_text.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -19,8 +19,6 @@
 #include <cstdint>
 #include <deque>
 #include <iterator>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,15 +32,6 @@ using command = std::vector<std::string>;
 
 constexpr std::array channels{"p:{a}:free", "p:{b}:free", "other"};
 constexpr const char* publishing = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
-
-std::optional<redlock::test::master_process> start_master() {
-    try {
-        redlock::test::find_server_program();
-    } catch (const std::runtime_error&) {
-        return std::nullopt;
-    }
-    return std::optional<redlock::test::master_process>(std::in_place);
-}
 
 /// A connection to the real master, of whose answers any number may be on their way.
 class wire_tap {

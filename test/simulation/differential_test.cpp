@@ -4,8 +4,8 @@
 #include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
 #include "random.hpp"
+#include "real_master.hpp"
 #include "server.hpp"
-#include "support/master_process.hpp"
 #include "support/resp_text.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,10 +17,8 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 using namespace simulation;
@@ -34,15 +32,6 @@ constexpr const char* token_a = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 constexpr const char* token_b = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 constexpr const char* run_a = "1111111111111111111111111111111111111111";
 constexpr const char* run_b = "2222222222222222222222222222222222222222";
-
-std::optional<redlock::test::master_process> start_master() {
-    try {
-        redlock::test::find_server_program();
-    } catch (const std::runtime_error&) {
-        return std::nullopt;
-    }
-    return std::optional<redlock::test::master_process>(std::in_place);
-}
 
 std::int64_t present_us() {
     return std::chrono::duration_cast<std::chrono::microseconds>(

@@ -1,0 +1,23 @@
+// The real server that the simulated one is compared with.
+
+#pragma once
+
+#include "support/master_process.hpp"
+
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace simulation {
+
+/// None where there is no server program.
+inline std::optional<redlock::test::master_process> start_master() {
+    try {
+        redlock::test::find_server_program();
+    } catch (const std::runtime_error&) {
+        return std::nullopt;
+    }
+    return std::optional<redlock::test::master_process>(std::in_place);
+}
+
+} // namespace simulation
