@@ -253,6 +253,19 @@ error_code validate_resource(std::string_view resource, std::string& reason) {
     return errc::invalid_argument;
 }
 
+error_code validate_token(std::string_view lock_token, std::string& reason) {
+    reason.clear();
+    const bool digits = lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    if (lock_token.size() == 40 && digits) {
+        return {};
+    }
+    reason = fmt::format(
+        "the token has {} characters{}; allowed: 40 hexadecimal digits in lower case",
+        lock_token.size(),
+        digits ? "" : ", not all of them digits");
+    return errc::invalid_argument;
+}
+
 namespace detail {
 
 bool same_server(const endpoint& a, const endpoint& b) {

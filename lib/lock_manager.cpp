@@ -52,6 +52,16 @@ void lock_manager::start_acquire(
     impl->acquire(std::move(resource), options, out, std::move(done));
 }
 
+void lock_manager::start_attach(
+    impl_ptr impl,
+    std::string resource,
+    std::string lock_token,
+    acquire_options options,
+    diagnostics* out,
+    handler<acquire_signature> done) {
+    impl->attach(std::move(resource), lock_token, options, out, std::move(done));
+}
+
 void lock_manager::start_query(impl_ptr impl, std::string resource, handler<query_signature> done) {
     impl->query(std::move(resource), std::move(done));
 }

@@ -203,6 +203,49 @@ void manager_impl::acquire(
             io_, errc::invalid_argument, redlock::lock());
         return;
     }
+    begin_acquire(
+        std::move(resource),
+        options,
+        out,
+        std::move(done),
+        [](core::engine& engine, const core::acquire_request& request, time_point now) {
+            return engine.acquire(request, now);
+        });
+}
+
+void manager_impl::attach(
+    std::string resource,
+    const std::string& lock_token,
+    acquire_options options,
+    diagnostics* out,
+    handler<error_code, lock> done) {
+    const std::lock_guard lock(guard);
+    std::string reason;
+    if (validate_resource(resource, reason) || validate_token(lock_token, reason)
+        || validate(options, config_, reason)) {
+        refuse(out, reason);
+        completion<error_code, redlock::lock>(std::move(done), io_)(
+            io_, errc::invalid_argument, redlock::lock());
+        return;
+    }
+    begin_acquire(
+        std::move(resource),
+        options,
+        out,
+        std::move(done),
+        [&](core::engine& engine, core::acquire_request request, time_point now) {
+            request.token = lock_token;
+            return engine.attach(request, now);
+        });
+}
+
+template <typename F>
+void manager_impl::begin_acquire(
+    std::string resource,
+    acquire_options options,
+    diagnostics* out,
+    handler<error_code, lock> done,
+    F begin) {
     acquire_op& op = acquires_.create();
     const core::handle name = op.self;
     on_cancel(done, [name](manager_impl& me, std::uint64_t) {
@@ -216,7 +259,7 @@ void manager_impl::acquire(
     op.done.emplace(std::move(waiting));
     op.observed = observe_start({.resource = op.resource, .ttl = options.ttl, .options = &options});
     drive([&](time_point now) {
-        const core::handle wanted = engine_.acquire({cookie_of(name), op.resource, options}, now);
+        const core::handle wanted = begin(engine_, {cookie_of(name), op.resource, options}, now);
         if (acquire_op* const pending = acquires_.find(name)) {
             pending->wanted = wanted;
         }

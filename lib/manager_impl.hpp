@@ -45,6 +45,12 @@ public:
         acquire_options options,
         diagnostics* out,
         handler<error_code, lock> done);
+    void attach(
+        std::string resource,
+        const std::string& lock_token,
+        acquire_options options,
+        diagnostics* out,
+        handler<error_code, lock> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void extend(
         std::shared_ptr<lease_handle> lease,
@@ -125,6 +131,14 @@ private:
     void after();
     void end_turn();
     void write_all();
+    /// Begins what `begin(engine, request, now)` does. With the guard held, and good arguments.
+    template <typename F>
+    void begin_acquire(
+        std::string resource,
+        acquire_options options,
+        diagnostics* out,
+        handler<error_code, lock> done,
+        F begin);
     /// Tells why an argument was refused.
     void refuse(diagnostics* out, const std::string& reason);
     /// Ends a held lease, with its release or without.

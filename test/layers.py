@@ -40,6 +40,7 @@ CORE_RANKS = {
     'host': 7,
     'engine': 8,
     'acquire': 8,
+    'attach': 8,
     'waiting': 8,
     'lease': 8,
     'turns': 8,

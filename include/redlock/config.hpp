@@ -190,4 +190,9 @@ error_code validate(const acquire_options& options, const config& config, std::s
 /// or `errc::invalid_argument` with a sentence in `reason`.
 error_code validate_resource(std::string_view resource, std::string& reason);
 
+/// Checks the form of a lock's token, as `lock::token` gives it: 40 hexadecimal digits in lower
+/// case. Returns no error, or `errc::invalid_argument` with a sentence in `reason` that does not
+/// show the token.
+error_code validate_token(std::string_view lock_token, std::string& reason);
+
 } // namespace redlock::inline REDLOCK_ABI

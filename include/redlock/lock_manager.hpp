@@ -100,6 +100,65 @@ public:
         return acquire(std::move(resource), options, &out, std::forward<CompletionToken>(token));
     }
 
+    /// Takes over a lock that is held already: one that another process has handed on with its
+    /// token (`lock::token`, then `lock::abandon`), or that this one had before it was restarted.
+    /// Asks all masters to keep the lock for `options.ttl` more if it has this token, and has it
+    /// when a majority of the configured masters said so; its deadline counts from this request.
+    /// From then on it is a lock as any other: renewed, watched, released.
+    ///
+    /// A key that is missing is not put back, and nothing is claimed that a majority does not
+    /// confirm. Where a majority has seen the lock gone, what is left of it is removed; on any
+    /// other error, and when cancelled, the lock stays as it is, except that masters which have it
+    /// may keep it for up to `options.ttl` longer.
+    ///
+    /// Whoever else still uses that token shares the lock: its release ends it for both. So give
+    /// the lock up with `lock::abandon` before the token goes out, and never attach to a token
+    /// whose acquire failed: its removal may still be on its way.
+    ///
+    /// With `options.fencing` the new holder has a fencing token of its own, larger than that of
+    /// the holder before, which the resource can then refuse: two round trips more. The lock must
+    /// have been taken with fencing.
+    /// \param lock_token 40 hexadecimal digits in lower case
+    /// \param options as for `async_acquire`; `wait` and `order` mean nothing here
+    /// \par Completion signature `void(error_code, lock)`
+    /// \par Errors
+    /// - `errc::lost`: the lock is gone: on so many masters it is not there, or is somebody else's,
+    ///   that no majority can have it.
+    /// - `errc::no_quorum`: neither confirmed nor known to be gone; or, with fencing, no majority
+    ///   has a counter for this lock.
+    /// - `errc::too_slow`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
+    /// - `errc::invalid_argument`: the name, the token or an option is out of range; nothing was
+    ///   sent.
+    /// \par Cancellation Terminal, partial and total: ends with `operation_aborted`.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_attach(
+        std::string resource,
+        std::string lock_token,
+        acquire_options options = {},
+        CompletionToken&& token = {}) {
+        return attach(
+            std::move(resource),
+            std::move(lock_token),
+            options,
+            nullptr,
+            std::forward<CompletionToken>(token));
+    }
+    /// Also tells how each master voted.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_attach(
+        std::string resource,
+        std::string lock_token,
+        acquire_options options,
+        diagnostics& out,
+        CompletionToken&& token = {}) {
+        return attach(
+            std::move(resource),
+            std::move(lock_token),
+            options,
+            &out,
+            std::forward<CompletionToken>(token));
+    }
+
     /// Asks all masters who has `resource`, without touching it. For people and monitoring: the
     /// answer may be out of date when it arrives, so never decide by it what only a lock can.
     /// \par Completion signature `void(error_code, lock_status)`
@@ -143,6 +202,13 @@ private:
     static void start_close(impl_ptr, handler<close_signature>);
     static void
     start_acquire(impl_ptr, std::string, acquire_options, diagnostics*, handler<acquire_signature>);
+    static void start_attach(
+        impl_ptr,
+        std::string,
+        std::string,
+        acquire_options,
+        diagnostics*,
+        handler<acquire_signature>);
     static void start_query(impl_ptr, std::string, handler<query_signature>);
 
     struct initiate_run : detail::initiation_base {
@@ -175,6 +241,24 @@ private:
                 std::move(impl), std::move(resource), options, out, std::forward<Handler>(handler));
         }
     };
+    struct initiate_attach : detail::initiation_base {
+        template <typename Handler>
+        void operator()(
+            Handler&& handler,
+            impl_ptr impl,
+            std::string resource,
+            std::string lock_token,
+            acquire_options options,
+            diagnostics* out) const {
+            start_attach(
+                std::move(impl),
+                std::move(resource),
+                std::move(lock_token),
+                options,
+                out,
+                std::forward<Handler>(handler));
+        }
+    };
     struct initiate_query : detail::initiation_base {
         template <typename Handler>
         void operator()(Handler&& handler, impl_ptr impl, std::string resource) const {
@@ -195,6 +279,22 @@ private:
         std::string resource, acquire_options options, diagnostics* out, CompletionToken&& token) {
         return boost::asio::async_initiate<CompletionToken, acquire_signature>(
             initiate_acquire{{get_executor()}}, token, impl_, std::move(resource), options, out);
+    }
+    template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
+    auto attach(
+        std::string resource,
+        std::string lock_token,
+        acquire_options options,
+        diagnostics* out,
+        CompletionToken&& token) {
+        return boost::asio::async_initiate<CompletionToken, acquire_signature>(
+            initiate_attach{{get_executor()}},
+            token,
+            impl_,
+            std::move(resource),
+            std::move(lock_token),
+            options,
+            out);
     }
     template <boost::asio::completion_token_for<query_signature> CompletionToken>
     auto query(std::string resource, CompletionToken&& token) {

@@ -293,6 +293,10 @@ void engine::raise_answered(claim& attempt, std::size_t master, const answer& go
 }
 
 void engine::decide(claim& attempt, time_point now) {
+    if (attempt.adopts != adoption::none) {
+        decide_adoption(attempt, now);
+        return;
+    }
     operation* const wanted = operations_.find(attempt.operation);
     if (wanted == nullptr) {
         return;
@@ -365,6 +369,10 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
 
 // Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
 void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
+    if (attempt.adopts != adoption::none) {
+        end_adoption(wanted, attempt, why, now);
+        return;
+    }
     wanted.outcome = why;
     wanted.decided_at = now;
     if (attempt.arbiter == claim::nobody || wanted.last.of.empty()) {

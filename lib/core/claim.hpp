@@ -133,6 +133,14 @@ struct extension {
     std::uint16_t pending = 0;
 };
 
+/// How far a claim has come that takes over a lock which is there already.
+enum class adoption : std::uint8_t {
+    none,   // it is no such claim
+    lasts,  // a majority is asked to keep the lock
+    counts, // ... and what the fencing counters are
+    raises, // ... and to raise them to a token that is new
+};
+
 struct claim {
     enum class phase : std::uint8_t { asking, held, removing };
     static constexpr std::size_t nobody = ~std::size_t{0};
@@ -157,6 +165,7 @@ struct claim {
     time_point vote_by = never;   // a grant that would be cast later must not be
     std::size_t arbiter = nobody; // the one master that was asked so far, and must answer first
     std::uint64_t raise_to = 0;   // what the counters of a majority are being brought to
+    adoption adopts = adoption::none;
 
     // while held
     time_point given_at = never; // to its present holder
@@ -192,6 +201,7 @@ struct claim {
         renewal_delay.reset();
         operation = {};
         arbiter = nobody;
+        adopts = adoption::none;
         fencing_token = raise_to = 0;
         deadline = given_at = never;
         renew_at = warn_at = decide_by = retry_at = forever;

@@ -135,7 +135,8 @@ void append_guarded_extend(
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing) {
+    const fence& fencing,
+    bool heal) {
     append_command(
         out,
         {verb(how),
@@ -148,7 +149,7 @@ void append_guarded_extend(
          decimal(ttl.count()),
          decimal(fencing.token),
          decimal(fencing.ttl.count()),
-         "1", // heal: it is only ever sent while a majority is alive
+         heal ? "1" : "0",
          guard.run_id,
          decimal(guard.quarantine.count()),
          decimal(guard.not_after_us)});

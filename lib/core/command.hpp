@@ -140,13 +140,15 @@ void append_guarded_acquire(
     std::chrono::milliseconds ttl,
     const fence& fencing);
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
+/// With `heal`, a key that is missing is put back: only ever sent while a majority is alive.
 void append_guarded_extend(
     std::string& out,
     rung how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing);
+    const fence& fencing,
+    bool heal);
 /// An empty `channel`: it is told to nobody.
 void append_guarded_remove(
     std::string& out,

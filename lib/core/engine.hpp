@@ -11,6 +11,7 @@
 //   acquire.cpp  operations: attempts, the deciding vote, the end, cancellation
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
 //   turns.cpp    the queue that orders the lines of several processes
+//   attach.cpp   locks that were taken elsewhere
 //   lease.cpp    held claims: extension, renewal, loss
 //   removal.cpp  rollback, release, debts
 //   query.cpp    who has it
@@ -40,6 +41,7 @@ struct acquire_request {
     std::uint64_t cookie = 0;
     std::string_view resource;
     acquire_options options;
+    std::string_view token = {}; // of the lock to attach to
 };
 
 class engine final : private connection_events, private subscriber_events {
@@ -71,6 +73,8 @@ public:
     /// \name What callers want. The arguments were validated.
     /// \{
     handle acquire(const acquire_request& request, time_point now);
+    /// The end is told as that of an acquire.
+    handle attach(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
     void release(handle lease, time_point now);
@@ -215,6 +219,16 @@ private:
     std::size_t keeper_of(std::string_view key) const noexcept;
     time_point look_again(const line& waiters, time_point now) const noexcept;
     bool may_hand_over(const operation& next, const line& waiters, time_point now) const noexcept;
+
+    // attach.cpp
+    claim& new_adoption(operation& wanted, std::string_view token, time_point now);
+    void ask_to_last(claim& attempt, std::size_t master, rung how, time_point now);
+    void adoption_answered(
+        claim& attempt, std::size_t master, command_kind what, const answer& got, time_point now);
+    void adoption_counted(claim& attempt, std::size_t master, const answer& got, time_point now);
+    void raise_adopted(operation& wanted, claim& attempt, time_point now);
+    void decide_adoption(claim& attempt, time_point now);
+    void end_adoption(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
     // lease.cpp
     void

@@ -82,7 +82,8 @@ void engine::send_extend(
             names_of(lease),
             masters_[master].link->guard_until(lease.deadline),
             lease.extending.ttl,
-            fence_of(lease, lease.fencing_token));
+            fence_of(lease, lease.fencing_token),
+            true);
     } else {
         append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
     }

@@ -130,13 +130,21 @@ void engine::say_otherwise(
         send_removal(owner, master, commands.remove_script(), now);
         break;
     default:
-        send_extend(owner, master, command.round, commands.extend_script(), now);
+        if (owner.stage == claim::phase::asking) {
+            ask_to_last(owner, master, commands.extend_script(), now);
+        } else {
+            send_extend(owner, master, command.round, commands.extend_script(), now);
+        }
         break;
     }
 }
 
 void engine::claim_answered(
     claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now) {
+    if (owner.stage == claim::phase::asking && owner.adopts != adoption::none) {
+        adoption_answered(owner, master, command.kind, got, now);
+        return;
+    }
     switch (command.kind) {
     case command_kind::acquire:
         acquire_answered(owner, master, got, now);

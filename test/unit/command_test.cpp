@@ -128,7 +128,7 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
         == "EVALSHA " + std::string(guarded_raise.sha1)
                + " 2 p{r} p{r}:fence the:token 17 86400000");
     CHECK(
-        said(append_guarded_extend, rung::evalsha, names, guard, 12'345ms, fencing)
+        said(append_guarded_extend, rung::evalsha, names, guard, 12'345ms, fencing, true)
         == "EVALSHA " + std::string(guarded_extend.sha1)
                + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 1 run 30602000 "
                  "1700000000000123");

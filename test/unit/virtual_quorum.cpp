@@ -247,6 +247,13 @@ std::uint64_t virtual_quorum::acquire(const acquire_options& options, std::strin
     return cookie;
 }
 
+std::uint64_t virtual_quorum::attach(
+    const acquire_options& options, std::string_view token, std::string_view resource) {
+    const std::uint64_t cookie = next_cookie_++;
+    operations_[cookie] = engine.attach({cookie, resource, options, token}, now_);
+    return cookie;
+}
+
 answer virtual_quorum::acquire_now(const acquire_options& options, std::string_view resource) {
     const std::uint64_t cookie = acquire(options, resource);
     if (!run_while_not([&] { return answer_to(cookie) != nullptr; })) {
@@ -312,6 +319,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .attempts = done.attempts,
         .votes = votes_in(lease.votes),
         .ballots = lease.votes};
+    fences.push_back(lease.fencing_token);
     if (removals_.contains(name_of(lease.self))) {
         ++hand_overs_[name_of(lease.self)];
     }

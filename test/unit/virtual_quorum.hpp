@@ -90,6 +90,9 @@ public:
     void start();
     void begin() { engine.start(now_); }
     std::uint64_t acquire(const acquire_options& options, std::string_view resource = "r");
+    /// Attaches to the lock with that token.
+    std::uint64_t
+    attach(const acquire_options& options, std::string_view token, std::string_view resource = "r");
     /// Acquires, and waits for the answer.
     answer acquire_now(const acquire_options& options, std::string_view resource = "r");
     void cancel(std::uint64_t cookie) { engine.cancel(operations_[cookie], now_); }
@@ -146,8 +149,9 @@ public:
     };
 
     std::vector<virtual_master> masters;
-    std::vector<path> paths;         // of the command connections, then of the push connections
-    std::vector<std::string> tokens; // in the order of the attempts
+    std::vector<path> paths;           // of the command connections, then of the push connections
+    std::vector<std::string> tokens;   // in the order of the attempts
+    std::vector<std::uint64_t> fences; // the fencing tokens of what was acquired; 0: without
     std::vector<std::string> log_lines;
     std::vector<std::string> long_holds; // the keys that the engine has warned of
     std::vector<std::string> renewals;   // "begun", then "renewed" or the error

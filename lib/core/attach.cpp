@@ -1,0 +1,229 @@
+// Attaching to a lock that was taken elsewhere: a claim that begins with an extension.
+//
+// What shows that the lock is there is that a majority has its token and keeps it for a ttl more:
+// where it is missing it is not put back, and no vote of the past is taken on trust. As long as
+// nobody has seen the lock gone, an attach that fails leaves it alone: it may have an owner, who
+// only could not be confirmed.
+
+#include "engine.hpp"
+#include "keys.hpp"
+
+namespace redlock::core {
+
+handle engine::attach(const acquire_request& request, time_point now) {
+    operation& wanted = operations_.create();
+    const handle name = wanted.self;
+    wanted.wake.owner = timer_owner::operation;
+    wanted.wake.subject = name;
+    wanted.cookie = request.cookie;
+    wanted.stage = operation::phase::attempting;
+    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
+    if (rules_.guarded()) {
+        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
+    }
+    wanted.options = request.options;
+    wanted.began = wanted.decided_at = wanted.wait_until = now;
+    if (life_ != life::running) {
+        wanted.outcome = closing() ? errc::closed : errc::not_running;
+        finish(wanted, now);
+        return name;
+    }
+    claim& attempt = new_adoption(wanted, request.token, now);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = attempt.votes.of[i];
+        mine.asked = true; // also one that is away may have the key
+        if (!masters_[i].admitted) {
+            mine.said = masters_[i].otherwise;
+            ++counters_of(i).extend_votes[mine.said];
+        } else if (masters_[i].link->overloaded()) {
+            mine.said = vote::unreachable;
+            attempt.votes.note(i, "too many commands in flight");
+            ++counters_of(i).extend_votes[mine.said];
+        }
+    }
+    if (masters_.size() - attempt.votes.count(vote::pending) + rules_.quorum() > masters_.size()) {
+        end_adoption(wanted, attempt, errc::no_quorum, now); // nothing was sent
+        return name;
+    }
+    give_up_in_time(wanted, attempt, now);
+    attempt.vote_by = wanted.wake.due;
+    attempt.expires_at = attempt.vote_by + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (attempt.votes.of[i].said == vote::pending) {
+            const ladder& commands = masters_[i].link->commands();
+            ask_to_last(
+                attempt,
+                i,
+                attempt.ttl < attempt.ttl_max ? commands.extend_script() : commands.extend(),
+                now);
+        }
+    }
+    return name;
+}
+
+claim& engine::new_adoption(operation& wanted, std::string_view token, time_point now) {
+    claim& attempt = claims_.create();
+    attempt.wake.owner = timer_owner::claim;
+    attempt.wake.subject = attempt.self;
+    attempt.stage = claim::phase::asking;
+    attempt.adopts = adoption::lasts;
+    attempt.operation = wanted.self;
+    attempt.key = wanted.key;
+    attempt.fence_key = wanted.fence_key;
+    attempt.fencing = wanted.options.fencing;
+    token.copy(attempt.token.data(), attempt.token.size());
+    attempt.ttl = wanted.options.ttl;
+    attempt.ttl_max = rules_.max_ttl; // what was asked for elsewhere is not known
+    attempt.asked_at = now;
+    attempt.votes.reset(masters_.size());
+    attempt.extending.sent = now; // an answer behind the decision counts as one to an extension
+    attempt.extending.ttl = attempt.ttl;
+    wanted.attempt = attempt.self;
+    ++wanted.attempts;
+    ++counters_.attempts;
+    return attempt;
+}
+
+void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_point now) {
+    scratch_.clear();
+    if (rules_.guarded()) {
+        append_guarded_extend(
+            scratch_,
+            how,
+            names_of(attempt),
+            masters_[master].link->guard_until(attempt.vote_by),
+            attempt.ttl,
+            fence_of(attempt, 0),
+            false);
+    } else {
+        append_extend(scratch_, how, attempt.key, attempt.token_text(), attempt.ttl);
+    }
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::extend,
+         .how = how,
+         .round = attempt.extending.round,
+         .subject = attempt.self},
+        now);
+}
+
+void engine::adoption_answered(
+    claim& attempt, std::size_t master, command_kind what, const answer& got, time_point now) {
+    ballot& mine = attempt.votes.of[master];
+    const bool counted = what == command_kind::raise;
+    if (!counted) {
+        ++counters_of(master).extend_votes[got.said];
+    }
+    if (mine.said != vote::pending) {
+        return; // it was counted as timed out
+    }
+    if (counted) {
+        adoption_counted(attempt, master, got, now);
+    } else {
+        mine.said = got.said;
+        if (got.said == vote::granted) {
+            mine.until = guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift);
+            if (attempt.adopts != adoption::lasts) { // the others are further
+                send_raise(attempt, master, masters_[master].link->commands().raise(), now);
+            }
+        }
+    }
+    decide_adoption(attempt, now);
+}
+
+// To raise a counter to nothing is to read it, where the lock is ours. So a majority says first
+// how far it has come, and then goes one further: what tells this owner from the one before is its
+// fencing token, as after a hand-over in one process.
+void engine::adoption_counted(
+    claim& attempt, std::size_t master, const answer& got, time_point now) {
+    ballot& mine = attempt.votes.of[master];
+    if (got.said != vote::granted && got.said != vote::held) {
+        mine.said = got.said;
+        mine.until = got.said == vote::foreign ? never : mine.until;
+    } else if (got.counter == 0) {
+        mine.said = vote::error;
+        attempt.votes.note(master, "it has no fencing counter for this lock");
+    } else if (attempt.adopts == adoption::counts || got.counter == attempt.raise_to) {
+        mine.said = vote::granted;
+        mine.counter = got.counter;
+    } else if (got.counter < attempt.raise_to) { // it was slow to say how far it is
+        send_raise(attempt, master, masters_[master].link->commands().raise(), now);
+    } else {
+        mine.said = vote::error;
+        attempt.votes.note(master, "its fencing counter is ahead");
+    }
+}
+
+// Asks those on which the lock is ours for their counters, or to raise them.
+void engine::raise_adopted(operation& wanted, claim& attempt, time_point now) {
+    if (attempt.adopts == adoption::lasts) {
+        attempt.adopts = adoption::counts;
+    } else {
+        attempt.adopts = adoption::raises;
+        for (const ballot& one : attempt.votes.of) {
+            attempt.raise_to = std::max(attempt.raise_to, one.counter + 1);
+        }
+        ++counters_.raised;
+    }
+    give_up_in_time(wanted, attempt, now);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = attempt.votes.of[i];
+        if (mine.said == vote::granted && masters_[i].link->up()) {
+            send_raise(attempt, i, masters_[i].link->commands().raise(), now);
+        } else if (mine.said == vote::granted) {
+            mine.said = vote::unreachable;
+        }
+    }
+    decide_adoption(attempt, now);
+}
+
+void engine::decide_adoption(claim& attempt, time_point now) {
+    operation& wanted = *operations_.find(attempt.operation);
+    const std::size_t quorum = rules_.quorum();
+    const std::size_t granted = attempt.votes.count(vote::granted);
+    const std::size_t pending = attempt.votes.count(vote::pending);
+    const std::size_t gone = attempt.votes.count(vote::absent) + attempt.votes.count(vote::foreign);
+    if (granted >= quorum) {
+        if (attempt.fencing && attempt.adopts != adoption::raises) {
+            raise_adopted(wanted, attempt, now);
+            return;
+        }
+        const handle name = attempt.self;
+        win(wanted, attempt, now);
+        if (claim* const adopted = claims_.find(name)) {
+            adopted->adopts = adoption::none;
+        }
+    } else if (granted + pending < quorum) {
+        // Gone is only what no majority can have any more.
+        if (gone + quorum > masters_.size()) {
+            end_adoption(wanted, attempt, errc::lost, now);
+        } else if (gone + pending + quorum <= masters_.size()) {
+            end_adoption(wanted, attempt, errc::no_quorum, now);
+        }
+    }
+}
+
+// Without an error: it was cancelled.
+void engine::end_adoption(
+    operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
+    wanted.outcome = why;
+    wanted.decided_at = now;
+    wanted.last = attempt.votes;
+    if (host_.logs(log_level::debug)) {
+        host_.log(
+            log_level::debug,
+            wanted.key + ": not attached: " + std::to_string(attempt.votes.count(vote::granted))
+                + " of " + std::to_string(masters_.size()) + " have it");
+    }
+    if (why == errc::lost) { // nobody can have it: what is left of it only keeps others out
+        attempt.reported = true;
+        attempt.announced = attempt.votes.count(vote::granted) > 0;
+        begin_removal(attempt, now);
+    } else {
+        claims_.destroy(attempt);
+    }
+    finish(wanted, now);
+}
+
+} // namespace redlock::core

@@ -1,0 +1,191 @@
+// A lock is handed over from one client to another, by its token: against real masters, in both
+// protocols.
+#include "guarded_quorum.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+// A client beside that of the fixture, as in another process.
+struct other_client {
+    explicit other_client(const quorum_fixture& site) : me(io, site.changed(change)) {
+        me.until_admitted(site.masters.size());
+    }
+
+    acquisition_ptr
+    attach(std::string resource, std::string token, acquire_options options = once()) {
+        const auto result = std::make_shared<acquisition>();
+        me.manager().async_attach(
+            std::move(resource),
+            std::move(token),
+            options,
+            result->why,
+            [result](error_code error, redlock::lock lock) {
+                result->error = error;
+                result->lock = std::move(lock);
+                result->done = true;
+            });
+        return me.finish(result);
+    }
+
+    static void change(config& c) { c.protocol = wanted; }
+    static inline protocol wanted = protocol::plain;
+
+    asio::io_context io;
+    client me;
+};
+
+void either_protocol() {
+    other_client::wanted = GENERATE(protocol::plain, protocol::guarded);
+    INFO(to_string(other_client::wanted));
+}
+
+std::string token_in(const redlock::lock& held) {
+    return std::string(held.token());
+}
+
+// Whether no master is left with the lock.
+bool gone(quorum_fixture& site, const std::string& resource) {
+    return site.eventually([&] {
+        return std::ranges::none_of(site.masters, [&](const master_process& master) {
+            return exists(master, lock_key(resource));
+        });
+    });
+}
+
+} // namespace
+
+TEST_CASE("a lock that is given up with its token lives on with who attaches to it") {
+    either_protocol();
+    quorum_fixture site(3, other_client::change);
+    other_client other(site);
+    redlock::lock mine = site.take_everywhere("r", once_unrenewed(3s));
+    const std::string token = token_in(mine);
+    mine.abandon();
+    const acquisition_ptr theirs = other.attach("r", token);
+    INFO(theirs->explained());
+    REQUIRE(!theirs->error);
+    CHECK(theirs->lock.held());
+    CHECK(theirs->lock.token() == token);
+    CHECK(theirs->lock.remaining() > 9s);
+    CHECK(site.me.acquire("r")->error == errc::contended);
+    CHECK(other.me.extend(theirs->lock, 20s) == error_code());
+    CHECK(other.me.release(theirs->lock) == release_result::released);
+    CHECK(gone(site, "r"));
+    CHECK(!site.me.acquire("r")->error);
+}
+
+TEST_CASE("who attaches to a lock that was released, or never was, is told that it is lost") {
+    either_protocol();
+    quorum_fixture site(3, other_client::change);
+    other_client other(site);
+    redlock::lock mine = site.me.take("r");
+    const std::string token = token_in(mine);
+    CHECK(site.me.release(mine) == release_result::released);
+    CHECK(site.settled());
+    const acquisition_ptr theirs = other.attach("r", token);
+    CHECK(theirs->error == errc::lost);
+    CHECK(count_votes(theirs->why, vote::absent) >= 2);
+    CHECK(!theirs->lock.valid());
+    for (const master_process& master : site.masters) {
+        CHECK(master.command({"EXISTS", lock_key("r")}) == "0"); // nothing is put back
+    }
+}
+
+TEST_CASE("who attaches to a lock that somebody else has by now is told so, and he keeps it") {
+    either_protocol();
+    quorum_fixture site(3, other_client::change);
+    other_client other(site);
+    redlock::lock first = site.me.take("r");
+    const std::string token = token_in(first);
+    CHECK(site.me.release(first) == release_result::released);
+    redlock::lock second = site.take_everywhere("r");
+    const acquisition_ptr theirs = other.attach("r", token);
+    CHECK(theirs->error == errc::lost);
+    CHECK(count_votes(theirs->why, vote::foreign) >= 2);
+    CHECK(second.held());
+    CHECK(site.me.release(second) == release_result::released);
+}
+
+TEST_CASE("a lock that only a minority has is not attached to, and its rest is removed") {
+    either_protocol();
+    quorum_fixture site(5, other_client::change);
+    other_client other(site);
+    redlock::lock mine = site.take_everywhere("r", once_unrenewed(20s));
+    const std::string token = token_in(mine);
+    mine.abandon();
+    for (std::size_t i = 0; i < 3; ++i) {
+        site.masters[i].command({"DEL", lock_key("r")});
+    }
+    CHECK(other.attach("r", token)->error == errc::lost);
+    CHECK(gone(site, "r"));
+}
+
+TEST_CASE("a lock that may be there is left alone, and can be had when its masters are back") {
+    either_protocol();
+    quorum_fixture site(3, other_client::change);
+    other_client other(site);
+    redlock::lock mine = site.take_everywhere("r", once_unrenewed(30s));
+    const std::string token = token_in(mine);
+    mine.abandon();
+    site.masters[0].hang();
+    site.masters[1].hang();
+    CHECK(other.attach("r", token)->error == errc::no_quorum);
+    CHECK(site.masters[2].command({"GET", lock_key("r")}) == token);
+    site.masters[0].resume();
+    site.masters[1].resume();
+    other.me.until_admitted(3);
+    const acquisition_ptr theirs = other.attach("r", token);
+    INFO(theirs->explained());
+    CHECK(!theirs->error);
+}
+
+TEST_CASE("after a hand-over the fencing token is larger, and larger again for the next owner") {
+    other_client::wanted = protocol::guarded;
+    quorum_fixture site(3, other_client::change);
+    other_client other(site);
+    redlock::lock mine = site.take_everywhere("r", with_token());
+    const std::uint64_t first = token_of(mine);
+    const std::string token = token_in(mine);
+    mine.abandon();
+    const acquisition_ptr theirs = other.attach("r", token, with_token());
+    INFO(theirs->explained());
+    REQUIRE(!theirs->error);
+    const std::uint64_t second = token_of(theirs->lock);
+    CHECK(second > first);
+    std::size_t counted = 0;
+    for (const master_process& master : site.masters) {
+        counted += counter_on(master, "r") == second ? 1U : 0U;
+    }
+    CHECK(counted >= 2);
+    CHECK(other.me.release(theirs->lock) == release_result::released);
+    redlock::lock next = site.me.take("r", with_token());
+    CHECK(token_of(next) > second);
+}
+
+TEST_CASE("a lock that was taken without fencing gives none to who attaches to it") {
+    other_client::wanted = protocol::guarded;
+    quorum_fixture site(3, other_client::change);
+    other_client other(site);
+    redlock::lock mine = site.take_everywhere("r");
+    const std::string token = token_in(mine);
+    const acquisition_ptr theirs = other.attach("r", token, with_token());
+    CHECK(theirs->error == errc::no_quorum);
+    CHECK(theirs->why.votes[0].text == "it has no fencing counter for this lock");
+    CHECK(mine.held());
+}
+
+TEST_CASE("a token of another form is refused before anything is sent") {
+    quorum_fixture site(1);
+    other_client::wanted = site.changed([](config&) {}).protocol;
+    other_client other(site);
+    const std::string token = GENERATE(
+        std::string(), std::string(39, 'a'), std::string(40, 'A'), std::string(39, 'a') + "\n");
+    const acquisition_ptr result = other.attach("r", token);
+    CHECK(result->error == errc::invalid_argument);
+    CHECK(result->why.message.find("40 hexadecimal digits") != std::string::npos);
+    CHECK(other.me.count().attempts == 0);
+}

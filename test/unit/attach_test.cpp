@@ -1,0 +1,333 @@
+// Attaching to a lock that was taken elsewhere: what a majority confirms is held, what it has seen
+// gone is not, and what is in doubt is left alone.
+#include "core/guarded_scripts.hpp"
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+const std::string theirs(40, 'b');
+const std::string mine(40, 'a');
+
+// A lock that was taken elsewhere, with so much of its lease left.
+void put(virtual_quorum& q, std::size_t master, const std::string& token, nanoseconds left) {
+    q.masters[master].keys[q.key()] = {token, q.now() + left};
+}
+
+answer attach(virtual_quorum& q, const acquire_options& options, const std::string& token = mine) {
+    const std::uint64_t cookie = q.attach(options, token);
+    REQUIRE(q.run_while_not([&] { return q.answer_to(cookie) != nullptr; }));
+    return *q.answer_to(cookie);
+}
+
+} // namespace
+
+TEST_CASE("a lock that a majority has under the token is held, for a ttl from the request on") {
+    virtual_quorum q(3);
+    q.start();
+    put(q, 0, mine, 5s);
+    put(q, 1, mine, 5s);
+    const time_point began = q.now();
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    CHECK(got.token == mine);
+    CHECK(got.deadline == began + usable(10s));
+    CHECK(q.tokens.empty()); // none was drawn
+    q.run_for(50ms);
+    CHECK(q.masters[2].count("SET") == 0); // a missing key is not put back
+    CHECK(!q.masters[2].value_of(q.key(), q.now()));
+    q.release(got);
+    q.run_for(50ms);
+    CHECK(q.removal_of(got)->what == release_result::released);
+    CHECK(!q.has_key());
+    CHECK(q.idle());
+}
+
+TEST_CASE("an attached lock is renewed, and lost when it is not") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 1s);
+    }
+    const answer got = attach(q, renewed());
+    REQUIRE(got.won);
+    q.run_for(60s);
+    CHECK(!q.loss_of(got));
+    for (auto& server : q.masters) {
+        server.keys[q.key()].value = theirs;
+    }
+    q.run_for(10s);
+    REQUIRE(q.loss_of(got));
+    CHECK(q.loss_of(got)->why == loss_reason::foreign);
+}
+
+TEST_CASE("an extension never shortens what was asked for elsewhere") {
+    virtual_quorum q(3);
+    for (auto& server : q.masters) {
+        server.version = "8.4.0"; // SET with IFEQ would
+    }
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 25s);
+    }
+    const time_point expires = q.now() + 25s;
+    REQUIRE(attach(q, once()).won);
+    q.run_for(10ms);
+    for (auto& server : q.masters) {
+        CHECK(server.keys[q.key()].expires == expires);
+    }
+}
+
+TEST_CASE("a lock that is gone from a majority is lost, and what is left of it is removed") {
+    virtual_quorum q(3);
+    q.start();
+    put(q, 0, mine, 5s);
+    const bool foreign = GENERATE(false, true);
+    if (foreign) {
+        put(q, 1, theirs, 5s);
+        put(q, 2, theirs, 5s);
+    }
+    const answer got = attach(q, once());
+    CHECK(!got.won);
+    CHECK(got.why == errc::lost);
+    CHECK(got.votes[1] == (foreign ? vote::foreign : vote::absent));
+    q.run_for(50ms);
+    CHECK(!q.masters[0].value_of(q.key(), q.now()));
+    CHECK(q.masters[1].value_of(q.key(), q.now()).has_value() == foreign);
+    CHECK(q.idle());
+}
+
+TEST_CASE("a lock that may be there, on a master that is away, is neither claimed nor removed") {
+    virtual_quorum q(3);
+    q.start();
+    put(q, 0, mine, 5s);
+    put(q, 2, mine, 5s);
+    const bool hangs = GENERATE(false, true);
+    if (hangs) {
+        q.masters[2].when = [](const arguments&) { return mishap::hang_before; };
+    } else {
+        q.paths[2].reachable = false;
+        q.disconnect(2);
+    }
+    const answer got = attach(q, once());
+    CHECK(!got.won);
+    CHECK(got.why == errc::no_quorum);
+    q.run_for(1s);
+    CHECK(q.masters[0].value_of(q.key(), q.now()) == mine);
+    CHECK(q.masters[2].value_of(q.key(), q.now()) == mine);
+    CHECK(q.engine.count().debts == 0);
+}
+
+TEST_CASE("a majority is enough to attach, and a slow master adds to the lease") {
+    virtual_quorum q(3);
+    q.start();
+    put(q, 0, mine, 5s);
+    put(q, 1, mine, 5s);
+    put(q, 2, mine, 5s);
+    q.paths[2].back = 50ms;
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    q.run_for(100ms);
+    // Two of three are left when one loses its memory: the third vote counted.
+    q.masters[0].forget();
+    q.extend(got, 10s);
+    q.run_for(100ms);
+    CHECK(!q.loss_of(got));
+    CHECK(!q.extensions_of(got).at(0).error);
+}
+
+TEST_CASE("the removal of an attached lock is owed to a master that was away all the time") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 20s);
+    }
+    q.paths[2].reachable = false;
+    q.disconnect(2);
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    q.release(got);
+    q.run_for(100ms);
+    CHECK(q.masters[2].value_of(q.key(), q.now()) == mine);
+    q.paths[2].reachable = true;
+    q.run_for(5s);
+    CHECK(!q.has_key());
+    CHECK(q.idle());
+}
+
+TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 20s);
+    }
+    const std::uint64_t cookie = q.attach(once(), mine);
+    q.cancel(cookie);
+    q.run_for(100ms);
+    REQUIRE(q.answer_to(cookie) != nullptr);
+    CHECK(!q.answer_to(cookie)->won);
+    CHECK(!q.answer_to(cookie)->why);
+    CHECK(q.has_key());
+    CHECK(q.engine.count().held == 0);
+    q.close();
+    q.run_for(100ms);
+    CHECK(q.has_key());
+}
+
+TEST_CASE("too little of the lease left is too slow, and the lock stays") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 20s);
+        q.paths[i].back = 60ms;
+    }
+    acquire_options options = once();
+    options.ttl = 200ms;
+    options.min_validity = 150ms;
+    const answer got = attach(q, options);
+    CHECK(!got.won);
+    CHECK(q.has_key());
+    CHECK(q.engine.count().held == 0);
+}
+
+TEST_CASE("an attach before the start, or after the end, says so") {
+    virtual_quorum q(1);
+    const std::uint64_t early = q.attach(once(), mine);
+    CHECK(q.answer_to(early)->why == errc::not_running);
+    q.start();
+    q.close();
+    q.run_for(1s);
+    const std::uint64_t late = q.attach(once(), mine);
+    CHECK(q.answer_to(late)->why == errc::closed);
+}
+
+TEST_CASE("who waits in this process has the attached lock next, by hand-over") {
+    auto rules = settings_for(3);
+    rules.hand_overs_max = 10;
+    virtual_quorum q(rules);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 20s);
+    }
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    acquire_options waits = once();
+    waits.wait = 5s;
+    const std::uint64_t next = q.acquire(waits);
+    q.run_for(10ms);
+    q.release(got);
+    REQUIRE(q.run_while_not([&] { return q.answer_to(next) != nullptr; }));
+    CHECK(q.answer_to(next)->won);
+    q.release(*q.answer_to(next));
+    q.run_for(100ms);
+    CHECK(!q.has_key());
+}
+
+namespace {
+
+// Masters that keep a lock with its fencing counter: answers the two scripts an attach needs.
+struct counting_quorum {
+    explicit counting_quorum(std::vector<std::int64_t> counters)
+        : counters(std::move(counters)),
+          it(rules_for(this->counters.size())) {
+        for (std::size_t i = 0; i < this->counters.size(); ++i) {
+            it.masters[i].when = [this, i](const arguments& words) {
+                if (words[0].starts_with("EVAL")) {
+                    it.masters[i].replies["EVALSHA"] = answer_to(i, words);
+                }
+                return mishap::none;
+            };
+        }
+        it.start();
+    }
+
+    static core::settings rules_for(std::size_t masters) {
+        auto rules = settings_for(masters);
+        rules.protocol = redlock::protocol::guarded;
+        rules.epoch_key = "p::epoch";
+        return rules;
+    }
+
+    static std::string three(std::int64_t status, std::int64_t value) {
+        return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
+               + "\r\n:1000000\r\n";
+    }
+
+    std::string answer_to(std::size_t i, const arguments& words) {
+        const auto is = [&](const core::script& one) {
+            return words[1] == one.text || words[1] == one.sha1;
+        };
+        if (is(core::guarded_extend)) {
+            CHECK(words[10] == "0"); // a missing key is not put back
+            return three(counters[i] < 0 ? -3 : 1, 0);
+        }
+        if (is(core::guarded_raise)) {
+            const std::int64_t wanted = std::stoll(words[6]);
+            ++(wanted == 0 ? read : raised);
+            counters[i] = std::max(counters[i], wanted);
+            return three(counters[i] == wanted ? 1 : 0, counters[i]);
+        }
+        return three(0, 0);
+    }
+
+    std::vector<std::int64_t> counters; // below zero: the lock is not there
+    int read = 0;
+    int raised = 0;
+    virtual_quorum it;
+};
+
+acquire_options fenced() {
+    acquire_options options = once();
+    options.fencing = true;
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("a lock that is handed on has a fencing token beyond all that its majority knows") {
+    counting_quorum q({7, 9, -1});
+    const answer got = attach(q.it, fenced());
+    REQUIRE(got.won);
+    CHECK(q.it.fences.at(0) == 10);
+    CHECK(q.counters[0] == 10);
+    CHECK(q.counters[1] == 10);
+    CHECK(q.read == 2);
+    CHECK(q.raised == 2);
+}
+
+TEST_CASE("a lock without a counter has no fencing token to go on from") {
+    counting_quorum q({0, 0, 0});
+    const answer got = attach(q.it, fenced());
+    CHECK(!got.won);
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::error);
+    CHECK(q.raised == 0);
+}
+
+TEST_CASE("a master that is slow to tell its counter is raised as well") {
+    counting_quorum q({7, 7, 7});
+    q.it.paths[2].back = 5ms;
+    const answer got = attach(q.it, fenced());
+    REQUIRE(got.won);
+    q.it.run_for(100ms);
+    CHECK(q.it.fences.at(0) == 8);
+    CHECK(q.counters[0] == 8);
+    CHECK(q.counters[1] == 8);
+    CHECK(q.it.idle() == false); // it is held
+}
+
+TEST_CASE("without fencing nobody asks for counters") {
+    counting_quorum q({7, 7, 7});
+    REQUIRE(attach(q.it, once()).won);
+    CHECK(q.read + q.raised == 0);
+}
