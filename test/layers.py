@@ -41,6 +41,7 @@ CORE_RANKS = {
     'engine': 8,
     'acquire': 8,
     'attach': 8,
+    'raise': 8,
     'waiting': 8,
     'lease': 8,
     'turns': 8,

@@ -9,6 +9,7 @@
 //   engine.cpp   life, time, masters: connections and their admission
 //   replies.cpp  whose answer it is
 //   acquire.cpp  operations: attempts, the deciding vote, the end, cancellation
+//   raise.cpp    fencing counters that are brought to one number
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
 //   turns.cpp    the queue that orders the lines of several processes
 //   attach.cpp   locks that were taken elsewhere
@@ -173,9 +174,6 @@ private:
     void write_acquire(const claim& attempt, std::size_t master, rung how);
     void send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void acquire_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
-    void level(operation& wanted, claim& attempt, time_point now);
-    void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
-    void raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
     void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
     void decide(claim& attempt, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
@@ -184,6 +182,12 @@ private:
     void finish_if_on_wire(operation& wanted, time_point now);
     bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
+
+    // raise.cpp
+    void level(operation& wanted, claim& attempt, time_point now);
+    void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
+    void raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
+    void raise_for(operation& next, claim& lease, time_point now);
 
     // waiting.cpp
     void join(operation& wanted, time_point now);
@@ -200,7 +204,6 @@ private:
     std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
     bool hand_over(claim& lease, time_point now);
-    void raise_for(operation& next, claim& lease, time_point now);
     void wake_line(const claim& ended, time_point now);
 
     // turns.cpp

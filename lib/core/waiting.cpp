@@ -157,32 +157,6 @@ bool engine::hand_over(claim& lease, time_point now) {
     return true;
 }
 
-// The next owner's fencing token must be larger, and good on a majority while the lock there is
-// ours: as after an acquire whose counters differ.
-void engine::raise_for(operation& next, claim& lease, time_point now) {
-    next.stage = operation::phase::attempting;
-    ++next.attempts;
-    lease.extending.active = false;
-    lease.stage = claim::phase::asking;
-    lease.operation = next.self;
-    lease.raise_to = lease.fencing_token + 1;
-    lease.count = {masters_.size(), rules_.quorum()};
-    timers_.cancel(lease.wake);
-    timers_.set(
-        next.wake, std::min({later(now, rules_.master_timeout), lease.deadline, next.wait_until}));
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        ballot& mine = lease.votes.of[i];
-        if (now < mine.until && masters_[i].link->up()) {
-            send_raise(lease, i, masters_[i].link->commands().raise(), now);
-        } else {
-            mine.said = mine.said == vote::granted || mine.said == vote::pending ? vote::unreachable
-                                                                                 : mine.said;
-            lease.count.add(mine.said);
-        }
-    }
-    decide(lease, now);
-}
-
 // A lease of this process has ended without being handed over. Its line, if there is one, need not
 // wait for a push; but after so many hand-overs in a row others come first.
 void engine::wake_line(const claim& ended, time_point now) {

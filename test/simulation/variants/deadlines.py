@@ -74,7 +74,7 @@ VARIANTS = [
         seeds=5000,
         edits=(
             when(
-                'acquire.cpp',
+                'raise.cpp',
                 '''
             for (ballot& one : attempt.votes.of) {
                 if (one.until != never) {

@@ -15,7 +15,7 @@ VARIANTS = [
         first=1,
         seeds=500,
         edits=(
-            when('acquire.cpp', 'win(wanted, attempt, now); return;', after=CHOSEN),
+            when('raise.cpp', 'win(wanted, attempt, now); return;', after=CHOSEN),
         ),
     ),
     Variant(
@@ -27,7 +27,7 @@ VARIANTS = [
         seeds=2000,
         edits=(
             when(
-                'acquire.cpp',
+                'raise.cpp',
                 'if (attempt.count.decide() == verdict::open) { win(wanted, attempt, now); return; }',
                 after='    decide(attempt, now);\n}\n\nvoid engine::send_raise(',
             ),
@@ -56,7 +56,7 @@ VARIANTS = [
         seeds=500,
         edits=(
             when(
-                'acquire.cpp',
+                'raise.cpp',
                 '''
                     scratch_.clear();
                     append_guarded_acquire(
@@ -88,7 +88,7 @@ VARIANTS = [
         seeds=500,
         edits=(
             when(
-                'acquire.cpp',
+                'raise.cpp',
                 '''
         for (const ballot& one : attempt.votes.of) {
             if (one.said == vote::granted) {

@@ -71,7 +71,7 @@ VARIANTS = [
         seeds=500,
         edits=(
             when(
-                'waiting.cpp',
+                'raise.cpp',
                 'if (lease.count.decide() == verdict::open) { win(next, lease, now); return; }',
                 before='            lease.count.add(mine.said);\n        }\n    }\n',
                 after='    decide(lease, now);\n',
