@@ -5,6 +5,7 @@
 
 #include "completion.hpp"
 #include "core/pool.hpp"
+#include "time_source.hpp"
 
 #include <redlock/clock.hpp>
 #include <redlock/lock.hpp>
@@ -27,11 +28,13 @@ public:
     lease_handle(
         std::weak_ptr<manager_impl> manager,
         boost::asio::any_io_executor io,
+        time_source time,
         std::string resource,
         const std::array<char, 40>& token,
         std::optional<std::uint64_t> fencing_token)
         : manager(std::move(manager)),
           io(std::move(io)),
+          time(std::move(time)),
           resource(std::move(resource)),
           token(token),
           fencing_token(fencing_token) {}
@@ -50,6 +53,7 @@ public:
 
     const std::weak_ptr<manager_impl> manager;
     const boost::asio::any_io_executor io;
+    const time_source time;
     const std::string resource;
     const std::array<char, 40> token;
     const std::optional<std::uint64_t> fencing_token;

@@ -52,7 +52,7 @@ void lock::abandon() noexcept {
 }
 
 bool lock::held() const noexcept {
-    return handle_ && clock::now() < handle_->held_until();
+    return handle_ && handle_->time.now() < handle_->held_until();
 }
 
 time_point lock::deadline() const noexcept {
@@ -61,8 +61,11 @@ time_point lock::deadline() const noexcept {
 }
 
 std::chrono::nanoseconds lock::remaining() const noexcept {
-    const time_point until = handle_ ? handle_->held_until() : time_point::min();
-    const time_point now = clock::now();
+    if (!handle_) {
+        return std::chrono::nanoseconds::zero();
+    }
+    const time_point until = handle_->held_until();
+    const time_point now = handle_->time.now();
     return until > now ? until - now : std::chrono::nanoseconds::zero();
 }
 

@@ -7,6 +7,8 @@ namespace redlock::inline REDLOCK_ABI {
 lock_manager::lock_manager(executor_type executor, config configuration)
     : impl_(std::make_shared<detail::manager_impl>(executor, std::move(configuration))) {}
 
+lock_manager::lock_manager(impl_ptr impl) noexcept : impl_(std::move(impl)) {}
+
 lock_manager::lock_manager(lock_manager&&) noexcept = default;
 
 lock_manager& lock_manager::operator=(lock_manager&& other) noexcept {

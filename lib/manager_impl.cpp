@@ -1,11 +1,12 @@
 #include "manager_impl.hpp"
 
 #include "explain.hpp"
-#include "net/token.hpp"
+#include "net/sockets.hpp"
 #include "settings_of.hpp"
 
 #include <boost/asio/error.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -36,25 +37,19 @@ config checked(config configuration) {
 manager_impl::manager_impl(const asio::any_io_executor& io, config configuration)
     : io_(io),
       config_(checked(std::move(configuration))),
-#if defined(__linux__)
-      ready_sockets_(io, *this, [this](std::size_t master) { links_[master]->ready_to_move(); }),
-#endif
-      engine_(settings_of(config_), *this),
-      timer_(io, *this, [this] { drive([this](time_point now) { engine_.time_passed(now); }); }) {
-    const std::size_t masters = config_.masters.size();
-    for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for pushes
-        const endpoint& where = config_.masters[i % masters];
-        if (where.transport == transport::tls && !tls_) {
-            tls_ = net::make_tls_context(config_.tls);
-        }
-        const std::string& name =
-            config_.tls.server_name.empty() ? where.host : config_.tls.server_name;
-        links_.push_back(std::make_unique<net::link>(io, i, where, tls_.get(), name, *this));
-#if defined(__linux__)
-        links_.back()->be_watched(ready_sockets_);
-#endif
-    }
-}
+      outside_(std::make_unique<net::sockets>(io, config_, *this)),
+      engine_(settings_of(config_), *this) {}
+
+manager_impl::manager_impl(
+    const asio::any_io_executor& io,
+    config configuration,
+    time_source time,
+    const outside_maker& make)
+    : io_(io),
+      config_(checked(std::move(configuration))),
+      time_(std::move(time)),
+      outside_(make(*this)),
+      engine_(settings_of(config_), *this) {}
 
 manager_impl::~manager_impl() = default;
 
@@ -80,18 +75,21 @@ void manager_impl::end_turn() {
     if (!ready_.empty() && engine_.running() && engine_.ready()) {
         ready_.complete_all(io_, error_code());
     }
-    const time_point next = engine_.next_due();
+    time_point next = engine_.next_due();
+    if (!alarms_.empty()) {
+        next = std::min(next, alarms_.begin()->first);
+    }
     if (next != core::forever) {
-        timer_.wake_by(next);
+        outside_->wake_by(next);
     }
 }
 
 void manager_impl::write_all() {
-    const time_point now = clock::now();
-    for (std::size_t i = 0; i < links_.size(); ++i) {
+    const time_point now = time_.now();
+    for (std::size_t i = 0; i < 2 * engine_.size(); ++i) {
         std::string& bytes = engine_.output(i);
         if (!bytes.empty()) {
-            if (const std::size_t size = links_[i]->write(bytes); size > 0) {
+            if (const std::size_t size = outside_->write(i, bytes); size > 0) {
                 engine_.written(i, size, now);
             }
         }
@@ -107,7 +105,7 @@ void manager_impl::explain(
     out.attempts = attempts;
     out.quorum = engine_.rules().quorum();
     out.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
-    out.votes = engine_.describe(votes, clock::now());
+    out.votes = engine_.describe(votes, time_.now());
     out.message = message_of(error, out);
 }
 
@@ -160,17 +158,40 @@ void manager_impl::close(handler<error_code> done) {
     drive([this](time_point now) { engine_.close(now); });
 }
 
+void manager_impl::wait_until(time_point moment, handler<error_code> done) {
+    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
+        for (auto at = me.alarms_.begin(); at != me.alarms_.end(); ++at) {
+            if (at->second.id == id) {
+                auto cancelled = me.alarms_.extract(at);
+                std::move(cancelled.mapped().done)(me.io_, aborted);
+                return;
+            }
+        }
+    });
+    completion<error_code> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (engine_.closing()) {
+        std::move(waiting)(io_, errc::closed);
+        return;
+    }
+    alarms_.emplace(moment, alarm{id, std::move(waiting)});
+    after();
+}
+
 void manager_impl::shut_down() {
     const std::lock_guard lock(guard);
     drive([this](time_point now) { engine_.close(now); });
 }
 
 void manager_impl::closed() {
-    timer_.cancel();
+    outside_->sleep();
     if (run_) {
         completion<error_code> done = *std::move(run_);
         run_.reset();
         std::move(done)(io_, run_cancelled_ ? aborted : error_code());
+    }
+    for (auto& [moment, waiting] : std::exchange(alarms_, {})) {
+        std::move(waiting.done)(io_, errc::closed);
     }
     ready_.complete_all(io_, errc::closed);
     closing_.complete_all(io_, error_code());
@@ -185,7 +206,7 @@ metrics manager_impl::get_metrics() const {
 
 health manager_impl::get_health() const {
     const std::lock_guard lock(guard);
-    return engine_.examine(clock::now());
+    return engine_.examine(time_.now());
 }
 
 // --- Acquire and query --------------------------------------------------------------------------
@@ -271,6 +292,7 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
     auto lease = std::make_shared<lease_handle>(
         self(),
         io_.executor,
+        time_,
         std::move(op.resource),
         claim.token,
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
@@ -392,16 +414,26 @@ void manager_impl::link_written(std::size_t master, std::size_t bytes) {
     });
 }
 
+void manager_impl::time_came() {
+    drive([this](time_point now) {
+        while (!alarms_.empty() && alarms_.begin()->first <= now) {
+            auto due = alarms_.extract(alarms_.begin());
+            std::move(due.mapped().done)(io_, error_code());
+        }
+        engine_.time_passed(now);
+    });
+}
+
 void manager_impl::open(std::size_t master) {
-    links_[master]->open();
+    outside_->open(master);
 }
 
 void manager_impl::close(std::size_t master) {
-    links_[master]->close();
+    outside_->close(master);
 }
 
 void manager_impl::random(std::span<unsigned char> out) {
-    net::fill_random(out);
+    outside_->random(out);
 }
 
 bool manager_impl::logs(log_level level) const {

@@ -6,8 +6,9 @@
 #include "completion.hpp"
 #include "core/engine.hpp"
 #include "lease_handle.hpp"
-#include "net/link.hpp"
-#include "net/wake_timer.hpp"
+#include "net/link_owner.hpp"
+#include "net/outside.hpp"
+#include "time_source.hpp"
 
 #include <redlock/lock_manager.hpp>
 
@@ -15,6 +16,8 @@
 #include <boost/asio/error.hpp>
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +34,13 @@ public:
     using handler = boost::asio::any_completion_handler<void(Arguments...)>;
 
     manager_impl(const boost::asio::any_io_executor& io, config configuration);
+    /// In a world of its own: `make` is called once, with the manager as the owner.
+    using outside_maker = std::function<std::unique_ptr<net::outside>(net::link_owner&)>;
+    manager_impl(
+        const boost::asio::any_io_executor& io,
+        config configuration,
+        time_source time,
+        const outside_maker& make);
     ~manager_impl();
 
     const boost::asio::any_io_executor& io() const noexcept { return io_.executor; }
@@ -67,6 +77,11 @@ public:
         handler<error_code, loss_reason> done);
     void drop(std::shared_ptr<lease_handle> lease, bool release);
     void shut_down();
+    /// Waits for a moment of this manager's time: a timer that a test can move on. Ends with
+    /// `errc::closed` when the manager is closed.
+    void wait_until(time_point moment, handler<error_code> done);
+    time_point now() const noexcept { return time_.now(); }
+    const config& configuration() const noexcept { return config_; }
     metrics get_metrics() const;
     health get_health() const;
     /// \}
@@ -100,6 +115,7 @@ private:
     void link_closed(std::size_t master, std::string_view why) override;
     void link_received(std::size_t master, std::span<const char> bytes) override;
     void link_written(std::size_t master, std::size_t bytes) override;
+    void time_came() override;
 
     // core::host
     void open(std::size_t master) override;
@@ -178,15 +194,11 @@ private:
 
     home io_;
     config config_;
-    std::unique_ptr<net::tls_context> tls_;
+    const time_source time_;
     std::atomic<std::uint64_t> next_id_{1};
 
-#if defined(__linux__)
-    net::ready_set ready_sockets_;
-#endif
-    std::vector<std::unique_ptr<net::link>> links_;
+    std::unique_ptr<net::outside> outside_;
     core::engine engine_;
-    net::wake_timer timer_;
     bool turn_posted_ = false;
 
     core::pool<acquire_op> acquires_;
@@ -195,6 +207,11 @@ private:
     std::optional<completion<error_code>> run_;
     bool run_cancelled_ = false;
     waiters<error_code> ready_;
+    struct alarm {
+        std::uint64_t id; // 0: cannot be cancelled
+        completion<error_code> done;
+    };
+    std::multimap<time_point, alarm> alarms_;
     waiters<error_code> closing_;
     std::uint64_t observed_ = 0; // operations that the observer was told of
     std::uint64_t observer_errors_ = 0;
@@ -202,7 +219,7 @@ private:
 
 template <typename F>
 void manager_impl::drive(F f) {
-    f(clock::now());
+    f(time_.now());
     after();
 }
 

@@ -75,7 +75,7 @@ void manager_impl::extended(const core::claim& claim, std::optional<errc> error)
              .lock = lease.observed,
              .error = result},
             1,
-            clock::now() - claim.extending.sent,
+            time_.now() - claim.extending.sent,
             claim.votes);
         (*std::move(oldest.done))(io_, result);
     }
@@ -174,7 +174,7 @@ void manager_impl::lease_lost(const core::claim& claim, loss_reason reason) {
     lease.stage = lease_handle::phase::lost;
     lease.reason = reason;
     lease.loss = std::make_unique<diagnostics>();
-    explain(*lease.loss, errc::lost, 0, clock::now() - claim.asked_at, claim.votes);
+    explain(*lease.loss, errc::lost, 0, time_.now() - claim.asked_at, claim.votes);
     lease.loss->message = "lost: " + std::string(to_string(reason));
     observe_lost(lease);
     lease.watching.explain_all(*lease.loss);
@@ -187,7 +187,7 @@ void manager_impl::removed(const core::claim& claim, release_result result) {
     if (lease->releasing.wants_explanation()
         || (config_.observer && lease->observed_release != 0)) {
         diagnostics votes;
-        explain(votes, {}, 1, clock::now() - claim.removal_began, claim.votes);
+        explain(votes, {}, 1, time_.now() - claim.removal_began, claim.votes);
         votes.message = to_string(result);
         observe_removed(*lease, votes);
         lease->releasing.explain_all(votes);

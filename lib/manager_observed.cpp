@@ -131,7 +131,7 @@ void manager_impl::renewed(const core::claim& claim, std::optional<errc> error) 
     if (lease.observed_renewal != 0) { // else its holder gave the lease to the present one
         diagnostics votes;
         const error_code result = error ? make_error_code(*error) : error_code();
-        explain(votes, result, 1, clock::now() - claim.extending.sent, claim.votes);
+        explain(votes, result, 1, time_.now() - claim.extending.sent, claim.votes);
         end_renewal(lease, result, votes);
     }
 }
@@ -151,7 +151,7 @@ void manager_impl::end_renewal(
 
 void manager_impl::held_long(const core::claim& claim) {
     const lease_handle& lease = *leases_[claim.self.index];
-    const auto held = clock::now() - claim.held_since;
+    const auto held = time_.now() - claim.held_since;
     if (logs(log_level::warning)) {
         const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
         log(log_level::warning,

@@ -20,6 +20,7 @@ namespace redlock::inline REDLOCK_ABI {
 
 namespace detail {
 class manager_impl;
+struct manager_access;
 }
 
 /// Takes locks on a majority of independent Redis masters.
@@ -188,6 +189,8 @@ public:
     health get_health() const;
 
 private:
+    friend struct detail::manager_access; // the library's own: primitives, and the testing kit
+
     using run_signature = void(error_code);
     using ready_signature = void(error_code);
     using close_signature = void(error_code);
@@ -196,6 +199,8 @@ private:
     template <typename Signature>
     using handler = boost::asio::any_completion_handler<Signature>;
     using impl_ptr = std::shared_ptr<detail::manager_impl>;
+
+    explicit lock_manager(impl_ptr impl) noexcept;
 
     static void start_run(impl_ptr, handler<run_signature>);
     static void start_ready(impl_ptr, handler<ready_signature>);

@@ -23,6 +23,8 @@ public:
     virtual void link_closed(std::size_t master, std::string_view why) = 0;
     virtual void link_received(std::size_t master, std::span<const char> bytes) = 0;
     virtual void link_written(std::size_t master, std::size_t bytes) = 0;
+    /// The moment has come that was asked for, or it will.
+    virtual void time_came() = 0;
 
 protected:
     ~link_owner() = default;

@@ -1,0 +1,37 @@
+// The world as it is: a socket for each connection, one timer, the system's random bytes.
+
+#pragma once
+
+#include "link.hpp"
+#include "outside.hpp"
+#include "wake_timer.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace redlock::net {
+
+class sockets final : public outside {
+public:
+    /// Throws what reading the TLS files throws.
+    sockets(const boost::asio::any_io_executor& io, const config& configuration, link_owner& owner);
+
+    void open(std::size_t link) override { links_[link]->open(); }
+    void close(std::size_t link) override { links_[link]->close(); }
+    std::size_t write(std::size_t link, std::string& bytes) override {
+        return links_[link]->write(bytes);
+    }
+    void wake_by(time_point moment) override { timer_.wake_by(moment); }
+    void sleep() noexcept override { timer_.cancel(); }
+    void random(std::span<unsigned char> out) override;
+
+private:
+    std::unique_ptr<tls_context> tls_;
+#if defined(__linux__)
+    ready_set ready_sockets_;
+#endif
+    std::vector<std::unique_ptr<link>> links_;
+    wake_timer timer_;
+};
+
+} // namespace redlock::net
