@@ -1,45 +1,11 @@
-// A program run as a child that cannot outlive its object nor, thanks to PR_SET_PDEATHSIG, the
-// test. The kernel sends that signal when the *thread* that spawned the child ends: spawn from a
-// thread that lives as long as the child shall (in tests: the main thread).
+// The child processes of the testing kit.
 #pragma once
 
-#include <sys/types.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
+#include "process/child_process.hpp"
 
 namespace redlock::test {
 
-// The file that a shell would run for this name. An empty path when there is none.
-std::filesystem::path find_program(const std::string& name);
-
-class child_process {
-public:
-    child_process() = default;
-
-    // Runs argv[0], a path, with output and errors appended to a file. The child inherits no other
-    // descriptor: sockets of the test must not stay open in it. Throws std::system_error, also when
-    // the program cannot be executed.
-    child_process(const std::vector<std::string>& argv, const std::filesystem::path& output);
-
-    child_process(child_process&& other) noexcept;
-    child_process& operator=(child_process&& other) noexcept; // ends the child that was held
-    ~child_process();
-
-    pid_t pid() const noexcept { return pid_; } // -1 when there is no child (any more)
-    bool running() noexcept;                    // a stopped child runs
-
-    void stop();          // SIGSTOP; returns when the child has stopped
-    void resume();        // SIGCONT; returns when it has been continued
-    int wait();           // until it ends; its exit status, or 128 + signal
-    void kill() noexcept; // SIGKILL, and reaps; nothing happens without a child
-
-private:
-    void signal_and_await(int signal, int wait_flag);
-
-    pid_t pid_ = -1;
-    bool stopped_ = false; // by us: waiting for a change that cannot come would hang
-};
+using testing::process::child_process;
+using testing::process::find_program;
 
 } // namespace redlock::test

@@ -5,6 +5,7 @@
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace redlock::test {
+namespace redlock::inline REDLOCK_ABI::testing::process {
 namespace {
 
 constexpr int port_min = 10'000;
@@ -28,8 +29,10 @@ int first_source_port() {
     return range >> first ? first : 32'768;
 }
 
-// An abstract name vanishes with its last descriptor, so a crash leaves nothing behind.
-int claim(int port) {
+// An abstract name vanishes with its last descriptor, so a crash leaves nothing behind. Without
+// such names (outside of Linux) nobody is told.
+int claim([[maybe_unused]] int port) {
+#if defined(__linux__)
     const std::string name = "redlock-test-port-" + std::to_string(port);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -42,6 +45,9 @@ int claim(int port) {
         return -1;
     }
     return descriptor;
+#else
+    return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+#endif
 }
 
 bool can_listen(const boost::asio::ip::address& address, std::uint16_t port) {
@@ -100,4 +106,4 @@ free_port::~free_port() {
     }
 }
 
-} // namespace redlock::test
+} // namespace redlock::inline REDLOCK_ABI::testing::process

@@ -3,12 +3,15 @@
 #include "child_process.hpp"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if defined(__linux__)
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
 
 #include <array>
 #include <cerrno>
@@ -17,7 +20,7 @@
 #include <system_error>
 #include <utility>
 
-namespace redlock::test {
+namespace redlock::inline REDLOCK_ABI::testing::process {
 namespace {
 
 constexpr int descriptors_max = 4'096; // for kernels without close_range only
@@ -27,19 +30,54 @@ constexpr int descriptors_max = 4'096; // for kernels without close_range only
 }
 
 void close_descriptors_on_exec() {
+#if defined(__linux__)
     if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
         return;
     }
+#endif
     for (int descriptor = 3; descriptor < descriptors_max; ++descriptor) {
         ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     }
 }
 
-[[noreturn]] void become(char* const* argv, int output, int report, pid_t parent) {
+std::array<int, 2> make_pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) {
+        fail("pipe");
+    }
+    for (const int end : ends) {
+        ::fcntl(end, F_SETFD, FD_CLOEXEC);
+    }
+    return ends;
+}
+
+// In a process of its own: until the other end of the pipe is gone.
+[[noreturn]] void guard(pid_t ward, int life) {
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+        ::signal(number, SIG_IGN); // meant for the parent, too, whose end is what counts
+    }
+    for (int descriptor = 0; descriptor < descriptors_max; ++descriptor) {
+        if (descriptor != life) {
+            ::close(descriptor); // ends of other pipes among them, which must not stay open in here
+        }
+    }
+    char nothing = 0;
+    while (::read(life, &nothing, 1) < 0 && errno == EINTR) {
+    }
+    ::kill(ward, SIGKILL);
+    ::_exit(0);
+}
+
+[[noreturn]] void
+become(char* const* argv, int output, int report, tie to_parent, [[maybe_unused]] pid_t parent) {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+#if defined(__linux__)
+    if (to_parent == tie::death_signal) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    }
+#endif
     if (::getppid() == parent) { // else it died before the signal was asked for
         ::dup2(output, STDOUT_FILENO);
         ::dup2(output, STDERR_FILENO);
@@ -82,7 +120,7 @@ std::filesystem::path find_program(const std::string& name) {
 }
 
 child_process::child_process(
-    const std::vector<std::string>& argv, const std::filesystem::path& output) {
+    const std::vector<std::string>& argv, const std::filesystem::path& output, tie to_parent) {
     std::vector<std::string> words = argv;
     std::vector<char*> pointers;
     for (std::string& word : words) {
@@ -94,15 +132,11 @@ child_process::child_process(
     if (log < 0) {
         fail("open " + output.string());
     }
-    std::array<int, 2> report{}; // closed by a successful exec, else carries the error
-    if (::pipe2(report.data(), O_CLOEXEC) != 0) {
-        ::close(log);
-        fail("pipe2");
-    }
+    const std::array<int, 2> report = make_pipe(); // closed by an exec, else carries the error
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) {
-        become(pointers.data(), log, report[1], parent);
+        become(pointers.data(), log, report[1], to_parent, parent);
     }
     int error = pid_ < 0 ? errno : 0;
     ::close(log);
@@ -123,16 +157,52 @@ child_process::child_process(
         errno = error;
         fail("cannot run " + argv.front());
     }
+    if (to_parent == tie::guardian) {
+        set_guardian();
+    }
+}
+
+void child_process::set_guardian() {
+    const std::array<int, 2> life = make_pipe();
+    guardian_ = ::fork();
+    if (guardian_ == 0) {
+        guard(pid_, life[0]);
+    }
+    const int error = errno;
+    ::close(life[0]);
+    life_ = life[1];
+    if (guardian_ < 0) {
+        kill();
+        errno = error;
+        fail("fork");
+    }
+}
+
+// Before the child is reaped: its number may be another's then.
+void child_process::dismiss_guardian() noexcept {
+    if (guardian_ > 0) {
+        ::kill(guardian_, SIGKILL);
+        int status = 0;
+        wait_for(guardian_, status, 0);
+    }
+    guardian_ = -1;
+    if (life_ >= 0) {
+        ::close(std::exchange(life_, -1));
+    }
 }
 
 child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      guardian_(std::exchange(other.guardian_, -1)),
+      life_(std::exchange(other.life_, -1)),
       stopped_(std::exchange(other.stopped_, false)) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
     if (this != &other) {
         kill();
         pid_ = std::exchange(other.pid_, -1);
+        guardian_ = std::exchange(other.guardian_, -1);
+        life_ = std::exchange(other.life_, -1);
         stopped_ = std::exchange(other.stopped_, false);
     }
     return *this;
@@ -146,6 +216,7 @@ bool child_process::running() noexcept {
     int status = 0;
     if (pid_ > 0 && wait_for(pid_, status, WNOHANG) != 0) {
         pid_ = -1;
+        dismiss_guardian();
     }
     return pid_ > 0;
 }
@@ -172,6 +243,7 @@ void child_process::signal_and_await(int signal, int wait_flag) {
     const pid_t changed = wait_for(pid_, status, wait_flag);
     if (changed != pid_ || WIFEXITED(status) || WIFSIGNALED(status)) {
         pid_ = -1;
+        dismiss_guardian();
         throw std::runtime_error(
             "the child process ended when it was sent signal " + std::to_string(signal));
     }
@@ -183,12 +255,14 @@ int child_process::wait() {
     if (pid <= 0 || wait_for(pid, status, 0) != pid) {
         throw std::runtime_error("no child process to wait for");
     }
+    dismiss_guardian();
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void child_process::kill() noexcept {
     const pid_t pid = std::exchange(pid_, -1);
     stopped_ = false;
+    dismiss_guardian();
     if (pid > 0) {
         ::kill(pid, SIGKILL);
         int status = 0;
@@ -196,4 +270,4 @@ void child_process::kill() noexcept {
     }
 }
 
-} // namespace redlock::test
+} // namespace redlock::inline REDLOCK_ABI::testing::process

@@ -1,0 +1,234 @@
+// The testing kit's virtual time: an ordinary manager over masters in memory, and a clock that the
+// test moves.
+
+#include <redlock/testing.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace {
+
+using namespace redlock;
+using namespace std::chrono_literals;
+using testing::virtual_quorum;
+
+lock take(virtual_quorum& quorum, lock_manager& manager, acquire_options options = {}) {
+    std::optional<std::pair<error_code, lock>> result;
+    manager.async_acquire(
+        "r", options, [&](error_code error, lock held) { result.emplace(error, std::move(held)); });
+    REQUIRE(quorum.advance_until([&] { return result.has_value(); }));
+    INFO(result->first.message());
+    REQUIRE(!result->first);
+    return std::move(result->second);
+}
+
+struct watch {
+    bool ended = false;
+    error_code error;
+    loss_reason reason = loss_reason::none;
+    time_point at;
+};
+
+std::shared_ptr<watch> watch_loss(virtual_quorum& quorum, lock& held) {
+    auto seen = std::make_shared<watch>();
+    held.async_wait_lost([seen, &quorum](error_code error, loss_reason reason) {
+        *seen = {true, error, reason, quorum.now()};
+    });
+    return seen;
+}
+
+acquire_options lease_of(std::chrono::milliseconds ttl) {
+    acquire_options options;
+    options.ttl = ttl;
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("virtual time: a lock is held, renewed and released without waiting") {
+    virtual_quorum quorum;
+    lock held = take(quorum, quorum.manager());
+    CHECK(quorum.keys_of("r") == 3);
+    quorum.advance(1h);
+    CHECK(held.held());
+    CHECK(held.remaining() > 6s);
+    CHECK(held.deadline() > quorum.now());
+    std::optional<release_result> result;
+    held.async_release([&](error_code, release_result how) { result = how; });
+    CHECK(!held.held());
+    REQUIRE(quorum.advance_until([&] { return result.has_value(); }));
+    CHECK(*result == release_result::released);
+    CHECK(quorum.keys_of("r") == 0);
+}
+
+TEST_CASE("virtual time: the same test sees the same moments") {
+    const auto run = [] {
+        virtual_quorum quorum(5);
+        lock held = take(quorum, quorum.manager(), lease_of(3s));
+        quorum.master(1).hang();
+        quorum.master(2).kill();
+        quorum.advance(20s);
+        quorum.occupy("r", 10s);
+        const auto seen = watch_loss(quorum, held);
+        REQUIRE(quorum.advance_until([&] { return seen->ended; }));
+        return std::pair(seen->at, seen->reason);
+    };
+    CHECK(run() == run());
+}
+
+TEST_CASE("virtual time: a lock is lost when a majority is down, before the lease ends") {
+    virtual_quorum quorum;
+    acquire_options options = lease_of(3s);
+    options.stop_margin = 500ms;
+    lock held = take(quorum, quorum.manager(), options);
+    const auto seen = watch_loss(quorum, held);
+    quorum.master(0).kill();
+    quorum.advance(1min);
+    CHECK(held.held()); // the others are a majority
+    quorum.master(1).hang();
+    const time_point last = held.deadline();
+    REQUIRE(quorum.advance_until([&] { return seen->ended; }));
+    CHECK(seen->reason == loss_reason::majority_unreachable);
+    CHECK(seen->at >= last - 500ms);
+    CHECK(seen->at <= held.deadline() - 500ms);
+    CHECK(!held.held());
+}
+
+TEST_CASE("virtual time: a lock that another has got is lost at the next renewal") {
+    virtual_quorum quorum;
+    lock held = take(quorum, quorum.manager(), lease_of(9s));
+    const auto seen = watch_loss(quorum, held);
+    quorum.occupy("r", 10s);
+    CHECK(held.held()); // nobody has asked the masters
+    quorum.advance(4s);
+    CHECK(seen->ended);
+    CHECK(seen->reason == loss_reason::foreign);
+    CHECK(!held.held());
+}
+
+TEST_CASE("virtual time: after a freeze past the lease the first look tells") {
+    virtual_quorum quorum;
+    lock held = take(quorum, quorum.manager(), lease_of(5s));
+    const auto seen = watch_loss(quorum, held);
+    quorum.freeze(4s);
+    CHECK(held.held());
+    quorum.freeze(2s);
+    CHECK(!held.held());
+    CHECK(held.remaining() == 0ns);
+    CHECK(!seen->ended); // nothing ran
+    CHECK(quorum.keys_of("r") == 0);
+    quorum.advance(0s);
+    CHECK(seen->ended);
+}
+
+TEST_CASE("virtual time: who waits gets the lock when the other process releases it") {
+    virtual_quorum quorum;
+    lock mine = take(quorum, quorum.manager());
+    std::optional<lock> other;
+    acquire_options options;
+    options.wait = wait_for::forever();
+    options.fencing = false;
+    quorum.add_manager().async_acquire(
+        "r", options, [&](error_code, lock held) { other = std::move(held); });
+    quorum.advance(30s);
+    CHECK(!other);
+    const time_point before = quorum.now();
+    mine = {};
+    REQUIRE(quorum.advance_until([&] { return other.has_value(); }));
+    CHECK(quorum.now() - before < 100ms); // woken, and not by asking again
+}
+
+TEST_CASE("virtual time: a lock that somebody else has is contended until it is free") {
+    virtual_quorum quorum;
+    lock_manager& manager = quorum.manager();
+    quorum.occupy("r", 7s);
+    std::optional<error_code> once;
+    acquire_options options;
+    options.wait = wait_for::none();
+    manager.async_acquire("r", options, [&](error_code error, const lock&) { once = error; });
+    REQUIRE(quorum.advance_until([&] { return once.has_value(); }));
+    CHECK(*once == errc::contended);
+    const lock held = take(quorum, manager);
+    CHECK(held.held());
+}
+
+TEST_CASE("virtual time: fencing tokens grow") {
+    virtual_quorum quorum;
+    acquire_options options;
+    options.fencing = true;
+    std::uint64_t last = 0;
+    for (int i = 0; i < 3; ++i) {
+        const lock held = take(quorum, i == 1 ? quorum.add_manager() : quorum.manager(), options);
+        CHECK(held.fencing_token().value() > last);
+        last = *held.fencing_token();
+    }
+}
+
+TEST_CASE("virtual time: a master that has forgotten does not vote, one that has not does") {
+    virtual_quorum quorum;
+    const auto admitted = [&] { return quorum.manager().get_health().admitted; };
+    CHECK(admitted() == 3);
+    quorum.master(0).restart();
+    quorum.advance(3s);
+    CHECK(admitted() == 3);
+    quorum.master(0).restart_empty();
+    quorum.advance(3s);
+    CHECK(admitted() == 2);
+    quorum.advance(1min);
+    CHECK(admitted() == 3);
+    quorum.master(1).cut();
+    quorum.advance(0s);
+    CHECK(admitted() == 2);
+    quorum.advance(3s);
+    CHECK(admitted() == 3);
+}
+
+TEST_CASE("virtual time: a master that answers late is waited for, up to its time") {
+    virtual_quorum quorum;
+    lock_manager& manager = quorum.manager();
+    for (std::size_t i = 0; i < 2; ++i) {
+        quorum.master(i).answer_after(60ms);
+    }
+    const time_point before = quorum.now();
+    const lock held = take(quorum, manager);
+    CHECK(quorum.now() - before == 60ms);
+}
+
+TEST_CASE("virtual time: a sleep ends at its moment, or when it is cancelled") {
+    virtual_quorum quorum;
+    std::optional<error_code> first;
+    std::optional<error_code> second;
+    boost::asio::cancellation_signal cancel;
+    quorum.async_sleep(5s, [&](error_code error) { first = error; });
+    quorum.async_sleep(
+        5s, boost::asio::bind_cancellation_slot(cancel.slot(), [&](error_code error) {
+            second = error;
+        }));
+    quorum.advance(5s - 1ns);
+    CHECK(!first);
+    cancel.emit(boost::asio::cancellation_type::terminal);
+    quorum.advance(0s);
+    CHECK(second == boost::asio::error::operation_aborted);
+    quorum.advance(1ns);
+    CHECK(first == error_code());
+}
+
+TEST_CASE("virtual time: time is not moved on from inside a handler") {
+    virtual_quorum quorum;
+    bool refused = false;
+    quorum.async_sleep(1s, [&](error_code) {
+        try {
+            quorum.advance(1s);
+        } catch (const std::logic_error&) {
+            refused = true;
+        }
+    });
+    quorum.advance(2s);
+    CHECK(refused);
+}

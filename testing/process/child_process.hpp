@@ -1,0 +1,63 @@
+// A program run as a child that cannot outlive its object nor the process that has it. On Linux
+// PR_SET_PDEATHSIG sees to the latter: the kernel sends that signal when the *thread* that spawned
+// the child ends, so spawn from one that lives as long as the child shall (in tests: the main
+// thread). Elsewhere a guardian does: one more process, which waits for the end of ours.
+#pragma once
+
+#include <redlock/version.hpp>
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace redlock::inline REDLOCK_ABI::testing::process {
+
+// The file that a shell would run for this name. An empty path when there is none.
+std::filesystem::path find_program(const std::string& name);
+
+// What ends a child whose parent was killed.
+enum class tie { death_signal, guardian };
+#if defined(__linux__)
+inline constexpr tie usual_tie = tie::death_signal;
+#else
+inline constexpr tie usual_tie = tie::guardian;
+#endif
+
+class child_process {
+public:
+    child_process() = default;
+
+    // Runs argv[0], a path, with output and errors appended to a file. The child inherits no other
+    // descriptor: sockets of the test must not stay open in it. Throws std::system_error, also when
+    // the program cannot be executed.
+    child_process(
+        const std::vector<std::string>& argv,
+        const std::filesystem::path& output,
+        tie to_parent = usual_tie);
+
+    child_process(child_process&& other) noexcept;
+    child_process& operator=(child_process&& other) noexcept; // ends the child that was held
+    ~child_process();
+
+    pid_t pid() const noexcept { return pid_; } // -1 when there is no child (any more)
+    bool running() noexcept;                    // a stopped child runs
+
+    void stop();          // SIGSTOP; returns when the child has stopped
+    void resume();        // SIGCONT; returns when it has been continued
+    int wait();           // until it ends; its exit status, or 128 + signal
+    void kill() noexcept; // SIGKILL, and reaps; nothing happens without a child
+
+private:
+    void signal_and_await(int signal, int wait_flag);
+    void set_guardian();
+    void dismiss_guardian() noexcept;
+
+    pid_t pid_ = -1;
+    pid_t guardian_ = -1;
+    int life_ = -1; // open as long as this process lives: the guardian waits for its end
+    bool stopped_ = false; // by us: waiting for a change that cannot come would hang
+};
+
+} // namespace redlock::inline REDLOCK_ABI::testing::process

@@ -1,0 +1,152 @@
+#include "virtual_world.hpp"
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/error.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI::testing {
+
+void virtual_master::kill() {
+    quorum_->world_->kill(*quorum_->world_->masters[index_]);
+}
+
+void virtual_master::restart() {
+    quorum_->world_->restart(index_, true);
+}
+
+void virtual_master::restart_empty() {
+    quorum_->world_->restart(index_, false);
+}
+
+void virtual_master::hang() {
+    quorum_->world_->masters[index_]->hung = true;
+}
+
+void virtual_master::resume() {
+    memory_master& there = *quorum_->world_->masters[index_];
+    there.hung = false;
+    quorum_->world_->each_connection(there, [](listener& one) { one.read(); });
+}
+
+void virtual_master::answer_after(std::chrono::nanoseconds span) {
+    quorum_->world_->masters[index_]->round_trip = span;
+}
+
+void virtual_master::flush() {
+    command({"FLUSHALL"});
+}
+
+void virtual_master::cut() {
+    quorum_->world_->each_connection(
+        *quorum_->world_->masters[index_], [](listener& one) { one.cut(); });
+}
+
+std::string virtual_master::command(const std::vector<std::string>& words) {
+    return quorum_->world_->command(*quorum_->world_->masters[index_], words);
+}
+
+virtual_quorum::virtual_quorum(std::size_t masters, config settings)
+    : world_(std::make_unique<virtual_world>(masters, std::move(settings))) {}
+
+virtual_quorum::~virtual_quorum() = default;
+
+boost::asio::io_context& virtual_quorum::context() noexcept {
+    return world_->context;
+}
+
+lock_manager& virtual_quorum::manager() {
+    return world_->managers.empty() ? world_->add_manager() : world_->managers.front();
+}
+
+lock_manager& virtual_quorum::add_manager() {
+    manager(); // the first is that of the tested code
+    return world_->add_manager();
+}
+
+lock_manager virtual_quorum::make_manager() {
+    return world_->make_manager();
+}
+
+std::size_t virtual_quorum::size() const noexcept {
+    return world_->masters.size();
+}
+
+virtual_master virtual_quorum::master(std::size_t index) {
+    static_cast<void>(world_->masters.at(index));
+    return {*this, index};
+}
+
+time_point virtual_quorum::now() const noexcept {
+    return world_->now();
+}
+
+void virtual_quorum::advance(std::chrono::nanoseconds span) {
+    world_->run_until(now() + span, nullptr);
+}
+
+bool virtual_quorum::advance_until(
+    const std::function<bool()>& done, std::chrono::nanoseconds limit) {
+    return world_->run_until(now() + limit, done);
+}
+
+void virtual_quorum::freeze(std::chrono::nanoseconds span) {
+    world_->freeze(now() + span);
+}
+
+void virtual_quorum::occupy(std::string_view resource, std::chrono::milliseconds ttl) {
+    for (const auto& one : world_->masters) {
+        world_->command(
+            *one,
+            {"SET",
+             world_->key(resource),
+             std::string(40, 'f'), // of the size of a token
+             "PX",
+             std::to_string(ttl.count())});
+    }
+}
+
+std::size_t virtual_quorum::keys_of(std::string_view resource) {
+    std::size_t found = 0;
+    for (const auto& one : world_->masters) {
+        found += world_->command(*one, {"EXISTS", world_->key(resource)}) == "1" ? 1U : 0U;
+    }
+    return found;
+}
+
+void virtual_quorum::sleep(
+    std::chrono::nanoseconds span, boost::asio::any_completion_handler<void(error_code)> done) {
+    struct sleeper {
+        sleeper(
+            boost::asio::any_completion_handler<void(error_code)>&& waiting,
+            const boost::asio::any_io_executor& io)
+            : home(io),
+              done(std::in_place, std::move(waiting), home) {}
+
+        void wake(error_code error) {
+            if (done) {
+                auto waiting = *std::move(done);
+                done.reset();
+                std::move(waiting)(home, error);
+            }
+        }
+
+        detail::home home;
+        std::optional<detail::completion<error_code>> done;
+    };
+    auto slot = boost::asio::get_associated_cancellation_slot(done);
+    const auto made = std::make_shared<sleeper>(std::move(done), context().get_executor());
+    if (slot.is_connected()) {
+        slot.assign([weak = std::weak_ptr(made)](boost::asio::cancellation_type) {
+            if (const auto self = weak.lock()) {
+                self->wake(boost::asio::error::operation_aborted);
+            }
+        });
+    }
+    world_->here.emplace(now() + span, [made] { made->wake({}); });
+}
+
+} // namespace redlock::inline REDLOCK_ABI::testing

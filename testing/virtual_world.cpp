@@ -1,0 +1,295 @@
+#include "virtual_world.hpp"
+
+#include "core/keys.hpp"
+#include "manager_access.hpp"
+
+#include <boost/asio/detached.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI::testing {
+
+using namespace std::chrono_literals;
+
+// --- The connections of one manager -------------------------------------------------------------
+
+virtual_outside::virtual_outside(virtual_world& all, net::link_owner& owner)
+    : all_(all),
+      owner_(owner),
+      connections_(2 * all.masters.size()) {
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+        connections_[i].outside = this;
+        connections_[i].link = i;
+    }
+}
+
+virtual_outside::~virtual_outside() {
+    for (connection& one : connections_) {
+        end(one);
+    }
+}
+
+memory_master& virtual_outside::master_of(const connection& one) const {
+    return *all_.masters[one.link % all_.masters.size()];
+}
+
+void virtual_outside::later(
+    agenda& when, time_point moment, connection& one, std::function<void(connection&)> f) {
+    when.emplace(
+        moment, [owner = owner_.weak_from_this(), &one, id = one.id, f = std::move(f)] {
+            const auto alive = owner.lock();
+            if (alive && one.id == id) {
+                f(one);
+            }
+        });
+}
+
+void virtual_outside::open(std::size_t link) {
+    connection& one = connections_[link];
+    end(one);
+    one.id = all_.next_connection++;
+    later(all_.here, all_.now() + master_of(one).round_trip, one, [this](connection& here) {
+        memory_master& there = master_of(here);
+        const std::lock_guard lock(owner_.guard);
+        if (there.down) {
+            end(here);
+            owner_.link_closed(here.link, "connection refused");
+            return;
+        }
+        here.accepted = true;
+        there.connected.emplace(here.id, &here);
+        owner_.link_opened(here.link);
+    });
+}
+
+void virtual_outside::close(std::size_t link) {
+    end(connections_[link]);
+}
+
+void virtual_outside::end(connection& one) {
+    memory_master& there = master_of(one);
+    there.ears.leave(one.id);
+    there.connected.erase(one.id);
+    one.id = 0;
+    one.accepted = false;
+    one.inbox.clear();
+    one.last_reply = {};
+}
+
+std::size_t virtual_outside::write(std::size_t link, std::string& bytes) {
+    connection& one = connections_[link];
+    if (!one.accepted) {
+        return 0;
+    }
+    const std::size_t size = bytes.size();
+    later(
+        all_.there,
+        all_.now() + master_of(one).round_trip / 2,
+        one,
+        [this, text = std::exchange(bytes, {})](connection& there) {
+            there.inbox += text;
+            read(there);
+        });
+    return size;
+}
+
+void virtual_outside::read(connection& one) {
+    memory_master& there = master_of(one);
+    if (there.hung || !one.accepted) {
+        return;
+    }
+    std::size_t at = 0;
+    std::string said;
+    std::vector<std::string_view> words;
+    while (simulation::take_command(one.inbox, at, words)) {
+        if (const auto confirmed = there.ears.execute(one.id, words)) {
+            for (const simulation::answer& each : *confirmed) {
+                each.encode(said);
+            }
+        } else {
+            there.process.execute(words, all_.wall_us()).encode(said);
+        }
+    }
+    one.inbox.erase(0, at);
+    if (!said.empty()) {
+        send_back(one, std::move(said));
+    }
+}
+
+void virtual_outside::send_back(connection& one, std::string bytes) {
+    one.last_reply =
+        std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
+    later(all_.here, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
+        const std::lock_guard lock(owner_.guard);
+        owner_.link_received(here.link, text);
+    });
+}
+
+void virtual_outside::cut(connection& one) {
+    memory_master& there = master_of(one);
+    there.ears.leave(one.id);
+    there.connected.erase(one.id);
+    one.accepted = false;
+    one.id = all_.next_connection++; // what is on its way does not arrive
+    later(all_.here, all_.now(), one, [this](connection& here) {
+        const std::lock_guard lock(owner_.guard);
+        end(here);
+        owner_.link_closed(here.link, "connection reset by peer");
+    });
+}
+
+void virtual_outside::wake_by(time_point moment) {
+    if (moment >= armed_) {
+        return;
+    }
+    armed_ = moment;
+    all_.here.emplace(moment, [this, owner = owner_.weak_from_this(), moment] {
+        const auto alive = owner.lock();
+        if (!alive || armed_ != moment) {
+            return;
+        }
+        const std::lock_guard lock(owner_.guard);
+        armed_ = time_point::max();
+        owner_.time_came();
+    });
+}
+
+void virtual_outside::random(std::span<unsigned char> out) {
+    for (unsigned char& byte : out) {
+        all_.random = all_.random * 6364136223846793005U + 1442695040888963407U;
+        byte = static_cast<unsigned char>(all_.random >> 56U);
+    }
+}
+
+// --- All of it ----------------------------------------------------------------------------------
+
+virtual_world::virtual_world(std::size_t count, config given) : settings(std::move(given)) {
+    settings.masters.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+        settings.masters.emplace_back("redis://master-" + std::to_string(i));
+        memory_master& made = *masters.emplace_back(std::make_unique<memory_master>(lua));
+        restart(i, false);
+        made.process.started_us = wall_us() - std::chrono::microseconds(48h).count();
+        made.process.tell = [&made](std::string_view channel, std::string_view text) {
+            std::string bytes;
+            simulation::message(channel, text).encode(bytes);
+            const auto ears = made.ears.of(channel);
+            for (const simulation::audience::listener id : ears) {
+                made.connected.at(id)->send_back(bytes);
+            }
+            return static_cast<std::int64_t>(ears.size());
+        };
+    }
+}
+
+virtual_world::~virtual_world() = default;
+
+// A date: zero would look like "none".
+std::int64_t virtual_world::wall_us() const noexcept {
+    constexpr std::int64_t base_us = 1'700'000'000'000'000;
+    return base_us
+           + std::chrono::duration_cast<std::chrono::microseconds>(now().time_since_epoch())
+                 .count();
+}
+
+bool virtual_world::run_until(time_point until, const std::function<bool()>& done) {
+    if (std::exchange(running, true)) {
+        throw std::logic_error("redlock: virtual time is moved on from a handler");
+    }
+    struct ended {
+        bool& flag;
+        ~ended() { flag = false; }
+    } const at_end{running};
+    for (;;) {
+        context.restart();
+        context.poll();
+        if (done && done()) {
+            return true;
+        }
+        const bool masters_first =
+            !there.empty() && (here.empty() || there.begin()->first <= here.begin()->first);
+        agenda& next = masters_first ? there : here;
+        if (next.empty() || next.begin()->first > until) {
+            set_now(std::max(now(), until));
+            return done && done();
+        }
+        const auto event = next.extract(next.begin());
+        set_now(std::max(now(), event.key()));
+        event.mapped()();
+    }
+}
+
+void virtual_world::freeze(time_point until) {
+    if (running) {
+        throw std::logic_error("redlock: virtual time is moved on from a handler");
+    }
+    while (!there.empty() && there.begin()->first <= until) {
+        const auto event = there.extract(there.begin());
+        set_now(std::max(now(), event.key()));
+        event.mapped()();
+    }
+    set_now(std::max(now(), until));
+}
+
+lock_manager virtual_world::make_manager() {
+    const auto make = [this](net::link_owner& owner) {
+        return std::make_unique<virtual_outside>(*this, owner);
+    };
+    return detail::manager_access::make(
+        std::make_shared<detail::manager_impl>(
+            context.get_executor(), settings, detail::time_source(now_), make));
+}
+
+lock_manager& virtual_world::add_manager() {
+    lock_manager& made = managers.emplace_back(make_manager());
+    made.async_run(boost::asio::detached);
+    const auto admitted = [&] { return made.get_health().admitted == masters.size(); };
+    const bool all_up = std::ranges::none_of(
+        masters, [](const auto& one) { return one->down || one->hung; });
+    run_until(now() + 1min, [&] {
+        return all_up ? admitted() : made.get_health().ready;
+    });
+    return made;
+}
+
+void virtual_world::each_connection(
+    memory_master& there, const std::function<void(listener&)>& f) {
+    for (const auto& [id, one] : std::map(there.connected)) {
+        f(*one);
+    }
+}
+
+void virtual_world::kill(memory_master& there) {
+    there.down = true;
+    there.hung = false;
+    each_connection(there, [](listener& one) { one.cut(); });
+}
+
+void virtual_world::restart(std::size_t index, bool keeps) {
+    memory_master& there = *masters.at(index);
+    kill(there);
+    std::string id = std::to_string(index) + "-" + std::to_string(there.boots++) + "-";
+    id.resize(40, '0'); // of a size with a real one
+    there.process.restart(
+        std::move(id), wall_us(), keeps ? there.process.data : simulation::store());
+    there.process.appends = true; // so a restart with its data is one that forgot nothing
+    there.process.appendfsync = "always";
+    there.down = false;
+}
+
+std::string virtual_world::command(
+    memory_master& there, const std::vector<std::string>& words) {
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    return there.process.execute(views, wall_us()).describe();
+}
+
+std::string virtual_world::key(std::string_view resource) const {
+    std::string name;
+    core::assign_lock_key(name, settings.key_prefix, resource);
+    return name;
+}
+
+} // namespace redlock::inline REDLOCK_ABI::testing

@@ -1,0 +1,140 @@
+// What virtual managers have in place of the world: masters in memory, the ways to them, and what is
+// to happen when. One thread has it all.
+
+#pragma once
+
+#include "audience.hpp"
+#include "completion.hpp"
+#include "lua_machine.hpp"
+#include "net/link_owner.hpp"
+#include "net/outside.hpp"
+#include "server.hpp"
+#include "time_source.hpp"
+
+#include <redlock/clock.hpp>
+#include <redlock/config.hpp>
+#include <redlock/lock_manager.hpp>
+#include <redlock/testing.hpp>
+
+#include <boost/asio/io_context.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::inline REDLOCK_ABI::testing {
+
+/// Whom a master answers: a link of a manager.
+struct listener {
+    virtual void read() = 0;
+    virtual void send_back(std::string bytes) = 0;
+    virtual void cut() = 0;
+
+protected:
+    ~listener() = default;
+};
+
+/// One master: the process, and who is connected to it.
+struct memory_master {
+    explicit memory_master(simulation::lua_machine& lua) : process(lua) {}
+
+    simulation::server process;
+    simulation::audience ears;
+    std::map<std::uint32_t, listener*> connected; // by the number of the connection
+    bool down = false;
+    bool hung = false;
+    std::chrono::nanoseconds round_trip = std::chrono::milliseconds(1);
+    unsigned boots = 0;
+};
+
+/// Events in the order of their moments, and those of one moment as they came.
+using agenda = std::multimap<time_point, std::function<void()>>;
+
+struct virtual_world {
+    virtual_world(std::size_t count, config settings);
+    ~virtual_world();
+
+    time_point now() const noexcept { return now_->load(std::memory_order_relaxed); }
+    void set_now(time_point moment) noexcept { now_->store(moment, std::memory_order_relaxed); }
+    std::int64_t wall_us() const noexcept;
+
+    /// All until `until`, or until `done` says so.
+    bool run_until(time_point until, const std::function<bool()>& done);
+    void freeze(time_point until);
+
+    lock_manager make_manager();
+    lock_manager& add_manager();
+
+    /// Tells what happened to each connection of a master.
+    void each_connection(memory_master& there, const std::function<void(listener&)>& f);
+    void kill(memory_master& there);
+    void restart(std::size_t index, bool keeps);
+    std::string command(memory_master& there, const std::vector<std::string>& words);
+    std::string key(std::string_view resource) const;
+
+    config settings;
+    std::shared_ptr<std::atomic<time_point>> now_ =
+        std::make_shared<std::atomic<time_point>>(time_point(std::chrono::hours(1000)));
+    simulation::lua_machine lua;
+    std::vector<std::unique_ptr<memory_master>> masters;
+    agenda there; // what masters do
+    agenda here;  // what this process is told
+    std::uint32_t next_connection = 1;
+    std::uint64_t random = 42;
+    bool running = false;
+    boost::asio::io_context context; // before what it holds: handlers may own locks
+    std::list<lock_manager> managers;
+};
+
+/// The connections of one manager.
+class virtual_outside final : public net::outside {
+public:
+    virtual_outside(virtual_world& all, net::link_owner& owner);
+    ~virtual_outside() override;
+
+    void open(std::size_t link) override;
+    void close(std::size_t link) override;
+    std::size_t write(std::size_t link, std::string& bytes) override;
+    void wake_by(time_point moment) override;
+    void sleep() noexcept override { armed_ = time_point::min(); }
+    void random(std::span<unsigned char> out) override;
+
+private:
+    struct connection final : listener {
+        virtual_outside* outside = nullptr;
+        std::size_t link = 0;
+        std::uint32_t id = 0; // 0: there is none
+        bool accepted = false;
+        std::string inbox;
+        time_point last_reply{};
+
+        void read() override { outside->read(*this); }
+        void send_back(std::string bytes) override { outside->send_back(*this, std::move(bytes)); }
+        void cut() override { outside->cut(*this); }
+    };
+
+    memory_master& master_of(const connection& one) const;
+    /// `f` happens to that connection, unless it has ended by then.
+    void later(
+        agenda& when, time_point moment, connection& one, std::function<void(connection&)> f);
+    void end(connection& one);
+    void read(connection& one);
+    void send_back(connection& one, std::string bytes);
+    void cut(connection& one);
+
+    virtual_world& all_;
+    net::link_owner& owner_;
+    std::vector<connection> connections_;
+    time_point armed_ = time_point::max();
+};
+
+} // namespace redlock::inline REDLOCK_ABI::testing
