@@ -224,14 +224,7 @@ void manager_impl::acquire(
             io_, errc::invalid_argument, redlock::lock());
         return;
     }
-    begin_acquire(
-        std::move(resource),
-        options,
-        out,
-        std::move(done),
-        [](core::engine& engine, const core::acquire_request& request, time_point now) {
-            return engine.acquire(request, now);
-        });
+    begin_acquire(std::move(resource), {.options = options}, out, std::move(done));
 }
 
 void manager_impl::attach(
@@ -250,23 +243,14 @@ void manager_impl::attach(
         return;
     }
     begin_acquire(
-        std::move(resource),
-        options,
-        out,
-        std::move(done),
-        [&](core::engine& engine, core::acquire_request request, time_point now) {
-            request.token = lock_token;
-            return engine.attach(request, now);
-        });
+        std::move(resource), {.options = options, .token = lock_token}, out, std::move(done));
 }
 
-template <typename F>
 void manager_impl::begin_acquire(
     std::string resource,
-    acquire_options options,
+    core::acquire_request request,
     diagnostics* out,
-    handler<error_code, lock> done,
-    F begin) {
+    handler<error_code, lock> done) {
     acquire_op& op = acquires_.create();
     const core::handle name = op.self;
     on_cancel(done, [name](manager_impl& me, std::uint64_t) {
@@ -278,9 +262,13 @@ void manager_impl::begin_acquire(
     op.resource = std::move(resource);
     op.out = out;
     op.done.emplace(std::move(waiting));
-    op.observed = observe_start({.resource = op.resource, .ttl = options.ttl, .options = &options});
+    op.observed = observe_start(
+        {.resource = op.resource, .ttl = request.options.ttl, .options = &request.options});
+    request.cookie = cookie_of(name);
+    request.resource = op.resource;
     drive([&](time_point now) {
-        const core::handle wanted = begin(engine_, {cookie_of(name), op.resource, options}, now);
+        const core::handle wanted =
+            request.token.empty() ? engine_.acquire(request, now) : engine_.attach(request, now);
         if (acquire_op* const pending = acquires_.find(name)) {
             pending->wanted = wanted;
         }

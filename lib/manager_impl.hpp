@@ -61,6 +61,13 @@ public:
         acquire_options options,
         diagnostics* out,
         handler<error_code, lock> done);
+    /// `resources` in any order, and twice is once.
+    void acquire_form(
+        core::lock_form form,
+        std::vector<std::string> resources,
+        acquire_options options,
+        diagnostics* out,
+        handler<error_code, lock> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void extend(
         std::shared_ptr<lease_handle> lease,
@@ -147,14 +154,13 @@ private:
     void after();
     void end_turn();
     void write_all();
-    /// Begins what `begin(engine, request, now)` does. With the guard held, and good arguments.
-    template <typename F>
+    /// An acquire whose arguments were checked, with the guard held. `resource`: for people, and
+    /// the name of a lock of one resource.
     void begin_acquire(
         std::string resource,
-        acquire_options options,
+        core::acquire_request request,
         diagnostics* out,
-        handler<error_code, lock> done,
-        F begin);
+        handler<error_code, lock> done);
     /// Tells why an argument was refused.
     void refuse(diagnostics* out, const std::string& reason);
     /// Ends a held lease, with its release or without.

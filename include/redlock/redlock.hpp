@@ -15,6 +15,7 @@
 #include <redlock/lock_manager.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
+#include <redlock/multi_lock.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>

@@ -1,6 +1,7 @@
 // Operations of the engine: attempts, the deciding vote, pauses, cancellation.
 
 #include "engine.hpp"
+#include "form_command.hpp"
 #include "keys.hpp"
 
 #include <cstring>
@@ -34,10 +35,7 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     wanted.wake.owner = timer_owner::operation;
     wanted.wake.subject = name;
     wanted.cookie = request.cookie;
-    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
-    if (rules_.guarded()) {
-        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
-    }
+    name_keys(wanted, request);
     wanted.options = request.options;
     wanted.began = wanted.decided_at = now;
     const auto limit = request.options.wait.limit();
@@ -53,12 +51,33 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     return name;
 }
 
+void engine::name_keys(operation& wanted, const acquire_request& request) const {
+    wanted.form = request.form;
+    if (request.form == lock_form::all) {
+        wanted.key.clear();
+        std::string key;
+        for (const std::string& resource : request.resources) {
+            assign_lock_key(key, rules_.key_prefix, resource);
+            pack(wanted.key, key);
+            assign_fence_key(key, rules_.key_prefix, resource);
+            pack(wanted.key, key);
+        }
+        wanted.fence_key.clear();
+        return;
+    }
+    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
+    if (rules_.guarded()) {
+        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
+    }
+}
+
 claim& engine::new_claim(operation& wanted, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
     attempt.stage = claim::phase::asking;
     attempt.operation = wanted.self;
+    attempt.form = wanted.form;
     attempt.key = wanted.key;
     attempt.fence_key = wanted.fence_key;
     attempt.fencing = wanted.options.fencing;
@@ -108,7 +127,7 @@ void engine::start_attempt(operation& wanted, time_point now) {
     }
     attempt.arbiter = arbiter;
     attempt.votes.of[arbiter].asked = true;
-    send_acquire(attempt, arbiter, masters_[arbiter].link->commands().acquire(), now);
+    send_acquire(attempt, arbiter, way_of(attempt, arbiter, command_kind::acquire), now);
     // It is asked so as to save the others' time, not to make them depend on it.
     timers_.set(wanted.wake, std::min(attempt.vote_by, later(now, 4 * retry_floor())));
 }
@@ -124,7 +143,7 @@ void engine::ask_everybody(claim& attempt, time_point now) {
         }
         if (masters_[i].admitted) {
             mine.asked = true;
-            const rung how = masters_[i].link->commands().acquire();
+            const rung how = way_of(attempt, i, command_kind::acquire);
             if (!written || rules_.guarded()) { // SET is the same for everybody
                 write_acquire(attempt, i, how);
                 written = true;
@@ -155,8 +174,9 @@ void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_poi
 void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
     scratch_.clear();
     if (rules_.guarded()) {
-        append_guarded_acquire(
+        append_acquire(
             scratch_,
+            attempt.form,
             how,
             names_of(attempt),
             masters_[master].link->guard_until(attempt.vote_by),
@@ -173,6 +193,7 @@ void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, 
         scratch_,
         {.kind = command_kind::acquire,
          .how = rules_.guarded() ? how : rung::native,
+         .form = attempt.form,
          .subject = attempt.self},
         now);
 }
@@ -214,7 +235,7 @@ void engine::acquire_answered(
         ask_everybody(attempt, now);
     }
     if (what == vote::granted && mine.counter < attempt.raise_to) {
-        send_raise(attempt, master, masters_[master].link->commands().raise(), now);
+        send_raise(attempt, master, way_of(attempt, master, command_kind::raise), now);
     } else {
         // A counter beyond the token is no vote for it: this grant came after it was chosen.
         const bool ahead =
@@ -316,7 +337,7 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
     if (host_.logs(log_level::debug)) {
         host_.log(
             log_level::debug,
-            wanted.key + ": attempt " + std::to_string(wanted.attempts)
+            shown(wanted.form, wanted.key) + ": attempt " + std::to_string(wanted.attempts)
                 + " rolled back: " + std::to_string(attempt.count.granted()) + " granted, "
                 + std::to_string(attempt.count.held()) + " held");
     }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "backoff.hpp"
+#include "form.hpp"
 #include "pool.hpp"
 #include "round.hpp"
 #include "timers.hpp"
@@ -148,8 +149,9 @@ struct claim {
     handle self;
     timer wake;
     phase stage = phase::asking;
-    std::string key;
-    std::string fence_key; // guarded
+    lock_form form = lock_form::exclusive;
+    std::string key;       // of several resources: all keys, packed
+    std::string fence_key; // guarded, of one resource
     std::array<char, 40> token{};
     bool fencing = false;
     std::uint64_t fencing_token = 0; // once it is held
@@ -195,6 +197,7 @@ struct claim {
     time_point held_until() const noexcept { return deadline - stop_margin; }
 
     void reset() {
+        form = lock_form::exclusive;
         votes.texts.clear();
         extensions_wanted.clear();
         extending = {};

@@ -3,36 +3,9 @@
 #include "guarded_scripts.hpp"
 #include "scripts.hpp"
 #include "turn_scripts.hpp"
-
-#include <charconv>
+#include "words.hpp"
 
 namespace redlock::core {
-
-namespace {
-
-class decimal {
-public:
-    template <typename Integer>
-    explicit decimal(Integer value) noexcept
-        : size_(static_cast<std::size_t>(
-            std::to_chars(text_, text_ + sizeof text_, value).ptr - text_)) {}
-    // NOLINTNEXTLINE(google-explicit-constructor): it is an argument like the others
-    operator std::string_view() const noexcept { return {text_, size_}; }
-
-private:
-    char text_[24];
-    std::size_t size_;
-};
-
-// The two words that begin the call of a script.
-std::string_view verb(rung how) noexcept {
-    return how == rung::evalsha ? "EVALSHA" : "EVAL";
-}
-std::string_view body(rung how, const script& what) noexcept {
-    return how == rung::evalsha ? what.sha1 : what.text;
-}
-
-} // namespace
 
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl) {

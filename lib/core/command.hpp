@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "form.hpp"
 #include "resp.hpp"
 
 #include <chrono>
@@ -45,6 +46,14 @@ enum class rung : std::uint8_t { native, evalsha, eval };
 /// The native compare-and-delete of a server.
 enum class native_delete : std::uint8_t { none, delifeq, delex };
 
+/// Whether a command for a lock of that form is a script of its own, and not the exclusive form's.
+constexpr bool has_own_script(lock_form form, command_kind) noexcept {
+    return form == lock_form::all;
+}
+
+/// So many bytes of a token name its release to those who wait.
+inline constexpr std::size_t release_name_size = 16;
+
 /// What a connection can say, chosen when it is introduced, and lowered when the server refuses.
 struct ladder {
     native_delete delete_command = native_delete::none;
@@ -58,7 +67,9 @@ struct ladder {
     bool knows_extend = false;
     bool knows_turn = false;
     bool knows_leave = false;
+    std::uint16_t knows_forms = 0; // of the scripts of the other forms: a bit each
 
+    /// How a command is said, of the exclusive form.
     rung acquire() const noexcept { return script(knows_acquire); }
     rung raise() const noexcept { return script(knows_raise); }
     rung remove() const noexcept {
@@ -69,15 +80,33 @@ struct ladder {
     rung extend_script() const noexcept { return script(knows_extend); }
     rung turn() const noexcept { return script(knows_turn); }
     rung leave() const noexcept { return script(knows_leave); }
+    /// And of any form: `kind` is acquire, raise, remove or extend.
+    rung of(lock_form form, command_kind kind) const noexcept {
+        if (has_own_script(form, kind)) {
+            return script((knows_forms & bit_of(form, kind)) != 0);
+        }
+        return kind == command_kind::acquire  ? acquire()
+               : kind == command_kind::raise  ? raise()
+               : kind == command_kind::remove ? remove()
+                                              : extend();
+    }
+    void learn(lock_form form, command_kind kind, bool known) noexcept {
+        const std::uint16_t bit = bit_of(form, kind);
+        knows_forms = static_cast<std::uint16_t>(known ? knows_forms | bit : knows_forms & ~bit);
+    }
 
     friend bool operator==(const ladder&, const ladder&) = default;
 
 private:
     rung script(bool known) const noexcept { return evalsha && known ? rung::evalsha : rung::eval; }
+    static std::uint16_t bit_of(lock_form form, command_kind kind) noexcept {
+        const unsigned place = kind == command_kind::acquire  ? 0
+                               : kind == command_kind::raise  ? 1
+                               : kind == command_kind::remove ? 2
+                                                              : 3;
+        return static_cast<std::uint16_t>(1U << (4 * static_cast<unsigned>(form) + place));
+    }
 };
-
-/// So many bytes of a token name its release to those who wait.
-inline constexpr std::size_t release_name_size = 16;
 
 /// \name The plain protocol
 /// \{

@@ -249,6 +249,15 @@ void connection::introduction_done(time_point now) {
 
 void connection::learn(const ticket& command, const reply& got, const answer& meaning) noexcept {
     ladder& commands = info_.commands;
+    if (has_own_script(command.form, command.kind)) {
+        const bool known = command.how == rung::eval && !got.is_error();
+        if (known || (meaning.say_otherwise && got.text.starts_with("NOSCRIPT"))) {
+            commands.learn(command.form, command.kind, known);
+        } else if (meaning.say_otherwise) {
+            commands.evalsha = false;
+        }
+        return;
+    }
     bool& knows = command.kind == command_kind::acquire       ? commands.knows_acquire
                   : command.kind == command_kind::raise       ? commands.knows_raise
                   : command.kind == command_kind::remove      ? commands.knows_remove

@@ -31,9 +31,10 @@ namespace redlock::core {
 /// What a command in flight is for.
 struct ticket {
     command_kind kind = command_kind::ping;
-    rung how = rung::evalsha; // of what is said in one of several ways
-    std::uint16_t round = 0;  // of extend: answers to an older round are told from a newer one's
-    handle subject;           // the claim or the query
+    rung how = rung::evalsha;              // of what is said in one of several ways
+    lock_form form = lock_form::exclusive; // of the claim
+    std::uint16_t round = 0; // of extend: answers to an older round are told from a newer one's
+    handle subject;          // the claim or the query
 };
 
 /// What a connection tells its owner. Each call names the master by its number.

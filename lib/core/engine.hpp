@@ -22,6 +22,7 @@
 #pragma once
 
 #include "connection.hpp"
+#include "form.hpp"
 #include "host.hpp"
 #include "line.hpp"
 #include "subscriber.hpp"
@@ -40,9 +41,11 @@ namespace redlock::core {
 /// What an acquire needs to know.
 struct acquire_request {
     std::uint64_t cookie = 0;
-    std::string_view resource;
-    acquire_options options;
-    std::string_view token = {}; // of the lock to attach to
+    std::string_view resource = {};
+    acquire_options options = {};
+    std::string_view token = {};                 // of the lock to attach to
+    lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
+    std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
 };
 
 class engine final : private connection_events, private subscriber_events {
@@ -133,8 +136,9 @@ private:
     // pushes.cpp
     void open_pushes(std::size_t master) override;
     void close_pushes(std::size_t master) override;
-    void watch(line& waiters, time_point now);
+    bool watch(line& waiters, time_point now);
     void unwatch(line& waiters, time_point now);
+    void hint(line& mine, std::size_t master, std::string_view release, time_point now);
     bool hears_a_quorum() const noexcept;
     void
     hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)
@@ -151,11 +155,17 @@ private:
     void claim_answered(
         claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now);
     void say_otherwise(claim& owner, std::size_t master, const ticket& command, time_point now);
+    std::string text_of_error(const claim& owner, const reply& answered) const;
     void notice(std::size_t master, const reply& error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
     lock_names names_of(const claim& of) const noexcept {
         return {of.key, of.fence_key, rules_.epoch_key, of.token_text()};
     }
+    rung way_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
+        return masters_[master].link->commands().of(of.form, kind);
+    }
+    /// The lock's key for people.
+    std::string shown(lock_form form, std::string_view key) const;
     fence fence_of(const claim& of, std::uint64_t token) const noexcept {
         return {token, of.fencing ? rules_.fence_ttl() : std::chrono::milliseconds(0)};
     }
@@ -167,6 +177,7 @@ private:
     std::string why_not(std::size_t master, time_point now) const;
 
     // acquire.cpp
+    void name_keys(operation& wanted, const acquire_request& request) const;
     void start_attempt(operation& wanted, time_point now);
     claim& new_claim(operation& wanted, time_point now);
     void ask_everybody(claim& attempt, time_point now);
@@ -292,7 +303,9 @@ private:
     std::string publish_;
     std::string queue_key_;
     std::string places_key_;
-    std::size_t leaving_ = 0; // queues that were told so, and have not confirmed it
+    std::vector<line*> hinted_; // by one push
+    std::string watched_;       // a channel
+    std::size_t leaving_ = 0;   // queues that were told so, and have not confirmed it
 };
 
 } // namespace redlock::core

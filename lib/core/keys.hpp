@@ -40,11 +40,20 @@ inline void assign_places_key(std::string& out, std::string_view queue_key) {
 
 /// The channel on which the removal of that lock is told to those who wait for it. It hashes with
 /// the lock and is no key: nothing is stored under it.
+inline constexpr std::string_view channel_suffix = ":free";
 inline void assign_channel(std::string& out, std::string_view lock_key) {
-    out.assign(lock_key).append(":free");
+    out.assign(lock_key).append(channel_suffix);
 }
 inline std::string_view lock_of_channel(std::string_view channel) noexcept {
     return channel.substr(0, channel.rfind(':'));
+}
+
+/// The part of a key that decides its slot where keys are hashed: what is in its first braces.
+inline std::string_view hash_part(std::string_view key) noexcept {
+    const std::size_t opens = key.find('{');
+    const std::size_t closes = opens == key.npos ? key.npos : key.find('}', opens);
+    return closes == key.npos || closes == opens + 1 ? key
+                                                     : key.substr(opens + 1, closes - opens - 1);
 }
 
 /// The record of one master: since when it remembers.

@@ -5,6 +5,7 @@
 // always signalled by the timer at `deadline - stop_margin`; the answers of a renewal only move it.
 
 #include "engine.hpp"
+#include "form_command.hpp"
 
 namespace redlock::core {
 
@@ -50,12 +51,13 @@ void engine::start_extension(
             ++mine.pending;
             theirs.said = vote::pending;
             // The script never shortens a lease that was given longer before; SET with IFEQ would.
-            const ladder& commands = masters_[i].link->commands();
+            const bool shortens = ttl < lease.ttl_max && lease.form == lock_form::exclusive;
             send_extend(
                 lease,
                 i,
                 mine.round,
-                ttl < lease.ttl_max ? commands.extend_script() : commands.extend(),
+                shortens ? masters_[i].link->commands().extend_script()
+                         : way_of(lease, i, command_kind::extend),
                 now);
         }
     }
@@ -76,21 +78,25 @@ void engine::send_extend(
     }
     scratch_.clear();
     if (rules_.guarded()) {
-        append_guarded_extend(
+        append_extend(
             scratch_,
+            lease.form,
             how,
             names_of(lease),
             masters_[master].link->guard_until(lease.deadline),
             lease.extending.ttl,
-            fence_of(lease, lease.fencing_token),
-            true);
+            fence_of(lease, lease.fencing_token));
     } else {
         append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
     }
     send(
         master,
         scratch_,
-        {.kind = command_kind::extend, .how = how, .round = round, .subject = lease.self},
+        {.kind = command_kind::extend,
+         .how = how,
+         .form = lease.form,
+         .round = round,
+         .subject = lease.self},
         now);
 }
 
@@ -229,7 +235,9 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     ++counters_.lost_by[reason];
     end_hold(lease, now);
     if (host_.logs(log_level::error)) {
-        host_.log(log_level::error, lease.key + ": lost: " + std::string(to_string(reason)));
+        host_.log(
+            log_level::error,
+            shown(lease.form, lease.key) + ": lost: " + std::string(to_string(reason)));
     }
     host_.lease_lost(lease, reason);
     end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);

@@ -8,6 +8,8 @@
 
 #include <redlock/errc.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +17,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace redlock::core {
 
@@ -47,6 +50,7 @@ struct queue_place {
 
 struct line {
     handle self;
+    lock_form form = lock_form::exclusive;
     std::string key;
     handle head; // operations
     handle tail;
@@ -77,38 +81,71 @@ private:
     std::unordered_map<std::string_view, line*>::node_type place_; // recycled with the line
 };
 
-/// All lines, by the lock's key.
+/// All lines, by the lock's form and key.
 class line_table {
 public:
     /// The line for `key`, or null.
-    line* find(std::string_view key) noexcept {
-        const auto at = by_key_.find(key);
-        return at == by_key_.end() ? nullptr : at->second;
+    line* find(lock_form form, std::string_view key) noexcept {
+        const auto& lines = by_key_[static_cast<std::size_t>(form)];
+        const auto at = lines.find(key);
+        return at == lines.end() ? nullptr : at->second;
     }
     line* find(handle name) noexcept { return pool_.find(name); }
 
-    line& create(std::string_view key) {
+    line& create(lock_form form, std::string_view key) {
         line& made = pool_.create();
+        made.form = form;
         made.key = key;
+        auto& lines = by_key_[static_cast<std::size_t>(form)];
         if (made.place_.empty()) {
-            by_key_.emplace(made.key, &made);
+            lines.emplace(made.key, &made);
         } else {
             made.place_.key() = made.key;
             made.place_.mapped() = &made;
-            by_key_.insert(std::move(made.place_));
+            lines.insert(std::move(made.place_));
         }
         return made;
     }
 
     void destroy(line& done) {
-        done.place_ = by_key_.extract(done.key);
+        done.place_ = by_key_[static_cast<std::size_t>(done.form)].extract(done.key);
         pool_.destroy(done);
+    }
+
+    /// \name Lines that hear of locks under another name than their own
+    /// \{
+    void listen(const line& waiters, std::string_view lock_key) {
+        listeners_.emplace(lock_key, waiters.self);
+    }
+    void unlisten(const line& waiters, std::string_view lock_key) {
+        const auto [first, last] = listeners_.equal_range(std::string(lock_key));
+        const auto mine =
+            std::find_if(first, last, [&](const auto& one) { return one.second == waiters.self; });
+        if (mine != last) {
+            listeners_.erase(mine);
+        }
+    }
+    /// \}
+
+    /// Appends all lines that hear of that lock.
+    void find_listeners(std::string_view lock_key, std::vector<line*>& out) {
+        if (line* const own = find(lock_form::exclusive, lock_key);
+            own != nullptr && own->watched) {
+            out.push_back(own);
+        }
+        if (!listeners_.empty()) {
+            const auto [first, last] = listeners_.equal_range(std::string(lock_key));
+            for (auto one = first; one != last; ++one) {
+                out.push_back(find(one->second));
+            }
+        }
     }
 
     std::size_t size() const noexcept { return pool_.size(); }
 
 private:
-    std::unordered_map<std::string_view, line*> by_key_;
+    std::array<std::unordered_map<std::string_view, line*>, lock_forms> by_key_;
+    std::unordered_multimap<std::string, handle> listeners_;
     pool<line> pool_;
 };
 

@@ -29,7 +29,8 @@ struct operation {
     timer wake;
     std::uint64_t cookie = 0; // names the operation to the host
     phase stage = phase::attempting;
-    std::string key;
+    lock_form form = lock_form::exclusive;
+    std::string key; // with the fence's as in its claims
     std::string fence_key;
     acquire_options options;
     time_point began = never;
@@ -47,6 +48,7 @@ struct operation {
     handle behind;
 
     void reset() {
+        form = lock_form::exclusive;
         last.of.clear();
         last.texts.clear();
         attempts = 0;

@@ -10,6 +10,26 @@
 
 namespace redlock::core {
 
+namespace {
+
+// The locks that a line waits for.
+template <typename F>
+void for_each_lock(const line& waiters, F f) {
+    if (waiters.form != lock_form::all) {
+        f(waiters.key);
+        return;
+    }
+    bool is_lock = true; // lock and fence in turn
+    for_each_packed(waiters.key, [&](std::string_view key) {
+        if (is_lock) {
+            f(key);
+        }
+        is_lock = !is_lock;
+    });
+}
+
+} // namespace
+
 void engine::open_pushes(std::size_t master) {
     host_.open(size() + master);
 }
@@ -18,29 +38,49 @@ void engine::close_pushes(std::size_t master) {
     host_.close(size() + master);
 }
 
-void engine::watch(line& waiters, time_point now) {
+// True where another line has listened before: what it was told, this one has missed, and no
+// confirmation of a subscription will say so.
+bool engine::watch(line& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched || life_ != life::running) {
-        return;
+        return false;
     }
+    hinted_.clear();
+    for_each_lock(
+        waiters, [&](std::string_view lock_key) { lines_.find_listeners(lock_key, hinted_); });
+    const bool missed = !hinted_.empty();
     waiters.watched = true;
-    std::string channel;
-    assign_channel(channel, waiters.key);
-    for (member& one : masters_) {
-        one.pushes->watch(channel, now);
-    }
+    for_each_lock(waiters, [&](std::string_view lock_key) {
+        if (waiters.form != lock_form::exclusive) {
+            lines_.listen(waiters, lock_key);
+        }
+        assign_channel(watched_, lock_key);
+        for (member& one : masters_) {
+            one.pushes->watch(watched_, now);
+        }
+    });
     refresh_links_due();
     wants_write_ = true;
+    return missed;
 }
 
 void engine::unwatch(line& waiters, time_point now) {
     if (!std::exchange(waiters.watched, false)) {
         return;
     }
-    std::string channel;
-    assign_channel(channel, waiters.key);
-    for (member& one : masters_) {
-        one.pushes->unwatch(channel, now);
-    }
+    for_each_lock(waiters, [&](std::string_view lock_key) {
+        if (waiters.form != lock_form::exclusive) {
+            lines_.unlisten(waiters, lock_key);
+        }
+        hinted_.clear();
+        lines_.find_listeners(lock_key, hinted_);
+        if (!hinted_.empty()) {
+            return; // others still listen to it
+        }
+        assign_channel(watched_, lock_key);
+        for (member& one : masters_) {
+            one.pushes->unwatch(watched_, now);
+        }
+    });
     refresh_links_due();
     wants_write_ = true;
 }
@@ -57,11 +97,17 @@ bool engine::hears_a_quorum() const noexcept {
 // `release` was announced by a master; if that is empty, a release may have been missed.
 void engine::hinted(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
-    line* const mine = lines_.find(lock_of_channel(channel));
-    if (mine == nullptr || mine->length == 0) {
-        return;
+    hinted_.clear();
+    lines_.find_listeners(lock_of_channel(channel), hinted_);
+    for (line* const one : hinted_) {
+        if (one->length > 0) {
+            hint(*one, master, release, now);
+        }
     }
-    news& latest = mine->latest;
+}
+
+void engine::hint(line& mine, std::size_t master, std::string_view release, time_point now) {
+    news& latest = mine.latest;
     const std::uint32_t teller = 1U << master;
     // What has no name may be the release that others tell of, as long as nothing came of those.
     const bool nameless = release.empty() || latest.release.empty();
@@ -75,7 +121,7 @@ void engine::hinted(
         latest.acted_on = false; // what the attempt under way has missed, it still has
     }
     latest.heard |= teller;
-    operation& next = *operations_.find(mine->head);
+    operation& next = *operations_.find(mine.head);
     const claim* const attempt = claims_.find(next.attempt);
     const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
     // A grant came after this release. A vote that is still to come may be older: it and the push
@@ -85,7 +131,7 @@ void engine::hinted(
     }
     // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
     // of them are asked. Anybody's is, if neither comes.
-    const std::size_t arbiter = arbiter_of(mine->key);
+    const std::size_t arbiter = arbiter_of(mine.key);
     const bool decides = master == arbiter || arbiter == claim::nobody;
     const auto told = static_cast<std::size_t>(std::popcount(latest.heard));
     if (!decides && told < rules_.quorum()) {
@@ -106,7 +152,7 @@ void engine::hinted(
         // Without the arbiter's word there is time for it to come, and for others to be first.
         timers_.set(next.wake, std::min(next.wake.due, decides ? now : later(now, round_trip_)));
     } else if (next.stage == operation::phase::turning) {
-        mine->turn.again = true; // the answer may be older
+        mine.turn.again = true; // the answer may be older
     }
 }
 

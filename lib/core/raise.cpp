@@ -2,6 +2,7 @@
 // acquire whose votes came with different ones and at each hand-over.
 
 #include "engine.hpp"
+#include "form_command.hpp"
 
 namespace redlock::core {
 
@@ -33,7 +34,7 @@ void engine::level(operation& wanted, claim& attempt, time_point now) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             const ballot& one = attempt.votes.of[i];
             if (one.said == vote::granted && one.counter < attempt.raise_to) {
-                send_raise(attempt, i, masters_[i].link->commands().raise(), now);
+                send_raise(attempt, i, way_of(attempt, i, command_kind::raise), now);
             }
         }
     }
@@ -43,8 +44,13 @@ void engine::level(operation& wanted, claim& attempt, time_point now) {
 void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point now) {
     attempt.votes.of[master].said = vote::pending;
     scratch_.clear();
-    append_raise(scratch_, how, names_of(attempt), fence_of(attempt, attempt.raise_to));
-    send(master, scratch_, {.kind = command_kind::raise, .how = how, .subject = attempt.self}, now);
+    append_raise(
+        scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, attempt.raise_to));
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::raise, .how = how, .form = attempt.form, .subject = attempt.self},
+        now);
 }
 
 void engine::raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now) {
@@ -86,7 +92,7 @@ void engine::raise_for(operation& next, claim& lease, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = lease.votes.of[i];
         if (now < mine.until && masters_[i].link->up()) {
-            send_raise(lease, i, masters_[i].link->commands().raise(), now);
+            send_raise(lease, i, way_of(lease, i, command_kind::raise), now);
         } else {
             mine.said = mine.said == vote::granted || mine.said == vote::pending ? vote::unreachable
                                                                                  : mine.said;

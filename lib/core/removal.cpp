@@ -5,6 +5,7 @@
 // the master is back, until the key must have expired by itself.
 
 #include "engine.hpp"
+#include "form_command.hpp"
 #include "keys.hpp"
 
 namespace redlock::core {
@@ -30,7 +31,7 @@ void engine::abandon(handle name) {
     }
     end_user_extensions(*lease, errc::released);
     timers_.cancel(lease->wake);
-    line* const mine = lines_.find(lease->key);
+    line* const mine = lines_.find(lease->form, lease->key);
     claims_.destroy(*lease);
     if (mine != nullptr) {
         end_line(*mine);
@@ -53,7 +54,7 @@ void engine::begin_removal(claim& ended, time_point now) {
             if (link.up()) {
                 ++ended.tally.pending;
                 const ladder& commands = link.commands();
-                const rung how = commands.remove();
+                const rung how = commands.of(ended.form, command_kind::remove);
                 if (written == nullptr || how != said
                     || commands.delete_command != written->delete_command) {
                     write_removal(ended, commands, how);
@@ -82,8 +83,13 @@ void engine::write_removal(const claim& ended, const ladder& commands, rung how)
         assign_channel(channel_, ended.key);
     }
     if (rules_.guarded()) {
-        append_guarded_remove(
-            scratch_, how, names_of(ended), fence_of(ended, ended.fencing_token), channel_);
+        append_remove(
+            scratch_,
+            ended.form,
+            how,
+            names_of(ended),
+            fence_of(ended, ended.fencing_token),
+            channel_);
     } else {
         append_remove(
             scratch_, how, commands.delete_command, ended.key, ended.token_text(), channel_);
@@ -94,7 +100,10 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
     ballot& mine = ended.votes.of[master];
     mine.removing = true;
     mine.removal_mark = send(
-        master, scratch_, {.kind = command_kind::remove, .how = how, .subject = ended.self}, now);
+        master,
+        scratch_,
+        {.kind = command_kind::remove, .how = how, .form = ended.form, .subject = ended.self},
+        now);
     if (how == rung::native && !channel_.empty()) {
         publish_.clear();
         append_publish(publish_, channel_, ended.token_text());
@@ -174,7 +183,7 @@ void engine::removal_due(claim& ended, time_point now) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             const ballot& mine = ended.votes.of[i];
             if (mine.owed && !mine.removing && masters_[i].link->up()) {
-                send_removal(ended, i, masters_[i].link->commands().remove(), now);
+                send_removal(ended, i, way_of(ended, i, command_kind::remove), now);
             }
         }
     }
@@ -185,7 +194,7 @@ void engine::pay_debts(std::size_t master, time_point now) {
     claims_.for_each([&](claim& ended) {
         const ballot& mine = ended.votes.of[master];
         if (ended.stage == claim::phase::removing && mine.owed && !mine.removing) {
-            send_removal(ended, master, masters_[master].link->commands().remove(), now);
+            send_removal(ended, master, way_of(ended, master, command_kind::remove), now);
         }
     });
 }

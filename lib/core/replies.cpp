@@ -2,6 +2,7 @@
 // broke.
 
 #include "engine.hpp"
+#include "keys.hpp"
 
 namespace redlock::core {
 
@@ -46,6 +47,28 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
         refresh_links_due();
         wants_write_ = true;
     }
+}
+
+// A node of a cluster takes no keys of several slots: says which ones, and what helps.
+std::string engine::text_of_error(const claim& owner, const reply& answered) const {
+    if (!answered.is_error()) {
+        return "unexpected reply";
+    }
+    std::string text(answered.text);
+    if (owner.form != lock_form::all || !text.starts_with("CROSSSLOT")) {
+        return text;
+    }
+    std::string_view first;
+    std::string_view other;
+    for_each_packed(owner.key, [&](std::string_view key) {
+        if (first.empty()) {
+            first = key;
+        } else if (other.empty() && hash_part(key) != hash_part(first)) {
+            other = key;
+            text.append(": ").append(first).append(" and ").append(other).append(" hash apart");
+        }
+    });
+    return text + "; a hash tag in key_prefix, as {locks}, keeps all names in one slot";
 }
 
 void engine::replied(
@@ -102,7 +125,7 @@ void engine::replied(
         return;
     }
     if (got.said == vote::error) {
-        owner->votes.note(master, answered.is_error() ? answered.text : "unexpected reply");
+        owner->votes.note(master, text_of_error(*owner, answered));
     } else if (got.late) {
         owner->votes.note(master, "it came after its time and was not executed");
     }
@@ -119,21 +142,31 @@ void engine::replied(
 void engine::say_otherwise(
     claim& owner, std::size_t master, const ticket& command, time_point now) {
     const ladder& commands = masters_[master].link->commands();
+    const bool own = has_own_script(owner.form, command.kind);
     switch (command.kind) {
     case command_kind::acquire:
-        send_acquire(owner, master, commands.acquire(), now);
+        send_acquire(owner, master, way_of(owner, master, command.kind), now);
         break;
     case command_kind::raise:
-        send_raise(owner, master, commands.raise(), now);
+        send_raise(owner, master, way_of(owner, master, command.kind), now);
         break;
     case command_kind::remove:
-        send_removal(owner, master, commands.remove_script(), now);
+        send_removal(
+            owner,
+            master,
+            own ? way_of(owner, master, command.kind) : commands.remove_script(),
+            now);
         break;
     default:
         if (owner.stage == claim::phase::asking) {
             ask_to_last(owner, master, commands.extend_script(), now);
         } else {
-            send_extend(owner, master, command.round, commands.extend_script(), now);
+            send_extend(
+                owner,
+                master,
+                command.round,
+                own ? way_of(owner, master, command_kind::extend) : commands.extend_script(),
+                now);
         }
         break;
     }

@@ -213,7 +213,7 @@ std::size_t read_short_count(const char* at, const char* end, std::size_t most) 
 
 } // namespace
 
-void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
+void append_command(std::string& out, std::span<const std::string_view> arguments) {
     std::size_t room = length_bytes_max;
     for (const std::string_view argument : arguments) {
         room += length_bytes_max + argument.size() + 2;

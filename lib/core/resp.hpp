@@ -17,7 +17,10 @@
 namespace redlock::core {
 
 /// Appends one command in the protocol's form. Arguments may hold any bytes.
-void append_command(std::string& out, std::initializer_list<std::string_view> arguments);
+void append_command(std::string& out, std::span<const std::string_view> arguments);
+inline void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
+    append_command(out, std::span(arguments.begin(), arguments.size()));
+}
 
 enum class reply_type : unsigned char { status, error, integer, string, nil, array };
 

@@ -12,8 +12,8 @@
 namespace redlock::core {
 
 void engine::join(operation& wanted, time_point now) {
-    line* found = lines_.find(wanted.key);
-    line& mine = found != nullptr ? *found : lines_.create(wanted.key);
+    line* found = lines_.find(wanted.form, wanted.key);
+    line& mine = found != nullptr ? *found : lines_.create(wanted.form, wanted.key);
     wanted.line = mine.self;
     wanted.before = mine.tail;
     if (operation* const last = operations_.find(mine.tail)) {
@@ -34,7 +34,7 @@ void engine::join(operation& wanted, time_point now) {
         }
     }
     if (rules_.contention_warning != 0 && mine.length == rules_.contention_warning + 1) {
-        host_.contention(mine.key, mine.length);
+        host_.contention(shown(mine.form, mine.key), mine.length);
     }
 }
 
@@ -123,7 +123,7 @@ std::chrono::nanoseconds engine::retry_floor() const noexcept {
 // A lease that is let go passes to the head of its line: the masters are not told, and the next
 // holder has what is left of it. Not for ever, as the lines of other processes have no part in it.
 bool engine::hand_over(claim& lease, time_point now) {
-    line* const mine = lines_.find(lease.key);
+    line* const mine = lines_.find(lease.form, lease.key);
     if (mine == nullptr || mine->length == 0 || closing()
         || mine->handed_over >= rules_.hand_overs_max) {
         return false;
@@ -160,7 +160,7 @@ bool engine::hand_over(claim& lease, time_point now) {
 // A lease of this process has ended without being handed over. Its line, if there is one, need not
 // wait for a push; but after so many hand-overs in a row others come first.
 void engine::wake_line(const claim& ended, time_point now) {
-    line* const mine = lines_.find(ended.key);
+    line* const mine = lines_.find(ended.form, ended.key);
     if (mine == nullptr) {
         return;
     }
@@ -242,7 +242,9 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
             left = one.left;
         }
     }
-    watch(mine, now);
+    if (watch(mine, now)) {
+        return later(now, random_.between(floor, 2 * floor));
+    }
     const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
     return later(now, left != not_told && hears_a_quorum() ? left + delay : delay);
 }

@@ -1,3 +1,4 @@
+#include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
 #include "core/turn_scripts.hpp"
@@ -22,6 +23,10 @@ TEST_CASE("the digests of the scripts are theirs") {
           redlock::core::guarded_raise,
           redlock::core::guarded_extend,
           redlock::core::guarded_release,
+          redlock::core::all_acquire,
+          redlock::core::all_raise,
+          redlock::core::all_extend,
+          redlock::core::all_release,
           redlock::core::turn_take,
           redlock::core::turn_leave}) {
         CHECK(sha1_of(one.text) == one.sha1);

@@ -1,0 +1,40 @@
+// The forms of a lock. A form chooses the scripts in which a claim is said to the masters and their
+// keys, and nothing else: votes, validity, deadlines, renewal and removal are the same for all.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace redlock::core {
+
+enum class lock_form : std::uint8_t {
+    exclusive, // one resource, one holder
+    all,       // several resources, all of them or none on each master
+};
+inline constexpr std::size_t lock_forms = 2;
+
+/// Several keys as one string, as a claim has room for one: each behind its length.
+inline void pack(std::string& out, std::string_view key) {
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) {
+        out += static_cast<char>(key.size() >> shift & 255U);
+    }
+    out += key;
+}
+
+/// `f(key)` for each key that was packed, in order.
+template <typename F>
+void for_each_packed(std::string_view packed, F f) {
+    while (!packed.empty()) {
+        std::size_t size = 0;
+        for (const char digit : packed.substr(0, 4)) {
+            size = size << 8U | static_cast<unsigned char>(digit);
+        }
+        f(packed.substr(4, size));
+        packed.remove_prefix(4 + size);
+    }
+}
+
+} // namespace redlock::core

@@ -1,0 +1,134 @@
+#include "form_command.hpp"
+
+#include "form_scripts.hpp"
+#include "keys.hpp"
+#include "words.hpp"
+
+#include <array>
+#include <initializer_list>
+#include <vector>
+
+namespace redlock::core {
+
+namespace {
+
+// The call of a script whose keys are as many as the resources are.
+void append_call(
+    std::string& out,
+    rung how,
+    const script& what,
+    std::string_view packed,
+    std::string_view last_key,
+    std::initializer_list<std::string_view> arguments) {
+    std::vector<std::string_view> words{verb(how), body(how, what), {}};
+    for_each_packed(packed, [&](std::string_view key) { words.push_back(key); });
+    if (!last_key.empty()) {
+        words.push_back(last_key);
+    }
+    const decimal keys(words.size() - 3);
+    words[2] = keys;
+    words.insert(words.end(), arguments);
+    append_command(out, words);
+}
+
+} // namespace
+
+void append_acquire(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    switch (form) {
+    case lock_form::exclusive:
+        append_guarded_acquire(out, how, names, guard, ttl, fencing);
+        break;
+    case lock_form::all:
+        append_call(
+            out,
+            how,
+            all_acquire,
+            names.lock,
+            names.epoch,
+            {names.token,
+             decimal(ttl.count()),
+             guard.run_id,
+             decimal(guard.quarantine.count()),
+             decimal(guard.not_after_us),
+             decimal(fencing.ttl.count())});
+        break;
+    }
+}
+
+void append_raise(
+    std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing) {
+    if (form == lock_form::all) {
+        append_call(
+            out,
+            how,
+            all_raise,
+            names.lock,
+            {},
+            {names.token, decimal(fencing.token), decimal(fencing.ttl.count())});
+    } else {
+        append_raise(out, how, names, fencing);
+    }
+}
+
+void append_extend(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    switch (form) {
+    case lock_form::exclusive:
+        append_guarded_extend(out, how, names, guard, ttl, fencing, true);
+        break;
+    case lock_form::all:
+        append_call(
+            out,
+            how,
+            all_extend,
+            names.lock,
+            names.epoch,
+            {names.token,
+             decimal(ttl.count()),
+             decimal(fencing.token),
+             decimal(fencing.ttl.count()),
+             "1", // heal
+             guard.run_id,
+             decimal(guard.quarantine.count()),
+             decimal(guard.not_after_us)});
+        break;
+    }
+}
+
+void append_remove(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const fence& fencing,
+    std::string_view channel) {
+    if (form == lock_form::all) {
+        append_call(
+            out,
+            how,
+            all_release,
+            names.lock,
+            {},
+            {names.token,
+             decimal(fencing.token),
+             decimal(fencing.ttl.count()),
+             channel.empty() ? std::string_view() : channel_suffix});
+    } else {
+        append_guarded_remove(out, how, names, fencing, channel);
+    }
+}
+
+} // namespace redlock::core

@@ -1,0 +1,43 @@
+// What is said to a master for a lock of any form, in the guarded protocol: chooses the script and
+// its keys. `names.lock` of several resources is packed (form.hpp): lock and fence of each in turn.
+
+#pragma once
+
+#include "command.hpp"
+#include "form.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace redlock::core {
+
+void append_acquire(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing);
+void append_raise(
+    std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing);
+/// What is missing is put back: only ever sent while a majority is alive.
+void append_extend(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing);
+/// An empty `channel`: it is told to nobody.
+void append_remove(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const fence& fencing,
+    std::string_view channel);
+
+} // namespace redlock::core

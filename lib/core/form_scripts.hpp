@@ -1,0 +1,136 @@
+// The Lua of the forms of a lock other than the exclusive one. They check a master's memory and the
+// lateness of a command as the scripts of `guarded_scripts.hpp` do, and answer as these:
+// {status, value, the server's clock in us}. The digests are checked by a unit test, and by the
+// server at each EVALSHA.
+
+#pragma once
+
+#include "scripts.hpp"
+
+namespace redlock::core {
+
+/// Several locks, all or none. KEYS: lock, fence of each, then epoch. ARGV: as of guarded_acquire.
+/// Answers as guarded_acquire; {0 busy, the largest PTTL of the members, or -1}. The counter of all
+/// members becomes one more than the largest, and where one is missing or older than the memory of
+/// this master, the clock at least: so for each member alone it grows as by guarded_acquire.
+inline constexpr script all_acquire{
+    R"(local left = -2
+for i = 1, #KEYS - 1, 2 do
+  local p = redis.call('PTTL', KEYS[i])
+  if p == -1 then return {0, -1, 0} end
+  if p > left then left = p end
+end
+if left ~= -2 then return {0, left, 0} end
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local epoch = KEYS[#KEYS]
+local e = redis.call('HMGET', epoch, 'run', 'born', 'q')
+local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
+local born = tonumber(e[2] or '0')
+if e[1] ~= ARGV[3] or born > now then
+  born = now
+  redis.call('HSET', epoch, 'run', ARGV[3], 'born', string.format('%.0f', now),
+             'q', string.format('%.0f', q), 'dur', '0')
+end
+local floor = born + q
+if now < floor then return {-2, floor - now, now} end
+local f, lost = 0, false
+if ARGV[6] ~= '0' then
+  for i = 2, #KEYS - 1, 2 do
+    local c = tonumber(redis.call('GET', KEYS[i]) or '0') or 0
+    if c < floor then lost = true end
+    f = math.max(f, c)
+  end
+  f = f + 1
+  if lost then f = math.max(f, now) end
+end
+for i = 1, #KEYS - 1, 2 do
+  redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2])
+  if ARGV[6] ~= '0' then redis.call('SET', KEYS[i + 1], string.format('%.0f', f), 'PX', ARGV[6]) end
+end
+return {1, f, now})",
+    "78ae4329904f6e5503aca11259220f87a4794c94"};
+
+/// KEYS: lock, fence of each. ARGV: as of guarded_raise. Answers as guarded_raise: all locks are
+/// ours, and all counters are what was asked for | {0, the largest counter} if one is ahead | {0,
+/// 0} if one lock is not ours. Nothing is raised unless all can be.
+inline constexpr script all_raise{
+    R"(local t = tonumber(ARGV[2])
+local f = 0
+for i = 1, #KEYS, 2 do
+  if redis.call('GET', KEYS[i]) ~= ARGV[1] then return {0, 0, 0} end
+  f = math.max(f, tonumber(redis.call('GET', KEYS[i + 1]) or '0') or 0)
+end
+if f > t then return {0, f, 0} end
+for i = 2, #KEYS, 2 do redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3]) end
+return {1, t, 0})",
+    "d4ad57c7d82d7a2407d05a022097079db54b5584"};
+
+/// KEYS: lock, fence of each, then epoch. ARGV: as of guarded_extend. Answers as guarded_extend:
+/// all are extended, those that were missing put back, or none is. One that is somebody else's is
+/// enough for none.
+inline constexpr script all_extend{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[8] ~= '0' and now > tonumber(ARGV[8]) then return {-1, 0, now} end
+local st = 1
+for i = 1, #KEYS - 1, 2 do
+  local owner = redis.call('GET', KEYS[i])
+  if not owner then
+    st = 2
+  elseif owner ~= ARGV[1] then
+    return {0, redis.call('PTTL', KEYS[i]), now}
+  end
+end
+if st == 2 then
+  if ARGV[5] ~= '1' then return {-3, 0, now} end
+  local e = redis.call('HMGET', KEYS[#KEYS], 'run', 'born', 'q')
+  local born = tonumber(e[2] or '0')
+  if e[1] ~= ARGV[6] or born > now or now < born + math.max(tonumber(ARGV[7]), tonumber(e[3] or '0')) then
+    return {-2, 0, now}
+  end
+end
+if ARGV[3] ~= '0' then
+  for i = 2, #KEYS - 1, 2 do
+    local f = tonumber(redis.call('GET', KEYS[i]) or '0') or 0
+    if f < tonumber(ARGV[3]) then
+      local r = redis.pcall('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
+      if type(r) == 'table' and r.err and st == 2 then return {-3, 0, now} end
+    else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
+  end
+end
+for i = 1, #KEYS - 1, 2 do
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
+end
+return {st, 0, now})",
+    "f98c2c236953c0cc3d4f4a51946e11ebdd837ec7"};
+
+/// Release and rollback: whatever is its own, key by key. KEYS: lock, fence of each. ARGV: token,
+/// fencing token (0: none), fence ttl ms, what makes a lock's channel of its key ('': it is told to
+/// nobody). Answers {1 all removed} | {0 one is somebody else's} | {-1 one is not there}.
+inline constexpr script all_release{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local st = 1
+for i = 1, #KEYS, 2 do
+  local owner = redis.pcall('GET', KEYS[i])
+  if owner == ARGV[1] then
+    redis.call('DEL', KEYS[i])
+    if ARGV[2] ~= '0' then
+      local f = redis.pcall('GET', KEYS[i + 1]) or '0'
+      if type(f) == 'string' and (tonumber(f) or 0) < tonumber(ARGV[2]) then
+        redis.pcall('SET', KEYS[i + 1], ARGV[2], 'PX', ARGV[3])
+      end
+    end
+    if ARGV[4] ~= '' then redis.pcall('PUBLISH', KEYS[i] .. ARGV[4], string.sub(owner, 1, 16)) end
+  elseif owner then
+    st = 0
+  elseif st == 1 then
+    st = -1
+  end
+end
+return {st, 0, now})",
+    "ff7b434ee63c8df7169d8063570a78899bbe9686"};
+
+} // namespace redlock::core

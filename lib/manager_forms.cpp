@@ -1,0 +1,80 @@
+// The manager's part in the locks that are not of one resource and one holder.
+
+#include "manager_access.hpp"
+#include "manager_impl.hpp"
+
+#include <redlock/multi_lock.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock::inline REDLOCK_ABI::detail {
+
+namespace {
+
+// Why an acquire of that form is refused; empty if it is not.
+std::string why_refused(
+    const config& config, const std::vector<std::string>& resources, acquire_options options) {
+    std::string reason;
+    if (config.protocol != protocol::guarded) {
+        return "this form of a lock needs protocol guarded";
+    }
+    if (options.order != fairness::none) {
+        return "order is fifo; allowed for this form of a lock: none";
+    }
+    if (resources.empty() || resources.size() > multi_lock_max) {
+        return std::to_string(resources.size()) + " resources are named; allowed: 1 to "
+               + std::to_string(multi_lock_max);
+    }
+    for (const std::string& resource : resources) {
+        if (validate_resource(resource, reason)) {
+            return reason;
+        }
+    }
+    validate(options, config, reason);
+    return reason;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+    std::string out;
+    for (const std::string& name : names) {
+        out.append(out.empty() ? "" : ", ").append(name);
+    }
+    return out;
+}
+
+} // namespace
+
+void manager_impl::acquire_form(
+    core::lock_form form,
+    std::vector<std::string> resources,
+    acquire_options options,
+    diagnostics* out,
+    handler<error_code, lock> done) {
+    std::ranges::sort(resources);
+    resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
+    const std::lock_guard lock(guard);
+    if (const std::string reason = why_refused(config_, resources, options); !reason.empty()) {
+        refuse(out, reason);
+        completion<error_code, redlock::lock>(std::move(done), io_)(
+            io_, errc::invalid_argument, redlock::lock());
+        return;
+    }
+    begin_acquire(
+        joined(resources),
+        {.options = options, .form = form, .resources = resources},
+        out,
+        std::move(done));
+}
+
+void initiate_acquire_all::start(
+    lock_manager& manager,
+    std::vector<std::string> resources,
+    acquire_options options,
+    diagnostics* out,
+    boost::asio::any_completion_handler<acquire_all_signature> done) {
+    manager_access::impl(manager)->acquire_form(
+        core::lock_form::all, std::move(resources), options, out, std::move(done));
+}
+
+} // namespace redlock::inline REDLOCK_ABI::detail
