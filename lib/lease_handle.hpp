@@ -9,6 +9,7 @@
 
 #include <redlock/clock.hpp>
 #include <redlock/lock.hpp>
+#include <redlock/slot_pool.hpp>
 
 #include <array>
 #include <atomic>
@@ -40,6 +41,11 @@ public:
           fencing_token(fencing_token) {}
 
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
+    /// Of a lock that is a slot.
+    static redlock::slot make_slot(lock&& held) noexcept {
+        const std::uint32_t number = held.handle_->slot;
+        return {std::move(held), number};
+    }
 
     /// \name From any thread
     /// \{
@@ -74,6 +80,7 @@ public:
     };
 
     core::handle claim;
+    std::uint32_t slot = 0; // its number, where it is one
     phase stage = phase::held;
     loss_reason reason = loss_reason::none;
     std::optional<release_result> result;

@@ -215,16 +215,21 @@ void manager_impl::acquire(
     std::string resource,
     acquire_options options,
     diagnostics* out,
-    handler<error_code, lock> done) {
+    handler<error_code, lock> done,
+    std::uint32_t slots) {
     const std::lock_guard lock(guard);
     std::string reason;
-    if (validate_resource(resource, reason) || validate(options, config_, reason)) {
+    if (slots != 0 && options.order != fairness::none) {
+        reason = "order must be none for a slot: there is no queue for a pool";
+    }
+    if (!reason.empty() || validate_resource(resource, reason)
+        || validate(options, config_, reason)) {
         refuse(out, reason);
         completion<error_code, redlock::lock>(std::move(done), io_)(
             io_, errc::invalid_argument, redlock::lock());
         return;
     }
-    begin_acquire(std::move(resource), {.options = options}, out, std::move(done));
+    begin_acquire(std::move(resource), {.options = options, .slots = slots}, out, std::move(done));
 }
 
 void manager_impl::attach(
@@ -277,6 +282,9 @@ void manager_impl::begin_acquire(
 
 void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
     acquire_op& op = *acquires_.find(handle_of(done.cookie));
+    if (claim.is_slot()) {
+        op.resource += ":slot:" + std::to_string(claim.slot);
+    }
     auto lease = std::make_shared<lease_handle>(
         self(),
         io_.executor,
@@ -285,6 +293,7 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
         claim.token,
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
     lease->claim = claim.self;
+    lease->slot = claim.slot;
     lease->observed = op.observed;
     if (leases_.size() <= claim.self.index) {
         leases_.resize(claim.self.index + 1);
@@ -369,6 +378,39 @@ void manager_impl::queried(core::query& done) {
     completion<error_code, lock_status> complete = *std::move(op->done);
     queries_.destroy(*op);
     std::move(complete)(io_, error_code(), std::move(done.result));
+}
+
+void manager_impl::slots_status(
+    std::string pool, std::uint32_t slots, handler<error_code, pool_status> done) {
+    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
+        me.statuses_.for_each([&](status_op& op) {
+            if (op.id == id) {
+                completion<error_code, pool_status> complete = *std::move(op.done);
+                me.statuses_.destroy(op);
+                std::move(complete)(me.io_, aborted, pool_status());
+            }
+        });
+    });
+    completion<error_code, pool_status> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (!engine_.running()) {
+        std::move(waiting)(
+            io_, engine_.closing() ? errc::closed : errc::not_running, pool_status());
+        return;
+    }
+    status_op& op = statuses_.create();
+    op.id = id;
+    op.done.emplace(std::move(waiting));
+    const std::uint64_t cookie = cookie_of(op.self);
+    drive([&](time_point now) { engine_.ask_slots(cookie, pool, slots, now); });
+}
+
+void manager_impl::slots_told(std::uint64_t cookie, pool_status&& found) {
+    if (status_op* const op = statuses_.find(handle_of(cookie))) { // else it was cancelled
+        completion<error_code, pool_status> complete = *std::move(op->done);
+        statuses_.destroy(*op);
+        std::move(complete)(io_, error_code(), std::move(found));
+    }
 }
 
 void manager_impl::refuse(diagnostics* out, const std::string& reason) {

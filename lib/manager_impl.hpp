@@ -54,7 +54,8 @@ public:
         std::string resource,
         acquire_options options,
         diagnostics* out,
-        handler<error_code, lock> done);
+        handler<error_code, lock> done,
+        std::uint32_t slots = 0); // any slot of the pool of that name
     void attach(
         std::string resource,
         const std::string& lock_token,
@@ -68,6 +69,7 @@ public:
         acquire_options options,
         diagnostics* out,
         handler<error_code, lock> done);
+    void slots_status(std::string pool, std::uint32_t slots, handler<error_code, pool_status> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void extend(
         std::shared_ptr<lease_handle> lease,
@@ -117,6 +119,14 @@ private:
         void reset() { done.reset(); }
     };
 
+    struct status_op {
+        core::handle self;
+        std::uint64_t id = 0;
+        std::optional<completion<error_code, pool_status>> done;
+
+        void reset() { done.reset(); }
+    };
+
     // net::link_owner
     void link_opened(std::size_t master) override;
     void link_closed(std::size_t master, std::string_view why) override;
@@ -141,6 +151,7 @@ private:
     void extended(const core::claim& lease, std::optional<errc> error) override;
     void removed(const core::claim& lease, release_result result) override;
     void queried(core::query& done) override;
+    void slots_told(std::uint64_t cookie, pool_status&& found) override;
     void closed() override;
 
     std::shared_ptr<manager_impl> self() {
@@ -209,6 +220,7 @@ private:
 
     core::pool<acquire_op> acquires_;
     core::pool<query_op> queries_;
+    core::pool<status_op> statuses_;
     std::vector<std::shared_ptr<lease_handle>> leases_; // by the claim's place
     std::optional<completion<error_code>> run_;
     bool run_cancelled_ = false;

@@ -38,7 +38,9 @@ CORE_RANKS = {
     'connection': 3,
     'subscriber': 3,
     'round': 4,
+    'slot_scripts': 1,
     'claim': 5,
+    'survey': 8,
     'operation': 6,
     'line': 7,
     'host': 7,
@@ -64,7 +66,7 @@ PLAIN_PUBLIC = {
     f'redlock/{stem}.hpp'
     for stem in (
         'version', 'clock', 'errc', 'outcome', 'options', 'diagnostics', 'logger', 'metrics',
-        'protocol', 'placement',
+        'protocol', 'placement', 'pool_status',
     )
 }
 

@@ -20,8 +20,10 @@
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
 #include <redlock/placement.hpp>
+#include <redlock/pool_status.hpp>
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/sharded.hpp>
+#include <redlock/slot_pool.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

@@ -65,6 +65,11 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
         wanted.fence_key.clear();
         return;
     }
+    wanted.slots = request.slots;
+    if (wanted.slots != 0) {
+        assign_pool_key(wanted.key, rules_.key_prefix, request.resource);
+        return;
+    }
     assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
     if (rules_.guarded()) {
         assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
@@ -77,9 +82,17 @@ claim& engine::new_claim(operation& wanted, time_point now) {
     attempt.wake.subject = attempt.self;
     attempt.stage = claim::phase::asking;
     attempt.operation = wanted.self;
-    attempt.form = wanted.form;
-    attempt.key = wanted.key;
-    attempt.fence_key = wanted.fence_key;
+    if (wanted.slots != 0) {
+        attempt.pool_key = wanted.key;
+        attempt.slot = wanted.candidates.back();
+        wanted.candidates.pop_back();
+        assign_slot_key(attempt.key, attempt.pool_key, attempt.slot);
+        assign_slot_fence_key(attempt.fence_key, attempt.key);
+    } else {
+        attempt.form = wanted.form;
+        attempt.key = wanted.key;
+        attempt.fence_key = wanted.fence_key;
+    }
     attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
@@ -93,6 +106,10 @@ claim& engine::new_claim(operation& wanted, time_point now) {
 }
 
 void engine::start_attempt(operation& wanted, time_point now) {
+    if (wanted.slots != 0 && wanted.candidates.empty()) {
+        start_survey(wanted, now);
+        return;
+    }
     claim& attempt = new_claim(wanted, now);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
@@ -315,7 +332,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     wanted.decided_at = now;
     timers_.cancel(wanted.wake);
     if (line* const waiters = lines_.find(wanted.line)) {
-        waiters->holder = attempt.self;
+        waiters->holder = waiters->pool ? handle() : attempt.self;
         leave_queue(*waiters, now);
         leave(wanted, now);
     }
@@ -348,6 +365,7 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
 // An unsuccessful acquire completes when its rollback is on the wire: a caller that goes away after
 // that leaves no key behind. A socket that takes no bytes holds it up for `master_timeout` at most.
 void engine::finish(operation& wanted, time_point now) {
+    end_survey(wanted);
     leave(wanted, now);
     wanted.stage = operation::phase::finishing;
     timers_.set(wanted.wake, later(now, rules_.master_timeout));
@@ -400,6 +418,13 @@ void engine::operation_due(operation& wanted, time_point now) {
         return;
     case operation::phase::paused:
         head_due(wanted, now);
+        return;
+    case operation::phase::surveying:
+        if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
+            time_out(wanted, now);
+        } else {
+            slots_found(wanted, *surveys_.find(wanted.survey), now);
+        }
         return;
     case operation::phase::attempting:
         break;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace redlock::core {
@@ -26,6 +27,9 @@ public:
         const auto span = static_cast<std::uint64_t>((high - low).count()) + 1;
         return low + std::chrono::nanoseconds(static_cast<std::int64_t>(next() % span));
     }
+
+    /// Uniform in [0, end).
+    std::size_t below(std::size_t end) noexcept { return static_cast<std::size_t>(next() % end); }
 
 private:
     std::uint64_t next() noexcept { return mixed(state_ += 0x9e3779b97f4a7c15U); }

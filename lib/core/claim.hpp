@@ -152,6 +152,9 @@ struct claim {
     lock_form form = lock_form::exclusive;
     std::string key;       // of several resources: all keys, packed
     std::string fence_key; // guarded, of one resource
+    std::string pool_key;  // of a slot
+    std::uint32_t slot = 0;
+    std::size_t handed_over = 0; // of a slot: local hand-overs in a row
     std::array<char, 40> token{};
     bool fencing = false;
     std::uint64_t fencing_token = 0; // once it is held
@@ -193,12 +196,19 @@ struct claim {
 
     std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
 
+    /// What those wait for who wait for it: the lock, or any slot of its pool.
+    const std::string& line_key() const noexcept { return pool_key.empty() ? key : pool_key; }
+    lock_form line_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
+    bool is_slot() const noexcept { return !pool_key.empty(); }
+
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline - stop_margin; }
 
     void reset() {
         form = lock_form::exclusive;
         votes.texts.clear();
+        pool_key.clear();
+        handed_over = 0;
         extensions_wanted.clear();
         extending = {};
         renewal_delay.reset();

@@ -1,9 +1,13 @@
 #include "command.hpp"
 
 #include "guarded_scripts.hpp"
+#include "keys.hpp"
 #include "scripts.hpp"
+#include "slot_scripts.hpp"
 #include "turn_scripts.hpp"
 #include "words.hpp"
+
+#include <vector>
 
 namespace redlock::core {
 
@@ -172,6 +176,23 @@ void append_leave(std::string& out, rung how, const queue_names& names, std::str
          names.places,
          names.waiter,
          channel});
+}
+
+void append_owners(
+    std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count) {
+    std::vector<std::string> keys(count);
+    std::vector<std::string_view> words{"MGET"};
+    for (std::uint32_t i = 0; i < count; ++i) {
+        assign_slot_key(keys[i], pool_key, first + i);
+        words.push_back(keys[i]);
+    }
+    append_command(out, words);
+}
+
+// Always with its text: it is rare beside what it saves, and no rung need be remembered.
+void append_survey(
+    std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count) {
+    append_command(out, {"EVAL", slots_survey, "1", pool_key, decimal(first), decimal(count)});
 }
 
 } // namespace redlock::core

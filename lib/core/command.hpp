@@ -38,6 +38,7 @@ enum class command_kind : std::uint8_t {
     pttl,          // PTTL, for a query
     take_turn,     // a place in the queue for a lock
     leave_queue,   // the end of it
+    survey,        // which slots of a pool are free
 };
 
 /// The way a command is said.
@@ -200,6 +201,16 @@ void append_turn(
     std::string& out, rung how, const queue_names& names, std::chrono::milliseconds place_lease);
 /// An empty `channel`: it is told to nobody.
 void append_leave(std::string& out, rung how, const queue_names& names, std::string_view channel);
+/// \}
+
+/// \name The slots of a pool, from `first` on
+/// \{
+/// Who has them. For both protocols.
+void append_owners(
+    std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
+/// Which are free, and when the first of the others ends.
+void append_survey(
+    std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// \}
 
 } // namespace redlock::core

@@ -67,6 +67,8 @@ void engine::close(time_point now) {
         }
     });
     queries_.for_each([&](query& asked) { query_done(asked); });
+    surveys_.for_each(
+        [&](survey& asking) { status_found(asking); }); // those of acquires have ended
     finish_closing(now);
 }
 
@@ -198,6 +200,11 @@ void engine::fire(timer& due, time_point now) {
     case timer_owner::query:
         if (query* const asked = queries_.find(due.subject)) {
             query_done(*asked);
+        }
+        break;
+    case timer_owner::survey:
+        if (survey* const asking = surveys_.find(due.subject)) {
+            status_found(*asking);
         }
         break;
     case timer_owner::claim:

@@ -16,6 +16,7 @@
 //   lease.cpp    held claims: extension, renewal, loss
 //   removal.cpp  rollback, release, debts
 //   query.cpp    who has it
+//   survey.cpp   the slots of a pool: which are free, which to try
 //   pushes.cpp   hints that a lock may be free
 //   report.cpp   votes, metrics and health in words and figures
 
@@ -26,6 +27,7 @@
 #include "host.hpp"
 #include "line.hpp"
 #include "subscriber.hpp"
+#include "survey.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -46,6 +48,7 @@ struct acquire_request {
     std::string_view token = {};                 // of the lock to attach to
     lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
     std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
+    std::uint32_t slots = 0; // any slot of the pool of that name and so many slots
 };
 
 class engine final : private connection_events, private subscriber_events {
@@ -84,6 +87,8 @@ public:
     void release(handle lease, time_point now);
     void abandon(handle lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
+    void
+    ask_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
     /// \}
 
     /// Bytes that wait to be written. Whoever takes some says so with `written`.
@@ -281,6 +286,20 @@ private:
     query_answered(query& asked, std::size_t master, const ticket& command, const reply& answer);
     void query_done(query& asked);
 
+    // survey.cpp
+    survey& new_survey(std::string_view pool_key, std::uint32_t slots);
+    void ask_for_slots(survey& asking, time_point now);
+    void send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now);
+    void
+    survey_answered(std::size_t master, const ticket& command, const reply* answer, time_point now);
+    void survey_over(survey& done, time_point now);
+    void start_survey(operation& wanted, time_point now);
+    void end_survey(operation& wanted);
+    void slots_found(operation& wanted, survey& asking, time_point now);
+    void wait_for_slot(operation& wanted, time_point now);
+    bool try_next_slot(operation& wanted, claim& attempt, time_point now);
+    void status_found(survey& done);
+
     settings rules_;
     host& host_;
     jitter random_;
@@ -294,6 +313,7 @@ private:
     mutable pool<claim> claims_;
     mutable pool<operation> operations_;
     pool<query> queries_;
+    pool<survey> surveys_;
     line_table lines_;
     std::vector<handle> finishing_;
     std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed

@@ -9,6 +9,7 @@
 #include <redlock/errc.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/outcome.hpp>
+#include <redlock/pool_status.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +55,8 @@ public:
     /// The removal of a lease is decided. The last word on it.
     virtual void removed(const claim& lease, release_result result) = 0;
     virtual void queried(query& done) = 0;
+    /// How a pool stands, for `engine::ask_slots`.
+    virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
     /// Closing has ended: all connections are down.
     virtual void closed() = 0;
 

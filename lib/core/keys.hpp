@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,9 +20,9 @@ inline void assign_lock_key(std::string& out, std::string_view prefix, std::stri
     }
 }
 
-/// The resource whose lock key that is.
+/// The resource whose lock key that is, or the pool.
 inline std::string_view resource_of(std::string_view key, std::string_view prefix) noexcept {
-    return prefix.empty() ? key : key.substr(prefix.size() + 1, key.size() - prefix.size() - 2);
+    return prefix.empty() ? key : key.substr(prefix.size() + 1, key.rfind('}') - prefix.size() - 1);
 }
 
 /// The fencing counter of the lock.
@@ -36,6 +37,20 @@ inline void assign_queue_key(std::string& out, std::string_view prefix, std::str
 }
 inline void assign_places_key(std::string& out, std::string_view queue_key) {
     out.assign(queue_key).append(":until");
+}
+
+/// What the slots of a pool have in common; nothing is stored under it. It stands for all of them
+/// where somebody waits for any. A lock ends with a brace and a counter with a word, so nothing of
+/// a pool has the name of anything of a lock, whatever the resources are called.
+inline void assign_pool_key(std::string& out, std::string_view prefix, std::string_view pool) {
+    out.assign(prefix).append("{").append(pool).append("}:slot");
+}
+/// One slot: a lock like any other, and its counter.
+inline void assign_slot_key(std::string& out, std::string_view pool_key, std::uint32_t number) {
+    out.assign(pool_key).append(":").append(std::to_string(number));
+}
+inline void assign_slot_fence_key(std::string& out, std::string_view slot_key) {
+    out.assign(slot_key).append(":fence");
 }
 
 /// The channel on which the removal of that lock is told to those who wait for it. It hashes with

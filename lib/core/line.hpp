@@ -57,6 +57,7 @@ struct line {
     std::size_t length = 0;      // with the head
     handle holder;               // the lease of this process that they wait for, if there is one
     std::size_t handed_over = 0; // local hand-overs in a row
+    bool pool = false;           // for any slot of a pool
     bool watched = false;        // pushes are subscribed to
     news latest;
     std::optional<errc> outcome; // of the latest attempt that asked all masters
@@ -66,7 +67,7 @@ struct line {
     void reset() {
         head = tail = holder = {};
         length = handed_over = 0;
-        watched = false;
+        pool = watched = false;
         latest.release.clear();
         latest.heard = 0;
         latest.acted_on = latest.again = false;

@@ -19,6 +19,7 @@ namespace redlock::core {
 struct operation {
     enum class phase : std::uint8_t {
         queued,     // others of this process came first
+        surveying,  // looks which slots of a pool are free
         attempting, // a claim of its is asking
         turning,    // at the head of its line, and asks whether it is that line's turn
         paused,     // at the head of its line, between two attempts
@@ -43,6 +44,12 @@ struct operation {
     backoff delay;
     bool ask_arbiter = false; // the next attempt asks one master first
 
+    // for any slot of a pool: the key is the pool's
+    std::uint32_t slots = 0;               // how many it has; 0: a lock is wanted
+    handle survey;                         // under way
+    std::vector<std::uint32_t> candidates; // were free, and are still to be tried
+    unsigned tries = 0;                    // since it last paused
+
     handle line; // where it waits; none for an acquire that does not wait
     handle before;
     handle behind;
@@ -51,8 +58,10 @@ struct operation {
         form = lock_form::exclusive;
         last.of.clear();
         last.texts.clear();
+        candidates.clear();
+        slots = tries = 0;
         attempts = 0;
-        attempt = line = before = behind = {};
+        attempt = survey = line = before = behind = {};
         ask_arbiter = false;
         outcome.reset();
         delay.reset();

@@ -123,6 +123,13 @@ void engine::hint(line& mine, std::size_t master, std::string_view release, time
     latest.heard |= teller;
     operation& next = *operations_.find(mine.head);
     const claim* const attempt = claims_.find(next.attempt);
+    // Which slot it was, the push doesn't say, and what was found before need not be all.
+    if (mine.pool
+        && (next.stage == operation::phase::attempting
+            || next.stage == operation::phase::surveying)) {
+        latest.again = true;
+        return;
+    }
     const bool asking = next.stage == operation::phase::attempting && attempt != nullptr;
     // A grant came after this release. A vote that is still to come may be older: it and the push
     // travel on connections of their own.
@@ -132,7 +139,8 @@ void engine::hint(line& mine, std::size_t master, std::string_view release, time
     // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
     // of them are asked. Anybody's is, if neither comes.
     const std::size_t arbiter = arbiter_of(mine.key);
-    const bool decides = master == arbiter || arbiter == claim::nobody;
+    // A slot is looked for on all of them, so there it is always a majority's.
+    const bool decides = !mine.pool && (master == arbiter || arbiter == claim::nobody);
     const auto told = static_cast<std::size_t>(std::popcount(latest.heard));
     if (!decides && told < rules_.quorum()) {
         if (next.stage == operation::phase::paused && !latest.acted_on) {
@@ -148,9 +156,10 @@ void engine::hint(line& mine, std::size_t master, std::string_view release, time
     latest.acted_on = true;
     latest.again = latest.again || asking;
     if (next.stage == operation::phase::paused) {
-        next.ask_arbiter = decides;
+        const bool at_once = decides || mine.pool;
+        next.ask_arbiter = at_once;
         // Without the arbiter's word there is time for it to come, and for others to be first.
-        timers_.set(next.wake, std::min(next.wake.due, decides ? now : later(now, round_trip_)));
+        timers_.set(next.wake, std::min(next.wake.due, at_once ? now : later(now, round_trip_)));
     } else if (next.stage == operation::phase::turning) {
         mine.turn.again = true; // the answer may be older
     }

@@ -4,24 +4,7 @@
 #include "hash.hpp"
 #include "keys.hpp"
 
-#include <charconv>
-
 namespace redlock::core {
-
-namespace {
-
-// Tells tokens apart without giving them away: eight of twenty bytes survive at most.
-std::string digest_of(std::string_view token) {
-    std::array<char, 16> text{};
-    text.fill('0');
-    std::array<char, 16> digits{};
-    char* const end =
-        std::to_chars(digits.data(), digits.data() + digits.size(), hash_of(token), 16).ptr;
-    std::copy_backward(digits.data(), end, text.data() + text.size());
-    return {text.data(), text.size()};
-}
-
-} // namespace
 
 void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
     query& asked = queries_.create();

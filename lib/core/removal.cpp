@@ -31,7 +31,7 @@ void engine::abandon(handle name) {
     }
     end_user_extensions(*lease, errc::released);
     timers_.cancel(lease->wake);
-    line* const mine = lines_.find(lease->form, lease->key);
+    line* const mine = lines_.find(lease->line_form(), lease->line_key());
     claims_.destroy(*lease);
     if (mine != nullptr) {
         end_line(*mine);
@@ -80,7 +80,7 @@ void engine::write_removal(const claim& ended, const ladder& commands, rung how)
     scratch_.clear();
     channel_.clear();
     if (rules_.pushes && ended.announced) {
-        assign_channel(channel_, ended.key);
+        assign_channel(channel_, ended.line_key());
     }
     if (rules_.guarded()) {
         append_remove(

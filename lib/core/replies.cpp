@@ -89,6 +89,10 @@ void engine::replied(
         }
         return;
     }
+    if (command.kind == command_kind::survey) {
+        survey_answered(master, command, &answered, now);
+        return;
+    }
     if (command.kind == command_kind::take_turn || command.kind == command_kind::leave_queue) {
         queue_answered(master, command, answered, sent, now);
         return;
@@ -207,6 +211,10 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
                 query_done(*asked);
             }
         }
+        return;
+    }
+    if (command.kind == command_kind::survey) {
+        survey_answered(master, command, nullptr, now);
         return;
     }
     if (command.kind == command_kind::take_turn || command.kind == command_kind::leave_queue) {

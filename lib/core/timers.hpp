@@ -13,7 +13,7 @@
 namespace redlock::core {
 
 /// Whose timer it is.
-enum class timer_owner : std::uint8_t { claim, operation, query };
+enum class timer_owner : std::uint8_t { claim, operation, query, survey };
 
 /// One entry; lives in the object that it wakes, at a stable address.
 struct timer {

@@ -14,6 +14,7 @@ namespace redlock::core {
 void engine::join(operation& wanted, time_point now) {
     line* found = lines_.find(wanted.form, wanted.key);
     line& mine = found != nullptr ? *found : lines_.create(wanted.form, wanted.key);
+    mine.pool = wanted.slots != 0;
     wanted.line = mine.self;
     wanted.before = mine.tail;
     if (operation* const last = operations_.find(mine.tail)) {
@@ -123,14 +124,20 @@ std::chrono::nanoseconds engine::retry_floor() const noexcept {
 // A lease that is let go passes to the head of its line: the masters are not told, and the next
 // holder has what is left of it. Not for ever, as the lines of other processes have no part in it.
 bool engine::hand_over(claim& lease, time_point now) {
-    line* const mine = lines_.find(lease.form, lease.key);
-    if (mine == nullptr || mine->length == 0 || closing()
-        || mine->handed_over >= rules_.hand_overs_max) {
+    line* const mine = lines_.find(lease.line_form(), lease.line_key());
+    if (mine == nullptr || mine->length == 0 || closing()) {
+        return false;
+    }
+    std::size_t& in_a_row = lease.is_slot() ? lease.handed_over : mine->handed_over;
+    if (in_a_row >= rules_.hand_overs_max) {
         return false;
     }
     operation& next = *operations_.find(mine->head);
     const acquire_options& wants = next.options;
     const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
+    if (lease.is_slot() && lease.slot >= next.slots) {
+        return false; // its pool ends before that one
+    }
     if (wants.fencing != lease.fencing || !may_hand_over(next, *mine, now)
         || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {
         return false;
@@ -140,7 +147,8 @@ bool engine::hand_over(claim& lease, time_point now) {
         attempt.reported = true;
         begin_removal(attempt, now);
     }
-    ++mine->handed_over;
+    end_survey(next);
+    ++in_a_row;
     ++counters_.hand_overs;
     ++counters_.released;
     lease.removal_began = now;
@@ -160,11 +168,12 @@ bool engine::hand_over(claim& lease, time_point now) {
 // A lease of this process has ended without being handed over. Its line, if there is one, need not
 // wait for a push; but after so many hand-overs in a row others come first.
 void engine::wake_line(const claim& ended, time_point now) {
-    line* const mine = lines_.find(ended.form, ended.key);
+    line* const mine = lines_.find(ended.line_form(), ended.line_key());
     if (mine == nullptr) {
         return;
     }
-    const bool yields = mine->handed_over >= rules_.hand_overs_max && mine->handed_over > 0;
+    const std::size_t in_a_row = ended.is_slot() ? ended.handed_over : mine->handed_over;
+    const bool yields = in_a_row >= rules_.hand_overs_max && in_a_row > 0;
     mine->handed_over = 0;
     mine->holder = {};
     mine->latest.release.assign(ended.token_text().substr(0, release_name_size));
@@ -182,11 +191,16 @@ void engine::wake_line(const claim& ended, time_point now) {
         timers_.set(next.wake, std::min(next.wake.due, yields ? later(now, chance) : now));
     } else if (next.stage == operation::phase::turning) {
         mine->turn.again = true;
+    } else if (mine->pool) {
+        mine->latest.again = true;
     }
 }
 
 // After an attempt: rolls it back, and ends the operation or has it wait.
 void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
+    if (wanted.slots != 0 && try_next_slot(wanted, attempt, now)) {
+        return;
+    }
     const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
                        || wanted.outcome == errc::too_slow;
     // The last attempt needs time for its round trip, or it is not worth its pause.
@@ -204,6 +218,8 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
 }
 
 void engine::pause(operation& wanted, time_point until) {
+    wanted.candidates.clear(); // what was free then
+    wanted.tries = 0;
     wanted.stage = operation::phase::paused;
     const time_point last_chance =
         wanted.wait_until == forever ? forever : wanted.wait_until - 2 * retry_floor();
@@ -237,7 +253,8 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
     }
     std::chrono::milliseconds left = not_told;
     for (const ballot& one : attempt.votes.of) {
-        if (one.said == vote::held && one.left != not_told
+        // Of a pool that is the rest of one slot, and others were free.
+        if (!mine.pool && one.said == vote::held && one.left != not_told
             && (left == not_told || one.left < left)) {
             left = one.left;
         }

@@ -135,6 +135,14 @@ std::string virtual_master::execute(const arguments& words, time_point now) {
         const entry* const found = find(words.at(1), now);
         return found == nullptr ? nil : bulk(found->value);
     }
+    if (name == "MGET") {
+        std::string values = "*" + std::to_string(words.size() - 1) + "\r\n";
+        for (std::size_t i = 1; i < words.size(); ++i) {
+            const entry* const found = find(words[i], now);
+            values += found == nullptr ? nil : bulk(found->value);
+        }
+        return values;
+    }
     if (name == "EXISTS") {
         return integer(find(words.at(1), now) == nullptr ? 0 : 1);
     }

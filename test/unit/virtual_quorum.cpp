@@ -254,8 +254,18 @@ std::uint64_t virtual_quorum::attach(
     return cookie;
 }
 
+std::uint64_t virtual_quorum::acquire_slot(
+    const acquire_options& options, std::uint32_t slots, std::string_view pool) {
+    const std::uint64_t cookie = next_cookie_++;
+    operations_[cookie] = engine.acquire({cookie, pool, options, {}, slots}, now_);
+    return cookie;
+}
+
 answer virtual_quorum::acquire_now(const acquire_options& options, std::string_view resource) {
-    const std::uint64_t cookie = acquire(options, resource);
+    return answer_awaited(acquire(options, resource));
+}
+
+answer virtual_quorum::answer_awaited(std::uint64_t cookie) {
     if (!run_while_not([&] { return answer_to(cookie) != nullptr; })) {
         throw std::runtime_error("an acquire was not answered");
     }
@@ -314,6 +324,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .why = {},
         .lease = lease.self,
         .token = std::string(lease.token_text()),
+        .slot = lease.slot,
         .deadline = lease.deadline,
         .held_until = lease.held_until(),
         .attempts = done.attempts,
@@ -335,6 +346,7 @@ void virtual_quorum::not_acquired(const core::operation& done) {
         .why = done.outcome,
         .lease = {},
         .token = {},
+        .slot = 0,
         .deadline = {},
         .held_until = {},
         .attempts = done.attempts,

@@ -42,6 +42,7 @@ struct answer {
     std::optional<errc> why; // of one that was not won; empty: cancelled
     redlock::core::handle lease;
     std::string token;
+    std::uint32_t slot = 0;
     time_point deadline;
     time_point held_until;
     unsigned attempts = 0;
@@ -93,8 +94,14 @@ public:
     /// Attaches to the lock with that token.
     std::uint64_t
     attach(const acquire_options& options, std::string_view token, std::string_view resource = "r");
+    std::uint64_t
+    acquire_slot(const acquire_options& options, std::uint32_t slots, std::string_view pool = "r");
     /// Acquires, and waits for the answer.
     answer acquire_now(const acquire_options& options, std::string_view resource = "r");
+    answer acquire_slot_now(
+        const acquire_options& options, std::uint32_t slots, std::string_view pool = "r") {
+        return answer_awaited(acquire_slot(options, slots, pool));
+    }
     void cancel(std::uint64_t cookie) { engine.cancel(operations_[cookie], now_); }
     void extend(const answer& lease, milliseconds ttl) { engine.extend(lease.lease, ttl, now_); }
     void release(const answer& lease) { engine.release(lease.lease, now_); }
@@ -157,6 +164,7 @@ public:
     std::vector<std::string> renewals;   // "begun", then "renewed" or the error
     std::vector<std::pair<std::size_t, time_point>> opens;
     std::vector<redlock::lock_status> statuses;
+    std::vector<redlock::pool_status> pools;
     unsigned closings = 0;
 
 private:
@@ -180,8 +188,12 @@ private:
     void extended(const redlock::core::claim& lease, std::optional<errc> error) override;
     void removed(const redlock::core::claim& lease, release_result result) override;
     void queried(redlock::core::query& done) override { statuses.push_back(done.result); }
+    void slots_told(std::uint64_t, redlock::pool_status&& found) override {
+        pools.push_back(std::move(found));
+    }
     void closed() override { ++closings; }
 
+    answer answer_awaited(std::uint64_t cookie);
     bool step(time_point until);
     void flush();
     void read(std::size_t link);

@@ -1,0 +1,23 @@
+// The Lua that looks over the slots of a pool. It only reads: which slots are worth asking for. Who
+// has one is decided by the votes of a majority, as for any lock.
+
+#pragma once
+
+#include <string_view>
+
+namespace redlock::core {
+
+/// KEYS: the pool. ARGV: the first slot, how many.
+/// Answers {one character for each: '1' free | '0' taken, the smallest rest of the taken ones in
+/// ms; -1: none is taken, or none ends}. A thousand slots are a thousand bytes, where their owners
+/// would be fifty times as many.
+inline constexpr std::string_view slots_survey =
+    R"(local first, free, rest = tonumber(ARGV[1]), {}, -1
+for i = 1, tonumber(ARGV[2]) do
+  local p = redis.call('PTTL', KEYS[1] .. ':' .. string.format('%.0f', first + i - 1))
+  free[i] = p == -2 and '1' or '0'
+  if p >= 0 and (rest < 0 or p < rest) then rest = p end
+end
+return {table.concat(free), rest})";
+
+} // namespace redlock::core

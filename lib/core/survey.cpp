@@ -1,0 +1,331 @@
+// The slots of a pool: looks which are free, and has an acquire try some of them; or tells who has
+// them. One command to each master for 512 slots, all in one round trip.
+//
+// Who waits for a slot stands in the line of its pool as others stand in that of a lock. Only what
+// the head of the line does is different: it looks first, and then makes attempts on slots that
+// were free. A slot that is released, whichever it is, is told on the channel of the pool.
+
+#include "survey.hpp"
+
+#include "engine.hpp"
+#include "hash.hpp"
+#include "keys.hpp"
+
+#include <algorithm>
+
+namespace redlock::core {
+
+void census::reset(std::size_t masters, std::size_t quorum, std::uint32_t slots) {
+    quorum_ = quorum;
+    complete_ = found_ = 0;
+    awaited_ = 0;
+    masters_.assign(masters, part{});
+    free_.assign(slots, 0);
+}
+
+void census::asked(std::size_t master, unsigned answers) noexcept {
+    masters_[master].awaited += answers;
+    awaited_ += answers;
+}
+
+void census::told(std::size_t master, std::uint32_t first, std::string_view free) {
+    part& mine = masters_[master];
+    for (std::size_t i = 0; i < free.size() && first + i < free_.size(); ++i) {
+        if (free[i] == '1') {
+            ++mine.free;
+            found_ += ++free_[first + i] == quorum_ ? 1U : 0U;
+        }
+    }
+    one_answer(mine);
+}
+
+void census::failed(std::size_t master) noexcept {
+    masters_[master].failed = true;
+    one_answer(masters_[master]);
+}
+
+void census::one_answer(part& from) noexcept {
+    --awaited_;
+    complete_ += --from.awaited == 0 && !from.failed ? 1U : 0U;
+}
+
+void census::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {
+    out.clear();
+    std::size_t seen = 0;
+    for (std::uint32_t i = 0; i < free_.size(); ++i) {
+        if (free_[i] < quorum_) {
+            continue;
+        }
+        ++seen;
+        if (out.size() < most) {
+            out.push_back(i);
+        } else if (const std::size_t place = random.below(seen); place < most) {
+            out[place] = i;
+        }
+    }
+    for (std::size_t i = out.size(); i > 1; --i) {
+        std::swap(out[i - 1], out[random.below(i)]);
+    }
+}
+
+slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum) {
+    for (const std::string_view one : tokens) {
+        if (static_cast<std::size_t>(std::ranges::count(tokens, one)) >= quorum) {
+            return one.empty() ? slot_status{lock_state::free, {}}
+                               : slot_status{lock_state::held, digest_of(one)};
+        }
+    }
+    return {};
+}
+
+survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots) {
+    survey& made = surveys_.create();
+    made.wake.owner = timer_owner::survey;
+    made.wake.subject = made.self;
+    made.key = pool_key;
+    made.slots = slots;
+    made.found.reset(masters_.size(), rules_.quorum(), slots);
+    made.votes.reset(masters_.size());
+    return made;
+}
+
+void engine::ask_for_slots(survey& asking, time_point now) {
+    const bool wants_owners = !asking.owners.empty();
+    const unsigned commands = (asking.slots + slots_per_command - 1) / slots_per_command;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        // To know how a pool stands, also a master that may not vote is worth asking.
+        const connection& link = *masters_[i].link;
+        const bool answers = wants_owners ? link.up() && !link.silent() && !masters_[i].duplicate
+                                          : masters_[i].admitted;
+        if (!answers || link.overloaded()) {
+            asking.votes.of[i].said = answers ? vote::unreachable : masters_[i].otherwise;
+            continue;
+        }
+        asking.found.asked(i, commands);
+        for (unsigned chunk = 0; chunk < commands; ++chunk) {
+            send_survey(asking, i, chunk, now);
+        }
+    }
+}
+
+void engine::send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now) {
+    const std::uint32_t first = chunk * slots_per_command;
+    const std::uint32_t count = std::min(slots_per_command, asking.slots - first);
+    // A script is guarded's: the other protocol also works where none may be run.
+    const bool owners = !asking.owners.empty() || !rules_.guarded();
+    scratch_.clear();
+    if (owners) {
+        append_owners(scratch_, asking.key, first, count);
+    } else {
+        append_survey(scratch_, asking.key, first, count);
+    }
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::survey,
+         .how = owners ? rung::native : rung::eval,
+         .round = static_cast<std::uint16_t>(chunk),
+         .subject = asking.self},
+        now);
+}
+
+void engine::survey_answered(
+    std::size_t master, const ticket& command, const reply* answer, time_point now) {
+    survey* const asking = surveys_.find(command.subject);
+    if (asking == nullptr) {
+        return; // it went on without
+    }
+    const std::uint32_t first = command.round * slots_per_command;
+    const std::uint32_t count = std::min(slots_per_command, asking->slots - first);
+    ballot& mine = asking->votes.of[master];
+    std::string free;
+    if (answer != nullptr && command.how == rung::native && answer->type == reply_type::array
+        && answer->elements.size() == count) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const reply& owner = answer->elements[i];
+            free += owner.type == reply_type::nil ? '1' : '0';
+            if (!asking->owners.empty()) {
+                asking->owners[master][first + i] = std::string(owner.text);
+            }
+        }
+    } else if (
+        answer != nullptr && command.how == rung::eval && answer->type == reply_type::array
+        && answer->elements.size() == 2 && answer->elements[0].text.size() == count
+        && answer->elements[1].type == reply_type::integer) {
+        free = answer->elements[0].text;
+        const std::chrono::milliseconds left(answer->elements[1].integer);
+        if (left.count() >= 0 && left <= rules_.max_ttl
+            && (mine.left == not_told || left < mine.left)) {
+            mine.left = left;
+        }
+    }
+    if (free.empty()) {
+        const bool broke = answer == nullptr;
+        mine.said = broke ? vote::unreachable : vote::error;
+        asking->votes.note(
+            master,
+            broke                ? masters_[master].link->why_down()
+            : answer->is_error() ? answer->text
+                                 : "unexpected reply");
+        asking->found.failed(master);
+    } else {
+        asking->found.told(master, first, free);
+    }
+    if (asking->owners.empty() ? asking->found.decided() : asking->found.over()) {
+        survey_over(*asking, now);
+    }
+}
+
+void engine::survey_over(survey& done, time_point now) {
+    operation* const wanted = operations_.find(done.operation);
+    if (wanted != nullptr) {
+        slots_found(*wanted, done, now);
+    } else {
+        status_found(done);
+    }
+}
+
+// --- For an acquire
+// -------------------------------------------------------------------------------
+
+void engine::start_survey(operation& wanted, time_point now) {
+    survey& asking = new_survey(wanted.key, wanted.slots);
+    asking.operation = wanted.self;
+    wanted.stage = operation::phase::surveying;
+    wanted.survey = asking.self;
+    if (admitted_ < rules_.quorum()) {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            asking.votes.of[i].said = masters_[i].admitted ? vote::pending : masters_[i].otherwise;
+        }
+        slots_found(wanted, asking, now); // nothing was sent
+        return;
+    }
+    ask_for_slots(asking, now);
+    if (asking.found.over()) {
+        slots_found(wanted, asking, now);
+    } else {
+        const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
+        timers_.set(wanted.wake, std::min(later(now, rules_.master_timeout), impatient));
+    }
+}
+
+void engine::end_survey(operation& wanted) {
+    if (survey* const asking = surveys_.find(wanted.survey)) {
+        timers_.cancel(asking->wake);
+        surveys_.destroy(*asking);
+    }
+    wanted.survey = {};
+}
+
+// What came in time has to do. Slots to try, or the end of this search.
+void engine::slots_found(operation& wanted, survey& asking, time_point now) {
+    const census& found = asking.found;
+    found.choose(
+        slot_tries_max - std::min(wanted.tries, slot_tries_max), random_, wanted.candidates);
+    if (!wanted.candidates.empty()) {
+        end_survey(wanted);
+        start_attempt(wanted, now);
+        return;
+    }
+    wanted.outcome = found.complete() >= rules_.quorum() ? errc::contended : errc::no_quorum;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = asking.votes.of[i];
+        if (mine.said == vote::pending && admitted_ >= rules_.quorum()) {
+            const bool silent = found.owes(i);
+            mine.said = silent ? vote::timed_out : vote::held;
+            if (!silent && found.free_on(i) > 0) {
+                asking.votes.note(
+                    i,
+                    std::to_string(found.free_on(i)) + " of " + std::to_string(asking.slots)
+                        + " slots are free there");
+            }
+        }
+    }
+    std::swap(wanted.last, asking.votes);
+    wanted.decided_at = now;
+    end_survey(wanted);
+    wait_for_slot(wanted, now);
+}
+
+// There is no slot to try.
+void engine::wait_for_slot(operation& wanted, time_point now) {
+    line* const mine = lines_.find(wanted.line);
+    if (mine == nullptr || closing() || wanted.wait_until <= later(now, 2 * retry_floor())) {
+        finish(wanted, now);
+        return;
+    }
+    mine->outcome = wanted.outcome;
+    mine->last = wanted.last;
+    wanted.tries = 0;
+    if (wanted.outcome == errc::contended && std::exchange(mine->latest.again, false)) {
+        start_attempt(wanted, now);
+        return;
+    }
+    std::chrono::milliseconds left = not_told;
+    if (wanted.outcome == errc::contended) {
+        for (const ballot& one : wanted.last.of) {
+            if (one.left != not_told && (left == not_told || one.left < left)) {
+                left = one.left;
+            }
+        }
+        watch(*mine, now);
+        wanted.ask_arbiter = true; // others wait for the same slot
+    }
+    const auto delay = wanted.delay.next(retry_floor(), rules_.retry_delay_max, random_);
+    pause(wanted, later(now, left != not_told && hears_a_quorum() ? left + delay : delay));
+}
+
+// An attempt on one slot has failed: another, if this search has any left. False if it is over.
+bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
+    if (wanted.outcome != errc::contended || ++wanted.tries >= slot_tries_max || closing()
+        || (wanted.wait_until > wanted.began
+            && wanted.wait_until <= later(now, 2 * retry_floor()))) {
+        wanted.candidates.clear();
+        return false;
+    }
+    attempt.announced = attempt.announced || attempt.votes.may_be_set();
+    begin_removal(attempt, now);
+    // Somebody else wants what we want: from now on one master is asked first, and tells us apart.
+    wanted.ask_arbiter = true;
+    start_attempt(wanted, now);
+    return true;
+}
+
+// --- For whoever wants to know
+// --------------------------------------------------------------------
+
+void engine::ask_slots(
+    std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
+    std::string key;
+    assign_pool_key(key, rules_.key_prefix, pool);
+    survey& asking = new_survey(key, slots);
+    asking.cookie = cookie;
+    asking.owners.assign(masters_.size(), std::vector<std::optional<std::string>>(slots));
+    ask_for_slots(asking, now);
+    if (asking.found.over()) {
+        status_found(asking);
+    } else {
+        timers_.set(asking.wake, later(now, rules_.master_timeout));
+    }
+}
+
+void engine::status_found(survey& done) {
+    timers_.cancel(done.wake);
+    pool_status status;
+    status.answered = done.found.complete();
+    status.quorum = rules_.quorum();
+    std::vector<std::string_view> tokens;
+    for (std::uint32_t i = 0; i < done.slots; ++i) {
+        tokens.clear();
+        for (const auto& said : done.owners) {
+            if (said[i]) {
+                tokens.push_back(*said[i]);
+            }
+        }
+        status.slots.push_back(judge_slot(tokens, rules_.quorum()));
+    }
+    host_.slots_told(done.cookie, std::move(status));
+    surveys_.destroy(done);
+}
+
+} // namespace redlock::core

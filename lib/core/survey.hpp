@@ -1,0 +1,103 @@
+// A survey of the slots of a pool: which of them are free on a majority of the masters. It is a
+// filter in front of attempts, and no part of a vote: what it says may be over when it is read.
+
+#pragma once
+
+#include "backoff.hpp"
+#include "claim.hpp"
+#include "pool.hpp"
+#include "timers.hpp"
+
+#include <redlock/pool_status.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::core {
+
+/// So many slots are asked for in one command: it holds a master up for a fraction of a
+/// millisecond.
+inline constexpr std::uint32_t slots_per_command = 512;
+
+/// So many slots are tried, of those that a survey found, before an acquire pauses or gives up.
+inline constexpr unsigned slot_tries_max = 8;
+
+/// What the masters have said of the slots.
+class census {
+public:
+    void reset(std::size_t masters, std::size_t quorum, std::uint32_t slots);
+
+    /// \name One master
+    /// \{
+    /// It owes so many answers.
+    void asked(std::size_t master, unsigned answers) noexcept;
+    /// It has answered for some slots: '1' for a free one, each other character for a taken one.
+    void told(std::size_t master, std::uint32_t first, std::string_view free);
+    /// One of its answers did not come, or made no sense.
+    void failed(std::size_t master) noexcept;
+    /// \}
+
+    /// How many masters have told of all slots.
+    std::size_t complete() const noexcept { return complete_; }
+    /// Nobody owes an answer any more.
+    bool over() const noexcept { return awaited_ == 0; }
+    /// Whether to go on without the answers that are still owed: a majority has told of all slots,
+    /// and something is free.
+    bool decided() const noexcept { return over() || (complete_ >= quorum_ && found_ > 0); }
+
+    /// How many slots are free on a majority.
+    std::size_t found() const noexcept { return found_; }
+    /// Whether it owes an answer, or has failed to give one.
+    bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
+    /// How many are free on this master.
+    std::size_t free_on(std::size_t master) const noexcept { return masters_[master].free; }
+    /// Picks `most` of them at most, in any order, each as likely as the others: so that those who
+    /// look at the same moment seldom want the same one.
+    void choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const;
+
+private:
+    struct part {
+        unsigned awaited = 0;
+        std::size_t free = 0;
+        bool failed = false;
+    };
+    void one_answer(part& from) noexcept;
+
+    std::size_t quorum_ = 0;
+    std::size_t complete_ = 0;
+    std::size_t found_ = 0;
+    unsigned awaited_ = 0;
+    std::vector<part> masters_;
+    std::vector<std::uint8_t> free_; // by slot: how many masters say so
+};
+
+/// Who has a slot, from the tokens that the masters gave for it, empty ones for a slot that is
+/// free; a master that did not tell is left out.
+slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum);
+
+/// One survey: for an acquire, or for whoever wants to know how the pool stands.
+struct survey {
+    handle self;
+    timer wake;
+    std::uint64_t cookie = 0; // names it to the host, where no acquire asked for it
+    handle operation;         // the acquire that did
+    std::string key;          // of the pool
+    std::uint32_t slots = 0;
+    census found;
+    ballots votes;
+    /// By master and slot, where somebody wants to know: empty for what it did not tell.
+    std::vector<std::vector<std::optional<std::string>>> owners;
+
+    void reset() {
+        operation = {};
+        owners.clear();
+        votes.texts.clear();
+    }
+};
+
+} // namespace redlock::core
