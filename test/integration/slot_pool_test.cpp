@@ -1,0 +1,498 @@
+// A pool of slots on real masters: never more holders than slots, nothing left behind, and few
+// commands.
+#include "guarded_quorum.hpp"
+#include "quorum_fixture.hpp"
+#include "support/free_port.hpp"
+
+#include <redlock/slot_pool.hpp>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <set>
+#include <stdexcept>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+struct taking {
+    bool done = false;
+    error_code error;
+    redlock::slot slot;
+    diagnostics why;
+    asio::cancellation_signal cancel;
+
+    std::string explained() const { return error.message() + " | " + to_string(why); }
+};
+using taking_ptr = std::shared_ptr<taking>;
+
+taking_ptr begin(slot_pool& pool, acquire_options options = once()) {
+    const auto result = std::make_shared<taking>();
+    pool.async_acquire(
+        options,
+        result->why,
+        asio::bind_cancellation_slot(
+            result->cancel.slot(), [result](error_code error, redlock::slot slot) {
+                result->error = error;
+                result->slot = std::move(slot);
+                result->done = true;
+            }));
+    return result;
+}
+
+struct pool_site : quorum_fixture {
+    explicit pool_site(const std::function<void(config&)>& change = guarded)
+        : quorum_fixture(3, change) {}
+
+    taking_ptr finish(const taking_ptr& begun) {
+        run_until(io, [&] { return begun->done; });
+        return begun;
+    }
+    taking_ptr acquire(slot_pool& pool, acquire_options options = once()) {
+        return finish(begin(pool, options));
+    }
+    redlock::slot take(slot_pool& pool, acquire_options options = once()) {
+        const taking_ptr result = acquire(pool, options);
+        INFO(result->explained());
+        REQUIRE(!result->error);
+        return std::move(result->slot);
+    }
+    release_result release(redlock::slot& held) {
+        std::optional<release_result> result;
+        held.async_release([&](error_code, release_result what) { result = what; });
+        run_until(io, [&] { return result.has_value(); });
+        return *result;
+    }
+    pool_status status(slot_pool& pool) {
+        std::optional<pool_status> result;
+        pool.async_status([&](error_code error, pool_status found) {
+            CHECK(!error);
+            result = std::move(found);
+        });
+        run_until(io, [&] { return result.has_value(); });
+        return *result;
+    }
+    bool no_slot_left() {
+        return eventually([this] { return masters.total_keys("*slot*") == 0; });
+    }
+};
+
+const milliseconds long_wait = 24h;
+
+// Nobody asks again but who was told to, or whose time has come by what the masters said.
+void patient(config& settings) {
+    guarded(settings);
+    settings.retry_delay_min = settings.retry_delay_max = 1h;
+}
+
+void patient_and_plain(config& settings) {
+    patient(settings);
+    settings.protocol = protocol::plain;
+}
+
+std::string subscribers(const master_process& master, const std::string& pool) {
+    const std::string said =
+        master.command({"PUBSUB", "NUMSUB", "redlock:{" + pool + "}:slot:free"});
+    return said.substr(said.find_last_not_of("0123456789") + 1);
+}
+
+bool heard_by(pool_site& site, const std::string& pool, const std::string& count) {
+    return site.eventually([&] {
+        return std::all_of(
+            site.masters.begin(), site.masters.end(), [&](const master_process& one) {
+                return subscribers(one, pool) == count;
+            });
+    });
+}
+
+// What a search costs a master.
+std::uint64_t questions(const master_process& master) {
+    return calls_of(master, "eval") + calls_of(master, "evalsha") + calls_of(master, "mget")
+           + calls_of(master, "set");
+}
+
+// Fills the slots from outside, but for each `free_each`th.
+void fill(const quorum_of_masters& masters, std::size_t size, std::size_t free_each) {
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        masters[i].command(
+            {"EVAL",
+             "for i = 0, ARGV[1] - 1 do if i % ARGV[2] ~= 0 then "
+             "redis.call('SET', KEYS[1] .. i, 'somebody', 'PX', 3600000) end end",
+             "1",
+             "redlock:{crew}:slot:",
+             std::to_string(size),
+             std::to_string(free_each)});
+    }
+}
+
+} // namespace
+
+TEST_CASE("each of the slots is taken once, in both protocols") {
+    for (const auto& change : {patient, patient_and_plain}) {
+        pool_site site(change);
+        slot_pool pool(site.me.manager(), "crew", 5);
+        std::vector<slot> held;
+        std::set<std::size_t> numbers;
+        for (int i = 0; i < 5; ++i) {
+            held.push_back(site.take(pool));
+            CHECK(held.back().held());
+            CHECK(held.back().number() < 5);
+            CHECK(held.back().resource() == "crew:slot:" + std::to_string(held.back().number()));
+            numbers.insert(held.back().number());
+        }
+        CHECK(numbers.size() == 5);
+        const taking_ptr none = site.acquire(pool);
+        CHECK(none->error == errc::contended);
+        CHECK(!none->slot.valid());
+        CHECK(count_votes(none->why, vote::held) >= 2);
+        const std::size_t number = held[2].number();
+        CHECK(site.release(held[2]) == release_result::released);
+        CHECK(!held[2].held());
+        slot again = site.take(pool);
+        CHECK(again.number() == number);
+        again = slot(); // gives it back
+        held.clear();
+        CHECK(site.no_slot_left());
+        CHECK(site.settled());
+    }
+}
+
+TEST_CASE("sizes and names that cannot be are refused with a sentence, and nothing is sent") {
+    asio::io_context io;
+    config nobody;
+    nobody.masters = {std::string("redis://127.0.0.1:1")};
+    lock_manager manager(io.get_executor(), nobody);
+    const auto refusal = [&](std::string name, std::size_t size) {
+        try {
+            slot_pool(manager, std::move(name), size);
+        } catch (const std::invalid_argument& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    CHECK(refusal("crew", 0) == "redlock: the size of the pool is 0, but must be 1 to 65536");
+    CHECK(
+        refusal("crew", 65'537)
+        == "redlock: the size of the pool is 65537, but must be 1 to 65536");
+    CHECK(refusal("", 3).starts_with("redlock: the name of the pool: "));
+    CHECK(refusal("crew", 65'536).empty());
+
+    slot_pool pool(manager, "crew", 3);
+    acquire_options in_order = waiting(1s);
+    in_order.order = fairness::fifo;
+    const taking_ptr refused = begin(pool, in_order);
+    const taking_ptr early = begin(pool);
+    io.run();
+    CHECK(refused->error == errc::invalid_argument);
+    CHECK(refused->why.message == "order must be none for a slot: there is no queue for a pool");
+    CHECK(early->error == errc::not_running);
+}
+
+// A counter on each master would let all three in: A and B, B and C, A and C count two each.
+TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots than there are") {
+    quorum_of_masters masters(3);
+    const free_port nobody;
+    asio::io_context io;
+    std::vector<std::unique_ptr<client>> clients;
+    std::vector<slot_pool> pools;
+    constexpr std::size_t size = 2;
+    for (std::size_t i = 0; i < 3; ++i) {
+        std::vector<std::string> urls = masters.urls();
+        urls[i] = "redis://127.0.0.1:" + std::to_string(nobody.number());
+        config settings = config_for(urls);
+        guarded(settings);
+        clients.push_back(std::make_unique<client>(io, settings));
+        clients.back()->until_admitted(2);
+        pools.emplace_back(clients.back()->manager(), "crew", size);
+    }
+    std::vector<slot> held;
+    for (slot_pool& pool : pools) {
+        for (std::size_t i = 0; i < size; ++i) {
+            const taking_ptr one = begin(pool, waiting(300ms));
+            run_until(io, [&] { return one->done; });
+            if (!one->error) {
+                held.push_back(std::move(one->slot));
+            }
+        }
+    }
+    REQUIRE(held.size() == size);
+    CHECK(held[0].number() != held[1].number());
+    held.clear();
+
+    // All of them together, again and again. One thread: between two looks nothing changes.
+    std::size_t inside = 0;
+    std::size_t most = 0;
+    std::size_t rounds = 0;
+    std::size_t workers = 0;
+    std::set<std::size_t> numbers;
+    std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
+        pool.async_acquire(waiting(60s), [&](error_code error, slot mine) {
+            REQUIRE(!error);
+            if (rounds >= 300) {
+                --workers;
+                return;
+            }
+            most = std::max(most, ++inside);
+            CHECK(inside <= size);
+            CHECK(numbers.insert(mine.number()).second);
+            const auto kept = std::make_shared<slot>(std::move(mine));
+            const auto timer = std::make_shared<asio::steady_timer>(io, 2ms);
+            timer->async_wait([&, kept, timer](error_code) {
+                --inside;
+                numbers.erase(kept->number());
+                kept->async_release([&, kept](error_code, release_result) {
+                    ++rounds;
+                    work(pool);
+                });
+            });
+        });
+    };
+    for (slot_pool& pool : pools) {
+        for (int i = 0; i < 3; ++i) {
+            ++workers;
+            work(pool);
+        }
+    }
+    run_until(
+        io, [&] { return workers == 0; }, 60s);
+    CHECK(most == size);
+    run_until(io, [&] { return masters.total_keys("*slot*") == 0; });
+}
+
+TEST_CASE("a slot of a thousand of which ten are free is found in two round trips") {
+    for (const bool plain : {false, true}) {
+        pool_site site(plain ? patient_and_plain : patient);
+        fill(site.masters, 1000, 100);
+        slot_pool pool(site.me.manager(), "crew", 1000);
+        std::vector<slot> held;
+        for (int i = 0; i < 10; ++i) {
+            const std::uint64_t before = questions(site.masters[0]);
+            const taking_ptr one = site.acquire(pool);
+            INFO(one->explained());
+            REQUIRE(!one->error);
+            CHECK(one->slot.number() % 100 == 0);
+            CHECK(one->why.attempts == 1);
+            // The survey is two commands that leave together; then the vote, which may be late.
+            CHECK(questions(site.masters[0]) - before <= 2 + 1 + 1);
+            held.push_back(std::move(one->slot));
+        }
+        const std::uint64_t before = questions(site.masters[0]);
+        CHECK(site.acquire(pool)->error == errc::contended);
+        CHECK(questions(site.masters[0]) - before <= 2 + 1);
+        const pool_status found = site.status(pool);
+        CHECK(found.answered == 3);
+        CHECK(found.held() == 1000);
+        CHECK(found.slots[held[0].number()].owner != found.slots[1].owner);
+    }
+}
+
+TEST_CASE("the largest pool works as the smallest") {
+    pool_site site;
+    slot_pool large(site.me.manager(), "large", slot_pool_size_max);
+    slot one = site.take(large);
+    CHECK(one.held());
+    const pool_status found = site.status(large);
+    CHECK(found.slots.size() == slot_pool_size_max);
+    CHECK(found.held() == 1);
+    CHECK(found.slots[one.number()].state == lock_state::held);
+}
+
+TEST_CASE("a full pool sends nothing until a slot is released, and then wakes who waits") {
+    pool_site site(patient);
+    client other(site.io, site.changed(patient));
+    other.until_admitted(3);
+    slot_pool mine(site.me.manager(), "crew", 3);
+    slot_pool theirs(other.manager(), "crew", 3);
+    std::vector<slot> held;
+    for (int i = 0; i < 3; ++i) {
+        held.push_back(site.take(mine, once_unrenewed(30s)));
+    }
+    std::vector<taking_ptr> line;
+    for (int i = 0; i < 3; ++i) {
+        line.push_back(begin(theirs, waiting(long_wait)));
+    }
+    REQUIRE(heard_by(site, "crew", "1"));
+    std::uint64_t before = 0;
+    REQUIRE(site.eventually([&] {
+        return std::exchange(before, questions(site.masters[0])) == questions(site.masters[0]);
+    }));
+    site.pass(500ms);
+    CHECK(questions(site.masters[0]) == before);
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        CHECK(!line[i]->done);
+        CHECK(site.release(held[i]) == release_result::released);
+        site.finish(line[i]);
+        INFO(line[i]->explained());
+        REQUIRE(!line[i]->error);
+        CHECK(line[i]->slot.number() == held[i].number());
+    }
+    CHECK(heard_by(site, "crew", "0"));
+}
+
+TEST_CASE("without pushes who waits for a slot asks again") {
+    for (const protocol speaks : {protocol::guarded, protocol::plain}) {
+        const auto polls = [&](config& settings) {
+            settings.protocol = speaks;
+            settings.wake_ups = wake_up::poll;
+        };
+        pool_site site(polls);
+        client other(site.io, site.changed(polls));
+        other.until_admitted(3);
+        slot_pool mine(site.me.manager(), "crew", 1);
+        slot_pool theirs(other.manager(), "crew", 1);
+        slot held = site.take(mine);
+        const taking_ptr next = begin(theirs, waiting(60s));
+        site.pass(50ms);
+        CHECK(!next->done);
+        CHECK(site.release(held) == release_result::released);
+        site.finish(next);
+        CHECK(next->slot.held());
+        CHECK(subscribers(site.masters[0], "crew") == "0");
+    }
+}
+
+TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
+    pool_site site;
+    client other(site.io, site.changed(guarded));
+    other.until_admitted(3);
+    slot_pool mine(site.me.manager(), "crew", 2);
+    slot_pool theirs(other.manager(), "crew", 2);
+    slot stays = site.take(mine);
+    slot lost = site.take(mine, once_unrenewed(500ms));
+    const std::size_t number = lost.number();
+    lost.abandon(); // as if its process had been killed: nobody tells the masters
+    const taking_ptr next = begin(theirs, waiting(60s));
+    site.finish(next);
+    INFO(next->explained());
+    REQUIRE(!next->error);
+    CHECK(next->slot.number() == number);
+    CHECK(stays.held());
+}
+
+TEST_CASE("a late release does nothing to who has the slot now") {
+    pool_site site;
+    slot_pool pool(site.me.manager(), "crew", 1);
+    slot late = site.take(pool, once_unrenewed(10s));
+    site.everywhere({"DEL", "redlock:{crew}:slot:0"}); // its process slept, and the lease has ended
+    slot next = site.take(pool);
+    CHECK(next.number() == late.number());
+    CHECK(site.release(late) == release_result::stolen);
+    CHECK(site.release(late) == release_result::stolen); // nor does one that is repeated
+    late = slot();
+    CHECK(next.held());
+    CHECK(site.acquire(pool)->error == errc::contended);
+    CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{crew}:slot:0") == 3; }));
+}
+
+TEST_CASE("a worker that loses its slot is told, as the holder of a lock is") {
+    pool_site site;
+    slot_pool pool(site.me.manager(), "crew", 3);
+    slot mine = site.take(pool, once(600ms));
+    std::optional<loss_reason> told;
+    mine.async_wait_lost([&](error_code, loss_reason reason) { told = reason; });
+    site.masters[0].kill();
+    site.masters[1].kill();
+    run_until(site.io, [&] { return told.has_value(); });
+    CHECK(!mine.held());
+    CHECK(mine.remaining() == 0ns);
+    CHECK(site.acquire(pool)->error == errc::no_quorum);
+}
+
+TEST_CASE("a cancelled wait for a slot leaves nothing") {
+    pool_site site(patient);
+    client other(site.io, site.changed(patient));
+    other.until_admitted(3);
+    slot_pool mine(site.me.manager(), "crew", 1);
+    slot_pool theirs(other.manager(), "crew", 1);
+    slot held = site.take(mine);
+    std::vector<taking_ptr> line;
+    for (int i = 0; i < 3; ++i) {
+        line.push_back(begin(theirs, waiting(long_wait)));
+    }
+    REQUIRE(heard_by(site, "crew", "1"));
+    for (const taking_ptr& one : line) {
+        one->cancel.emit(asio::cancellation_type::all);
+        site.finish(one);
+        CHECK(one->error == asio::error::operation_aborted);
+    }
+    CHECK(heard_by(site, "crew", "0"));
+    CHECK(other.count().waiting == 0);
+    // One that is cancelled when the slot is free has it, or leaves no trace of it.
+    held = slot();
+    REQUIRE(site.no_slot_left());
+    const taking_ptr quick = begin(theirs, waiting(long_wait));
+    quick->cancel.emit(asio::cancellation_type::all);
+    site.finish(quick);
+    quick->slot = slot();
+    CHECK(site.no_slot_left());
+}
+
+TEST_CASE("a pool of one slot is a lock, with fencing tokens that increase") {
+    pool_site site;
+    client other(site.io, site.changed(guarded));
+    other.until_admitted(3);
+    slot_pool mine(site.me.manager(), "crew", 1);
+    slot_pool theirs(other.manager(), "crew", 1);
+    std::uint64_t latest = 0;
+    for (int i = 0; i < 6; ++i) {
+        slot one = site.take(i % 2 == 0 ? mine : theirs, with_token(waiting(60s)));
+        CHECK(one.number() == 0);
+        REQUIRE(one.fencing_token());
+        CHECK(*one.fencing_token() > latest);
+        latest = *one.fencing_token();
+        CHECK(site.acquire(i % 2 == 0 ? theirs : mine, with_token())->error == errc::contended);
+        error_code extended = errc::lost;
+        one.async_extend(20s, [&](error_code error) { extended = error; });
+        CHECK(site.release(one) == release_result::released);
+        CHECK((!extended || extended == errc::released));
+    }
+}
+
+TEST_CASE("waiters of one process have slots in the order in which they came, and hand them over") {
+    pool_site site(patient);
+    slot_pool pool(site.me.manager(), "crew", 2);
+    std::vector<slot> held;
+    for (int i = 0; i < 2; ++i) {
+        held.push_back(site.take(pool));
+    }
+    std::vector<taking_ptr> line;
+    for (int i = 0; i < 20; ++i) {
+        line.push_back(begin(pool, waiting(long_wait)));
+    }
+    REQUIRE(heard_by(site, "crew", "1"));
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        CHECK(!line[i]->done);
+        CHECK(site.release(held[i]) == release_result::released);
+        site.finish(line[i]);
+        INFO(line[i]->explained());
+        REQUIRE(!line[i]->error);
+        CHECK(line[i]->slot.number() == held[i].number());
+        held.push_back(std::move(line[i]->slot));
+    }
+    CHECK(site.me.count().hand_overs == 20);
+    held.clear();
+    CHECK(site.no_slot_left());
+}
+
+TEST_CASE("processes that say different sizes share the numbers that both know") {
+    pool_site site;
+    client other(site.io, site.changed(guarded));
+    other.until_admitted(3);
+    slot_pool small(site.me.manager(), "crew", 2);
+    slot_pool large(other.manager(), "crew", 4);
+    std::vector<slot> held;
+    std::set<std::size_t> numbers;
+    for (slot_pool* const pool : {&small, &large, &large, &large}) {
+        const taking_ptr one = site.acquire(*pool, waiting(5s));
+        INFO(one->explained());
+        REQUIRE(!one->error);
+        CHECK(one->slot.number() < pool->size());
+        numbers.insert(one->slot.number());
+        held.push_back(std::move(one->slot));
+    }
+    CHECK(numbers.size() == 4);
+    CHECK(site.acquire(large)->error == errc::contended);
+    CHECK(site.acquire(small)->error == errc::contended);
+}
