@@ -16,14 +16,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::uint64_t cookie_of(core::handle name) noexcept {
-    return std::uint64_t{name.index} << 32U | name.generation;
-}
-
-core::handle handle_of(std::uint64_t cookie) noexcept {
-    return {static_cast<std::uint32_t>(cookie >> 32U), static_cast<std::uint32_t>(cookie)};
-}
-
 config checked(config configuration) {
     std::string reason;
     if (validate(configuration, reason)) {
@@ -378,39 +370,6 @@ void manager_impl::queried(core::query& done) {
     completion<error_code, lock_status> complete = *std::move(op->done);
     queries_.destroy(*op);
     std::move(complete)(io_, error_code(), std::move(done.result));
-}
-
-void manager_impl::slots_status(
-    std::string pool, std::uint32_t slots, handler<error_code, pool_status> done) {
-    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
-        me.statuses_.for_each([&](status_op& op) {
-            if (op.id == id) {
-                completion<error_code, pool_status> complete = *std::move(op.done);
-                me.statuses_.destroy(op);
-                std::move(complete)(me.io_, aborted, pool_status());
-            }
-        });
-    });
-    completion<error_code, pool_status> waiting(std::move(done), io_);
-    const std::lock_guard lock(guard);
-    if (!engine_.running()) {
-        std::move(waiting)(
-            io_, engine_.closing() ? errc::closed : errc::not_running, pool_status());
-        return;
-    }
-    status_op& op = statuses_.create();
-    op.id = id;
-    op.done.emplace(std::move(waiting));
-    const std::uint64_t cookie = cookie_of(op.self);
-    drive([&](time_point now) { engine_.ask_slots(cookie, pool, slots, now); });
-}
-
-void manager_impl::slots_told(std::uint64_t cookie, pool_status&& found) {
-    if (status_op* const op = statuses_.find(handle_of(cookie))) { // else it was cancelled
-        completion<error_code, pool_status> complete = *std::move(op->done);
-        statuses_.destroy(*op);
-        std::move(complete)(io_, error_code(), std::move(found));
-    }
 }
 
 void manager_impl::refuse(diagnostics* out, const std::string& reason) {

@@ -28,6 +28,14 @@ namespace redlock::inline REDLOCK_ABI::detail {
 /// What a cancelled operation ends with.
 inline const error_code aborted = boost::asio::error::operation_aborted;
 
+/// How the engine's objects and ours name each other.
+inline std::uint64_t cookie_of(core::handle name) noexcept {
+    return std::uint64_t{name.index} << 32U | name.generation;
+}
+inline core::handle handle_of(std::uint64_t cookie) noexcept {
+    return {static_cast<std::uint32_t>(cookie >> 32U), static_cast<std::uint32_t>(cookie)};
+}
+
 class manager_impl final : public net::link_owner, private core::host {
 public:
     template <typename... Arguments>

@@ -36,6 +36,43 @@ struct boost::asio::associator<Associator, redlock::detail::give_slot, Candidate
 
 namespace redlock::inline REDLOCK_ABI {
 
+namespace detail {
+
+void manager_impl::slots_status(
+    std::string pool, std::uint32_t slots, handler<error_code, pool_status> done) {
+    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
+        me.statuses_.for_each([&](status_op& op) {
+            if (op.id == id) {
+                completion<error_code, pool_status> complete = *std::move(op.done);
+                me.statuses_.destroy(op);
+                std::move(complete)(me.io_, aborted, pool_status());
+            }
+        });
+    });
+    completion<error_code, pool_status> waiting(std::move(done), io_);
+    const std::lock_guard lock(guard);
+    if (!engine_.running()) {
+        std::move(waiting)(
+            io_, engine_.closing() ? errc::closed : errc::not_running, pool_status());
+        return;
+    }
+    status_op& op = statuses_.create();
+    op.id = id;
+    op.done.emplace(std::move(waiting));
+    const std::uint64_t cookie = cookie_of(op.self);
+    drive([&](time_point now) { engine_.ask_slots(cookie, pool, slots, now); });
+}
+
+void manager_impl::slots_told(std::uint64_t cookie, pool_status&& found) {
+    if (status_op* const op = statuses_.find(handle_of(cookie))) { // else it was cancelled
+        completion<error_code, pool_status> complete = *std::move(op->done);
+        statuses_.destroy(*op);
+        std::move(complete)(io_, error_code(), std::move(found));
+    }
+}
+
+} // namespace detail
+
 slot_pool::slot_pool(lock_manager& manager, std::string name, std::size_t size)
     : impl_(detail::manager_access::impl(manager)),
       name_(std::move(name)),

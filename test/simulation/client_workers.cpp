@@ -44,6 +44,7 @@ void client::next_op(unsigned number, unsigned incarnation) {
         const op* const like = one.ops->empty() ? nullptr : &one.ops->front();
         one.now = {};
         one.now.resource = like == nullptr ? 0 : like->resource;
+        one.now.slots = like == nullptr ? 0 : like->slots;
         one.now.fences = like != nullptr && like->fences;
         one.now.ttl_ms = mine_.max_ttl_ms;
         one.now.wait_ms = -1;
@@ -75,8 +76,8 @@ void client::begin(unsigned number) {
     if (one.queues) {
         here_.judge.joins(number_, one.now.resource, number);
     }
-    one.wanted =
-        engine_->acquire({std::uint64_t{one.cookie} << 8U | number, resource, options}, local());
+    one.wanted = engine_->acquire(
+        {std::uint64_t{one.cookie} << 8U | number, resource, options, {}, one.now.slots}, local());
     if (one.now.cancel_after != no_time) {
         here_.queue.push(
             here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);
@@ -127,18 +128,24 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         here_.count.longest_wait =
             std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
     }
+    if (lease.is_slot() && lease.slot >= one->now.slots) {
+        here_.judge.fail(promise::sane, here_.now, "a slot was given that the pool does not have");
+        return;
+    }
+    // A plan has locks or slots: to the judge a slot is a resource, its number says which.
+    const unsigned what = lease.is_slot() ? lease.slot : one->now.resource;
     one->doing = activity::holding;
     one->held = {
         .open = true,
-        .ownership = here_.judge.believes(
-            here_.now, number_, one->now.resource, fencing, belief(lease.held_until())),
+        .ownership =
+            here_.judge.believes(here_.now, number_, what, fencing, belief(lease.held_until())),
         .claim = lease.self,
         .until = lease.held_until(),
         .until_before = lease.held_until(),
         .changed = here_.now};
     tell(
         "HOLDS r",
-        std::to_string(one->now.resource),
+        std::to_string(what),
         " as ",
         lease.token_text().substr(0, 8),
         " until ",

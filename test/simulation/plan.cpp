@@ -38,9 +38,11 @@ std::string in_ms(nanos span) {
 }
 
 void describe_op(std::string& out, const op& one) {
-    out += "    resource " + std::to_string(one.resource) + ", ttl " + std::to_string(one.ttl_ms)
-           + " ms, think " + in_ms(one.think) + ", wait " + std::to_string(one.wait_ms) + ", hold "
-           + in_ms(one.hold) + (one.renews ? ", renewed" : ", not renewed");
+    out += "    resource " + std::to_string(one.resource)
+           + (one.slots == 0 ? "" : ", one of " + std::to_string(one.slots) + " slots") + ", ttl "
+           + std::to_string(one.ttl_ms) + " ms, think " + in_ms(one.think) + ", wait "
+           + std::to_string(one.wait_ms) + ", hold " + in_ms(one.hold)
+           + (one.renews ? ", renewed" : ", not renewed");
     if (one.fences) {
         out += ", fencing";
     }
@@ -83,7 +85,7 @@ std::size_t plan::resources() const noexcept {
     for (const client_plan& client : clients) {
         for (const std::vector<op>& worker : client.workers) {
             for (const op& one : worker) {
-                count = std::max<std::size_t>(count, one.resource + 1);
+                count = std::max<std::size_t>({count, one.resource + 1, one.slots});
             }
         }
     }

@@ -391,6 +391,8 @@ constexpr std::array table{
     profile{"rollbacks", mixture::plain, keeps_all, trouble_rollbacks},
     profile{"lines", mixture::plain, keeps_all, trouble_lines},
     profile{"wakes", mixture::plain, keeps_all, trouble_wakes},
+    profile{"slots", mixture::plain, keeps_all, trouble_slots},
+    profile{"slot-wakes", mixture::plain, keeps_all, trouble_slot_wakes},
     profile{"deaf", mixture::plain, keeps_all, trouble_deaf},
     profile{"all", mixture::plain, keeps_all, trouble_all},
     profile{"beyond", mixture::plain, keeps_little, trouble_beyond},
@@ -409,6 +411,8 @@ constexpr std::array table{
     profile{"guarded-fences", mixture::guarded, keeps_all, trouble_fences},
     profile{"guarded-lines", mixture::guarded, keeps_all, trouble_lines},
     profile{"guarded-wakes", mixture::guarded, keeps_all, trouble_wakes},
+    profile{"guarded-slots", mixture::guarded, keeps_all, trouble_slots},
+    profile{"guarded-slot-wakes", mixture::guarded, keeps_all, trouble_slot_wakes},
     profile{"guarded-deaf", mixture::guarded, keeps_all, trouble_deaf},
     profile{"guarded-all", mixture::guarded, keeps_all, trouble_all},
     profile{"guarded-beyond", mixture::guarded, keeps_little, trouble_beyond},
@@ -417,6 +421,7 @@ constexpr std::array table{
     profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
     profile{"mixed-extensions", mixture::mixed, keeps_all, trouble_extensions},
     profile{"mixed-lines", mixture::mixed, keeps_all, trouble_lines},
+    profile{"mixed-slots", mixture::mixed, keeps_all, trouble_slots},
     profile{"mixed-all", mixture::mixed, keeps_all, trouble_all},
 };
 

@@ -57,7 +57,7 @@ const server::command_entry* server::find_command(std::string_view name) {
         {"FLUSHALL", -1, true, &server::flushall}, {"AUTH", -2, false, &server::auth},
         {"SELECT", 2, true, &server::select},      {"CLIENT", -2, false, &server::client},
         {"CONFIG", -2, false, &server::config},    {"DEBUG", -2, false, &server::debug},
-        {"PUBLISH", 3, true, &server::publish},
+        {"PUBLISH", 3, true, &server::publish},    {"MGET", -2, true, &server::mget},
     };
     for (const command_entry& one : table) {
         if (same(name, one.name)) {
@@ -220,6 +220,16 @@ answer server::get(words command) {
         return answer::nil();
     }
     return found->is_hash ? answer::error(wrong_type) : answer::bulk(found->value);
+}
+
+answer server::mget(words command) {
+    std::vector<answer> values;
+    for (const std::string_view key : command.subspan(1)) {
+        const entry* const found = data.find(key, now_ms());
+        values.push_back(
+            found == nullptr || found->is_hash ? answer::nil() : answer::bulk(found->value));
+    }
+    return answer::array(std::move(values));
 }
 
 answer server::del(words command) {

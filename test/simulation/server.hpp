@@ -48,6 +48,7 @@ private:
     answer from_script(words command);
     answer evaluate(words command);
     answer set(words command);
+    answer mget(words);
     answer get(words command);
     answer del(words command);
     answer exists(words command);

@@ -139,6 +139,34 @@ void trouble_lines(plan& what, generator& random) {
     add_faults(what, random, 8);
 }
 
+namespace {
+
+void make_slots(plan& what, generator& random) {
+    const auto slots = static_cast<unsigned>(1 + random.below(4));
+    for (client_plan& client : what.clients) {
+        const bool differs = random.percent(10);
+        for (auto& ops : client.workers) {
+            for (op& one : ops) {
+                one.resource = 0;
+                one.slots = slots + (differs ? 1 : 0);
+                one.fences = what.ordered;
+            }
+        }
+    }
+}
+
+} // namespace
+
+void trouble_slots(plan& what, generator& random) {
+    trouble_lines(what, random);
+    make_slots(what, random);
+}
+
+void trouble_slot_wakes(plan& what, generator& random) {
+    trouble_wakes(what, random);
+    make_slots(what, random);
+}
+
 void trouble_wakes(plan& what, generator& random) {
     what.prompt = true;
     what.air.late_max = 0;

@@ -18,6 +18,11 @@ void trouble_lines(plan& what, generator& random);
 /// push connections are in trouble.
 void trouble_wakes(plan& what, generator& random);
 
+/// Every lock is a slot: pools of a few, more workers than slots, sizes that differ now and then.
+void trouble_slots(plan& what, generator& random);
+/// The same, with leases that are longer than anybody waits, as in `trouble_wakes`.
+void trouble_slot_wakes(plan& what, generator& random);
+
 /// No push ever arrives: whoever waits has to ask again.
 void trouble_deaf(plan& what, generator& random);
 
