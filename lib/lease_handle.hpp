@@ -9,7 +9,6 @@
 
 #include <redlock/clock.hpp>
 #include <redlock/lock.hpp>
-#include <redlock/slot_pool.hpp>
 
 #include <array>
 #include <atomic>
@@ -19,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redlock::inline REDLOCK_ABI::detail {
 
@@ -41,10 +41,9 @@ public:
           fencing_token(fencing_token) {}
 
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
-    /// Of a lock that is a slot.
-    static redlock::slot make_slot(lock&& held) noexcept {
-        const std::uint32_t number = held.handle_->slot;
-        return {std::move(held), number};
+    /// The numbers of a lock that is slots.
+    static const std::vector<std::uint32_t>& slots_of(const lock& held) noexcept {
+        return held.handle_->slots;
     }
 
     /// \name From any thread
@@ -66,6 +65,8 @@ public:
     std::atomic<clock::rep> stop_at{0};
     std::atomic<clock::rep> deadline{0};
     std::atomic<bool> ended{false};
+    std::vector<std::uint32_t>
+        slots; // their numbers, where it is slots: set before it is given out
     /// \}
 
     /// \name Under the manager's guard
@@ -80,7 +81,6 @@ public:
     };
 
     core::handle claim;
-    std::uint32_t slot = 0; // its number, where it is one
     phase stage = phase::held;
     loss_reason reason = loss_reason::none;
     std::optional<release_result> result;

@@ -207,21 +207,16 @@ void manager_impl::acquire(
     std::string resource,
     acquire_options options,
     diagnostics* out,
-    handler<error_code, lock> done,
-    std::uint32_t slots) {
+    handler<error_code, lock> done) {
     const std::lock_guard lock(guard);
     std::string reason;
-    if (slots != 0 && options.order != fairness::none) {
-        reason = "order must be none for a slot: there is no queue for a pool";
-    }
-    if (!reason.empty() || validate_resource(resource, reason)
-        || validate(options, config_, reason)) {
+    if (validate_resource(resource, reason) || validate(options, config_, reason)) {
         refuse(out, reason);
         completion<error_code, redlock::lock>(std::move(done), io_)(
             io_, errc::invalid_argument, redlock::lock());
         return;
     }
-    begin_acquire(std::move(resource), {.options = options, .slots = slots}, out, std::move(done));
+    begin_acquire(std::move(resource), {.options = options}, out, std::move(done));
 }
 
 void manager_impl::attach(
@@ -275,7 +270,7 @@ void manager_impl::begin_acquire(
 void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
     acquire_op& op = *acquires_.find(handle_of(done.cookie));
     if (claim.is_slot()) {
-        op.resource += ":slot:" + std::to_string(claim.slot);
+        op.resource = name_of_slots(op.resource, claim.slots);
     }
     auto lease = std::make_shared<lease_handle>(
         self(),
@@ -285,7 +280,7 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
         claim.token,
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
     lease->claim = claim.self;
-    lease->slot = claim.slot;
+    lease->slots = claim.slots;
     lease->observed = op.observed;
     if (leases_.size() <= claim.self.index) {
         leases_.resize(claim.self.index + 1);

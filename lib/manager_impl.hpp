@@ -62,8 +62,7 @@ public:
         std::string resource,
         acquire_options options,
         diagnostics* out,
-        handler<error_code, lock> done,
-        std::uint32_t slots = 0); // any slot of the pool of that name
+        handler<error_code, lock> done);
     void attach(
         std::string resource,
         const std::string& lock_token,
@@ -74,6 +73,14 @@ public:
     void acquire_form(
         core::lock_form form,
         std::vector<std::string> resources,
+        acquire_options options,
+        diagnostics* out,
+        handler<error_code, lock> done);
+    /// So many slots of a pool, which has `size`, as one lock.
+    void acquire_slots(
+        std::string pool,
+        std::uint32_t size,
+        std::size_t wants,
         acquire_options options,
         diagnostics* out,
         handler<error_code, lock> done);
@@ -162,6 +169,8 @@ private:
     void slots_told(std::uint64_t cookie, pool_status&& found) override;
     void closed() override;
 
+    static std::string
+    name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);
     std::shared_ptr<manager_impl> self() {
         return std::static_pointer_cast<manager_impl>(shared_from_this());
     }

@@ -2,41 +2,84 @@
 #include "manager_access.hpp"
 #include "manager_impl.hpp"
 
+#include <redlock/multi_lock.hpp>
 #include <redlock/slot_pool.hpp>
 
 #include <boost/asio/associator.hpp>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace redlock::inline REDLOCK_ABI::detail {
 
+struct slot_maker {
+    static void make(lock&& held, slot& out) {
+        const std::size_t number = lease_handle::slots_of(held).front();
+        out = slot(std::move(held), number);
+    }
+    static void make(lock&& held, slots& out) {
+        const std::vector<std::uint32_t>& numbers = lease_handle::slots_of(held);
+        std::vector<std::size_t> mine(numbers.begin(), numbers.end());
+        out = slots(std::move(held), std::move(mine));
+    }
+};
+
 // The caller's handler as one for a lock.
-struct give_slot {
-    boost::asio::any_completion_handler<void(error_code, slot)> done;
+template <typename Handle>
+struct give_slots {
+    using handler = boost::asio::any_completion_handler<void(error_code, Handle)>;
+    handler done;
 
     void operator()(error_code error, lock held) {
-        std::move(done)(error, error ? slot() : lease_handle::make_slot(std::move(held)));
+        Handle out;
+        if (!error) {
+            slot_maker::make(std::move(held), out);
+        }
+        std::move(done)(error, std::move(out));
     }
 };
 
-} // namespace redlock::inline REDLOCK_ABI::detail
-
-// What is associated with the caller's handler goes with it.
-template <template <typename, typename> class Associator, typename Candidate>
-struct boost::asio::associator<Associator, redlock::detail::give_slot, Candidate>
-    : Associator<decltype(redlock::detail::give_slot::done), Candidate> {
-    static auto get(const redlock::detail::give_slot& from) noexcept {
-        return Associator<std::remove_cvref_t<decltype(from.done)>, Candidate>::get(from.done);
+std::string
+manager_impl::name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers) {
+    std::string name = pool + ":slot:";
+    for (const std::uint32_t one : numbers) {
+        name.append(name.back() == ':' ? "" : ",").append(std::to_string(one));
     }
-    static auto get(const redlock::detail::give_slot& from, const Candidate& otherwise) noexcept {
-        return Associator<std::remove_cvref_t<decltype(from.done)>, Candidate>::get(
-            from.done, otherwise);
+    return name;
+}
+
+void manager_impl::acquire_slots(
+    std::string pool,
+    std::uint32_t size,
+    std::size_t wants,
+    acquire_options options,
+    diagnostics* out,
+    handler<error_code, lock> done) {
+    const std::lock_guard lock(guard);
+    const std::size_t most = std::min<std::size_t>(size, multi_lock_max);
+    std::string reason;
+    if (options.order != fairness::none) {
+        reason = "order is fifo; allowed for a slot: none";
+    } else if (wants < 1 || wants > most) {
+        reason = std::to_string(wants) + " slots are wanted; allowed: 1 to " + std::to_string(most);
+    } else if (wants > 1 && config_.protocol != protocol::guarded) {
+        reason = "several slots at once need protocol guarded";
+    } else {
+        validate(options, config_, reason);
     }
-};
-
-namespace redlock::inline REDLOCK_ABI {
-
-namespace detail {
+    if (!reason.empty()) {
+        refuse(out, reason);
+        completion<error_code, redlock::lock>(std::move(done), io_)(
+            io_, errc::invalid_argument, redlock::lock());
+        return;
+    }
+    begin_acquire(
+        std::move(pool),
+        {.options = options, .slots = size, .wants = static_cast<std::uint32_t>(wants)},
+        out,
+        std::move(done));
+}
 
 void manager_impl::slots_status(
     std::string pool, std::uint32_t slots, handler<error_code, pool_status> done) {
@@ -71,7 +114,24 @@ void manager_impl::slots_told(std::uint64_t cookie, pool_status&& found) {
     }
 }
 
-} // namespace detail
+} // namespace redlock::inline REDLOCK_ABI::detail
+
+// What is associated with the caller's handler goes with it.
+template <template <typename, typename> class Associator, typename Handle, typename Candidate>
+struct boost::asio::associator<Associator, redlock::detail::give_slots<Handle>, Candidate>
+    : Associator<typename redlock::detail::give_slots<Handle>::handler, Candidate> {
+    using inner = Associator<typename redlock::detail::give_slots<Handle>::handler, Candidate>;
+
+    static auto get(const redlock::detail::give_slots<Handle>& from) noexcept {
+        return inner::get(from.done);
+    }
+    static auto
+    get(const redlock::detail::give_slots<Handle>& from, const Candidate& otherwise) noexcept {
+        return inner::get(from.done, otherwise);
+    }
+};
+
+namespace redlock::inline REDLOCK_ABI {
 
 slot_pool::slot_pool(lock_manager& manager, std::string name, std::size_t size)
     : impl_(detail::manager_access::impl(manager)),
@@ -99,8 +159,30 @@ void slot_pool::start_acquire(
     acquire_options options,
     diagnostics* out,
     handler<acquire_signature> done) {
-    impl->acquire(
-        name, options, out, detail::give_slot{std::move(done)}, static_cast<std::uint32_t>(size));
+    impl->acquire_slots(
+        name,
+        static_cast<std::uint32_t>(size),
+        1,
+        options,
+        out,
+        detail::give_slots<slot>{std::move(done)});
+}
+
+void slot_pool::start_acquire_many(
+    impl_ptr impl,
+    const std::string& name,
+    std::size_t size,
+    std::size_t wants,
+    acquire_options options,
+    diagnostics* out,
+    handler<acquire_many_signature> done) {
+    impl->acquire_slots(
+        name,
+        static_cast<std::uint32_t>(size),
+        wants,
+        options,
+        out,
+        detail::give_slots<slots>{std::move(done)});
 }
 
 void slot_pool::start_status(

@@ -21,38 +21,29 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redlock::inline REDLOCK_ABI {
 
 /// The largest pool.
 inline constexpr std::size_t slot_pool_size_max = 65'536;
 
-/// A slot that was taken: a number, and the lock that keeps it. Move-only. While it lives and
-/// renewal is on, the library extends the lease; the destructor gives the slot back in the
-/// background.
-///
-/// It is a lock in everything but the number, and each function that has a name of `redlock::lock`
-/// is that function: the same errors, cancellation, executors and thread safety. Who loses the slot
-/// is told as the holder of a lock is, by `held()` and `async_wait_lost`, and must stop its work:
-/// somebody else may have the number.
-class slot {
+namespace detail {
+
+struct slot_maker;
+
+/// What a slot and several slots have in common: the lock that keeps them. Each function is that of
+/// `redlock::lock`.
+class slot_lease {
 public:
-    /// An empty handle.
-    slot() noexcept = default;
-
     bool valid() const noexcept { return lock_.valid(); }
-
-    /// Which one: 0 to size - 1. While it is held nobody else has this number, in any process. 0
-    /// for an empty handle.
-    std::size_t number() const noexcept { return number_; }
-
     bool held() const noexcept { return lock_.held(); }
     explicit operator bool() const noexcept { return held(); }
-    /// `name:slot:number`, for people: no lock is taken under it.
+    /// `name:slot:number`, or with several numbers; for people: no lock is taken under it.
     std::string_view resource() const { return lock_.resource(); }
     std::string_view token() const { return lock_.token(); }
-    /// Larger than that of every earlier owner of this number; those of two numbers have nothing
-    /// to do with each other.
+    /// Larger than that of every earlier owner of the number, or of any of them; those of two
+    /// numbers have nothing to do with each other.
     std::optional<std::uint64_t> fencing_token() const { return lock_.fencing_token(); }
     time_point deadline() const noexcept { return lock_.deadline(); }
     std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
@@ -85,12 +76,58 @@ public:
 
     void abandon() noexcept { lock_.abandon(); }
 
-private:
-    friend class detail::lease_handle;
-    slot(lock&& held, std::size_t number) noexcept : lock_(std::move(held)), number_(number) {}
+protected:
+    slot_lease() noexcept = default;
+    explicit slot_lease(lock&& held) noexcept : lock_(std::move(held)) {}
 
+private:
     lock lock_;
+};
+
+} // namespace detail
+
+/// A slot that was taken: a number, and the lock that keeps it. Move-only. While it lives and
+/// renewal is on, the library extends the lease; the destructor gives the slot back in the
+/// background.
+///
+/// It is a lock in everything but the number, and each function that has a name of `redlock::lock`
+/// is that function: the same errors, cancellation, executors and thread safety. Who loses the slot
+/// is told as the holder of a lock is, by `held()` and `async_wait_lost`, and must stop its work:
+/// somebody else may have the number.
+class slot : public detail::slot_lease {
+public:
+    /// An empty handle.
+    slot() noexcept = default;
+
+    /// Which one: 0 to size - 1. While it is held nobody else has this number, in any process. 0
+    /// for an empty handle.
+    std::size_t number() const noexcept { return number_; }
+
+private:
+    friend struct detail::slot_maker;
+    slot(lock&& held, std::size_t number) noexcept : slot_lease(std::move(held)), number_(number) {}
+
     std::size_t number_ = 0;
+};
+
+/// Several slots that were taken together, as one lock: they have one deadline, are extended, lost
+/// and given back together. Else as `slot`.
+class slots : public detail::slot_lease {
+public:
+    /// An empty handle.
+    slots() noexcept = default;
+
+    /// Which ones, in increasing order. Empty for an empty handle.
+    const std::vector<std::size_t>& numbers() const noexcept { return numbers_; }
+    std::size_t size() const noexcept { return numbers_.size(); }
+
+private:
+    friend struct detail::slot_maker;
+    slots(lock&& held, std::vector<std::size_t>&& numbers) noexcept
+        : slot_lease(std::move(held)),
+          numbers_(std::move(numbers)) {}
+
+    std::vector<std::size_t> numbers_;
 };
 
 /// A pool of `size` slots, which all processes share that say the same name and size to the same
@@ -144,6 +181,29 @@ public:
         return acquire(options, &out, std::forward<CompletionToken>(token));
     }
 
+    /// Takes `count` free slots together, or none: nothing is held while it waits, so that two who
+    /// want several each cannot block each other. Each master grants all of them or none, in one
+    /// round trip. It waits until one survey finds as many; where others take single slots as they
+    /// come that may be long, and those of its own process that came later wait behind it.
+    /// Guarded protocol only. \param count 1 to `size`, 128 at most \param options as for
+    /// `async_acquire` \par Completion signature `void(error_code, slots)` \par Errors and
+    /// cancellation as for `async_acquire`; also `errc::invalid_argument` for the plain protocol or
+    /// another count, before anything is sent.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_acquire_many(
+        std::size_t count, acquire_options options = {}, CompletionToken&& token = {}) {
+        return acquire_many(count, options, nullptr, std::forward<CompletionToken>(token));
+    }
+    /// Also tells how each master voted, as with `async_acquire`.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_acquire_many(
+        std::size_t count,
+        acquire_options options,
+        diagnostics& out,
+        CompletionToken&& token = {}) {
+        return acquire_many(count, options, &out, std::forward<CompletionToken>(token));
+    }
+
     /// Asks all masters which slots are taken, without touching them. For people and monitoring:
     /// the answer may be out of date when it arrives. The masters send 47 bytes for each slot that
     /// is taken. \par Completion signature `void(error_code, pool_status)` \par Errors
@@ -157,6 +217,7 @@ public:
 
 private:
     using acquire_signature = void(error_code, slot);
+    using acquire_many_signature = void(error_code, slots);
     using status_signature = void(error_code, pool_status);
     template <typename Signature>
     using handler = boost::asio::any_completion_handler<Signature>;
@@ -169,6 +230,14 @@ private:
         acquire_options,
         diagnostics*,
         handler<acquire_signature>);
+    static void start_acquire_many(
+        impl_ptr,
+        const std::string&,
+        std::size_t,
+        std::size_t,
+        acquire_options,
+        diagnostics*,
+        handler<acquire_many_signature>);
     static void start_status(impl_ptr, const std::string&, std::size_t, handler<status_signature>);
 
     struct initiate_acquire : detail::initiation_base {
@@ -184,6 +253,20 @@ private:
                 std::move(impl), name, size, options, out, std::forward<Handler>(handler));
         }
     };
+    struct initiate_acquire_many : detail::initiation_base {
+        template <typename Handler>
+        void operator()(
+            Handler&& handler,
+            impl_ptr impl,
+            const std::string& name,
+            std::size_t size,
+            std::size_t count,
+            acquire_options options,
+            diagnostics* out) const {
+            start_acquire_many(
+                std::move(impl), name, size, count, options, out, std::forward<Handler>(handler));
+        }
+    };
     struct initiate_status : detail::initiation_base {
         template <typename Handler>
         void operator()(
@@ -196,6 +279,19 @@ private:
     auto acquire(acquire_options options, diagnostics* out, CompletionToken&& token) {
         return boost::asio::async_initiate<CompletionToken, acquire_signature>(
             initiate_acquire{{get_executor()}}, token, impl_, name_, size_, options, out);
+    }
+    template <boost::asio::completion_token_for<acquire_many_signature> CompletionToken>
+    auto acquire_many(
+        std::size_t count, acquire_options options, diagnostics* out, CompletionToken&& token) {
+        return boost::asio::async_initiate<CompletionToken, acquire_many_signature>(
+            initiate_acquire_many{{get_executor()}},
+            token,
+            impl_,
+            name_,
+            size_,
+            count,
+            options,
+            out);
     }
     template <boost::asio::completion_token_for<status_signature> CompletionToken>
     auto status(CompletionToken&& token) {

@@ -66,6 +66,7 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
         return;
     }
     wanted.slots = request.slots;
+    wanted.wants = request.wants;
     if (wanted.slots != 0) {
         assign_pool_key(wanted.key, rules_.key_prefix, request.resource);
         return;
@@ -83,11 +84,7 @@ claim& engine::new_claim(operation& wanted, time_point now) {
     attempt.stage = claim::phase::asking;
     attempt.operation = wanted.self;
     if (wanted.slots != 0) {
-        attempt.pool_key = wanted.key;
-        attempt.slot = wanted.candidates.back();
-        wanted.candidates.pop_back();
-        assign_slot_key(attempt.key, attempt.pool_key, attempt.slot);
-        assign_slot_fence_key(attempt.fence_key, attempt.key);
+        name_slots(attempt, wanted);
     } else {
         attempt.form = wanted.form;
         attempt.key = wanted.key;
@@ -106,7 +103,7 @@ claim& engine::new_claim(operation& wanted, time_point now) {
 }
 
 void engine::start_attempt(operation& wanted, time_point now) {
-    if (wanted.slots != 0 && wanted.candidates.empty()) {
+    if (wanted.slots != 0 && wanted.candidates.size() < wanted.wants) {
         start_survey(wanted, now);
         return;
     }

@@ -150,11 +150,11 @@ struct claim {
     timer wake;
     phase stage = phase::asking;
     lock_form form = lock_form::exclusive;
-    std::string key;       // of several resources: all keys, packed
-    std::string fence_key; // guarded, of one resource
-    std::string pool_key;  // of a slot
-    std::uint32_t slot = 0;
-    std::size_t handed_over = 0; // of a slot: local hand-overs in a row
+    std::string key;                  // of several resources: all keys, packed
+    std::string fence_key;            // guarded, of one resource
+    std::string pool_key;             // of slots: what they are of
+    std::vector<std::uint32_t> slots; // their numbers, in order
+    std::size_t handed_over = 0;      // of slots: local hand-overs in a row
     std::array<char, 40> token{};
     bool fencing = false;
     std::uint64_t fencing_token = 0; // once it is held
@@ -208,6 +208,7 @@ struct claim {
         form = lock_form::exclusive;
         votes.texts.clear();
         pool_key.clear();
+        slots.clear();
         handed_over = 0;
         extensions_wanted.clear();
         extending = {};

@@ -49,6 +49,7 @@ struct acquire_request {
     lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
     std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
     std::uint32_t slots = 0; // any slot of the pool of that name and so many slots
+    std::uint32_t wants = 1; // so many slots, or none; more than one in the guarded protocol
 };
 
 class engine final : private connection_events, private subscriber_events {
@@ -272,6 +273,7 @@ private:
     // removal.cpp
     void begin_removal(claim& ended, time_point now);
     void send_removal(claim& ended, std::size_t master, rung how, time_point now);
+    static bool tells_apart(const claim& ended) noexcept;
     void write_removal(const claim& ended, const ladder& commands, rung how);
     void send_written_removal(claim& ended, std::size_t master, rung how, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
@@ -287,12 +289,13 @@ private:
     void query_done(query& asked);
 
     // survey.cpp
-    survey& new_survey(std::string_view pool_key, std::uint32_t slots);
+    survey& new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
     void ask_for_slots(survey& asking, time_point now);
     void send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now);
     void
     survey_answered(std::size_t master, const ticket& command, const reply* answer, time_point now);
     void survey_over(survey& done, time_point now);
+    static void name_slots(claim& attempt, operation& wanted);
     void start_survey(operation& wanted, time_point now);
     void end_survey(operation& wanted);
     void slots_found(operation& wanted, survey& asking, time_point now);

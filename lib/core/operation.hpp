@@ -46,6 +46,7 @@ struct operation {
 
     // for any slot of a pool: the key is the pool's
     std::uint32_t slots = 0;               // how many it has; 0: a lock is wanted
+    std::uint32_t wants = 1;               // so many of them, or none
     handle survey;                         // under way
     std::vector<std::uint32_t> candidates; // were free, and are still to be tried
     unsigned tries = 0;                    // since it last paused
@@ -60,6 +61,7 @@ struct operation {
         last.texts.clear();
         candidates.clear();
         slots = tries = 0;
+        wants = 1;
         attempts = 0;
         attempt = survey = line = before = behind = {};
         ask_arbiter = false;

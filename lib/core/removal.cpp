@@ -89,11 +89,17 @@ void engine::write_removal(const claim& ended, const ladder& commands, rung how)
             how,
             names_of(ended),
             fence_of(ended, ended.fencing_token),
-            channel_);
+            tells_apart(ended) ? std::string_view() : channel_);
     } else {
         append_remove(
             scratch_, how, commands.delete_command, ended.key, ended.token_text(), channel_);
     }
+}
+
+// Whether the release is told by a command of its own, which goes right behind: the script for
+// several locks tells the channel of each, and who waits for slots listens to that of the pool.
+bool engine::tells_apart(const claim& ended) noexcept {
+    return ended.is_slot() && ended.form == lock_form::all;
 }
 
 void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
@@ -104,7 +110,7 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
         scratch_,
         {.kind = command_kind::remove, .how = how, .form = ended.form, .subject = ended.self},
         now);
-    if (how == rung::native && !channel_.empty()) {
+    if ((how == rung::native || tells_apart(ended)) && !channel_.empty()) {
         publish_.clear();
         append_publish(publish_, channel_, ended.token_text());
         send(master, publish_, {.kind = command_kind::publish, .subject = {}}, now);

@@ -15,8 +15,10 @@
 
 namespace redlock::core {
 
-void census::reset(std::size_t masters, std::size_t quorum, std::uint32_t slots) {
+void census::reset(
+    std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted) {
     quorum_ = quorum;
+    wanted_ = wanted;
     complete_ = found_ = 0;
     awaited_ = 0;
     masters_.assign(masters, part{});
@@ -78,13 +80,13 @@ slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t 
     return {};
 }
 
-survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots) {
+survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted) {
     survey& made = surveys_.create();
     made.wake.owner = timer_owner::survey;
     made.wake.subject = made.self;
     made.key = pool_key;
     made.slots = slots;
-    made.found.reset(masters_.size(), rules_.quorum(), slots);
+    made.found.reset(masters_.size(), rules_.quorum(), slots, wanted);
     made.votes.reset(masters_.size());
     return made;
 }
@@ -188,8 +190,33 @@ void engine::survey_over(survey& done, time_point now) {
 // --- For an acquire
 // -------------------------------------------------------------------------------
 
+// What the next attempt is for: one slot, or several as one lock.
+void engine::name_slots(claim& attempt, operation& wanted) {
+    const auto first = wanted.candidates.end() - static_cast<std::ptrdiff_t>(wanted.wants);
+    attempt.slots.assign(first, wanted.candidates.end());
+    wanted.candidates.erase(first, wanted.candidates.end());
+    attempt.pool_key = wanted.key;
+    if (wanted.wants == 1) {
+        assign_slot_key(attempt.key, attempt.pool_key, attempt.slots[0]);
+        assign_slot_fence_key(attempt.fence_key, attempt.key);
+        return;
+    }
+    std::ranges::sort(attempt.slots);
+    attempt.form = lock_form::all;
+    attempt.key.clear();
+    attempt.fence_key.clear();
+    std::string key;
+    std::string fence;
+    for (const std::uint32_t number : attempt.slots) {
+        assign_slot_key(key, attempt.pool_key, number);
+        assign_slot_fence_key(fence, key);
+        pack(attempt.key, key);
+        pack(attempt.key, fence);
+    }
+}
+
 void engine::start_survey(operation& wanted, time_point now) {
-    survey& asking = new_survey(wanted.key, wanted.slots);
+    survey& asking = new_survey(wanted.key, wanted.slots, wanted.wants);
     asking.operation = wanted.self;
     wanted.stage = operation::phase::surveying;
     wanted.survey = asking.self;
@@ -220,9 +247,9 @@ void engine::end_survey(operation& wanted) {
 // What came in time has to do. Slots to try, or the end of this search.
 void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     const census& found = asking.found;
-    found.choose(
-        slot_tries_max - std::min(wanted.tries, slot_tries_max), random_, wanted.candidates);
-    if (!wanted.candidates.empty()) {
+    const unsigned tries = slot_tries_max - std::min(wanted.tries, slot_tries_max);
+    found.choose(std::size_t{tries} * wanted.wants, random_, wanted.candidates);
+    if (wanted.candidates.size() >= wanted.wants) {
         end_survey(wanted);
         start_attempt(wanted, now);
         return;
@@ -298,7 +325,7 @@ void engine::ask_slots(
     std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
     std::string key;
     assign_pool_key(key, rules_.key_prefix, pool);
-    survey& asking = new_survey(key, slots);
+    survey& asking = new_survey(key, slots, slots);
     asking.cookie = cookie;
     asking.owners.assign(masters_.size(), std::vector<std::optional<std::string>>(slots));
     ask_for_slots(asking, now);

@@ -30,7 +30,8 @@ inline constexpr unsigned slot_tries_max = 8;
 /// What the masters have said of the slots.
 class census {
 public:
-    void reset(std::size_t masters, std::size_t quorum, std::uint32_t slots);
+    void
+    reset(std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted = 1);
 
     /// \name One master
     /// \{
@@ -47,8 +48,8 @@ public:
     /// Nobody owes an answer any more.
     bool over() const noexcept { return awaited_ == 0; }
     /// Whether to go on without the answers that are still owed: a majority has told of all slots,
-    /// and something is free.
-    bool decided() const noexcept { return over() || (complete_ >= quorum_ && found_ > 0); }
+    /// and as many are free as are wanted.
+    bool decided() const noexcept { return over() || (complete_ >= quorum_ && found_ >= wanted_); }
 
     /// How many slots are free on a majority.
     std::size_t found() const noexcept { return found_; }
@@ -69,6 +70,7 @@ private:
     void one_answer(part& from) noexcept;
 
     std::size_t quorum_ = 0;
+    std::size_t wanted_ = 1;
     std::size_t complete_ = 0;
     std::size_t found_ = 0;
     unsigned awaited_ = 0;

@@ -135,8 +135,8 @@ bool engine::hand_over(claim& lease, time_point now) {
     operation& next = *operations_.find(mine->head);
     const acquire_options& wants = next.options;
     const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
-    if (lease.is_slot() && lease.slot >= next.slots) {
-        return false; // its pool ends before that one
+    if (lease.is_slot() && (lease.slots.size() != next.wants || lease.slots.back() >= next.slots)) {
+        return false; // it wants more, or its pool ends before that one
     }
     if (wants.fencing != lease.fencing || !may_hand_over(next, *mine, now)
         || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {

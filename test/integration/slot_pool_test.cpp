@@ -186,7 +186,7 @@ TEST_CASE("sizes and names that cannot be are refused with a sentence, and nothi
     const taking_ptr early = begin(pool);
     io.run();
     CHECK(refused->error == errc::invalid_argument);
-    CHECK(refused->why.message == "order must be none for a slot: there is no queue for a pool");
+    CHECK(refused->why.message == "order is fifo; allowed for a slot: none");
     CHECK(early->error == errc::not_running);
 }
 

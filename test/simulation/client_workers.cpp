@@ -77,7 +77,11 @@ void client::begin(unsigned number) {
         here_.judge.joins(number_, one.now.resource, number);
     }
     one.wanted = engine_->acquire(
-        {std::uint64_t{one.cookie} << 8U | number, resource, options, {}, one.now.slots}, local());
+        {.cookie = std::uint64_t{one.cookie} << 8U | number,
+         .resource = resource,
+         .options = options,
+         .slots = one.now.slots},
+        local());
     if (one.now.cancel_after != no_time) {
         here_.queue.push(
             here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);
@@ -128,12 +132,12 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         here_.count.longest_wait =
             std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
     }
-    if (lease.is_slot() && lease.slot >= one->now.slots) {
+    if (lease.is_slot() && lease.slots.back() >= one->now.slots) {
         here_.judge.fail(promise::sane, here_.now, "a slot was given that the pool does not have");
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
-    const unsigned what = lease.is_slot() ? lease.slot : one->now.resource;
+    const unsigned what = lease.is_slot() ? lease.slots.front() : one->now.resource;
     one->doing = activity::holding;
     one->held = {
         .open = true,

@@ -160,9 +160,10 @@ TEST_CASE("the slots of a pool are taken one each, and then it is full") {
     for (int i = 0; i < 5; ++i) {
         held.push_back(it.acquire_slot_now(once(), 5));
         REQUIRE(held.back().won);
-        numbers.insert(held.back().slot);
+        numbers.insert(held.back().slots.at(0));
         for (virtual_master& server : it.masters) {
-            CHECK(server.value_of(slot_key(held.back().slot), it.now()) == held.back().token);
+            CHECK(
+                server.value_of(slot_key(held.back().slots.at(0)), it.now()) == held.back().token);
         }
     }
     CHECK(numbers == std::set<std::uint32_t>{0, 1, 2, 3, 4});
@@ -172,7 +173,7 @@ TEST_CASE("the slots of a pool are taken one each, and then it is full") {
     it.release(held[3]);
     const answer again = it.acquire_slot_now(once(), 5);
     REQUIRE(again.won);
-    CHECK(again.slot == held[3].slot);
+    CHECK(again.slots.at(0) == held[3].slots.at(0));
     held[3] = again;
     for (const answer& one : held) {
         it.release(one);
@@ -191,7 +192,7 @@ TEST_CASE("one survey and one attempt find the free slots of a thousand") {
     }
     const answer mine = it.acquire_slot_now(once(), 1000);
     REQUIRE(mine.won);
-    CHECK(mine.slot % 100 == 0);
+    CHECK(mine.slots.at(0) % 100 == 0);
     CHECK(mine.attempts == 1);
     CHECK(asked(it, "MGET") == 2 * 5); // 512 slots and the rest
     CHECK(asked(it, "SET") == 5);
@@ -215,7 +216,7 @@ TEST_CASE("a slot that somebody else took since the survey costs one attempt") {
     const answer mine = it.acquire_slot_now(once(), 3);
     REQUIRE(mine.won);
     CHECK(mine.attempts == 2);
-    CHECK(slot_key(mine.slot) != taken);
+    CHECK(slot_key(mine.slots.at(0)) != taken);
     CHECK(asked(it, "MGET") == 3);
 }
 
@@ -226,7 +227,7 @@ TEST_CASE("a slot whose key was left on a minority is free, and is tried") {
     it.masters[2].keys[slot_key(1)] = {"left over"};
     const answer mine = it.acquire_slot_now(once(), 2);
     REQUIRE(mine.won);
-    CHECK(mine.slot == 1);
+    CHECK(mine.slots.at(0) == 1);
 }
 
 TEST_CASE("without a majority there is no survey") {
@@ -293,7 +294,7 @@ TEST_CASE("the release of any slot wakes who waits for one") {
         it.push(i, "p:{r}:slot:free", "one");
     }
     REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-    CHECK(it.answer_to(name)->slot == 2);
+    CHECK(it.answer_to(name)->slots.at(0) == 2);
     it.release(*it.answer_to(name));
     CHECK(it.idle());
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
@@ -330,7 +331,7 @@ TEST_CASE("what is released while a survey is under way is not missed") {
             it.push(i, "p:{r}:slot:free", "two");
         }
         REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-        CHECK(it.answer_to(name)->slot == 1);
+        CHECK(it.answer_to(name)->slots.at(0) == 1);
     }
 }
 
@@ -353,7 +354,7 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
             REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }, 5s));
             REQUIRE(it.answer_to(names[i])->won);
             held.push_back(*it.answer_to(names[i]));
-            CHECK(held[i].slot == held.back().slot);
+            CHECK(held[i].slots.at(0) == held.back().slots.at(0));
         }
         for (std::size_t i = names.size(); i < held.size(); ++i) {
             it.release(held[i]);
@@ -369,7 +370,7 @@ TEST_CASE("a slot is not handed over to who says a smaller size") {
     it.start();
     hold(it, 0);
     const answer mine = it.acquire_slot_now(waiting(), 2);
-    REQUIRE(mine.slot == 1);
+    REQUIRE(mine.slots.at(0) == 1);
     const auto other = it.acquire_slot(waiting(), 1);
     it.run_for(50ms);
     it.release(mine);
@@ -377,7 +378,7 @@ TEST_CASE("a slot is not handed over to who says a smaller size") {
     CHECK(it.answer_to(other) == nullptr);
     let_go(it, 0);
     REQUIRE(it.run_while_not([&] { return it.answer_to(other) != nullptr; }));
-    CHECK(it.answer_to(other)->slot == 0);
+    CHECK(it.answer_to(other)->slots.at(0) == 0);
 }
 
 TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it stood") {
@@ -441,7 +442,7 @@ TEST_CASE("the status of a pool says who has which slot") {
     virtual_quorum it(3);
     it.start();
     const answer mine = it.acquire_slot_now(once(), 600);
-    it.masters[1].keys[slot_key(mine.slot == 7 ? 8 : 7)] = {"left over"};
+    it.masters[1].keys[slot_key(mine.slots.at(0) == 7 ? 8 : 7)] = {"left over"};
     it.paths[2].hung = true;
     it.engine.ask_slots(1, "r", 600, it.now());
     REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
@@ -452,8 +453,8 @@ TEST_CASE("the status of a pool says who has which slot") {
     CHECK(found.held() == 1);
     CHECK(found.count(lock_state::undecided) == 1);
     CHECK(found.free() == 598);
-    CHECK(found.slots[mine.slot].state == lock_state::held);
-    CHECK(found.slots[mine.slot].owner.size() == 16);
+    CHECK(found.slots[mine.slots.at(0)].state == lock_state::held);
+    CHECK(found.slots[mine.slots.at(0)].owner.size() == 16);
 }
 
 TEST_CASE("a pool, its slots and a lock of the same name do not touch each other") {

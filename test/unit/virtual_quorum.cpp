@@ -257,7 +257,8 @@ std::uint64_t virtual_quorum::attach(
 std::uint64_t virtual_quorum::acquire_slot(
     const acquire_options& options, std::uint32_t slots, std::string_view pool) {
     const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.acquire({cookie, pool, options, {}, slots}, now_);
+    operations_[cookie] = engine.acquire(
+        {.cookie = cookie, .resource = pool, .options = options, .slots = slots}, now_);
     return cookie;
 }
 
@@ -324,7 +325,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .why = {},
         .lease = lease.self,
         .token = std::string(lease.token_text()),
-        .slot = lease.slot,
+        .slots = lease.slots,
         .deadline = lease.deadline,
         .held_until = lease.held_until(),
         .attempts = done.attempts,
@@ -346,7 +347,7 @@ void virtual_quorum::not_acquired(const core::operation& done) {
         .why = done.outcome,
         .lease = {},
         .token = {},
-        .slot = 0,
+        .slots = {},
         .deadline = {},
         .held_until = {},
         .attempts = done.attempts,

@@ -42,7 +42,7 @@ struct answer {
     std::optional<errc> why; // of one that was not won; empty: cancelled
     redlock::core::handle lease;
     std::string token;
-    std::uint32_t slot = 0;
+    std::vector<std::uint32_t> slots;
     time_point deadline;
     time_point held_until;
     unsigned attempts = 0;
