@@ -36,11 +36,15 @@ EXPECTED = {
         'HTTP/1.1 404 Not Found',
     ],
     'tracing': ['{"resourceSpans":'],
+    'slots': [
+        'worker ', 'no slot was in two hands', 'the slot of the killed worker came back',
+        '0 of 3 slots are taken at the end',
+    ],
     'sharded': ['3 of 3 quorums ready', 'orders/1 is locked in quorum-', 'orders/4 is locked in', 'quorum-3 had '],
 }
 
 # What comes before the masters on the command line.
-OPTIONS = {'prometheus_endpoint': ['--check']}
+OPTIONS = {'prometheus_endpoint': ['--check'], 'slots': ['--seconds', '6']}
 
 
 def die_with_parent():

@@ -20,7 +20,7 @@
 
 namespace redlock::core {
 
-/// So many slots are asked for in one command: it holds a master up for a fraction of a
+/// So many slots are asked for in one command: it holds a master up for about a
 /// millisecond.
 inline constexpr std::uint32_t slots_per_command = 512;
 
