@@ -31,6 +31,8 @@
 
 #include <redlock/metrics.hpp>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -90,6 +92,9 @@ public:
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
     void
     ask_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
+    /// Pushes of that lock's releases are told to the host, until as many calls of `unlisten`.
+    void listen(std::string_view resource, time_point now);
+    void unlisten(std::string_view resource, time_point now);
     /// \}
 
     /// Bytes that wait to be written. Whoever takes some says so with `written`.
@@ -144,6 +149,7 @@ private:
     void close_pushes(std::size_t master) override;
     bool watch(line& waiters, time_point now);
     void unwatch(line& waiters, time_point now);
+    void unwatch_if_unheard(std::string_view lock_key, time_point now);
     void hint(line& mine, std::size_t master, std::string_view release, time_point now);
     bool hears_a_quorum() const noexcept;
     void
@@ -318,6 +324,7 @@ private:
     pool<query> queries_;
     pool<survey> surveys_;
     line_table lines_;
+    std::map<std::string, std::size_t, std::less<>> listened_; // by the lock: to how many
     std::vector<handle> finishing_;
     std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed
     metrics counters_;

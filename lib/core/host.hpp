@@ -57,6 +57,8 @@ public:
     virtual void queried(query& done) = 0;
     /// How a pool stands, for `engine::ask_slots`.
     virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
+    /// A lock that is listened to may have been released.
+    virtual void heard(std::string_view /*key*/) {}
     /// Closing has ended: all connections are down.
     virtual void closed() = 0;
 

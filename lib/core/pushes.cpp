@@ -38,7 +38,7 @@ void engine::close_pushes(std::size_t master) {
     host_.close(size() + master);
 }
 
-// True where another line has listened before: what it was told, this one has missed, and no
+// True where somebody else has listened before: what it was told, this one has missed, and no
 // confirmation of a subscription will say so.
 bool engine::watch(line& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched || life_ != life::running) {
@@ -47,9 +47,10 @@ bool engine::watch(line& waiters, time_point now) {
     hinted_.clear();
     for_each_lock(
         waiters, [&](std::string_view lock_key) { lines_.find_listeners(lock_key, hinted_); });
-    const bool missed = !hinted_.empty();
+    bool missed = !hinted_.empty();
     waiters.watched = true;
     for_each_lock(waiters, [&](std::string_view lock_key) {
+        missed = missed || listened_.contains(lock_key);
         if (waiters.form != lock_form::exclusive) {
             lines_.listen(waiters, lock_key);
         }
@@ -71,16 +72,46 @@ void engine::unwatch(line& waiters, time_point now) {
         if (waiters.form != lock_form::exclusive) {
             lines_.unlisten(waiters, lock_key);
         }
-        hinted_.clear();
-        lines_.find_listeners(lock_key, hinted_);
-        if (!hinted_.empty()) {
-            return; // others still listen to it
-        }
-        assign_channel(watched_, lock_key);
-        for (member& one : masters_) {
-            one.pushes->unwatch(watched_, now);
-        }
+        unwatch_if_unheard(lock_key, now);
     });
+    refresh_links_due();
+    wants_write_ = true;
+}
+
+void engine::unwatch_if_unheard(std::string_view lock_key, time_point now) {
+    hinted_.clear();
+    lines_.find_listeners(lock_key, hinted_);
+    if (!hinted_.empty() || listened_.contains(lock_key)) {
+        return; // others still listen to it
+    }
+    assign_channel(watched_, lock_key);
+    for (member& one : masters_) {
+        one.pushes->unwatch(watched_, now);
+    }
+}
+
+void engine::listen(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (listened_[key]++ == 0 && rules_.pushes && life_ == life::running) {
+        assign_channel(watched_, key);
+        for (member& one : masters_) {
+            one.pushes->watch(watched_, now); // what a line watches already is watched once
+        }
+        refresh_links_due();
+        wants_write_ = true;
+    }
+}
+
+void engine::unlisten(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    const auto found = listened_.find(key);
+    if (found == listened_.end() || --found->second > 0) {
+        return;
+    }
+    listened_.erase(found);
+    unwatch_if_unheard(key, now);
     refresh_links_due();
     wants_write_ = true;
 }
@@ -97,8 +128,12 @@ bool engine::hears_a_quorum() const noexcept {
 // `release` was announced by a master; if that is empty, a release may have been missed.
 void engine::hinted(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
+    const std::string_view lock_key = lock_of_channel(channel);
+    if (listened_.contains(lock_key)) {
+        host_.heard(lock_key);
+    }
     hinted_.clear();
-    lines_.find_listeners(lock_of_channel(channel), hinted_);
+    lines_.find_listeners(lock_key, hinted_);
     for (line* const one : hinted_) {
         if (one->length > 0) {
             hint(*one, master, release, now);
