@@ -46,6 +46,9 @@ manager_impl::manager_impl(
 manager_impl::~manager_impl() = default;
 
 void manager_impl::after() {
+    if (engine_.closing()) {
+        end_alarms();
+    }
     if (turn_posted_) {
         return;
     }
@@ -150,26 +153,6 @@ void manager_impl::close(handler<error_code> done) {
     drive([this](time_point now) { engine_.close(now); });
 }
 
-void manager_impl::wait_until(time_point moment, handler<error_code> done) {
-    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
-        for (auto at = me.alarms_.begin(); at != me.alarms_.end(); ++at) {
-            if (at->second.id == id) {
-                auto cancelled = me.alarms_.extract(at);
-                std::move(cancelled.mapped().done)(me.io_, aborted);
-                return;
-            }
-        }
-    });
-    completion<error_code> waiting(std::move(done), io_);
-    const std::lock_guard lock(guard);
-    if (engine_.closing()) {
-        std::move(waiting)(io_, errc::closed);
-        return;
-    }
-    alarms_.emplace(moment, alarm{id, std::move(waiting)});
-    after();
-}
-
 void manager_impl::shut_down() {
     const std::lock_guard lock(guard);
     drive([this](time_point now) { engine_.close(now); });
@@ -181,9 +164,6 @@ void manager_impl::closed() {
         completion<error_code> done = *std::move(run_);
         run_.reset();
         std::move(done)(io_, run_cancelled_ ? aborted : error_code());
-    }
-    for (auto& [moment, waiting] : std::exchange(alarms_, {})) {
-        std::move(waiting.done)(io_, errc::closed);
     }
     ready_.complete_all(io_, errc::closed);
     closing_.complete_all(io_, error_code());
@@ -400,10 +380,7 @@ void manager_impl::link_written(std::size_t master, std::size_t bytes) {
 
 void manager_impl::time_came() {
     drive([this](time_point now) {
-        while (!alarms_.empty() && alarms_.begin()->first <= now) {
-            auto due = alarms_.extract(alarms_.begin());
-            std::move(due.mapped().done)(io_, error_code());
-        }
+        ring(now);
         engine_.time_passed(now);
     });
 }

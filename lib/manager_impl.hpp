@@ -104,6 +104,17 @@ public:
     /// Waits for a moment of this manager's time: a timer that a test can move on. Ends with
     /// `errc::closed` when the manager is closed.
     void wait_until(time_point moment, handler<error_code> done);
+    /// Listens to the releases of a resource, until as many calls of `unlisten`.
+    void listen(const std::string& resource);
+    void unlisten(const std::string& resource);
+    /// How often something was heard of it. Only while it is listened to.
+    std::uint64_t hints_of(const std::string& resource) const;
+    /// Waits for a moment, or until more was heard than `before`.
+    void wait_hint(
+        const std::string& resource,
+        std::uint64_t before,
+        time_point moment,
+        handler<error_code> done);
     time_point now() const noexcept { return time_.now(); }
     const config& configuration() const noexcept { return config_; }
     metrics get_metrics() const;
@@ -167,6 +178,7 @@ private:
     void removed(const core::claim& lease, release_result result) override;
     void queried(core::query& done) override;
     void slots_told(std::uint64_t cookie, pool_status&& found) override;
+    void heard(std::string_view key) override;
     void closed() override;
 
     static std::string
@@ -189,6 +201,12 @@ private:
         core::acquire_request request,
         diagnostics* out,
         handler<error_code, lock> done);
+    std::string key_of(std::string_view resource) const;
+    void
+    set_alarm(time_point moment, std::string key, std::uint64_t id, completion<error_code> done);
+    std::uint64_t on_cancel_alarm(handler<error_code>& done);
+    void ring(time_point now);
+    void end_alarms();
     /// Tells why an argument was refused.
     void refuse(diagnostics* out, const std::string& reason);
     /// Ends a held lease, with its release or without.
@@ -244,9 +262,15 @@ private:
     waiters<error_code> ready_;
     struct alarm {
         std::uint64_t id; // 0: cannot be cancelled
+        std::string key;  // comes early with a hint on that lock; empty: does not
         completion<error_code> done;
     };
+    struct hearing {
+        std::size_t listeners = 0;
+        std::uint64_t hints = 0;
+    };
     std::multimap<time_point, alarm> alarms_;
+    std::map<std::string, hearing, std::less<>> hearings_; // by the lock's key
     waiters<error_code> closing_;
     std::uint64_t observed_ = 0; // operations that the observer was told of
     std::uint64_t observer_errors_ = 0;

@@ -9,6 +9,7 @@
 #include <redlock/clock.hpp>
 #include <redlock/config.hpp>
 #include <redlock/diagnostics.hpp>
+#include <redlock/election.hpp>
 #include <redlock/error.hpp>
 #include <redlock/fenced.hpp>
 #include <redlock/lock.hpp>

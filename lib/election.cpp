@@ -1,0 +1,233 @@
+#include "core/hash.hpp"
+#include "manager_access.hpp"
+
+#include <redlock/election.hpp>
+#include <redlock/with_lock.hpp>
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace asio = boost::asio;
+
+using detail::manager_access;
+using detail::manager_impl;
+
+namespace {
+
+constexpr std::chrono::milliseconds poll_min(10);
+
+// Gives the lock back to the scope that waits for it, however the work ends.
+struct lent {
+    explicit lent(lock& from) : owner(from), mine(std::move(from)) {}
+    lent(const lent&) = delete;
+    lent& operator=(const lent&) = delete;
+    ~lent() { owner = std::move(mine.lease()); }
+
+    lock& owner;
+    leadership mine;
+};
+
+asio::awaitable<void> run_term(leader_work work, lock& held) {
+    lent term(held);
+    co_await work(term.mine);
+}
+
+leader_status status_of(const lock_status& found) {
+    return {found.state, found.owner, found.time_left};
+}
+
+// Queries, again and again, until the leader is another one. All on one strand.
+class observation : public std::enable_shared_from_this<observation> {
+    // `f`, on the strand, for the step that is cancelled with the whole.
+    template <typename F>
+    auto bound(F f) {
+        return asio::bind_cancellation_slot(
+            step_.slot(),
+            asio::bind_executor(strand_, [self = shared_from_this(), f](auto... results) {
+                f(*self, std::move(results)...);
+            }));
+    }
+
+public:
+    using handler = asio::any_completion_handler<void(error_code, leader_status)>;
+
+    observation(
+        const std::shared_ptr<manager_impl>& manager,
+        std::string name,
+        std::string seen,
+        std::chrono::milliseconds poll,
+        handler done)
+        : manager_(manager),
+          io_(manager->io()),
+          strand_(asio::make_strand(io_.executor)),
+          name_(std::move(name)),
+          seen_(std::move(seen)),
+          poll_(poll),
+          pause_(poll_min),
+          done_(std::move(done), io_) {
+        manager->listen(name_);
+    }
+    observation(const observation&) = delete;
+    observation& operator=(const observation&) = delete;
+    ~observation() {
+        if (const auto manager = manager_.lock()) {
+            manager->unlisten(name_);
+        }
+    }
+
+    void ask() {
+        const auto manager = manager_.lock();
+        if (!manager) {
+            finish(errc::closed, {});
+            return;
+        }
+        hints_ = manager->hints_of(name_);
+        manager->query(name_, bound([](observation& me, error_code error, lock_status found) {
+                           me.answered(error, found);
+                       }));
+    }
+
+    void cancel() {
+        asio::post(strand_, [self = shared_from_this()] {
+            self->cancelled_ = true;
+            self->step_.emit(asio::cancellation_type::terminal);
+        });
+    }
+
+private:
+    void answered(error_code error, const lock_status& found) {
+        if (!error && cancelled_) { // too late for the query to notice
+            error = detail::aborted;
+        }
+        const bool told = found.state != lock_state::undecided;
+        if (error || (told && found.owner != seen_)) {
+            finish(error, error ? leader_status() : status_of(found));
+            return;
+        }
+        // What cannot be told is probably a change, or an outage: less and less often.
+        pause_ = told ? poll_min : std::min(2 * pause_, poll_);
+        std::chrono::milliseconds pause = told ? poll_ : pause_;
+        if (told && found.time_left) {
+            pause = std::min(pause, *found.time_left + poll_min);
+        }
+        const auto manager = manager_.lock();
+        if (!manager) {
+            finish(errc::closed, {});
+            return;
+        }
+        manager->wait_hint(
+            name_, hints_, manager->now() + pause, bound([](observation& me, error_code failed) {
+                failed ? me.finish(failed, {}) : me.ask();
+            }));
+    }
+
+    void finish(error_code error, leader_status found) {
+        std::move(done_)(io_, error, std::move(found));
+    }
+
+    std::weak_ptr<manager_impl> manager_; // it may hold this, as somebody who waits
+    detail::home io_;
+    asio::strand<asio::any_io_executor> strand_;
+    std::string name_;
+    std::string seen_;
+    std::chrono::milliseconds poll_;
+    std::chrono::milliseconds pause_;
+    detail::completion<error_code, leader_status> done_;
+    asio::cancellation_signal step_;
+    std::uint64_t hints_ = 0;
+    bool cancelled_ = false;
+};
+
+} // namespace
+
+std::string leadership::id() const {
+    return core::digest_of(lock_.token());
+}
+
+election::election(lock_manager& manager, std::string name, election_options options)
+    : manager_(&manager),
+      name_(std::move(name)),
+      options_(options) {}
+
+acquire_options election::term() const {
+    acquire_options wanted;
+    wanted.ttl = options_.ttl;
+    wanted.wait = options_.wait;
+    wanted.stop_margin = options_.stop_margin;
+    wanted.max_hold = options_.max_term;
+    wanted.order = options_.order;
+    const config& rules = manager_access::impl(*manager_)->configuration();
+    wanted.fencing = rules.protocol == protocol::guarded;
+    return wanted;
+}
+
+void election::start_campaign(
+    const election& mine, diagnostics* out, handler<campaign_signature> done) {
+    const auto slot = asio::get_associated_cancellation_slot(done);
+    const auto executor = asio::get_associated_executor(done, mine.get_executor());
+    manager_access::impl(*mine.manager_)
+        ->acquire(
+            mine.name_,
+            mine.term(),
+            out,
+            asio::bind_cancellation_slot(
+                slot,
+                asio::bind_executor(
+                    executor, [done = std::move(done)](error_code error, lock held) mutable {
+                        std::move(done)(error, leadership(std::move(held)));
+                    })));
+}
+
+void election::start_lead(const election& mine, leader_work work, handler<lead_signature> done) {
+    detail::initiate_with_lock::start(
+        mine.get_executor(),
+        *mine.manager_,
+        mine.name_,
+        mine.term(),
+        [work = std::move(work)](lock& held) { return run_term(work, held); },
+        std::move(done));
+}
+
+void election::start_observe(
+    const election& mine, std::optional<std::string> seen, handler<observe_signature> done) {
+    const auto manager = manager_access::impl(*mine.manager_);
+    auto slot = asio::get_associated_cancellation_slot(done);
+    if (!seen) {
+        const auto executor = asio::get_associated_executor(done, mine.get_executor());
+        manager->query(
+            mine.name_,
+            asio::bind_cancellation_slot(
+                slot,
+                asio::bind_executor(
+                    executor,
+                    [done = std::move(done)](error_code error, const lock_status& found) mutable {
+                        std::move(done)(error, status_of(found));
+                    })));
+        return;
+    }
+    const auto begun = std::make_shared<observation>(
+        manager,
+        mine.name_,
+        *std::move(seen),
+        std::max(mine.options_.poll, poll_min),
+        std::move(done));
+    if (slot.is_connected()) {
+        slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type) {
+            if (const auto self = weak.lock()) {
+                self->cancel();
+            }
+        });
+    }
+    begun->ask();
+}
+
+} // namespace redlock::inline REDLOCK_ABI

@@ -1,0 +1,108 @@
+// Elections in virtual time: what a leader that stands still does, and how long nobody leads.
+
+#include <redlock/election.hpp>
+#include <redlock/testing.hpp>
+
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace redlock;
+using namespace std::chrono_literals;
+using testing::virtual_quorum;
+
+leadership lead(virtual_quorum& quorum, election& of) {
+    std::optional<leadership> term;
+    of.async_campaign([&](error_code error, leadership won) {
+        REQUIRE(!error);
+        term = std::move(won);
+    });
+    REQUIRE(quorum.advance_until([&] { return term.has_value(); }));
+    return std::move(*term);
+}
+
+} // namespace
+
+TEST_CASE("election: work is cancelled before the lease ends, then the next one leads") {
+    const bool stands_still = GENERATE(false, true); // else it loses its masters
+    virtual_quorum quorum;
+    election_options options;
+    options.ttl = 10s;
+    options.stop_margin = 2s;
+    election mine(quorum.manager(), "main", options);
+    election theirs(quorum.add_manager(), "main", options);
+    std::vector<std::string> story;
+    const leadership* leader = nullptr;
+    time_point deadline;
+    const leader_work work = [&](leadership& term) -> boost::asio::awaitable<void> {
+        story.emplace_back("leads");
+        leader = &term;
+        try {
+            co_await quorum.async_sleep(1h, boost::asio::use_awaitable);
+        } catch (const boost::system::system_error&) {
+            deadline = term.deadline();
+            story.emplace_back(quorum.now() < deadline ? "stops in time" : "stops late");
+            throw;
+        }
+    };
+    mine.async_lead(work, [&](const std::exception_ptr&) { story.emplace_back("over"); });
+    quorum.advance(1min);
+    std::optional<leadership> next;
+    theirs.async_campaign([&](error_code, leadership won) {
+        story.emplace_back("next");
+        next = std::move(won);
+    });
+    quorum.advance(1min);
+    if (stands_still) {
+        quorum.freeze(leader->deadline() - 1s - quorum.now());
+        CHECK(!leader->held());
+    } else {
+        quorum.master(0).hang();
+        quorum.master(1).hang();
+        REQUIRE(quorum.advance_until([&] { return story.back() == "over"; }));
+        quorum.master(0).resume();
+    }
+    REQUIRE(quorum.advance_until([&] { return story.back() == "next"; }));
+    CHECK(story == std::vector<std::string>{"leads", "stops in time", "over", "next"});
+    CHECK(next->held());
+}
+
+TEST_CASE("election: a leader that stood still past its lease knows with its first look") {
+    virtual_quorum quorum;
+    election mine(quorum.manager(), "main");
+    election theirs(quorum.add_manager(), "main");
+    const leadership first = lead(quorum, mine);
+    const std::uint64_t token = first.fencing_token().value();
+    quorum.freeze(8s);
+    CHECK(first.held());
+    quorum.freeze(3s);
+    CHECK(!first.held());
+    const leadership second = lead(quorum, theirs);
+    CHECK(second.fencing_token().value() > token);
+}
+
+TEST_CASE("election: after a crash the next leads within the ttl and a bounded delay") {
+    config settings;
+    virtual_quorum quorum(5, settings);
+    election mine(quorum.manager(), "main");
+    election theirs(quorum.add_manager(), "main");
+    for (const auto waited : {0s, 3s, 7s, 60s}) {
+        leadership first = lead(quorum, mine);
+        std::optional<leadership> second;
+        theirs.async_campaign([&](error_code, leadership won) { second = std::move(won); });
+        quorum.advance(waited);
+        const time_point crash = quorum.now();
+        first.lease().abandon();
+        REQUIRE(quorum.advance_until([&] { return second.has_value(); }));
+        CHECK(quorum.now() - crash <= 10s + settings.retry_delay_max + 2ms);
+        second.reset();
+        quorum.advance(1s);
+    }
+}
