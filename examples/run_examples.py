@@ -40,6 +40,7 @@ EXPECTED = {
         'worker ', 'no slot was in two hands', 'the slot of the killed worker came back',
         '0 of 3 slots are taken at the end',
     ],
+    'leader': ['host-', 'host-', 'host-', 'host-'],
     'sharded': ['3 of 3 quorums ready', 'orders/1 is locked in quorum-', 'orders/4 is locked in', 'quorum-3 had '],
 }
 
