@@ -104,9 +104,9 @@ void virtual_outside::read(connection& one) {
     std::size_t at = 0;
     std::string said;
     std::vector<std::string_view> words;
-    while (simulation::take_command(one.inbox, at, words)) {
+    while (memory::take_command(one.inbox, at, words)) {
         if (const auto confirmed = there.ears.execute(one.id, words)) {
-            for (const simulation::answer& each : *confirmed) {
+            for (const memory::answer& each : *confirmed) {
                 each.encode(said);
             }
         } else {
@@ -175,9 +175,9 @@ virtual_world::virtual_world(std::size_t count, config given) : settings(std::mo
         made.process.started_us = wall_us() - std::chrono::microseconds(48h).count();
         made.process.tell = [&made](std::string_view channel, std::string_view text) {
             std::string bytes;
-            simulation::message(channel, text).encode(bytes);
+            memory::message(channel, text).encode(bytes);
             const auto ears = made.ears.of(channel);
-            for (const simulation::audience::listener id : ears) {
+            for (const memory::audience::listener id : ears) {
                 made.connected.at(id)->send_back(bytes);
             }
             return static_cast<std::int64_t>(ears.size());
@@ -274,7 +274,7 @@ void virtual_world::restart(std::size_t index, bool keeps) {
     std::string id = std::to_string(index) + "-" + std::to_string(there.boots++) + "-";
     id.resize(40, '0'); // of a size with a real one
     there.process.restart(
-        std::move(id), wall_us(), keeps ? there.process.data : simulation::store());
+        std::move(id), wall_us(), keeps ? there.process.data : memory::store());
     there.process.appends = true; // so a restart with its data is one that forgot nothing
     there.process.appendfsync = "always";
     there.down = false;

@@ -3,12 +3,12 @@
 
 #pragma once
 
-#include "audience.hpp"
+#include "memory/audience.hpp"
 #include "completion.hpp"
-#include "lua_machine.hpp"
+#include "memory/lua_machine.hpp"
 #include "net/link_owner.hpp"
 #include "net/outside.hpp"
-#include "server.hpp"
+#include "memory/server.hpp"
 #include "time_source.hpp"
 
 #include <redlock/clock.hpp>
@@ -45,10 +45,10 @@ protected:
 
 /// One master: the process, and who is connected to it.
 struct memory_master {
-    explicit memory_master(simulation::lua_machine& lua) : process(lua) {}
+    explicit memory_master(memory::lua_machine& lua) : process(lua) {}
 
-    simulation::server process;
-    simulation::audience ears;
+    memory::server process;
+    memory::audience ears;
     std::map<std::uint32_t, listener*> connected; // by the number of the connection
     bool down = false;
     bool hung = false;
@@ -84,7 +84,7 @@ struct virtual_world {
     config settings;
     std::shared_ptr<std::atomic<time_point>> now_ =
         std::make_shared<std::atomic<time_point>>(time_point(std::chrono::hours(1000)));
-    simulation::lua_machine lua;
+    memory::lua_machine lua;
     std::vector<std::unique_ptr<memory_master>> masters;
     agenda there; // what masters do
     agenda here;  // what this process is told

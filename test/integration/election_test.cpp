@@ -13,7 +13,7 @@
 namespace redlock::test {
 namespace {
 
-struct campaign {
+struct campaign_state {
     bool done = false;
     error_code error;
     leadership term;
@@ -27,8 +27,8 @@ struct sighting {
     asio::cancellation_signal cancel;
 };
 
-struct site : quorum_fixture {
-    explicit site(election_options options = {}, protocol how = protocol::guarded)
+struct election_site : quorum_fixture {
+    explicit election_site(election_options options = {}, protocol how = protocol::guarded)
         : quorum_fixture(3, [how](config& settings) { settings.protocol = how; }),
           rival(io, changed([how](config& settings) { settings.protocol = how; })),
           mine(me.manager(), "main", options),
@@ -36,8 +36,8 @@ struct site : quorum_fixture {
         rival.until_admitted(3);
     }
 
-    std::shared_ptr<campaign> run(election& of) {
-        auto begun = std::make_shared<campaign>();
+    std::shared_ptr<campaign_state> run(election& of) {
+        auto begun = std::make_shared<campaign_state>();
         of.async_campaign(asio::bind_cancellation_slot(
             begun->cancel.slot(), [begun](error_code error, leadership term) {
                 begun->done = true;
@@ -70,7 +70,7 @@ struct site : quorum_fixture {
         return *seen;
     }
 
-    void finish(const std::shared_ptr<campaign>& begun) {
+    void finish(const std::shared_ptr<campaign_state>& begun) {
         run_until(io, [&] { return begun->done; });
         INFO(begun->error.message());
         REQUIRE(!begun->error);
@@ -99,13 +99,13 @@ election_options short_terms() {
 } // namespace
 
 TEST_CASE("of two candidates one leads, and the other follows when it resigns") {
-    site here;
+    election_site here;
     const auto first = here.run(here.mine);
     const auto second = here.run(here.theirs);
     run_until(here.io, [&] { return first->done || second->done; });
     const bool mine_first = first->done;
-    campaign& leader = mine_first ? *first : *second;
-    campaign& next = mine_first ? *second : *first;
+    campaign_state& leader = mine_first ? *first : *second;
+    campaign_state& next = mine_first ? *second : *first;
     REQUIRE(leader.term.held());
     here.pass(300ms);
     CHECK(!next.done);
@@ -123,7 +123,7 @@ TEST_CASE("of two candidates one leads, and the other follows when it resigns") 
 }
 
 TEST_CASE("a leader that is gone without a word is followed when its lease has ended") {
-    site here(short_terms());
+    election_site here(short_terms());
     const auto first = here.run(here.mine);
     here.finish(first);
     const auto token = first->term.fencing_token();
@@ -138,7 +138,7 @@ TEST_CASE("a leader that is gone without a word is followed when its lease has e
 }
 
 TEST_CASE("a campaign that is cancelled leaves nothing on the masters") {
-    site here;
+    election_site here;
     const auto first = here.run(here.mine);
     here.finish(first);
     const auto second = here.run(here.theirs);
@@ -154,7 +154,7 @@ TEST_CASE("a campaign that is cancelled leaves nothing on the masters") {
 TEST_CASE("a limited campaign tells that somebody leads") {
     election_options options;
     options.wait = wait_for::none();
-    site here(options);
+    election_site here(options);
     const auto first = here.run(here.mine);
     here.finish(first);
     const auto second = here.run(here.theirs);
@@ -163,7 +163,7 @@ TEST_CASE("a limited campaign tells that somebody leads") {
 }
 
 TEST_CASE("with the plain protocol a leader has no fencing token") {
-    site here({}, protocol::plain);
+    election_site here({}, protocol::plain);
     const auto first = here.run(here.mine);
     here.finish(first);
     CHECK(!first->term.fencing_token());
@@ -174,7 +174,7 @@ TEST_CASE("an observer is told of a resignation, of the next leader, and of a cr
     election_options options = short_terms();
     options.poll = std::chrono::minutes(10); // the news comes from the masters
     options.ttl = 3s;
-    site here(options);
+    election_site here(options);
     CHECK(here.observe(here.theirs).state == lock_state::free);
     const auto elected = here.wait_change(here.theirs, "");
     here.pass(100ms);
@@ -209,7 +209,7 @@ TEST_CASE("an observer is told of a resignation, of the next leader, and of a cr
 TEST_CASE("an observer that nobody tells asks again") {
     election_options options;
     options.poll = 20ms;
-    site here(options);
+    election_site here(options);
     const auto seen = here.wait_change(here.theirs, "");
     here.pass(50ms);
     const auto first = here.run(here.mine); // of which nothing is published
@@ -219,7 +219,7 @@ TEST_CASE("an observer that nobody tells asks again") {
 }
 
 TEST_CASE("an observation ends when its manager is closed") {
-    site here;
+    election_site here;
     const auto seen = here.wait_change(here.theirs, "");
     here.pass(20ms);
     here.rival.close();
@@ -228,7 +228,7 @@ TEST_CASE("an observation ends when its manager is closed") {
 }
 
 TEST_CASE("a leader's work ends when a majority is lost, before its lease does") {
-    site here(short_terms());
+    election_site here(short_terms());
     struct story {
         bool leads = false;
         bool stopped = false;
@@ -267,7 +267,7 @@ TEST_CASE("a leader's work ends when a majority is lost, before its lease does")
 }
 
 TEST_CASE("who has led to the end has resigned") {
-    site here;
+    election_site here;
     std::optional<std::uint64_t> token;
     bool done = false;
     std::exception_ptr error;

@@ -1,7 +1,6 @@
 // Who listens is told by the simulated master what a real redis-server tells.
 
-#include "audience.hpp"
-#include "lua_machine.hpp"
+#include "memory.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
 #include "support/resp_text.hpp"

@@ -3,9 +3,9 @@
 
 #include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
+#include "memory.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
-#include "server.hpp"
 #include "support/resp_text.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -3,14 +3,13 @@
 
 #pragma once
 
-#include "audience.hpp"
 #include "checker.hpp"
 #include "clocks.hpp"
 #include "events.hpp"
 #include "figures.hpp"
+#include "memory.hpp"
 #include "plan.hpp"
 #include "random.hpp"
-#include "server.hpp"
 #include "timeline.hpp"
 
 #include <cstddef>

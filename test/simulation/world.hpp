@@ -5,7 +5,7 @@
 
 #include "checker.hpp"
 #include "figures.hpp"
-#include "lua_machine.hpp"
+#include "memory.hpp"
 #include "plan.hpp"
 
 #include <optional>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 namespace {
 
@@ -28,14 +28,14 @@ bool same(std::string_view text, std::string_view upper) {
     });
 }
 
-std::string lower(std::string_view text) {
+} // namespace
+
+std::string lower_case(std::string_view text) {
     std::string out(text);
     std::ranges::transform(
         out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return out;
 }
-
-} // namespace
 
 struct server::command_entry {
     std::string_view name;
@@ -86,7 +86,7 @@ answer server::dispatch(words command) {
     const auto size = static_cast<int>(command.size());
     if (found->arity > 0 ? size != found->arity : size < -found->arity) {
         return answer::error(
-            "ERR wrong number of arguments for '" + lower(found->name) + "' command");
+            "ERR wrong number of arguments for '" + lower_case(found->name) + "' command");
     }
     answer said = (this->*found->execute)(command);
     // Counted when it is done, as Redis does: INFO in a script does not see itself.
@@ -149,9 +149,9 @@ answer server::evaluate(words command) {
         for (const lua_machine::script* const one : scripts_) {
             what = one->sha1 == command[1] ? one : what;
         }
-        if (what == nullptr && lower(command[1]) != command[1]) {
+        if (what == nullptr && lower_case(command[1]) != command[1]) {
             for (const lua_machine::script* const one : scripts_) {
-                what = one->sha1 == lower(command[1]) ? one : what;
+                what = one->sha1 == lower_case(command[1]) ? one : what;
             }
         }
         if (what == nullptr) {
@@ -359,7 +359,7 @@ answer server::info(words command) {
             const std::string_view rest = what->name == "CONFIG"   ? "|get"
                                           : what->name == "CLIENT" ? "|setname"
                                                                    : "";
-            text += "cmdstat_" + lower(what->name) + std::string(rest)
+            text += "cmdstat_" + lower_case(what->name) + std::string(rest)
                     + ":calls=" + std::to_string(count)
                     + ",usec=1,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n";
         }
@@ -459,4 +459,4 @@ bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::stri
     return true;
 }
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::string answer::describe() const {
     return lines;
 }
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

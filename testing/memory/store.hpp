@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <redlock/version.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 struct entry {
     static constexpr std::int64_t no_expiry = std::numeric_limits<std::int64_t>::max();
@@ -72,4 +74,4 @@ private:
     std::vector<entry> entries_;
 };
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

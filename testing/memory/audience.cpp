@@ -1,18 +1,10 @@
 #include "audience.hpp"
 
 #include <algorithm>
-#include <cctype>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string out(text);
-    std::ranges::transform(
-        out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return out;
-}
 
 answer confirmation(std::string_view what, answer channel, std::int64_t left) {
     return answer::array({answer::bulk(what), std::move(channel), answer::integer(left)});
@@ -25,7 +17,7 @@ std::int64_t audience::channels_of(listener who) const {
 }
 
 std::optional<std::vector<answer>> audience::execute(listener who, server::words command) {
-    const std::string word = lower(command[0]);
+    const std::string word = lower_case(command[0]);
     const bool subscribes = word == "subscribe";
     const bool unsubscribes = word == "unsubscribe";
     const bool listens = channels_of(who) > 0;
@@ -94,4 +86,4 @@ answer message(std::string_view channel, std::string_view text) {
     return answer::array({answer::bulk("message"), answer::bulk(channel), answer::bulk(text)});
 }
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

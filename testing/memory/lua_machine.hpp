@@ -14,7 +14,7 @@
 
 struct lua_State;
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 class lua_machine {
 public:
@@ -62,4 +62,4 @@ private:
     const executor* execute_ = nullptr;
 };
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 class server {
 public:
@@ -76,8 +76,10 @@ private:
     std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
 };
 
+std::string lower_case(std::string_view text);
+
 /// Takes one complete command from `bytes`, beginning at `at`, which moves behind it. The words lie
 /// in `bytes`. False when more is needed; throws std::runtime_error on what is no command.
 bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::string_view>& words);
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

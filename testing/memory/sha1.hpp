@@ -2,12 +2,14 @@
 
 #pragma once
 
+#include <redlock/version.hpp>
+
 #include <string>
 #include <string_view>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 /// 40 hexadecimal digits, lower case.
 std::string sha1_hex(std::string_view text);
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

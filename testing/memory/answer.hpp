@@ -2,13 +2,15 @@
 
 #pragma once
 
+#include <redlock/version.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 struct answer {
     enum class kind : std::uint8_t { status, error, integer, bulk, nil, array };
@@ -53,4 +55,4 @@ private:
     }
 };
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace simulation {
+namespace redlock::inline REDLOCK_ABI::testing::memory {
 
 class audience {
 public:
@@ -41,4 +41,4 @@ private:
 /// What a listener is sent.
 answer message(std::string_view channel, std::string_view text);
 
-} // namespace simulation
+} // namespace redlock::inline REDLOCK_ABI::testing::memory
