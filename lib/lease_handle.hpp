@@ -40,6 +40,9 @@ public:
           token(token),
           fencing_token(fencing_token) {}
 
+    static const std::shared_ptr<lease_handle>& of(const lock& held) noexcept {
+        return held.handle_;
+    }
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
     /// The numbers of a lock that is slots.
     static const std::vector<std::uint32_t>& slots_of(const lock& held) noexcept {

@@ -4,6 +4,7 @@
 #include "manager_impl.hpp"
 
 #include <redlock/multi_lock.hpp>
+#include <redlock/shared_mutex.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -60,6 +61,9 @@ void manager_impl::acquire_form(
             io_, errc::invalid_argument, redlock::lock());
         return;
     }
+    if (form == core::lock_form::shared) {
+        options.fencing = false; // it writes nothing
+    }
     begin_acquire(
         joined(resources),
         {.options = options, .form = form, .resources = resources},
@@ -75,6 +79,35 @@ void initiate_acquire_all::start(
     boost::asio::any_completion_handler<acquire_all_signature> done) {
     manager_access::impl(manager)->acquire_form(
         core::lock_form::all, std::move(resources), options, out, std::move(done));
+}
+
+void initiate_lock_shared::start(
+    lock_manager& manager,
+    std::string resource,
+    bool writes,
+    acquire_options options,
+    diagnostics* out,
+    boost::asio::any_completion_handler<lock_shared_signature> done) {
+    manager_access::impl(manager)->acquire_form(
+        writes ? core::lock_form::writer : core::lock_form::shared,
+        {std::move(resource)},
+        options,
+        out,
+        std::move(done));
+}
+
+void initiate_downgrade::start(
+    lock_manager& manager,
+    const lock& held,
+    diagnostics* out,
+    boost::asio::any_completion_handler<downgrade_signature> done) {
+    const auto& lease = lease_handle::of(held);
+    if (const auto owner = lease ? lease->manager.lock() : nullptr) {
+        owner->extend(lease, std::nullopt, out, std::move(done));
+        return;
+    }
+    const home io(manager.get_executor());
+    completion<error_code>(std::move(done), io)(io, lease ? errc::closed : errc::invalid_argument);
 }
 
 } // namespace redlock::inline REDLOCK_ABI::detail

@@ -86,9 +86,10 @@ public:
         handler<error_code, lock> done);
     void slots_status(std::string pool, std::uint32_t slots, handler<error_code, pool_status> done);
     void query(std::string resource, handler<error_code, lock_status> done);
+    /// Without a ttl: makes a reader of a writer.
     void extend(
         std::shared_ptr<lease_handle> lease,
-        std::chrono::milliseconds ttl,
+        std::optional<std::chrono::milliseconds> ttl,
         diagnostics* out,
         handler<error_code> done);
     void release(

@@ -11,7 +11,7 @@ namespace redlock::inline REDLOCK_ABI::detail {
 
 void manager_impl::extend(
     std::shared_ptr<lease_handle> lease,
-    std::chrono::milliseconds ttl,
+    std::optional<std::chrono::milliseconds> ttl,
     diagnostics* out,
     handler<error_code> done) {
     const auto id =
@@ -38,7 +38,7 @@ void manager_impl::extend(
     completion<error_code> waiting(std::move(done), io_);
     const std::lock_guard lock(guard);
     std::string reason;
-    if (validate_extension(ttl, config_, reason)) {
+    if (ttl && validate_extension(*ttl, config_, reason)) {
         refuse(out, reason);
         std::move(waiting)(io_, errc::invalid_argument);
         return;
@@ -53,13 +53,20 @@ void manager_impl::extend(
         std::move(waiting)(io_, error);
         return;
     }
+    if (!ttl && !engine_.writes(lease->claim)) {
+        refuse(out, "only a writer's lock of a shared_mutex can be downgraded");
+        std::move(waiting)(io_, errc::invalid_argument);
+        return;
+    }
     const std::uint64_t observed = observe_start(
         {.kind = operation_kind::extend,
          .resource = lease->resource,
          .lock = lease->observed,
-         .ttl = ttl});
+         .ttl = ttl.value_or(std::chrono::milliseconds(0))});
     lease->extending.push_back({id, out, std::move(waiting), observed});
-    drive([&](time_point now) { engine_.extend(lease->claim, ttl, now); });
+    drive([&](time_point now) {
+        ttl ? engine_.extend(lease->claim, *ttl, now) : engine_.downgrade(lease->claim, now);
+    });
 }
 
 void manager_impl::extended(const core::claim& claim, std::optional<errc> error) {

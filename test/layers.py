@@ -47,6 +47,7 @@ CORE_RANKS = {
     'engine': 8,
     'acquire': 8,
     'attach': 8,
+    'forms': 8,
     'raise': 8,
     'waiting': 8,
     'lease': 8,

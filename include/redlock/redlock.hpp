@@ -26,5 +26,6 @@
 #include <redlock/protocol.hpp>
 #include <redlock/sharded.hpp>
 #include <redlock/slot_pool.hpp>
+#include <redlock/shared_mutex.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

@@ -51,32 +51,6 @@ handle engine::acquire(const acquire_request& request, time_point now) {
     return name;
 }
 
-void engine::name_keys(operation& wanted, const acquire_request& request) const {
-    wanted.form = request.form;
-    if (request.form == lock_form::all) {
-        wanted.key.clear();
-        std::string key;
-        for (const std::string& resource : request.resources) {
-            assign_lock_key(key, rules_.key_prefix, resource);
-            pack(wanted.key, key);
-            assign_fence_key(key, rules_.key_prefix, resource);
-            pack(wanted.key, key);
-        }
-        wanted.fence_key.clear();
-        return;
-    }
-    wanted.slots = request.slots;
-    wanted.wants = request.wants;
-    if (wanted.slots != 0) {
-        assign_pool_key(wanted.key, rules_.key_prefix, request.resource);
-        return;
-    }
-    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
-    if (rules_.guarded()) {
-        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
-    }
-}
-
 claim& engine::new_claim(operation& wanted, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
@@ -134,7 +108,8 @@ void engine::start_attempt(operation& wanted, time_point now) {
     if (rules_.guarded()) { // it may be executed until then
         attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
     }
-    const std::size_t arbiter = wanted.ask_arbiter ? arbiter_of(attempt.key) : claim::nobody;
+    const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form);
+    const std::size_t arbiter = asks_one ? arbiter_of(attempt.key) : claim::nobody;
     if (arbiter == claim::nobody || attempt.votes.of[arbiter].said != vote::pending) {
         ask_everybody(attempt, now);
         return;
@@ -195,7 +170,8 @@ void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
             names_of(attempt),
             masters_[master].link->guard_until(attempt.vote_by),
             attempt.ttl,
-            fence_of(attempt, 0));
+            fence_of(attempt, 0),
+            intent_of(attempt));
     } else {
         append_set(scratch_, attempt.key, attempt.token_text(), attempt.ttl);
     }

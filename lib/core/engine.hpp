@@ -9,6 +9,7 @@
 //   engine.cpp   life, time, masters: connections and their admission
 //   replies.cpp  whose answer it is
 //   acquire.cpp  operations: attempts, the deciding vote, the end, cancellation
+//   forms.cpp    what several resources, readers and writers need besides
 //   raise.cpp    fencing counters that are brought to one number
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
 //   turns.cpp    the queue that orders the lines of several processes
@@ -87,6 +88,10 @@ public:
     handle attach(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
+    /// Whether it is held by a writer among readers.
+    bool writes(handle lease) const;
+    /// Makes a reader of such a writer, and extends it: the host is told as of an extension.
+    void downgrade(handle lease, time_point now);
     void release(handle lease, time_point now);
     void abandon(handle lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
@@ -167,7 +172,6 @@ private:
     void claim_answered(
         claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now);
     void say_otherwise(claim& owner, std::size_t master, const ticket& command, time_point now);
-    std::string text_of_error(const claim& owner, const reply& answered) const;
     void notice(std::size_t master, const reply& error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
     lock_names names_of(const claim& of) const noexcept {
@@ -176,8 +180,6 @@ private:
     rung way_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
         return masters_[master].link->commands().of(of.form, kind);
     }
-    /// The lock's key for people.
-    std::string shown(lock_form form, std::string_view key) const;
     fence fence_of(const claim& of, std::uint64_t token) const noexcept {
         return {token, of.fencing ? rules_.fence_ttl() : std::chrono::milliseconds(0)};
     }
@@ -189,7 +191,6 @@ private:
     std::string why_not(std::size_t master, time_point now) const;
 
     // acquire.cpp
-    void name_keys(operation& wanted, const acquire_request& request) const;
     void start_attempt(operation& wanted, time_point now);
     claim& new_claim(operation& wanted, time_point now);
     void ask_everybody(claim& attempt, time_point now);
@@ -211,6 +212,13 @@ private:
     void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
     void raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
     void raise_for(operation& next, claim& lease, time_point now);
+
+    // forms.cpp (and the public downgrade)
+    void name_keys(operation& wanted, const acquire_request& request) const;
+    std::chrono::milliseconds intent_of(const claim& attempt) const;
+    /// The lock's key for people.
+    std::string shown(lock_form form, std::string_view key) const;
+    std::string text_of_error(const claim& owner, const reply& answered) const;
 
     // waiting.cpp
     void join(operation& wanted, time_point now);

@@ -13,8 +13,15 @@ namespace redlock::core {
 enum class lock_form : std::uint8_t {
     exclusive, // one resource, one holder
     all,       // several resources, all of them or none on each master
+    shared,    // one of the readers of a resource
+    writer,    // as exclusive, and only where nobody reads
 };
-inline constexpr std::size_t lock_forms = 2;
+inline constexpr std::size_t lock_forms = 4;
+
+/// Whether contenders first ask one master only. A writer must tell all that it waits.
+constexpr bool asks_arbiter(lock_form form) noexcept {
+    return form != lock_form::writer;
+}
 
 /// Several keys as one string, as a claim has room for one: each behind its length.
 inline void pack(std::string& out, std::string_view key) {

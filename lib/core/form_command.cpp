@@ -40,7 +40,8 @@ void append_acquire(
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing) {
+    const fence& fencing,
+    std::chrono::milliseconds intent) {
     switch (form) {
     case lock_form::exclusive:
         append_guarded_acquire(out, how, names, guard, ttl, fencing);
@@ -58,6 +59,41 @@ void append_acquire(
              decimal(guard.quarantine.count()),
              decimal(guard.not_after_us),
              decimal(fencing.ttl.count())});
+        break;
+    case lock_form::shared:
+        append_command(
+            out,
+            {verb(how),
+             body(how, shared_acquire),
+             "4",
+             names.lock,
+             key_beside(names.fence, "readers"),
+             key_beside(names.fence, "intent"),
+             names.epoch,
+             names.token,
+             decimal(ttl.count()),
+             guard.run_id,
+             decimal(guard.quarantine.count()),
+             decimal(guard.not_after_us)});
+        break;
+    case lock_form::writer:
+        append_command(
+            out,
+            {verb(how),
+             body(how, writer_acquire),
+             "5",
+             names.lock,
+             names.fence,
+             names.epoch,
+             key_beside(names.fence, "readers"),
+             key_beside(names.fence, "intent"),
+             names.token,
+             decimal(ttl.count()),
+             guard.run_id,
+             decimal(guard.quarantine.count()),
+             decimal(guard.not_after_us),
+             decimal(fencing.ttl.count()),
+             decimal(intent.count())});
         break;
     }
 }
@@ -84,7 +120,8 @@ void append_extend(
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing) {
+    const fence& fencing,
+    std::string_view channel) {
     switch (form) {
     case lock_form::exclusive:
         append_guarded_extend(out, how, names, guard, ttl, fencing, true);
@@ -105,6 +142,41 @@ void append_extend(
              decimal(guard.quarantine.count()),
              decimal(guard.not_after_us)});
         break;
+    case lock_form::shared:
+        append_command(
+            out,
+            {verb(how),
+             body(how, shared_extend),
+             "3",
+             names.lock,
+             key_beside(names.fence, "readers"),
+             names.epoch,
+             names.token,
+             decimal(ttl.count()),
+             guard.run_id,
+             decimal(guard.quarantine.count()),
+             decimal(guard.not_after_us),
+             channel});
+        break;
+    case lock_form::writer:
+        append_command(
+            out,
+            {verb(how),
+             body(how, writer_extend),
+             "4",
+             names.lock,
+             names.fence,
+             names.epoch,
+             key_beside(names.fence, "readers"),
+             names.token,
+             decimal(ttl.count()),
+             decimal(fencing.token),
+             decimal(fencing.ttl.count()),
+             "1", // heal
+             guard.run_id,
+             decimal(guard.quarantine.count()),
+             decimal(guard.not_after_us)});
+        break;
     }
 }
 
@@ -115,7 +187,17 @@ void append_remove(
     const lock_names& names,
     const fence& fencing,
     std::string_view channel) {
-    if (form == lock_form::all) {
+    if (form == lock_form::shared) {
+        append_command(
+            out,
+            {verb(how),
+             body(how, shared_release),
+             "2",
+             names.lock,
+             key_beside(names.fence, "readers"),
+             names.token,
+             channel});
+    } else if (form == lock_form::all) {
         append_call(
             out,
             how,

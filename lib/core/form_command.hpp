@@ -12,6 +12,7 @@
 
 namespace redlock::core {
 
+/// `intent`: how long a writer that meets readers keeps new ones out.
 void append_acquire(
     std::string& out,
     lock_form form,
@@ -19,10 +20,12 @@ void append_acquire(
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing);
+    const fence& fencing,
+    std::chrono::milliseconds intent);
 void append_raise(
     std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing);
-/// What is missing is put back: only ever sent while a majority is alive.
+/// What is missing is put back: only ever sent while a majority is alive. `channel`: where it is
+/// told that a writer has become a reader; empty: nowhere.
 void append_extend(
     std::string& out,
     lock_form form,
@@ -30,7 +33,8 @@ void append_extend(
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing);
+    const fence& fencing,
+    std::string_view channel);
 /// An empty `channel`: it is told to nobody.
 void append_remove(
     std::string& out,

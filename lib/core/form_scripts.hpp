@@ -133,4 +133,159 @@ end
 return {st, 0, now})",
     "ff7b434ee63c8df7169d8063570a78899bbe9686"};
 
+/// A writer among readers. KEYS: lock, fence, epoch, readers, intent. ARGV: as of guarded_acquire,
+/// then how long new readers are kept out where there are readers, in ms (0: not at all). Answers
+/// as guarded_acquire; {0 busy, what is left of the last reader's lease}.
+inline constexpr script writer_acquire{
+    R"(local p = redis.call('PTTL', KEYS[1])
+if p ~= -2 then return {0, p, 0} end
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
+local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
+local born = tonumber(e[2] or '0')
+if e[1] ~= ARGV[3] or born > now then
+  born = now
+  redis.call('HSET', KEYS[3], 'run', ARGV[3], 'born', string.format('%.0f', now),
+             'q', string.format('%.0f', q), 'dur', '0')
+end
+local floor = born + q
+if now < floor then return {-2, floor - now, now} end
+local ms = math.floor(now / 1000)
+local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
+if last >= ms then
+  if ARGV[7] ~= '0' then redis.call('SET', KEYS[5], ARGV[1], 'PX', ARGV[7]) end
+  return {0, last - ms, now}
+end
+local f = 0
+if ARGV[6] ~= '0' then
+  f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+  if f < floor then f = now else f = f + 1 end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
+redis.call('DEL', KEYS[4], KEYS[5])
+return {1, f, now})",
+    "b70ad2bb3d5dc332f96080f107cda7d53a4b3f89"};
+
+/// KEYS: lock, fence, epoch, readers. ARGV and answers: as of guarded_extend; a key that is missing
+/// is not put back where somebody reads.
+inline constexpr script writer_extend{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[8] ~= '0' and now > tonumber(ARGV[8]) then return {-1, 0, now} end
+local owner, st = redis.call('GET', KEYS[1]), 1
+if owner == ARGV[1] then
+  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+elseif owner then
+  return {0, redis.call('PTTL', KEYS[1]), now}
+else
+  if ARGV[5] ~= '1' then return {-3, 0, now} end
+  local ms = math.floor(now / 1000)
+  local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
+  if last >= ms then return {0, last - ms, now} end
+  local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
+  local born = tonumber(e[2] or '0')
+  if e[1] ~= ARGV[6] or born > now or now < born + math.max(tonumber(ARGV[7]), tonumber(e[3] or '0')) then
+    return {-2, 0, now}
+  end
+  redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+  st = 2
+end
+if ARGV[3] ~= '0' then
+  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+  if f < tonumber(ARGV[3]) then
+    local r = redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+    if type(r) == 'table' and r.err and st == 2 then redis.call('DEL', KEYS[1]) return {-3, 0, now} end
+  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
+end
+return {st, 0, now})",
+    "0fd67abce4e0e8fc58c87c9380b4258365c32274"};
+
+/// A reader. `readers` has the tokens by when their leases end, in ms by the master's clock: the
+/// last millisecond is theirs, as it is a key's. KEYS: lock, readers, intent, epoch. ARGV: token,
+/// ttl ms, run id, quarantine us, not after us. Answers {1 granted, 0} | {0 busy: a writer has it,
+/// or waits, and what is left of that} | {-1 late} | {-2 quarantined, rest in us}.
+inline constexpr script shared_acquire{
+    R"(local p = redis.call('PTTL', KEYS[1])
+if p == -2 then p = redis.call('PTTL', KEYS[3]) end
+if p ~= -2 then return {0, p, 0} end
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local e = redis.call('HMGET', KEYS[4], 'run', 'born', 'q')
+local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
+local born = tonumber(e[2] or '0')
+if e[1] ~= ARGV[3] or born > now then
+  born = now
+  redis.call('HSET', KEYS[4], 'run', ARGV[3], 'born', string.format('%.0f', now),
+             'q', string.format('%.0f', q), 'dur', '0')
+end
+local floor = born + q
+if now < floor then return {-2, floor - now, now} end
+local ms = math.floor(now / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
+redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
+if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
+return {1, 0, now})",
+    "5439361a946009bf6b05cfa86553ccc1afb00d45"};
+
+/// Extends a reader, and makes one of the writer with its token: what is left of that lease, it
+/// keeps. KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, the
+/// channel on which it is told that a writer reads now ('': none). Answers as guarded_extend.
+inline constexpr script shared_extend{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local ms, wanted, st = math.floor(now / 1000), tonumber(ARGV[2]), 1
+local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
+local owner = redis.call('GET', KEYS[1])
+local wrote = owner == ARGV[1]
+if wrote then
+  wanted = math.max(wanted, redis.call('PTTL', KEYS[1]))
+elseif ends < ms then
+  if owner then return {0, redis.call('PTTL', KEYS[1]), now} end
+  local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
+  local born = tonumber(e[2] or '0')
+  if e[1] ~= ARGV[3] or born > now or now < born + math.max(tonumber(ARGV[4]), tonumber(e[3] or '0')) then
+    return {-2, 0, now}
+  end
+  st = 2
+end
+if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
+if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
+if wrote then
+  redis.call('DEL', KEYS[1])
+  if ARGV[6] ~= '' then redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16)) end
+end
+return {st, 0, now})",
+    "677aa5e5c8a8a438f88407f17abfc6d4d6e6e353"};
+
+/// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
+/// token, the channel on which it is told when no reader is left, or no writer ('': none). Answers
+/// {1 removed} | {0 a writer has it} | {-1 not there}.
+inline constexpr script shared_release{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local ms, st = math.floor(now / 1000), -1
+local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if ends then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  if tonumber(ends) >= ms then st = 1 end
+end
+local owner = redis.call('GET', KEYS[1])
+if owner == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  st = 1
+elseif owner and st == -1 then
+  st = 0
+end
+if st == 1 and ARGV[2] ~= '' and (owner == ARGV[1]
+    or tonumber(redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0') < ms) then
+  redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
+end
+return {st, 0, now})",
+    "b4cf23e0941b0574d2251797127cdadf73b6ef72"};
+
 } // namespace redlock::core

@@ -30,6 +30,12 @@ inline void assign_fence_key(std::string& out, std::string_view prefix, std::str
     out.assign(prefix).append("{").append(resource).append("}:fence");
 }
 
+/// Beside the counter, of a lock that has readers: `:readers`, who reads and until when, and
+/// `:intent`, that a writer waits for them to end.
+inline std::string key_beside(std::string_view fence_key, std::string_view what) {
+    return std::string(fence_key.substr(0, fence_key.rfind(':') + 1)).append(what);
+}
+
 /// The queue of the processes that want the lock in the order of their arrival, and until when each
 /// keeps its place.
 inline void assign_queue_key(std::string& out, std::string_view prefix, std::string_view resource) {

@@ -6,6 +6,7 @@
 
 #include "engine.hpp"
 #include "form_command.hpp"
+#include "keys.hpp"
 
 namespace redlock::core {
 
@@ -77,6 +78,10 @@ void engine::send_extend(
         return; // an extension is never sent after the deadline, nor said again for an older round
     }
     scratch_.clear();
+    channel_.clear();
+    if (rules_.pushes && lease.form == lock_form::shared) {
+        assign_channel(channel_, lease.key);
+    }
     if (rules_.guarded()) {
         append_extend(
             scratch_,
@@ -85,7 +90,8 @@ void engine::send_extend(
             names_of(lease),
             masters_[master].link->guard_until(lease.deadline),
             lease.extending.ttl,
-            fence_of(lease, lease.fencing_token));
+            fence_of(lease, lease.fencing_token),
+            channel_);
     } else {
         append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
     }

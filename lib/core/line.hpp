@@ -97,6 +97,9 @@ public:
         line& made = pool_.create();
         made.form = form;
         made.key = key;
+        if (form == lock_form::shared) {
+            return made; // readers do not wait for each other: each has a line of its own
+        }
         auto& lines = by_key_[static_cast<std::size_t>(form)];
         if (made.place_.empty()) {
             lines.emplace(made.key, &made);
@@ -109,7 +112,9 @@ public:
     }
 
     void destroy(line& done) {
-        done.place_ = by_key_[static_cast<std::size_t>(done.form)].extract(done.key);
+        if (done.form != lock_form::shared) {
+            done.place_ = by_key_[static_cast<std::size_t>(done.form)].extract(done.key);
+        }
         pool_.destroy(done);
     }
 

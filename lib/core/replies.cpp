@@ -2,7 +2,6 @@
 // broke.
 
 #include "engine.hpp"
-#include "keys.hpp"
 
 namespace redlock::core {
 
@@ -47,28 +46,6 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
         refresh_links_due();
         wants_write_ = true;
     }
-}
-
-// A node of a cluster takes no keys of several slots: says which ones, and what helps.
-std::string engine::text_of_error(const claim& owner, const reply& answered) const {
-    if (!answered.is_error()) {
-        return "unexpected reply";
-    }
-    std::string text(answered.text);
-    if (owner.form != lock_form::all || !text.starts_with("CROSSSLOT")) {
-        return text;
-    }
-    std::string_view first;
-    std::string_view other;
-    for_each_packed(owner.key, [&](std::string_view key) {
-        if (first.empty()) {
-            first = key;
-        } else if (other.empty() && hash_part(key) != hash_part(first)) {
-            other = key;
-            text.append(": ").append(first).append(" and ").append(other).append(" hash apart");
-        }
-    });
-    return text + "; a hash tag in key_prefix, as {locks}, keeps all names in one slot";
 }
 
 void engine::replied(

@@ -1,7 +1,6 @@
 // The engine in words and figures: votes, metrics, health.
 
 #include "engine.hpp"
-#include "keys.hpp"
 
 namespace redlock::core {
 
@@ -26,23 +25,6 @@ std::string engine::why_not(std::size_t master, time_point now) const {
     default:
         return {};
     }
-}
-
-std::string engine::shown(lock_form form, std::string_view key) const {
-    if (form != lock_form::all) {
-        return std::string(key);
-    }
-    std::string names;
-    bool is_lock = true; // lock and fence in turn
-    for_each_packed(key, [&](std::string_view one) {
-        if (is_lock) {
-            names.append(names.empty() ? "" : ", ").append(resource_of(one, rules_.key_prefix));
-        }
-        is_lock = !is_lock;
-    });
-    std::string out;
-    assign_lock_key(out, rules_.key_prefix, names);
-    return out;
 }
 
 std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {

@@ -70,6 +70,10 @@ struct settings {
         return std::max<std::chrono::milliseconds>(std::chrono::seconds(2), 4 * master_timeout);
     }
 
+    /// How long a writer that met readers keeps new ones out without asking again: longer than an
+    /// attempt takes. It asks again after half of it.
+    std::chrono::milliseconds intent_lease() const noexcept { return place_lease(); }
+
     /// How long a fencing counter is kept without being used. Its expiry breaks nothing, as a
     /// missing counter starts again from the clock; it must only outlive the lease.
     std::chrono::milliseconds fence_ttl() const noexcept {

@@ -263,7 +263,11 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
         return later(now, random_.between(floor, 2 * floor));
     }
     const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
-    return later(now, left != not_told && hears_a_quorum() ? left + delay : delay);
+    const auto due = left != not_told && hears_a_quorum() ? left + delay : delay;
+    if (wanted.form == lock_form::writer) { // that it waits must not be forgotten
+        return later(now, std::min<std::chrono::nanoseconds>(due, rules_.intent_lease() / 2));
+    }
+    return later(now, due);
 }
 
 // The master that contenders for this lock ask first: the same for all who see the same masters,

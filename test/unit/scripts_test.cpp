@@ -27,6 +27,11 @@ TEST_CASE("the digests of the scripts are theirs") {
           redlock::core::all_raise,
           redlock::core::all_extend,
           redlock::core::all_release,
+          redlock::core::writer_acquire,
+          redlock::core::writer_extend,
+          redlock::core::shared_acquire,
+          redlock::core::shared_extend,
+          redlock::core::shared_release,
           redlock::core::turn_take,
           redlock::core::turn_leave}) {
         CHECK(sha1_of(one.text) == one.sha1);

@@ -1,0 +1,104 @@
+// What is different for the engine where a lock is not of one resource and one holder.
+
+#include "engine.hpp"
+#include "keys.hpp"
+
+namespace redlock::core {
+
+void engine::name_keys(operation& wanted, const acquire_request& request) const {
+    wanted.form = request.form;
+    if (request.form == lock_form::all) {
+        wanted.key.clear();
+        std::string key;
+        for (const std::string& resource : request.resources) {
+            assign_lock_key(key, rules_.key_prefix, resource);
+            pack(wanted.key, key);
+            assign_fence_key(key, rules_.key_prefix, resource);
+            pack(wanted.key, key);
+        }
+        wanted.fence_key.clear();
+        return;
+    }
+    wanted.slots = request.slots;
+    wanted.wants = request.wants;
+    if (wanted.slots != 0) {
+        assign_pool_key(wanted.key, rules_.key_prefix, request.resource);
+        return;
+    }
+    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
+    if (rules_.guarded()) {
+        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
+    }
+}
+
+// How long a writer that meets readers keeps new ones out. Who does not wait keeps nobody out.
+std::chrono::milliseconds engine::intent_of(const claim& attempt) const {
+    const operation* const wanted = operations_.find(attempt.operation);
+    const bool waits = wanted != nullptr && wanted->wait_until > wanted->began;
+    return waits ? rules_.intent_lease() : std::chrono::milliseconds(0);
+}
+
+bool engine::writes(handle name) const {
+    const claim* const lease = claims_.find(name);
+    return lease != nullptr && lease->stage == claim::phase::held
+           && lease->form == lock_form::writer;
+}
+
+// From now on it shares, whatever comes of it: each master makes a reader of the writer when it is
+// next asked for an extension, and the first is under way. Until then the writer's key is a vote
+// for the reader, as it keeps other writers out.
+void engine::downgrade(handle name, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || !writes(name)) {
+        return; // the host knows already that it ended
+    }
+    wake_line(*lease, now); // other writers have to ask
+    if (line* const writers = lines_.find(lease->form, lease->key)) {
+        writers->latest = {}; // the masters will tell of this token twice
+    }
+    lease->form = lock_form::shared;
+    lease->extensions_wanted.push_back(lease->ttl);
+    start_wanted_extension(*lease, now);
+    schedule_lease(*lease);
+}
+
+std::string engine::shown(lock_form form, std::string_view key) const {
+    if (form != lock_form::all) {
+        return std::string(key);
+    }
+    std::string names;
+    bool is_lock = true; // lock and fence in turn
+    for_each_packed(key, [&](std::string_view one) {
+        if (is_lock) {
+            names.append(names.empty() ? "" : ", ").append(resource_of(one, rules_.key_prefix));
+        }
+        is_lock = !is_lock;
+    });
+    std::string out;
+    assign_lock_key(out, rules_.key_prefix, names);
+    return out;
+}
+
+// A node of a cluster takes no keys of several slots: says which ones, and what helps.
+std::string engine::text_of_error(const claim& owner, const reply& answered) const {
+    if (!answered.is_error()) {
+        return "unexpected reply";
+    }
+    std::string text(answered.text);
+    if (owner.form != lock_form::all || !text.starts_with("CROSSSLOT")) {
+        return text;
+    }
+    std::string_view first;
+    std::string_view other;
+    for_each_packed(owner.key, [&](std::string_view key) {
+        if (first.empty()) {
+            first = key;
+        } else if (other.empty() && hash_part(key) != hash_part(first)) {
+            other = key;
+            text.append(": ").append(first).append(" and ").append(other).append(" hash apart");
+        }
+    });
+    return text + "; a hash tag in key_prefix, as {locks}, keeps all names in one slot";
+}
+
+} // namespace redlock::core

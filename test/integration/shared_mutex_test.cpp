@@ -1,0 +1,503 @@
+// Readers and writers of one resource, on real masters. Each client here is a manager of its own,
+// which is what a process is to the masters.
+#include "guarded_quorum.hpp"
+#include "quorum_fixture.hpp"
+
+#include <redlock/shared_mutex.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+enum class as : unsigned char { reader, writer };
+
+acquisition_ptr
+begin_as(as kind, client& one, acquire_options options = once(), const std::string& name = "r") {
+    const auto result = std::make_shared<acquisition>();
+    const shared_mutex mutex(one.manager(), name);
+    auto done = asio::bind_cancellation_slot(
+        result->cancel.slot(), [result](error_code error, redlock::lock lock) {
+            result->error = error;
+            result->lock = std::move(lock);
+            result->done = true;
+        });
+    kind == as::writer ? mutex.async_lock(options, result->why, std::move(done))
+                       : mutex.async_lock_shared(options, result->why, std::move(done));
+    return result;
+}
+
+acquisition_ptr try_as(as kind, client& one, acquire_options options = once()) {
+    return one.finish(begin_as(kind, one, options));
+}
+
+lock take_as(as kind, client& one, acquire_options options = once()) {
+    const acquisition_ptr result = try_as(kind, one, options);
+    INFO(result->explained());
+    REQUIRE(!result->error);
+    return std::move(result->lock);
+}
+
+error_code downgrade(client& one, lock& held, asio::io_context& io) {
+    const auto result = std::make_shared<std::optional<error_code>>();
+    shared_mutex(one.manager(), "r").async_downgrade(held, [result](error_code error) {
+        *result = error;
+    });
+    run_until(io, [&] { return result->has_value(); });
+    return **result;
+}
+
+const std::string readers_key = lock_key("r") + ":readers";
+const std::string intent_key = lock_key("r") + ":intent";
+
+struct reading_site : quorum_fixture {
+    explicit reading_site(std::size_t n = 3, const std::function<void(config&)>& change = guarded)
+        : quorum_fixture(n, change),
+          other(io, changed(change)) {
+        other.until_admitted(n);
+    }
+
+    std::size_t readers_on(std::size_t i) {
+        return std::stoul(masters[i].command({"ZCARD", readers_key}));
+    }
+    // Nothing but what the masters note of themselves, and the counters.
+    bool clean() {
+        return eventually([this] {
+            return masters.total_keys(lock_key("r")) + masters.total_keys(readers_key) == 0;
+        });
+    }
+
+    client other;
+};
+
+void woken_or_never(config& c) {
+    guarded(c);
+    c.retry_delay_min = 5ms;
+    c.retry_delay_max = 1h;
+}
+
+} // namespace
+
+TEST_CASE("shared mutex: readers share, each with a lease of its own") {
+    reading_site site;
+    std::vector<lock> readers;
+    for (int i = 0; i < 5; ++i) {
+        readers.push_back(take_as(as::reader, i % 2 == 0 ? site.me : site.other, with_token()));
+        CHECK(!readers.back().fencing_token());
+        CHECK(readers.back().resource() == "r");
+    }
+    CHECK(site.eventually([&] { return site.readers_on(0) == 5; }));
+    CHECK(readers[0].token() != readers[2].token());
+    const acquisition_ptr refused = try_as(as::writer, site.other);
+    INFO(refused->explained());
+    CHECK(refused->error == errc::contended);
+    for (const master_vote& one : refused->why.votes) {
+        if (one.vote == vote::held) {
+            REQUIRE(one.time_left.has_value());
+            CHECK(*one.time_left > 5s);
+        }
+    }
+    CHECK(!exists(site.masters[0], intent_key)); // it does not wait
+    for (std::size_t i = 1; i < readers.size(); ++i) {
+        CHECK((i % 2 == 0 ? site.me : site.other).release(readers[i]) == release_result::released);
+    }
+    CHECK(site.me.extend(readers[0], 20s) == error_code());
+    CHECK(try_as(as::writer, site.other)->error == errc::contended);
+    CHECK(site.me.release(readers[0]) == release_result::released);
+    CHECK(site.clean());
+    CHECK(take_as(as::writer, site.other).held());
+}
+
+TEST_CASE(
+    "shared mutex: a writer excludes readers, writers and exclusive owners, and is excluded") {
+    reading_site site;
+    lock writer = take_as(as::writer, site.me, with_token());
+    CHECK(writer.fencing_token().has_value());
+    CHECK(try_as(as::reader, site.other)->error == errc::contended);
+    CHECK(try_as(as::writer, site.other)->error == errc::contended);
+    CHECK(site.other.acquire("r")->error == errc::contended);
+    CHECK(site.me.extend(writer, 20s) == error_code());
+    CHECK(try_as(as::reader, site.me)->error == errc::contended);
+    const std::uint64_t first = token_of(writer);
+    CHECK(site.me.release(writer) == release_result::released);
+    CHECK(site.clean());
+    lock exclusive = site.other.take("r", with_token());
+    CHECK(token_of(exclusive) > first);
+    CHECK(try_as(as::reader, site.me)->error == errc::contended);
+    CHECK(try_as(as::writer, site.me)->error == errc::contended);
+    const std::uint64_t second = token_of(exclusive);
+    CHECK(site.other.release(exclusive) == release_result::released);
+    CHECK(token_of(take_as(as::writer, site.me, with_token())) > second);
+}
+
+TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same lock") {
+    reading_site site;
+    lock held = take_as(as::writer, site.me, with_token());
+    const std::string token(held.token());
+    const acquisition_ptr reader = begin_as(as::reader, site.other, waiting(20s));
+    site.pass(50ms);
+    CHECK(!reader->done);
+    CHECK(downgrade(site.me, held, site.io) == error_code());
+    CHECK(held.held());
+    CHECK(held.token() == token);
+    site.other.finish(reader);
+    INFO(reader->explained());
+    REQUIRE(reader->lock.held());
+    const acquisition_ptr writer = begin_as(as::writer, site.me, waiting(60s));
+    CHECK(site.me.extend(held, 10s) == error_code());
+    CHECK(downgrade(site.me, held, site.io) == errc::invalid_argument); // it reads already
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    CHECK(site.me.release(held) == release_result::released);
+    site.pass(50ms);
+    CHECK(!writer->done);
+    CHECK(site.other.release(reader->lock) == release_result::released);
+    site.me.finish(writer);
+    INFO(writer->explained());
+    CHECK(writer->lock.held());
+}
+
+TEST_CASE("shared mutex: what is no writer's lock cannot be downgraded") {
+    reading_site site;
+    lock exclusive = site.me.take("r");
+    CHECK(downgrade(site.me, exclusive, site.io) == errc::invalid_argument);
+    CHECK(exclusive.held());
+    CHECK(site.me.release(exclusive) == release_result::released);
+    lock none;
+    CHECK(downgrade(site.me, none, site.io) == errc::invalid_argument);
+    lock gone = take_as(as::writer, site.me);
+    CHECK(site.me.release(gone) == release_result::released);
+    CHECK(downgrade(site.me, gone, site.io) == errc::released);
+}
+
+TEST_CASE(
+    "shared mutex: a writer's lock goes to no exclusive waiter of its process, nor the other way") {
+    reading_site site;
+    lock writer = take_as(as::writer, site.me);
+    const acquisition_ptr exclusive = site.me.begin("r", waiting(20s));
+    CHECK(site.me.release(writer) == release_result::released);
+    site.me.finish(exclusive);
+    REQUIRE(exclusive->lock.held());
+    CHECK(site.me.count().hand_overs == 0);
+    const acquisition_ptr next = begin_as(as::writer, site.me, waiting(20s));
+    const acquisition_ptr last = begin_as(as::writer, site.me, waiting(20s));
+    CHECK(site.me.release(exclusive->lock) == release_result::released);
+    site.me.finish(next);
+    REQUIRE(next->lock.held());
+    CHECK(site.me.count().hand_overs == 0);
+    CHECK(site.me.release(next->lock) == release_result::released);
+    site.me.finish(last);
+    REQUIRE(last->lock.held());
+    CHECK(site.me.count().hand_overs == 1); // from writer to writer
+    CHECK(try_as(as::reader, site.other)->error == errc::contended);
+}
+
+TEST_CASE("shared mutex: readers of one process wait for the writer, and not for each other") {
+    reading_site site(3, woken_or_never);
+    lock writer = take_as(as::writer, site.other, once(30s));
+    std::vector<acquisition_ptr> readers;
+    for (int i = 0; i < 10; ++i) {
+        readers.push_back(begin_as(as::reader, site.me, waiting(1h, 30s)));
+    }
+    run_until(site.io, [&] { return site.me.count().push_connections == 3; });
+    site.pass(100ms);
+    CHECK(site.other.release(writer) == release_result::released);
+    run_until(site.io, [&] {
+        return std::all_of(
+            readers.begin(), readers.end(), [](const acquisition_ptr& one) { return one->done; });
+    });
+    for (const acquisition_ptr& one : readers) {
+        INFO(one->explained());
+        CHECK(one->lock.held()); // all at once
+    }
+    CHECK(site.me.count().subscriptions == 0);
+}
+
+TEST_CASE("shared mutex: a writer is woken by the last reader, and readers by the writer") {
+    reading_site site(3, [](config& c) {
+        woken_or_never(c);
+        c.master_timeout = 20s; // a writer asks again after 40 s
+    });
+    lock one = take_as(as::reader, site.me, once(30s));
+    lock two = take_as(as::reader, site.me, once(30s));
+    const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(1h, 30s));
+    run_until(site.io, [&] { return site.other.count().push_connections == 3; });
+    site.pass(100ms);
+    CHECK(site.me.release(one) == release_result::released);
+    site.pass(100ms);
+    CHECK(!writer->done);
+    CHECK(site.me.release(two) == release_result::released);
+    site.other.finish(writer);
+    INFO(writer->explained());
+    REQUIRE(writer->lock.held());
+    CHECK(!exists(site.masters[0], intent_key));
+}
+
+TEST_CASE("shared mutex: a stream of readers does not starve a writer") {
+    reading_site site;
+    lock first = take_as(as::reader, site.me);
+    const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(60s));
+    CHECK(site.eventually([&] { return exists(site.masters[0], intent_key); }));
+    // From now on whoever comes is refused, so that those who are there can be waited for.
+    std::vector<acquisition_ptr> late;
+    for (int i = 0; i < 5; ++i) {
+        late.push_back(begin_as(as::reader, site.me, waiting(60s)));
+    }
+    CHECK(try_as(as::reader, site.me)->error == errc::contended);
+    CHECK(site.me.extend(first, 10s) == error_code()); // who reads goes on
+    site.pass(3s); // longer than the word that it left is kept without being repeated
+    CHECK(try_as(as::reader, site.me)->error == errc::contended);
+    CHECK(!writer->done);
+    CHECK(site.me.release(first) == release_result::released);
+    site.other.finish(writer);
+    INFO(writer->explained());
+    REQUIRE(writer->lock.held());
+    for (const acquisition_ptr& one : late) {
+        CHECK(!one->done);
+    }
+    CHECK(site.other.release(writer->lock) == release_result::released);
+    for (const acquisition_ptr& one : late) {
+        site.me.finish(one);
+        CHECK(one->lock.held());
+    }
+}
+
+TEST_CASE("shared mutex: a writer that gave up keeps readers out for a bounded time") {
+    reading_site site(3, [](config& c) {
+        guarded(c);
+        c.master_timeout = 500ms; // 2 s
+    });
+    lock first = take_as(as::reader, site.me);
+    const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(60s));
+    CHECK(site.eventually([&] { return exists(site.masters[1], intent_key); }));
+    writer->cancel.emit(asio::cancellation_type::terminal);
+    site.other.finish(writer);
+    CHECK(writer->error == asio::error::operation_aborted);
+    const acquisition_ptr reader = begin_as(as::reader, site.me, waiting(10s));
+    site.me.finish(reader);
+    INFO(reader->explained());
+    CHECK(reader->lock.held());
+    CHECK(first.held());
+}
+
+TEST_CASE("shared mutex: a reader that died keeps writers out for no longer than its lease") {
+    reading_site site;
+    lock dies = take_as(as::reader, site.me, once_unrenewed(700ms));
+    lock lives = take_as(as::reader, site.me, once(700ms));
+    dies.abandon();
+    const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(60s));
+    site.pass(1500ms);
+    CHECK(!writer->done); // the one that lives is renewed
+    CHECK(site.me.release(lives) == release_result::released);
+    site.other.finish(writer);
+    INFO(writer->explained());
+    CHECK(writer->lock.held());
+}
+
+TEST_CASE("shared mutex: an upgrade is refused, as it would wait for itself") {
+    reading_site site;
+    lock reader = take_as(as::reader, site.me);
+    CHECK(try_as(as::writer, site.me)->error == errc::contended);
+    const acquisition_ptr waits = try_as(as::writer, site.me, waiting(300ms));
+    CHECK(waits->error == errc::contended);
+    CHECK(reader.held());
+    CHECK(site.me.extend(reader, 10s) == error_code());
+}
+
+TEST_CASE(
+    "shared mutex: readers on AB, BC and AC share, and no writer finds a majority beside them") {
+    quorum_of_masters masters(3);
+    config settings = config_for(masters.urls());
+    settings.protocol = protocol::guarded;
+    settings.master_timeout = 300ms;
+    asio::io_context io;
+    std::vector<std::unique_ptr<client>> clients;
+    std::vector<lock> readers;
+    // Each has a majority of its own: the third master of each hangs while it asks.
+    for (std::size_t away = 0; away < 3; ++away) {
+        clients.push_back(std::make_unique<client>(io, settings));
+        clients.back()->until_admitted(3);
+        masters[away].hang();
+        lock reader;
+        const acquisition_ptr got = begin_as(as::reader, *clients.back(), once_unrenewed(20s));
+        clients.back()->finish(got);
+        INFO(got->explained());
+        REQUIRE(!got->error);
+        // What it asked of the third is taken back by the connection's end: it never arrives.
+        readers.push_back(std::move(got->lock));
+        for (const auto& one : clients) {
+            run_until(io, [&] { return one->health().admitted == 2; });
+        }
+        masters[away].kill();
+        masters[away].restart();
+        for (const auto& one : clients) {
+            one->until_admitted(3);
+        }
+        // It restarted without its memory: give it back what it had.
+        for (std::size_t i = 0; i < readers.size(); ++i) {
+            if (i != away) {
+                CHECK(clients[i]->extend(readers[i], 20s) == error_code());
+            }
+        }
+    }
+    for (const lock& one : readers) {
+        CHECK(one.held());
+    }
+    client writer(io, settings);
+    writer.until_admitted(3);
+    CHECK(try_as(as::writer, writer)->error == errc::contended);
+    CHECK(clients[0]->release(readers[0]) == release_result::released);
+    CHECK(clients[1]->release(readers[1]) == release_result::released);
+    CHECK(try_as(as::writer, writer)->error == errc::contended);
+    CHECK(clients[2]->release(readers[2]) == release_result::released);
+    const acquisition_ptr got = try_as(as::writer, writer, waiting(20s));
+    INFO(got->explained());
+    CHECK(got->lock.held());
+}
+
+TEST_CASE(
+    "shared mutex: a split that shows reader and writer different minorities gives it to neither") {
+    reading_site site(4);
+    // Of four, three are a majority. Two are the reader's, two the writer's.
+    for (std::size_t i = 0; i < 2; ++i) {
+        site.masters[i].command({"ZADD", readers_key, "9999999999999", "somebody"});
+        site.masters[2 + i].command({"SET", lock_key("r"), "somebody", "PX", "60000"});
+    }
+    CHECK(try_as(as::reader, site.me)->error == errc::contended);
+    CHECK(try_as(as::writer, site.other)->error == errc::contended);
+    CHECK(site.eventually([&] { return site.readers_on(0) == 1 && site.readers_on(1) == 1; }));
+    CHECK(!exists(site.masters[0], lock_key("r"))); // all was undone
+}
+
+TEST_CASE("shared mutex: a late release and a late extension change nothing for who came after") {
+    quorum_fixture site(3, guarded);
+    asio::io_context stopped; // between its calls this process does not run, as if it were paused
+    client paused(stopped, site.changed(guarded));
+    paused.until_admitted(3);
+    lock late = take_as(as::reader, paused, once_unrenewed(300ms));
+    lock writer = take_as(as::writer, site.me, waiting(30s));
+    CHECK(!late.held());
+    CHECK(paused.release(late) != release_result::released);
+    CHECK(writer.held());
+    CHECK(try_as(as::reader, paused)->error == errc::contended);
+    CHECK(site.me.release(writer) == release_result::released);
+
+    lock overdue = take_as(as::reader, paused, once_unrenewed(300ms));
+    writer = take_as(as::writer, site.me, waiting(30s));
+    CHECK(paused.extend(overdue, 10s) == errc::lost);
+    CHECK(writer.held());
+    CHECK(site.me.extend(writer, 10s) == error_code());
+    CHECK(site.me.release(writer) == release_result::released);
+    for (const master_process& master : site.masters) {
+        CHECK(master.command({"ZCARD", readers_key}) == "0");
+    }
+}
+
+TEST_CASE("shared mutex: votes that a master forgot are put back, and not beside the other kind") {
+    reading_site site;
+    lock reader = take_as(as::reader, site.me);
+    CHECK(site.eventually([&] { return site.readers_on(2) == 1; }));
+    site.masters[2].command({"DEL", readers_key});
+    CHECK(site.me.extend(reader, 10s) == error_code());
+    CHECK(site.eventually([&] { return site.readers_on(2) == 1; }));
+    site.masters[2].command({"DEL", readers_key});
+    site.masters[2].command({"SET", lock_key("r"), "somebody", "PX", "60000"});
+    CHECK(site.me.extend(reader, 10s) == error_code());
+    site.pass(50ms);
+    CHECK(site.readers_on(2) == 0);
+    site.masters[2].command({"DEL", lock_key("r")});
+    CHECK(site.me.release(reader) == release_result::released);
+
+    lock writer = take_as(as::writer, site.me);
+    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 3; }));
+    site.masters[2].command({"DEL", lock_key("r")});
+    site.masters[2].command({"ZADD", readers_key, "9999999999999", "somebody"});
+    CHECK(site.me.extend(writer, 10s) == error_code());
+    site.pass(50ms);
+    CHECK(!exists(site.masters[2], lock_key("r")));
+    site.masters[2].command({"DEL", readers_key});
+    CHECK(site.me.extend(writer, 10s) == error_code());
+    CHECK(site.eventually([&] { return exists(site.masters[2], lock_key("r")); }));
+}
+
+TEST_CASE("shared mutex: what cannot be is refused before anything is sent") {
+    quorum_fixture plain(1, [](config& c) { c.protocol = protocol::plain; });
+    for (const as kind : {as::reader, as::writer}) {
+        const acquisition_ptr refused = try_as(kind, plain.me);
+        CHECK(refused->error == errc::invalid_argument);
+        CHECK(refused->why.message.find("guarded") != std::string::npos);
+        const acquisition_ptr nameless = begin_as(kind, plain.me, once(), "");
+        plain.me.finish(nameless);
+        CHECK(nameless->error == errc::invalid_argument);
+    }
+    CHECK(plain.me.count().attempts == 0);
+}
+
+TEST_CASE("shared mutex: readers and writers of many threads are never in together") {
+    quorum_of_masters masters(3);
+    config settings = config_for(masters.urls());
+    settings.protocol = protocol::guarded;
+    settings.master_timeout = 500ms;
+    asio::io_context io;
+    const auto busy = asio::make_work_guard(io);
+    lock_manager one(io.get_executor(), settings);
+    lock_manager two(io.get_executor(), settings);
+    std::vector<std::thread> pool;
+    for (int i = 0; i < 2; ++i) {
+        pool.emplace_back([&] { io.run(); });
+    }
+    for (lock_manager* const each : {&one, &two}) {
+        each->async_run([](error_code) {});
+        each->async_ready(asio::use_future).get();
+    }
+    std::atomic<int> reading = 0;
+    std::atomic<int> writing = 0;
+    std::atomic<int> together = 0;
+    std::atomic<int> failures = 0;
+    const auto work = [&](lock_manager& owner, bool writes) {
+        const shared_mutex mutex(owner, "r");
+        for (int i = 0; i < 10; ++i) {
+            try {
+                const acquire_options options = waiting(120s);
+                lock held = writes ? mutex.async_lock(options, asio::use_future).get()
+                                   : mutex.async_lock_shared(options, asio::use_future).get();
+                if (writes) {
+                    together += writing++ + reading;
+                    std::this_thread::yield();
+                    together += reading;
+                    --writing;
+                } else {
+                    ++reading;
+                    together += writing;
+                    std::this_thread::yield();
+                    together += writing;
+                    --reading;
+                }
+                held.async_release(asio::use_future).get();
+            } catch (const boost::system::system_error&) {
+                ++failures;
+            }
+        }
+    };
+    std::vector<std::thread> owners;
+    for (int i = 0; i < 6; ++i) {
+        owners.emplace_back([&, i] { work(i % 2 == 0 ? one : two, i % 3 == 0); });
+    }
+    for (std::thread& owner : owners) {
+        owner.join();
+    }
+    CHECK(failures == 0);
+    CHECK(together == 0);
+    one.async_close(asio::use_future).get();
+    two.async_close(asio::use_future).get();
+    io.stop();
+    for (std::thread& each : pool) {
+        each.join();
+    }
+}
