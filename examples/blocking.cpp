@@ -1,42 +1,58 @@
-// For code that blocks: a thread runs the library, this one waits for futures.
+// For code that blocks: a manager with a thread of its own, and mutexes for the standard guards.
 //
 //     blocking redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 
-#include <redlock/redlock.hpp>
-
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
+#include <redlock/blocking.hpp>
 
 #include <chrono>
 #include <exception>
-#include <future>
 #include <iostream>
+#include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
-
-namespace asio = boost::asio;
 
 namespace {
 
-void work_under_lock(redlock::lock_manager& manager) {
+// Blocking work, in steps: it stops when the lock is lost.
+void work(const std::stop_token& lost) {
+    for (int step = 0; step < 5; ++step) {
+        if (lost.stop_requested()) {
+            throw std::runtime_error("the lock was lost, the work is not used");
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
+void run(redlock::blocking::manager& manager) {
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);
-    options.wait = std::chrono::milliseconds(10'000);
-    // get() throws boost::system::system_error with the reason when the lock was not to be had.
-    redlock::lock lock = manager.async_acquire("invoices", options, asio::use_future).get();
-
-    // Blocking work is fine here: the lock is renewed by the other thread.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (!lock.held()) {
-        throw std::runtime_error("the lock was lost, the work is not used");
+    options.stop_margin = std::chrono::seconds(1); // time to stop in, while the lease still lasts
+    redlock::blocking::timed_mutex invoices(manager, "invoices", options);
+    redlock::blocking::mutex customers(manager, "customers", options);
+    {
+        // Waits for 10 s, as options.wait says, and throws if there is no lock by then. It is
+        // renewed by the manager's thread.
+        const std::lock_guard guard(invoices);
+        work(invoices.lost());
+        std::cout << "worked, with " << invoices.remaining() / std::chrono::milliseconds(1)
+                  << " ms left\n";
     }
-    std::cout << "worked, with " << lock.remaining() / std::chrono::milliseconds(1)
-              << " ms of the lease left\n";
-
-    // The destructor would also release, in the background, but could not tell how it went.
-    const auto result = lock.async_release(asio::use_future).get();
-    std::cout << "the lock was " << to_string(result) << '\n';
+    // Unlocking does not fail; what it found is told.
+    if (const auto result = invoices.last_release()) {
+        std::cout << "the lock was " << to_string(*result) << '\n';
+    }
+    {
+        const std::scoped_lock both(invoices, customers); // in any order, without a deadlock
+        std::cout << "both are locked\n";
+    }
+    if (std::unique_lock guard(invoices, std::chrono::milliseconds(100)); guard) {
+        std::cout << "locked within 100 ms\n";
+    }
+    // Any asynchronous function can be waited for.
+    const redlock::lock_status status = manager.call(
+        [&](auto token) { return manager.async().async_query("invoices", std::move(token)); });
+    std::cout << "now it is " << to_string(status.state) << '\n';
 }
 
 } // namespace
@@ -49,21 +65,15 @@ int main(int argc, char** argv) {
         // example's test, which starts them itself. In production leave it on.
         config.quarantine = redlock::quarantine::off;
 
-        asio::io_context io;
-        redlock::lock_manager manager(io.get_executor(), config);
-        manager.async_run(asio::detached); // also keeps run() busy until the manager is closed
-        const std::jthread library([&io] { io.run(); });
-        int status = 0;
-        try {
-            work_under_lock(manager);
-        } catch (const std::exception& error) {
-            std::cout << "failed: " << error.what() << '\n';
-            status = 1;
+        redlock::blocking::manager manager(config);
+        if (!manager.ready(std::chrono::seconds(10))) {
+            std::cout << "no quorum within 10 s\n";
+            return 1;
         }
-        manager.async_close(asio::use_future).get(); // whatever happened, or run() never ends
-        return status;
+        run(manager);
+        return 0;
     } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
+        std::cout << "failed: " << error.what() << '\n';
         return 2;
     }
 }

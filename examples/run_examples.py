@@ -25,7 +25,7 @@ LIMIT_S = 30
 EXPECTED = {
     'first_lock': ['got it: '],
     'callbacks': ['done, and the lock was released'],
-    'blocking': ['worked, with ', 'the lock was released'],
+    'blocking': ['worked, with ', 'the lock was released', 'both are locked', 'locked within 100 ms', 'now it is free'],
     'with_lock': ['step 5', 'all steps done', 'step 1', 'stopped: '],
     'watch_loss': ['leading', 'lost: majority_unreachable'],
     'prometheus_endpoint': [

@@ -1,5 +1,7 @@
 #include <redlock/error.hpp>
 
+#include <boost/system/errc.hpp>
+
 #include <string>
 
 namespace redlock::inline REDLOCK_ABI {
@@ -36,8 +38,22 @@ public:
             return "stale fencing token: the resource has seen that of a later owner";
         case errc::moving:
             return "moving: the resource is being handed over to another quorum";
+        case errc::not_locked:
+            return "not locked: this object has no lock";
+        case errc::would_deadlock:
+            return "the call would wait for itself";
+        case errc::too_deep:
+            return "too deep: the owner has entered as often as the limit allows";
         }
         return "unknown redlock error " + std::to_string(value);
+    }
+
+    boost::system::error_condition default_error_condition(int value) const noexcept override {
+        if (static_cast<errc>(value) == errc::would_deadlock) {
+            return boost::system::errc::make_error_condition(
+                boost::system::errc::resource_deadlock_would_occur);
+        }
+        return {value, *this};
     }
 };
 

@@ -34,6 +34,15 @@ enum class errc : int {
     /// The resource is being handed over from one quorum to another (`sharded_config::hand_over`):
     /// nobody may take it until that is done.
     moving,
+    /// This object has no lock that could be extended or released. (One that it has lost is
+    /// `lost`.)
+    not_locked,
+    /// The call would wait for itself for ever: a blocking one on the manager's own thread, or for
+    /// a lock which the object that asks has already. Equal to
+    /// `std::errc::resource_deadlock_would_occur`.
+    would_deadlock,
+    /// The owner has entered the reentrant mutex as often as its limit allows.
+    too_deep,
 };
 
 /// What a caller decides by. Compare an error code with one of these: `ec ==

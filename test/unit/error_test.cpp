@@ -24,7 +24,10 @@ constexpr errc all[] = {
     errc::invalid_config,
     errc::invalid_argument,
     errc::stale_token,
-    errc::moving};
+    errc::moving,
+    errc::not_locked,
+    errc::would_deadlock,
+    errc::too_deep};
 
 } // namespace
 

@@ -1,0 +1,288 @@
+#include <redlock/blocking.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <thread>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace asio = boost::asio;
+
+namespace detail {
+
+void call_state_base::finish() noexcept {
+    const std::lock_guard lock(guard_);
+    done_ = true;
+    changed_.notify_all();
+}
+
+void call_state_base::abandon() noexcept {
+    const std::lock_guard lock(guard_);
+    if (!done_) {
+        failure = exception_of(errc::closed);
+        done_ = true;
+        changed_.notify_all();
+    }
+}
+
+void throw_error(const error_code& error) {
+    throw boost::system::system_error(error);
+}
+
+std::exception_ptr exception_of(const error_code& error) {
+    return std::make_exception_ptr(boost::system::system_error(error));
+}
+
+} // namespace detail
+
+namespace blocking {
+
+struct manager::impl {
+    explicit impl(config configuration) : locks(io.get_executor(), std::move(configuration)) {}
+
+    asio::io_context io{1};
+    lock_manager locks;
+    std::thread thread;
+};
+
+manager::manager(config configuration) : impl_(std::make_unique<impl>(std::move(configuration))) {
+    // Keeps the context busy until the manager is closed.
+    impl_->locks.async_run([](error_code) {});
+    impl_->thread = std::thread([this] { impl_->io.run(); });
+}
+
+manager::~manager() {
+    impl_->locks.async_close([](error_code) {});
+    impl_->thread.join();
+}
+
+lock_manager& manager::async() noexcept {
+    return impl_->locks;
+}
+
+bool manager::on_own_thread() const noexcept {
+    return std::this_thread::get_id() == impl_->thread.get_id();
+}
+
+bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool endless = timeout > std::chrono::hours(24 * 365);
+    const auto state = std::make_shared<detail::call_state<>>();
+    try {
+        wait(
+            state,
+            [&] { impl_->locks.async_ready(detail::call_token{state}); },
+            stop,
+            endless ? std::nullopt : std::optional(now + timeout));
+    } catch (const boost::system::system_error& error) {
+        if (error.code() != asio::error::operation_aborted || stop.stop_requested()) {
+            throw;
+        }
+        return false;
+    }
+    return true;
+}
+
+void manager::wait(
+    const std::shared_ptr<detail::call_state_base>& state,
+    const std::function<void()>& begin,
+    std::stop_token stop,
+    std::optional<std::chrono::steady_clock::time_point> until) {
+    if (on_own_thread()) {
+        detail::throw_error(errc::would_deadlock);
+    }
+    // All on one thread: neither the beginning nor the cancellation can meet the end half-way.
+    asio::post(impl_->io, [state, &begin] {
+        std::exception_ptr thrown;
+        try {
+            begin();
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+        const std::lock_guard lock(state->guard_);
+        if (thrown) {
+            state->failure = thrown;
+            state->done_ = true;
+        }
+        state->begun_ = true;
+        state->changed_.notify_all();
+    });
+    const auto cancel = [&] {
+        asio::post(impl_->io, [state] { state->cancel_.emit(asio::cancellation_type::terminal); });
+    };
+    const std::stop_callback on_stop(std::move(stop), cancel);
+    // What `begin` refers to is the caller's: it must have returned, too.
+    const auto over = [&] { return state->begun_ && state->done_; };
+    std::unique_lock lock(state->guard_);
+    if (until && !state->changed_.wait_until(lock, *until, over)) {
+        lock.unlock();
+        cancel();
+        lock.lock();
+    }
+    state->changed_.wait(lock, over);
+    if (state->failure) {
+        std::rethrow_exception(state->failure);
+    }
+}
+
+// --- mutex --------------------------------------------------------------------------------------
+
+mutex::mutex(manager& owner, std::string resource, acquire_options options)
+    : manager_(owner),
+      resource_(std::move(resource)),
+      options_(options) {}
+
+mutex::~mutex() = default;
+
+void mutex::lock(std::stop_token stop) {
+    if (const error_code error = take(options_.wait, stop)) {
+        detail::throw_error(error);
+    }
+}
+
+bool mutex::try_lock() {
+    return try_lock_within(wait_for::none(), {});
+}
+
+bool mutex::try_lock_within(wait_for limit, std::stop_token stop) {
+    const error_code error = take(limit, stop);
+    if (error && error != condition::not_acquired) {
+        detail::throw_error(error);
+    }
+    return !error;
+}
+
+error_code mutex::take(wait_for limit, const std::stop_token& stop) {
+    if (manager_.on_own_thread()) {
+        return errc::would_deadlock;
+    }
+    using std::chrono::milliseconds;
+    using std::chrono::steady_clock;
+    constexpr milliseconds long_enough = std::chrono::hours(24 * 365);
+    const bool endless = limit.limit() > long_enough;
+    const auto end = steady_clock::now() + std::min(limit.limit(), long_enough);
+    {
+        std::unique_lock lock(guard_);
+        const auto nobody_has_it = [this] { return !taken_; };
+        const bool mine = endless ? free_.wait(lock, stop, nobody_has_it)
+                                  : free_.wait_until(lock, stop, end, nobody_has_it);
+        if (!mine) {
+            if (stop.stop_requested()) {
+                return asio::error::operation_aborted;
+            }
+            last_attempt_ = {};
+            last_attempt_.message = "contended: another thread has this mutex";
+            return errc::contended;
+        }
+        taken_ = true;
+    }
+    acquire_options options = options_;
+    options.wait = limit;
+    if (!endless && limit != wait_for::none()) {
+        const auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
+        options.wait = std::max(rest, milliseconds::zero());
+    }
+    try {
+        diagnostics why;
+        auto [error, taken] = manager_.call(
+            [&](auto token) {
+                return manager_.async().async_acquire(
+                    resource_, options, why, asio::as_tuple(std::move(token)));
+            },
+            stop);
+        std::stop_source lost;
+        if (!error) {
+            taken.async_wait_lost([lost](error_code failure, loss_reason) mutable {
+                if (!failure) {
+                    lost.request_stop();
+                }
+            });
+        }
+        const std::lock_guard lock(guard_);
+        last_attempt_ = std::move(why);
+        if (!error) {
+            lock_ = std::move(taken);
+            lost_ = std::move(lost);
+            return {};
+        }
+        taken_ = false;
+        free_.notify_one();
+        return error;
+    } catch (...) {
+        let_others_in();
+        throw;
+    }
+}
+
+void mutex::let_others_in() noexcept {
+    const std::lock_guard lock(guard_);
+    taken_ = false;
+    free_.notify_one();
+}
+
+void mutex::unlock() noexcept {
+    redlock::lock ended;
+    {
+        const std::lock_guard lock(guard_);
+        if (!lock_.valid()) {
+            return;
+        }
+        ended = std::move(lock_);
+        last_release_.reset();
+    }
+    try {
+        if (!manager_.on_own_thread()) {
+            const release_result result =
+                manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
+            const std::lock_guard lock(guard_);
+            last_release_ = result;
+        }
+    } catch (...) {
+        // No memory, or no manager: the handle releases in the background, or the ttl does.
+    }
+    let_others_in();
+}
+
+bool mutex::held() const noexcept {
+    const std::lock_guard lock(guard_);
+    return lock_.held();
+}
+
+time_point mutex::deadline() const noexcept {
+    const std::lock_guard lock(guard_);
+    return lock_.deadline();
+}
+
+std::chrono::nanoseconds mutex::remaining() const noexcept {
+    const std::lock_guard lock(guard_);
+    return lock_.remaining();
+}
+
+std::optional<std::uint64_t> mutex::fencing_token() const {
+    const std::lock_guard lock(guard_);
+    return lock_.valid() ? lock_.fencing_token() : std::nullopt;
+}
+
+std::stop_token mutex::lost() const {
+    const std::lock_guard lock(guard_);
+    return lost_.get_token();
+}
+
+std::optional<release_result> mutex::last_release() const {
+    const std::lock_guard lock(guard_);
+    return last_release_;
+}
+
+diagnostics mutex::last_attempt() const {
+    const std::lock_guard lock(guard_);
+    return last_attempt_;
+}
+
+} // namespace blocking
+
+} // namespace redlock::inline REDLOCK_ABI
