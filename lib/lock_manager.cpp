@@ -54,6 +54,16 @@ void lock_manager::start_acquire(
     impl->acquire(std::move(resource), options, out, std::move(done));
 }
 
+void lock_manager::start_acquire_as(
+    impl_ptr impl,
+    std::string resource,
+    std::string lock_token,
+    acquire_options options,
+    diagnostics* out,
+    handler<acquire_signature> done) {
+    impl->acquire_as(std::move(resource), lock_token, options, out, std::move(done));
+}
+
 void lock_manager::start_attach(
     impl_ptr impl,
     std::string resource,

@@ -56,9 +56,7 @@ void manager_impl::acquire_form(
     resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
     const std::lock_guard lock(guard);
     if (const std::string reason = why_refused(config_, resources, options); !reason.empty()) {
-        refuse(out, reason);
-        completion<error_code, redlock::lock>(std::move(done), io_)(
-            io_, errc::invalid_argument, redlock::lock());
+        refuse(out, reason, std::move(done));
         return;
     }
     if (form == core::lock_form::shared) {

@@ -191,12 +191,34 @@ void manager_impl::acquire(
     const std::lock_guard lock(guard);
     std::string reason;
     if (validate_resource(resource, reason) || validate(options, config_, reason)) {
-        refuse(out, reason);
-        completion<error_code, redlock::lock>(std::move(done), io_)(
-            io_, errc::invalid_argument, redlock::lock());
+        refuse(out, reason, std::move(done));
         return;
     }
     begin_acquire(std::move(resource), {.options = options}, out, std::move(done));
+}
+
+void manager_impl::acquire_as(
+    std::string resource,
+    const std::string& lock_token,
+    acquire_options options,
+    diagnostics* out,
+    handler<error_code, lock> done) {
+    const std::lock_guard lock(guard);
+    std::string reason;
+    if (validate_resource(resource, reason) || validate_token(lock_token, reason)
+        || validate(options, config_, reason)) {
+        refuse(out, reason, std::move(done));
+        return;
+    }
+    if (options.wait != wait_for::none()) {
+        refuse(
+            out,
+            "a token of one's own is for one attempt; allowed for wait: none()",
+            std::move(done));
+        return;
+    }
+    begin_acquire(
+        std::move(resource), {.options = options, .token = lock_token}, out, std::move(done));
 }
 
 void manager_impl::attach(
@@ -209,13 +231,14 @@ void manager_impl::attach(
     std::string reason;
     if (validate_resource(resource, reason) || validate_token(lock_token, reason)
         || validate(options, config_, reason)) {
-        refuse(out, reason);
-        completion<error_code, redlock::lock>(std::move(done), io_)(
-            io_, errc::invalid_argument, redlock::lock());
+        refuse(out, reason, std::move(done));
         return;
     }
     begin_acquire(
-        std::move(resource), {.options = options, .token = lock_token}, out, std::move(done));
+        std::move(resource),
+        {.options = options, .token = lock_token, .attaches = true},
+        out,
+        std::move(done));
 }
 
 void manager_impl::begin_acquire(
@@ -240,7 +263,7 @@ void manager_impl::begin_acquire(
     request.resource = op.resource;
     drive([&](time_point now) {
         const core::handle wanted =
-            request.token.empty() ? engine_.acquire(request, now) : engine_.attach(request, now);
+            request.attaches ? engine_.attach(request, now) : engine_.acquire(request, now);
         if (acquire_op* const pending = acquires_.find(name)) {
             pending->wanted = wanted;
         }
@@ -355,6 +378,13 @@ void manager_impl::refuse(diagnostics* out, const std::string& reason) {
     if (logs(log_level::error)) {
         log(log_level::error, "refused: " + reason);
     }
+}
+
+void manager_impl::refuse(
+    diagnostics* out, const std::string& reason, handler<error_code, lock> done) {
+    refuse(out, reason);
+    completion<error_code, redlock::lock>(std::move(done), io_)(
+        io_, errc::invalid_argument, redlock::lock());
 }
 
 // --- Sockets, time, chance ----------------------------------------------------------------------

@@ -63,6 +63,12 @@ public:
         acquire_options options,
         diagnostics* out,
         handler<error_code, lock> done);
+    void acquire_as(
+        std::string resource,
+        const std::string& lock_token,
+        acquire_options options,
+        diagnostics* out,
+        handler<error_code, lock> done);
     void attach(
         std::string resource,
         const std::string& lock_token,
@@ -210,6 +216,8 @@ private:
     void end_alarms();
     /// Tells why an argument was refused.
     void refuse(diagnostics* out, const std::string& reason);
+    /// ... and ends the acquire.
+    void refuse(diagnostics* out, const std::string& reason, handler<error_code, lock> done);
     /// Ends a held lease, with its release or without.
     void let_go(lease_handle& lease, bool release);
     /// Connects a handler's cancellation slot to `f(*this, id)`, called with the guard held. Gives

@@ -69,9 +69,7 @@ void manager_impl::acquire_slots(
         validate(options, config_, reason);
     }
     if (!reason.empty()) {
-        refuse(out, reason);
-        completion<error_code, redlock::lock>(std::move(done), io_)(
-            io_, errc::invalid_argument, redlock::lock());
+        refuse(out, reason, std::move(done));
         return;
     }
     begin_acquire(

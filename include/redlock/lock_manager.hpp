@@ -101,6 +101,45 @@ public:
         return acquire(std::move(resource), options, &out, std::forward<CompletionToken>(token));
     }
 
+    /// Takes the lock with a token of the caller's choice, which may be known elsewhere before:
+    /// for one who has to attach to the lock, or to release it, when this process is gone.
+    ///
+    /// One attempt, as the removal of a failed one may still be on its way and would end the next
+    /// that has the same token. For the same reason a token is good for one call only, whatever
+    /// came of it: draw it from 20 random bytes.
+    /// \param lock_token 40 hexadecimal digits in lower case, never used before
+    /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`
+    /// \par Completion signature `void(error_code, lock)`
+    /// \par Errors As `async_acquire`. \par Cancellation As `async_acquire`.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_acquire_as(
+        std::string resource,
+        std::string lock_token,
+        acquire_options options,
+        CompletionToken&& token = {}) {
+        return name_token<initiate_acquire_as>(
+            std::move(resource),
+            std::move(lock_token),
+            options,
+            nullptr,
+            std::forward<CompletionToken>(token));
+    }
+    /// Also tells how each master voted.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_acquire_as(
+        std::string resource,
+        std::string lock_token,
+        acquire_options options,
+        diagnostics& out,
+        CompletionToken&& token = {}) {
+        return name_token<initiate_acquire_as>(
+            std::move(resource),
+            std::move(lock_token),
+            options,
+            &out,
+            std::forward<CompletionToken>(token));
+    }
+
     /// Takes over a lock that is held already: one that another process has handed on with its
     /// token (`lock::token`, then `lock::abandon`), or that this one had before it was restarted.
     /// Asks all masters to keep the lock for `options.ttl` more if it has this token, and has it
@@ -137,7 +176,7 @@ public:
         std::string lock_token,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return attach(
+        return name_token<initiate_attach>(
             std::move(resource),
             std::move(lock_token),
             options,
@@ -152,7 +191,7 @@ public:
         acquire_options options,
         diagnostics& out,
         CompletionToken&& token = {}) {
-        return attach(
+        return name_token<initiate_attach>(
             std::move(resource),
             std::move(lock_token),
             options,
@@ -207,6 +246,13 @@ private:
     static void start_close(impl_ptr, handler<close_signature>);
     static void
     start_acquire(impl_ptr, std::string, acquire_options, diagnostics*, handler<acquire_signature>);
+    static void start_acquire_as(
+        impl_ptr,
+        std::string,
+        std::string,
+        acquire_options,
+        diagnostics*,
+        handler<acquire_signature>);
     static void start_attach(
         impl_ptr,
         std::string,
@@ -244,6 +290,24 @@ private:
             diagnostics* out) const {
             start_acquire(
                 std::move(impl), std::move(resource), options, out, std::forward<Handler>(handler));
+        }
+    };
+    struct initiate_acquire_as : detail::initiation_base {
+        template <typename Handler>
+        void operator()(
+            Handler&& handler,
+            impl_ptr impl,
+            std::string resource,
+            std::string lock_token,
+            acquire_options options,
+            diagnostics* out) const {
+            start_acquire_as(
+                std::move(impl),
+                std::move(resource),
+                std::move(lock_token),
+                options,
+                out,
+                std::forward<Handler>(handler));
         }
     };
     struct initiate_attach : detail::initiation_base {
@@ -285,15 +349,17 @@ private:
         return boost::asio::async_initiate<CompletionToken, acquire_signature>(
             initiate_acquire{{get_executor()}}, token, impl_, std::move(resource), options, out);
     }
-    template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
-    auto attach(
+    template <
+        typename Initiation,
+        boost::asio::completion_token_for<acquire_signature> CompletionToken>
+    auto name_token(
         std::string resource,
         std::string lock_token,
         acquire_options options,
         diagnostics* out,
         CompletionToken&& token) {
         return boost::asio::async_initiate<CompletionToken, acquire_signature>(
-            initiate_attach{{get_executor()}},
+            Initiation{{get_executor()}},
             token,
             impl_,
             std::move(resource),

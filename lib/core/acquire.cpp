@@ -44,14 +44,14 @@ handle engine::acquire(const acquire_request& request, time_point now) {
         wanted.outcome = closing() ? errc::closed : errc::not_running;
         finish(wanted, now);
     } else if (request.options.wait == wait_for::none()) {
-        start_attempt(wanted, now);
+        start_attempt(wanted, now, request.token);
     } else {
         join(wanted, now);
     }
     return name;
 }
 
-claim& engine::new_claim(operation& wanted, time_point now) {
+claim& engine::new_claim(operation& wanted, time_point now, std::string_view token) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
@@ -65,9 +65,13 @@ claim& engine::new_claim(operation& wanted, time_point now) {
         attempt.fence_key = wanted.fence_key;
     }
     attempt.fencing = wanted.options.fencing;
-    std::array<unsigned char, 20> secret{};
-    host_.random(secret);
-    write_hex(secret, attempt.token);
+    if (token.empty()) {
+        std::array<unsigned char, 20> secret{};
+        host_.random(secret);
+        write_hex(secret, attempt.token);
+    } else {
+        token.copy(attempt.token.data(), attempt.token.size());
+    }
     attempt.ttl = attempt.ttl_max = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
@@ -76,12 +80,12 @@ claim& engine::new_claim(operation& wanted, time_point now) {
     return attempt;
 }
 
-void engine::start_attempt(operation& wanted, time_point now) {
+void engine::start_attempt(operation& wanted, time_point now, std::string_view token) {
     if (wanted.slots != 0 && wanted.candidates.size() < wanted.wants) {
         start_survey(wanted, now);
         return;
     }
-    claim& attempt = new_claim(wanted, now);
+    claim& attempt = new_claim(wanted, now, token);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;

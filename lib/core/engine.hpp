@@ -48,7 +48,8 @@ struct acquire_request {
     std::uint64_t cookie = 0;
     std::string_view resource = {};
     acquire_options options = {};
-    std::string_view token = {};                 // of the lock to attach to
+    std::string_view token = {}; // of the lock to attach to, or of one's own for a single attempt
+    bool attaches = false;
     lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
     std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
     std::uint32_t slots = 0; // any slot of the pool of that name and so many slots
@@ -191,8 +192,8 @@ private:
     std::string why_not(std::size_t master, time_point now) const;
 
     // acquire.cpp
-    void start_attempt(operation& wanted, time_point now);
-    claim& new_claim(operation& wanted, time_point now);
+    void start_attempt(operation& wanted, time_point now, std::string_view token = {});
+    claim& new_claim(operation& wanted, time_point now, std::string_view token = {});
     void ask_everybody(claim& attempt, time_point now);
     void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void write_acquire(const claim& attempt, std::size_t master, rung how);

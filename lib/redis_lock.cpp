@@ -1,0 +1,151 @@
+#include "core/hash.hpp"
+
+#include <redlock/redis_lock.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+
+#include <algorithm>
+
+namespace redlock::inline REDLOCK_ABI::blocking {
+
+namespace asio = boost::asio;
+
+redis_lock::redis_lock(manager& owner, std::string resource, acquire_options options)
+    : manager_(owner),
+      resource_(std::move(resource)),
+      options_(options) {}
+
+// The object has one lock at most. One that is lost is given up, so that the next can be had.
+void redis_lock::make_room() {
+    if (lock_.held()) {
+        detail::throw_error(errc::would_deadlock);
+    }
+    lock_ = {};
+}
+
+bool redis_lock::took(std::tuple<error_code, redlock::lock> result) {
+    auto& [error, taken] = result;
+    if (error == condition::not_acquired) {
+        return false;
+    }
+    if (error) {
+        detail::throw_error(error);
+    }
+    lock_ = std::move(taken);
+    lost_ = std::stop_source();
+    lock_.async_wait_lost([lost = lost_](error_code failure, loss_reason) mutable {
+        if (!failure) {
+            lost.request_stop();
+        }
+    });
+    return true;
+}
+
+bool redis_lock::acquire(wait_for wait, std::stop_token stop) {
+    make_room();
+    acquire_options options = options_;
+    options.wait = wait;
+    return took(manager_.call(
+        [&](auto token) {
+            return manager_.async().async_acquire(
+                resource_, options, last_attempt_, asio::as_tuple(std::move(token)));
+        },
+        std::move(stop)));
+}
+
+bool redis_lock::acquire_as(std::string lock_token) {
+    make_room();
+    acquire_options options = options_;
+    options.wait = wait_for::none();
+    return took(manager_.call([&](auto token) {
+        return manager_.async().async_acquire_as(
+            resource_,
+            std::move(lock_token),
+            options,
+            last_attempt_,
+            asio::as_tuple(std::move(token)));
+    }));
+}
+
+void redis_lock::attach(std::string lock_token) {
+    make_room();
+    auto result = manager_.call([&](auto token) {
+        return manager_.async().async_attach(
+            resource_,
+            std::move(lock_token),
+            options_,
+            last_attempt_,
+            asio::as_tuple(std::move(token)));
+    });
+    const error_code error = std::get<error_code>(result);
+    if (!took(std::move(result))) {
+        detail::throw_error(error);
+    }
+}
+
+lock_status redis_lock::query() {
+    return manager_.call(
+        [&](auto token) { return manager_.async().async_query(resource_, std::move(token)); });
+}
+
+bool redis_lock::locked() {
+    const lock_status status = query();
+    if (status.state != lock_state::undecided) {
+        return status.state == lock_state::held;
+    }
+    // Where a majority answers and does not agree, somebody has a part of it.
+    const auto answered =
+        std::ranges::count_if(status.masters, [](const master_lock_status& master) {
+            return master.vote == vote::held || master.vote == vote::absent
+                   || master.vote == vote::foreign;
+        });
+    if (2 * static_cast<std::size_t>(answered) <= status.masters.size()) {
+        detail::throw_error(errc::no_quorum);
+    }
+    return true;
+}
+
+bool redis_lock::owned() {
+    if (!lock_.valid()) {
+        return false;
+    }
+    const lock_status status = query();
+    return status.state == lock_state::held && status.owner == core::digest_of(lock_.token());
+}
+
+void redis_lock::require_lock() const {
+    if (!lock_.valid()) {
+        detail::throw_error(errc::not_locked);
+    }
+}
+
+void redis_lock::extend(std::chrono::milliseconds additional) {
+    require_lock();
+    using std::chrono::milliseconds;
+    const auto left = std::chrono::ceil<milliseconds>(lock_.deadline() - clock::now());
+    extend_to(std::max(left, milliseconds::zero()) + additional);
+}
+
+void redis_lock::extend_to(std::chrono::milliseconds ttl) {
+    require_lock();
+    manager_.call(
+        [&](auto token) { return lock_.async_extend(ttl, last_attempt_, std::move(token)); });
+}
+
+release_result redis_lock::release() {
+    require_lock();
+    redlock::lock ended = std::move(lock_);
+    return manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
+}
+
+std::string redis_lock::hand_on() {
+    require_lock();
+    if (!lock_.held()) {
+        detail::throw_error(errc::lost);
+    }
+    std::string token(lock_.token());
+    lock_.abandon();
+    return token;
+}
+
+} // namespace redlock::inline REDLOCK_ABI::blocking

@@ -1,0 +1,153 @@
+// A lock with the functions of redis-py's, and its two ways of having none.
+#include "guarded_quorum.hpp"
+
+#include <redlock/redis_lock.hpp>
+
+#include <thread>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+struct two_clients {
+    two_clients()
+        : masters(3),
+          mine(config_for(masters.urls())),
+          theirs(config_for(masters.urls())) {
+        for (blocking::manager* const one : {&mine, &theirs}) {
+            const auto end = std::chrono::steady_clock::now() + 20s;
+            while (one->async().get_health().admitted < 3) {
+                REQUIRE(std::chrono::steady_clock::now() < end);
+                std::this_thread::yield();
+            }
+        }
+    }
+
+    void remove_everywhere() {
+        for (const master_process& master : masters) {
+            master.command({"DEL", lock_key("r")});
+        }
+    }
+
+    quorum_of_masters masters;
+    blocking::manager mine;
+    blocking::manager theirs;
+};
+
+template <typename F>
+error_code error_of(F f) {
+    try {
+        f();
+    } catch (const boost::system::system_error& error) {
+        return error.code();
+    }
+    return {};
+}
+
+const std::string chosen(40, 'c');
+
+} // namespace
+
+TEST_CASE("acquire, locked, owned, release: as redis-py has them") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once());
+    blocking::redis_lock other(site.theirs, "r", once());
+    CHECK(!one.locked());
+    CHECK(!one.owned());
+    CHECK(one.acquire());
+    CHECK(one.locked());
+    CHECK(one.owned());
+    CHECK(other.locked());
+    CHECK(!other.owned());
+    CHECK(!other.acquire());
+    CHECK(!other.acquire(30ms));
+    CHECK(count_votes(other.last_attempt(), vote::held) >= 2);
+    CHECK(one.release() == release_result::released);
+    CHECK(other.acquire(wait_for::forever()));
+    CHECK(other.release() == release_result::released);
+    CHECK(site.masters.total_keys("*{r}") == 0);
+}
+
+TEST_CASE("not locked and no longer owned are two errors") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once_unrenewed(20s));
+    CHECK(error_of([&] { one.extend(1s); }) == errc::not_locked);
+    CHECK(error_of([&] { one.reacquire(); }) == errc::not_locked);
+    CHECK(error_of([&] { one.release(); }) == errc::not_locked);
+    CHECK(error_of([&] { one.hand_on(); }) == errc::not_locked);
+    REQUIRE(one.acquire());
+    CHECK(error_of([&] { one.acquire(); }) == errc::would_deadlock);
+    site.remove_everywhere(); // as if it had expired
+    blocking::redis_lock other(site.theirs, "r", once());
+    REQUIRE(other.acquire());
+    CHECK(!one.owned());
+    CHECK(error_of([&] { one.extend(1s); }) == errc::lost); // expired, then extended
+    CHECK(!one.held());
+    CHECK(one.lost().stop_requested());
+    CHECK(error_of([&] { one.reacquire(); }) == errc::lost);
+    CHECK(error_of([&] { one.hand_on(); }) == errc::lost);
+    CHECK(!one.acquire()); // the lost one is given up, and the other has it
+    CHECK(error_of([&] { one.release(); }) == errc::not_locked);
+    CHECK(other.held());
+    CHECK(other.owned());
+    CHECK(other.release() == release_result::released);
+}
+
+TEST_CASE("an extension adds to what is left, or replaces it, and never shortens") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once_unrenewed(5s));
+    REQUIRE(one.acquire());
+    one.extend(5s);
+    CHECK(one.get().remaining() > 9s);
+    CHECK(one.get().remaining() < 11s);
+    one.extend_to(20s);
+    CHECK(one.get().remaining() > 19s);
+    one.reacquire();
+    CHECK(one.get().remaining() > 19s);
+    CHECK(error_of([&] { one.extend(1h); }) == errc::invalid_argument);
+    CHECK(one.held());
+}
+
+TEST_CASE("a lock is handed on by its token, and the one who gave it has none") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once());
+    blocking::redis_lock other(site.theirs, "r", once());
+    REQUIRE(one.acquire());
+    const std::string token = one.hand_on();
+    CHECK(!one.held());
+    CHECK(error_of([&] { one.release(); }) == errc::not_locked);
+    CHECK(one.locked());
+    other.attach(token);
+    CHECK(other.held());
+    CHECK(other.owned());
+    CHECK(other.release() == release_result::released);
+    CHECK(error_of([&] { other.attach(token); }) == errc::lost);
+}
+
+TEST_CASE("a token of the caller's choice is what the masters keep, for one attempt") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once());
+    CHECK(error_of([&] { one.acquire_as("short"); }) == errc::invalid_argument);
+    REQUIRE(one.acquire_as(chosen));
+    CHECK(one.get().token() == chosen);
+    CHECK(site.masters[0].command({"GET", lock_key("r")}) == chosen);
+    blocking::redis_lock other(site.theirs, "r", once());
+    CHECK(!other.acquire_as(std::string(40, 'd')));
+    const error_code refused = error_of([&] {
+        site.mine.call([&](auto token) {
+            return site.mine.async().async_acquire_as("s", chosen, waiting(1s), std::move(token));
+        });
+    });
+    CHECK(refused == errc::invalid_argument);
+    CHECK(one.release() == release_result::released);
+}
+
+TEST_CASE("too few masters to tell who has it is an error, not an answer") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once());
+    site.masters[0].kill();
+    site.masters[1].kill();
+    CHECK(error_of([&] { one.locked(); }) == errc::no_quorum);
+    CHECK(error_of([&] { one.acquire(); }) == errc::no_quorum);
+}
