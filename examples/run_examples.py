@@ -26,6 +26,10 @@ EXPECTED = {
     'first_lock': ['got it: '],
     'callbacks': ['done, and the lock was released'],
     'blocking': ['worked, with ', 'the lock was released', 'both are locked', 'locked within 100 ms', 'now it is free'],
+    'reentrant': [
+        'booked -100 at depth 2', 'booked 100 at depth 2', 'booked 5 at depth 1',
+        'took the lock 2 times',
+    ],
     'with_lock': ['step 5', 'all steps done', 'step 1', 'stopped: '],
     'watch_loss': ['leading', 'lost: majority_unreachable'],
     'prometheus_endpoint': [

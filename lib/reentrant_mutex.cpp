@@ -1,0 +1,320 @@
+#include "completion.hpp"
+
+#include <redlock/reentrant_mutex.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace asio = boost::asio;
+
+namespace detail {
+
+/// What the entries of one owner share. Goes with the last of them, and the lock with it.
+struct reentrant_lease {
+    reentrant_lease(const asio::any_io_executor& io, lock taken)
+        : io(io),
+          taken(std::move(taken)) {}
+
+    /// Enters once more, unless the last entry was left. Gives the depth; 0 if it was.
+    std::uint32_t enter(std::uint32_t depth_max) noexcept {
+        std::uint32_t now = entries.load();
+        while (now > 0 && now < depth_max) {
+            if (entries.compare_exchange_weak(now, now + 1)) {
+                return now + 1;
+            }
+        }
+        return 0;
+    }
+
+    const asio::any_io_executor io;
+    lock taken;
+    std::atomic<std::uint32_t> entries{1};
+};
+
+// All on one strand: owners, and who waits. What is held is not: entries are left from anywhere.
+class reentrant_impl : public std::enable_shared_from_this<reentrant_impl> {
+public:
+    using done_handler = asio::any_completion_handler<void(error_code, reentrant_hold)>;
+
+    reentrant_impl(
+        lock_manager& manager,
+        std::string resource,
+        acquire_options options,
+        std::uint32_t depth_max)
+        : manager_(manager),
+          io_(manager.get_executor()),
+          strand_(asio::make_strand(io_.executor)),
+          resource_(std::move(resource)),
+          options_(options),
+          depth_max_(depth_max) {}
+
+    const asio::any_io_executor& io() const noexcept { return io_.executor; }
+
+    void acquire(std::uint64_t owner, diagnostics* out, done_handler done) {
+        const std::uint64_t id = next_id_++;
+        auto slot = asio::get_associated_cancellation_slot(done);
+        if (slot.is_connected()) {
+            slot.assign([weak = weak_from_this(), owner, id](asio::cancellation_type) {
+                if (const auto self = weak.lock()) {
+                    asio::post(self->strand_, [self, owner, id] { self->cancel(owner, id); });
+                }
+            });
+        }
+        asio::post(
+            strand_,
+            [self = shared_from_this(),
+             owner,
+             waiting = entry{
+                 id, out, completion<error_code, reentrant_hold>(std::move(done), io_)}]() mutable {
+                self->begin(owner, std::move(waiting));
+            });
+    }
+
+private:
+    struct entry {
+        std::uint64_t id;
+        diagnostics* out;
+        completion<error_code, reentrant_hold> done;
+    };
+
+    struct seat {
+        std::weak_ptr<reentrant_lease> lease; // of who is in
+        std::list<entry> waiting;             // the first asks for all of them
+        asio::cancellation_signal cancel;
+        diagnostics why;
+    };
+
+    void begin(std::uint64_t owner, entry waiting) {
+        std::erase_if(seats_, [](const auto& one) {
+            return one.second.waiting.empty() && one.second.lease.expired();
+        });
+        seat& mine = seats_[owner];
+        if (mine.waiting.empty()) {
+            const auto lease = mine.lease.lock();
+            if (lease && lease->entries > 0) {
+                auto [error, entered] = enter(lease);
+                if (entered.valid() || lease->entries > 0) {
+                    std::move(waiting.done)(io_, error, std::move(entered));
+                    return;
+                }
+            }
+        }
+        mine.waiting.push_back(std::move(waiting));
+        if (mine.waiting.size() == 1) {
+            ask(owner, mine);
+        }
+    }
+
+    std::pair<error_code, reentrant_hold> enter(const std::shared_ptr<reentrant_lease>& lease) {
+        if (!lease->taken.held()) {
+            return {errc::lost, reentrant_hold()};
+        }
+        const std::uint32_t depth = lease->enter(depth_max_);
+        if (depth == 0) {
+            return {errc::too_deep, reentrant_hold()};
+        }
+        return {error_code(), reentrant_hold(lease, depth)};
+    }
+
+    void ask(std::uint64_t owner, seat& mine) {
+        manager_.async_acquire(
+            resource_,
+            options_,
+            mine.why,
+            asio::bind_cancellation_slot(
+                mine.cancel.slot(),
+                asio::bind_executor(
+                    strand_, [self = shared_from_this(), owner](error_code error, lock taken) {
+                        self->asked(owner, error, std::move(taken));
+                    })));
+    }
+
+    void asked(std::uint64_t owner, error_code error, lock taken) {
+        seat& mine = seats_[owner];
+        std::list<entry> waiting = std::move(mine.waiting);
+        mine.waiting.clear();
+        const diagnostics why = std::move(mine.why);
+        const auto tell = [&](entry& one, error_code result, reentrant_hold hold) {
+            if (one.out != nullptr) {
+                *one.out = why;
+            }
+            std::move(one.done)(io_, result, std::move(hold));
+        };
+        if (!error) {
+            const auto lease = std::make_shared<reentrant_lease>(io_.executor, std::move(taken));
+            mine.lease = lease;
+            reentrant_hold first(lease, 1);
+            // All are in before the first of them hears of it, and may leave.
+            std::vector<std::pair<error_code, reentrant_hold>> others;
+            for (std::size_t i = 1; i < waiting.size(); ++i) {
+                others.push_back(enter(lease));
+            }
+            tell(waiting.front(), error, std::move(first));
+            waiting.pop_front();
+            for (auto& [result, hold] : others) {
+                tell(waiting.front(), result, std::move(hold));
+                waiting.pop_front();
+            }
+        } else if (error == asio::error::operation_aborted) {
+            tell(waiting.front(), error, reentrant_hold());
+            waiting.pop_front();
+            if (!waiting.empty()) { // it was cancelled, the others were not
+                mine.waiting = std::move(waiting);
+                ask(owner, mine);
+            }
+        } else {
+            for (entry& next : waiting) {
+                tell(next, error, reentrant_hold());
+            }
+        }
+    }
+
+    void cancel(std::uint64_t owner, std::uint64_t id) {
+        const auto found = seats_.find(owner);
+        if (found == seats_.end()) {
+            return;
+        }
+        std::list<entry>& waiting = found->second.waiting;
+        const auto at = std::ranges::find(waiting, id, &entry::id);
+        if (at == waiting.end()) {
+            return;
+        }
+        if (at == waiting.begin()) {
+            found->second.cancel.emit(asio::cancellation_type::terminal);
+            return;
+        }
+        std::move(at->done)(io_, asio::error::operation_aborted, reentrant_hold());
+        waiting.erase(at);
+    }
+
+    lock_manager& manager_;
+    const home io_;
+    const asio::strand<asio::any_io_executor> strand_;
+    const std::string resource_;
+    const acquire_options options_;
+    const std::uint32_t depth_max_;
+    std::atomic<std::uint64_t> next_id_{1};
+    std::map<std::uint64_t, seat> seats_;
+};
+
+} // namespace detail
+
+// --- The owner and its entries ------------------------------------------------------------------
+
+namespace {
+
+std::uint64_t next_owner() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+} // namespace
+
+owner::owner() noexcept : id_(next_owner()) {}
+
+reentrant_hold::reentrant_hold(lease_ptr lease, std::uint32_t depth) noexcept
+    : lease_(std::move(lease)),
+      depth_(depth) {}
+
+reentrant_hold::reentrant_hold(reentrant_hold&& other) noexcept = default;
+
+reentrant_hold& reentrant_hold::operator=(reentrant_hold&& other) noexcept {
+    if (this != &other) {
+        leave();
+        lease_ = std::move(other.lease_);
+        depth_ = other.depth_;
+    }
+    return *this;
+}
+
+reentrant_hold::~reentrant_hold() {
+    leave();
+}
+
+void reentrant_hold::leave() noexcept {
+    if (lease_) {
+        --lease_->entries;
+        lease_.reset(); // the last one releases the lock
+    }
+}
+
+bool reentrant_hold::held() const noexcept {
+    return lease_ && lease_->taken.held();
+}
+
+std::uint32_t reentrant_hold::depth() const {
+    shared();
+    return depth_;
+}
+
+lock& reentrant_hold::shared() const {
+    if (!lease_) {
+        throw std::logic_error("redlock::reentrant_hold: it is empty");
+    }
+    return lease_->taken;
+}
+
+asio::any_io_executor reentrant_hold::shared_executor() const {
+    shared();
+    return lease_->io;
+}
+
+void reentrant_hold::start_release(
+    lease_ptr lease, asio::any_completion_handler<release_signature> done) {
+    if (--lease->entries > 0) {
+        const detail::home io(lease->io);
+        lease.reset();
+        detail::completion<error_code, std::optional<release_result>>(std::move(done), io)(
+            io, error_code(), std::nullopt);
+        return;
+    }
+    const detail::home io(lease->io);
+    auto slot = asio::get_associated_cancellation_slot(done);
+    auto executor = asio::get_associated_executor(done, io.fallback);
+    lease->taken.async_release(asio::bind_cancellation_slot(
+        slot,
+        asio::bind_executor(
+            executor,
+            [lease, done = std::move(done)](error_code error, release_result result) mutable {
+                std::move(done)(error, error ? std::nullopt : std::optional(result));
+            })));
+}
+
+// --- The mutex ----------------------------------------------------------------------------------
+
+reentrant_mutex::reentrant_mutex(
+    lock_manager& manager, std::string resource, acquire_options options, std::uint32_t depth_max) {
+    if (depth_max == 0) {
+        throw std::invalid_argument("redlock: depth_max is 0; allowed: 1 or more");
+    }
+    impl_ =
+        std::make_shared<detail::reentrant_impl>(manager, std::move(resource), options, depth_max);
+}
+
+reentrant_mutex::~reentrant_mutex() = default;
+
+asio::any_io_executor reentrant_mutex::executor() const {
+    return impl_->io();
+}
+
+void reentrant_mutex::start_acquire(
+    impl_ptr impl,
+    std::uint64_t owner,
+    diagnostics* out,
+    asio::any_completion_handler<acquire_signature> done) {
+    impl->acquire(owner, out, std::move(done));
+}
+
+} // namespace redlock::inline REDLOCK_ABI
