@@ -80,6 +80,7 @@ LAYERS = {
     'lib/core': {'lib/core', 'include'},
     'lib/net': {'lib/net', 'lib/core', 'include'},
     'lib': {'lib', 'lib/net', 'lib/core', 'include'},
+    'testing': {'testing', 'lib', 'lib/net', 'lib/core', 'include'},
     'tools': {'tools', 'include'},
     'examples': {'examples', 'include'},
     'bench': {'bench', 'include'},
