@@ -174,7 +174,12 @@ TEST_CASE("a lock that was taken without fencing gives none to who attaches to i
     const std::string token = token_in(mine);
     const acquisition_ptr theirs = other.attach("r", token, with_token());
     CHECK(theirs->error == errc::no_quorum);
-    CHECK(theirs->why.votes[0].text == "it has no fencing counter for this lock");
+    CHECK(
+        std::ranges::count(
+            theirs->why.votes,
+            std::string("it has no fencing counter for this lock"),
+            &master_vote::text)
+        >= 2);
     CHECK(mine.held());
 }
 
