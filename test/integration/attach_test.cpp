@@ -4,8 +4,8 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
+// In a namespace of its own: short names, in what may be compiled as one with other files.
+namespace redlock::test::attaching {
 
 namespace {
 
@@ -194,3 +194,5 @@ TEST_CASE("a token of another form is refused before anything is sent") {
     CHECK(result->why.message.find("40 hexadecimal digits") != std::string::npos);
     CHECK(other.me.count().attempts == 0);
 }
+
+} // namespace redlock::test::attaching

@@ -14,8 +14,8 @@
 #include <stop_token>
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
+// In a namespace of its own: short names, in what may be compiled as one with other files.
+namespace redlock::test::blocking_use {
 
 namespace {
 
@@ -396,3 +396,5 @@ TEST_CASE("a manager that goes releases what is held, and a mutex that goes, too
     CHECK(!left.held());
     CHECK(here.masters.total_keys("*{?}") == 0);
 }
+
+} // namespace redlock::test::blocking_use

@@ -5,8 +5,8 @@
 
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
+// In a namespace of its own: short names, in what may be compiled as one with other files.
+namespace redlock::test::redis_lock_use {
 
 namespace {
 
@@ -151,3 +151,5 @@ TEST_CASE("too few masters to tell who has it is an error, not an answer") {
     CHECK(error_of([&] { one.locked(); }) == errc::no_quorum);
     CHECK(error_of([&] { one.acquire(); }) == errc::no_quorum);
 }
+
+} // namespace redlock::test::redis_lock_use

@@ -4,8 +4,8 @@
 #include <redlock/blocking.hpp>
 #include <redlock/reentrant_mutex.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
+// In a namespace of its own: short names, in what may be compiled as one with other files.
+namespace redlock::test::reentry {
 
 namespace {
 
@@ -264,3 +264,5 @@ TEST_CASE("a reentrant mutex blocks by way of a call") {
         return first.async_release(std::move(token));
     }) == release_result::released);
 }
+
+} // namespace redlock::test::reentry
