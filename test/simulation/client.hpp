@@ -71,7 +71,8 @@ private:
 
     struct hold {
         bool open = false;
-        std::size_t ownership = 0;
+        std::size_t ownership = 0; // the first, if it is several slots
+        std::size_t owned = 1;     // in a row
         redlock::core::handle claim;
         redlock::time_point until;
         redlock::time_point until_before; // before the last change
@@ -118,6 +119,12 @@ private:
     void let_go(worker& one);
     std::string name_of(std::size_t place) const;
     void look_for_listeners();
+    template <typename F>
+    static void for_each_ownership(const hold& of, F f) {
+        for (std::size_t i = 0; i < of.owned; ++i) {
+            f(of.ownership + i);
+        }
+    }
     worker* holder_of(redlock::core::handle claim);
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;

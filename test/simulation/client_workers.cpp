@@ -45,6 +45,7 @@ void client::next_op(unsigned number, unsigned incarnation) {
         one.now = {};
         one.now.resource = like == nullptr ? 0 : like->resource;
         one.now.slots = like == nullptr ? 0 : like->slots;
+        one.now.wants = like == nullptr ? 1 : like->wants;
         one.now.fences = like != nullptr && like->fences;
         one.now.ttl_ms = mine_.max_ttl_ms;
         one.now.wait_ms = -1;
@@ -80,7 +81,8 @@ void client::begin(unsigned number) {
         {.cookie = std::uint64_t{one.cookie} << 8U | number,
          .resource = resource,
          .options = options,
-         .slots = one.now.slots},
+         .slots = one.now.slots,
+         .wants = one.now.wants},
         local());
     if (one.now.cancel_after != no_time) {
         here_.queue.push(
@@ -132,8 +134,9 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         here_.count.longest_wait =
             std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
     }
-    if (lease.is_slot() && lease.slots.back() >= one->now.slots) {
-        here_.judge.fail(promise::sane, here_.now, "a slot was given that the pool does not have");
+    if (lease.is_slot()
+        && (lease.slots.back() >= one->now.slots || lease.slots.size() != one->now.wants)) {
+        here_.judge.fail(promise::sane, here_.now, "slots were given that nobody asked for");
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
@@ -143,10 +146,15 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         .open = true,
         .ownership =
             here_.judge.believes(here_.now, number_, what, fencing, belief(lease.held_until())),
+        .owned = std::max<std::size_t>(1, lease.slots.size()),
         .claim = lease.self,
         .until = lease.held_until(),
         .until_before = lease.held_until(),
         .changed = here_.now};
+    for (std::size_t i = 1; i < lease.slots.size(); ++i) {
+        here_.judge.believes(
+            here_.now, number_, lease.slots[i], fencing, belief(lease.held_until()));
+    }
     tell(
         "HOLDS r",
         std::to_string(what),
@@ -200,7 +208,9 @@ void client::lease_changed(const core::claim& lease) {
     }
     mine.until = lease.held_until();
     mine.changed = here_.now;
-    here_.judge.believes_until(here_.now, mine.ownership, belief(mine.until));
+    for_each_ownership(mine, [&](std::size_t each) {
+        here_.judge.believes_until(here_.now, each, belief(mine.until));
+    });
     tell(
         "holds ",
         lease.token_text().substr(0, 8),
@@ -230,7 +240,8 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
         redlock::to_string(reason),
         ", its clock shows ",
         in_ms(local()));
-    here_.judge.believes_no_more(here_.now, mine.ownership);
+    for_each_ownership(
+        mine, [&](std::size_t each) { here_.judge.believes_no_more(here_.now, each); });
     mine.open = false;
     one->doing = activity::idle;
     one->done = one->last;
@@ -250,14 +261,16 @@ void client::removed(const core::claim& lease, redlock::release_result result) {
     worker* const one = holder_of(lease.self);
     tell(lease.token_text().substr(0, 8), " is removed: ", redlock::to_string(result));
     if (one != nullptr && one->held.releasing) {
-        here_.judge.believes_no_more(here_.now, one->held.ownership);
+        for_each_ownership(
+            one->held, [&](std::size_t each) { here_.judge.believes_no_more(here_.now, each); });
         one->held.releasing = false;
     }
 }
 
 void client::let_go(worker& one) {
     if (one.held.open || one.held.releasing) {
-        here_.judge.believes_no_more(here_.now, one.held.ownership);
+        for_each_ownership(
+            one.held, [&](std::size_t each) { here_.judge.believes_no_more(here_.now, each); });
         one.held.open = one.held.releasing = false;
     }
 }

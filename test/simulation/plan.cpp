@@ -39,8 +39,10 @@ std::string in_ms(nanos span) {
 
 void describe_op(std::string& out, const op& one) {
     out += "    resource " + std::to_string(one.resource)
-           + (one.slots == 0 ? "" : ", one of " + std::to_string(one.slots) + " slots") + ", ttl "
-           + std::to_string(one.ttl_ms) + " ms, think " + in_ms(one.think) + ", wait "
+           + (one.slots == 0 ? ""
+                             : ", " + std::to_string(one.wants) + " of " + std::to_string(one.slots)
+                                   + " slots")
+           + ", ttl " + std::to_string(one.ttl_ms) + " ms, think " + in_ms(one.think) + ", wait "
            + std::to_string(one.wait_ms) + ", hold " + in_ms(one.hold)
            + (one.renews ? ", renewed" : ", not renewed");
     if (one.fences) {

@@ -31,6 +31,7 @@ struct op {
     enum class ending : std::uint8_t { release, abandon, keep };
 
     unsigned resource = 0;
+    unsigned wants = 1; // so many slots
     unsigned slots = 0; // not 0: any slot of the pool of that name and so many slots
     std::int64_t ttl_ms = 100;
     std::int64_t wait_ms = 0; // 0: one attempt

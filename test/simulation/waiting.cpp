@@ -149,6 +149,9 @@ void make_slots(plan& what, generator& random) {
             for (op& one : ops) {
                 one.resource = 0;
                 one.slots = slots + (differs ? 1 : 0);
+                if (client.speaks == speech::guarded && random.percent(25)) {
+                    one.wants = static_cast<unsigned>(1 + random.below(slots));
+                }
                 one.fences = what.ordered;
             }
         }
