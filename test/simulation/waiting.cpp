@@ -144,11 +144,10 @@ namespace {
 void make_slots(plan& what, generator& random) {
     const auto slots = static_cast<unsigned>(1 + random.below(4));
     for (client_plan& client : what.clients) {
-        const bool differs = random.percent(10);
         for (auto& ops : client.workers) {
             for (op& one : ops) {
                 one.resource = 0;
-                one.slots = slots + (differs ? 1 : 0);
+                one.slots = slots + (random.percent(15) ? 1 : 0);
                 if (client.speaks == speech::guarded && random.percent(25)) {
                     one.wants = static_cast<unsigned>(1 + random.below(slots));
                 }
