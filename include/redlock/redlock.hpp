@@ -25,7 +25,7 @@
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/sharded.hpp>
-#include <redlock/slot_pool.hpp>
 #include <redlock/shared_mutex.hpp>
+#include <redlock/slot_pool.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>
