@@ -310,8 +310,12 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     timers_.cancel(wanted.wake);
     if (line* const waiters = lines_.find(wanted.line)) {
         waiters->holder = waiters->pool ? handle() : attempt.self;
+        const handle place = wanted.line;
         leave_queue(*waiters, now);
         leave(wanted, now);
+        if (attempt.is_slot()) {
+            look_on(place, wanted, attempt, now);
+        }
     }
     host_.acquired(wanted, attempt);
     operations_.destroy(wanted);

@@ -315,6 +315,7 @@ private:
     void end_survey(operation& wanted);
     void slots_found(operation& wanted, survey& asking, time_point now);
     void wait_for_slot(operation& wanted, time_point now);
+    void look_on(handle place, operation& served, const claim& won, time_point now);
     bool try_next_slot(operation& wanted, claim& attempt, time_point now);
     void status_found(survey& done);
 

@@ -58,7 +58,9 @@ struct line {
     handle holder;               // the lease of this process that they wait for, if there is one
     std::size_t handed_over = 0; // local hand-overs in a row
     bool pool = false;           // for any slot of a pool
-    bool watched = false;        // pushes are subscribed to
+    time_point look_at =
+        never;            // of a pool: when its head would have looked, had it not been served
+    bool watched = false; // pushes are subscribed to
     news latest;
     std::optional<errc> outcome; // of the latest attempt that asked all masters
     ballots last;                // its votes

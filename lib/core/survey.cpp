@@ -302,6 +302,25 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
     pause(wanted, later(now, left != not_told && hears_a_quorum() ? left + delay : delay));
 }
 
+// The head of a line was served, and the next is its head. Where a slot was handed over to it all
+// are taken, and there is nothing to look for before it would have been time. Else more may be
+// free, of which its survey has told.
+void engine::look_on(handle place, operation& served, const claim& won, time_point now) {
+    line* const mine = lines_.find(place);
+    if (mine == nullptr || mine->length == 0) {
+        return;
+    }
+    operation& next = *operations_.find(mine->head);
+    if (won.handed_over > 0 && !std::exchange(mine->latest.again, false)) {
+        pause(next, mine->look_at);
+        return;
+    }
+    pause(next, now);
+    if (next.slots >= served.slots) {
+        next.candidates.swap(served.candidates);
+    }
+}
+
 // An attempt on one slot has failed: another, if this search has any left. False if it is over.
 bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
     if (wanted.outcome != errc::contended || ++wanted.tries >= slot_tries_max || closing()

@@ -148,6 +148,7 @@ bool engine::hand_over(claim& lease, time_point now) {
         begin_removal(attempt, now);
     }
     end_survey(next);
+    mine->look_at = next.stage == operation::phase::paused ? next.wake.due : now;
     ++in_a_row;
     ++counters_.hand_overs;
     ++counters_.released;

@@ -365,6 +365,43 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
     }
 }
 
+TEST_CASE("what one survey found serves several of a line") {
+    virtual_quorum it(rules_with(3, 0, true));
+    it.start();
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 40; ++i) {
+        names.push_back(it.acquire_slot(waiting(), 40));
+    }
+    std::set<std::uint32_t> numbers;
+    for (const auto name : names) {
+        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
+        numbers.insert(it.answer_to(name)->slots.at(0));
+    }
+    CHECK(numbers.size() == 40);
+    CHECK(asked(it, "MGET") == 3 * 40 / core::slot_tries_max);
+    CHECK(asked(it, "SET") == 3 * 40);
+}
+
+TEST_CASE("a slot that is handed over costs the masters nothing") {
+    virtual_quorum it(rules_without_polling(3, 100));
+    it.start();
+    answer mine = it.acquire_slot_now(waiting(), 1);
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 5; ++i) {
+        names.push_back(it.acquire_slot(waiting(), 1));
+    }
+    it.run_for(1s);
+    const std::size_t surveys = asked(it, "MGET");
+    for (const auto name : names) {
+        it.release(mine);
+        it.run_for(10ms);
+        REQUIRE(it.answer_to(name) != nullptr);
+        mine = *it.answer_to(name);
+    }
+    CHECK(asked(it, "MGET") == surveys);
+    CHECK(asked(it, "SET") == 3);
+}
+
 TEST_CASE("a slot is not handed over to who says a smaller size") {
     virtual_quorum it(rules_with(3, 100, true));
     it.start();
