@@ -18,9 +18,9 @@ void checker::fail(promise broken, nanos now, std::string text) {
 }
 
 std::size_t checker::believes(
-    nanos now, unsigned client, unsigned resource, std::uint64_t fencing, nanos until) {
+    nanos now, unsigned client, unsigned resource, std::uint64_t fencing, nanos until, taking how) {
     const std::size_t number = ownerships_.size();
-    ownerships_.push_back({client, resource, fencing, until});
+    ownerships_.push_back({client, resource, fencing, until, how});
     resource_state& state = resources_[resource];
     state.believers.push_back(number);
     if (fencing != 0) {
@@ -67,25 +67,31 @@ void checker::believes_no_more(nanos now, std::size_t number) {
     std::erase(resources_[ownerships_[number].resource].believers, number);
 }
 
+// Readers may meet each other, and those who do not ask for readers.
+bool checker::may_meet(const ownership& a, const ownership& b) noexcept {
+    const auto writes = [](const ownership& one) { return one.how == taking::writing; };
+    const auto reads = [](const ownership& one) { return one.how == taking::reading; };
+    return (reads(a) && !writes(b)) || (reads(b) && !writes(a));
+}
+
 // Beliefs begin or are prolonged at events only, so two overlap at an event if they overlap at all.
 void checker::look(nanos now, unsigned resource) {
-    std::optional<unsigned> first;
-    for (const std::size_t number : resources_[resource].believers) {
-        const ownership& one = ownerships_[number];
-        if (one.until <= now) {
-            continue;
-        }
-        if (!first) {
-            first = one.client;
-            continue;
-        }
-        ++overlaps_;
-        if (wanted_.exclusion) {
-            fail(
-                promise::exclusion,
-                now,
-                "c" + std::to_string(*first) + " and c" + std::to_string(one.client)
-                    + " both believe that they hold resource " + std::to_string(resource));
+    const std::vector<std::size_t>& believers = resources_[resource].believers;
+    for (std::size_t i = 0; i < believers.size(); ++i) {
+        const ownership& one = ownerships_[believers[i]];
+        for (std::size_t j = 0; j < i && one.until > now; ++j) {
+            const ownership& other = ownerships_[believers[j]];
+            if (other.until <= now || may_meet(one, other)) {
+                continue;
+            }
+            ++overlaps_;
+            if (wanted_.exclusion) {
+                fail(
+                    promise::exclusion,
+                    now,
+                    "c" + std::to_string(other.client) + " and c" + std::to_string(one.client)
+                        + " both believe that they hold resource " + std::to_string(resource));
+            }
         }
     }
 }

@@ -15,7 +15,7 @@
 namespace simulation {
 
 enum class promise : std::uint8_t {
-    exclusion, // at most one holder, of whatever client, believes that it holds a resource
+    exclusion, // who believes that it holds a resource is alone; or all are readers
     order,     // fencing tokens are unique and increase in the order of ownership
     store,     // the fenced store accepts no write of an older owner after one of a newer owner
     no_orphan, // no key outlives its bound
@@ -44,8 +44,15 @@ public:
     checker(demands wanted, std::size_t resources) : wanted_(wanted), resources_(resources) {}
 
     /// A client believes that it holds `resource` from now on. Gives the ownership a number.
-    std::size_t
-    believes(nanos now, unsigned client, unsigned resource, std::uint64_t fencing, nanos until);
+    std::size_t believes(
+        nanos now,
+        unsigned client,
+        unsigned resource,
+        std::uint64_t fencing,
+        nanos until,
+        taking how = taking::one);
+    /// A writer goes on as a reader.
+    void reads_only(std::size_t ownership) { ownerships_[ownership].how = taking::reading; }
     /// Until when, in true time, it goes on believing; the past ends it.
     void believes_until(nanos now, std::size_t ownership, nanos until);
     void believes_no_more(nanos now, std::size_t ownership);
@@ -86,6 +93,7 @@ private:
         unsigned resource;
         std::uint64_t fencing;
         nanos until;
+        taking how;
     };
     struct resource_state {
         std::vector<std::size_t> believers; // ownerships that have not ended
@@ -102,6 +110,7 @@ private:
     };
 
     void look(nanos now, unsigned resource);
+    static bool may_meet(const ownership& a, const ownership& b) noexcept;
     void end_wait(unsigned client, unsigned number, nanos until);
 
     demands wanted_;

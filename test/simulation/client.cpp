@@ -122,9 +122,7 @@ void client::pause(nanos until, bool suspends) {
         stopped_ += until - here_.now;
         for (const worker& one : workers_) {
             if (one.held.open) {
-                for_each_ownership(one.held, [&](std::size_t each) {
-                    here_.judge.believes_until(here_.now, each, belief(one.held.until));
-                });
+                believes_until(one.held);
             }
         }
     }

@@ -47,6 +47,7 @@ public:
     void next_op(unsigned worker, unsigned incarnation);
     void end_op(unsigned worker, unsigned hold);
     void extend(unsigned worker, unsigned hold);
+    void downgrade(unsigned worker, unsigned hold);
     void cancel(unsigned worker, unsigned cookie);
     /// \}
 
@@ -71,8 +72,7 @@ private:
 
     struct hold {
         bool open = false;
-        std::size_t ownership = 0; // the first, if it is several slots
-        std::size_t owned = 1;     // in a row
+        std::vector<std::size_t> ownerships; // one for each resource
         redlock::core::handle claim;
         redlock::time_point until;
         redlock::time_point until_before; // before the last change
@@ -117,14 +117,10 @@ private:
     void begin(unsigned number);
     void plan_next(unsigned number);
     void let_go(worker& one);
+    void believes_until(const hold& mine);
+    void believes_no_more(const hold& mine);
     std::string name_of(std::size_t place) const;
     void look_for_listeners();
-    template <typename F>
-    static void for_each_ownership(const hold& of, F f) {
-        for (std::size_t i = 0; i < of.owned; ++i) {
-            f(of.ownership + i);
-        }
-    }
     worker* holder_of(redlock::core::handle claim);
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;

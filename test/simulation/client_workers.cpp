@@ -16,6 +16,39 @@ namespace {
 // A timer rings at the first nanosecond that is late enough.
 constexpr nanos loss_tolerance = us;
 
+static_assert(static_cast<int>(taking::writing) == static_cast<int>(core::lock_form::writer));
+static_assert(static_cast<int>(taking::reading) == static_cast<int>(core::lock_form::shared));
+static_assert(static_cast<int>(taking::all) == static_cast<int>(core::lock_form::all));
+
+// In order, none twice, as the engine wants them.
+std::vector<unsigned> resources_of(const op& what) {
+    std::vector<unsigned> all = what.how == taking::all ? what.with : std::vector<unsigned>();
+    all.push_back(what.resource);
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+// Who waits in one line in a client: who wants the same, as the same.
+unsigned line_of(const op& what) {
+    if (what.how != taking::all) {
+        return what.resource + (what.how == taking::writing ? 100 : 0);
+    }
+    unsigned members = 0;
+    for (const unsigned each : resources_of(what)) {
+        members |= 1U << each;
+    }
+    return 1000 + members;
+}
+
+std::string in_words(const std::vector<std::string>& names) {
+    std::string out;
+    for (const std::string& name : names) {
+        out += (out.empty() ? "" : "+") + name;
+    }
+    return out;
+}
+
 std::string in_ms(redlock::time_point moment) {
     return std::to_string((moment.time_since_epoch().count() - clock_base) / us) + " us";
 }
@@ -47,6 +80,8 @@ void client::next_op(unsigned number, unsigned incarnation) {
         one.now.slots = like == nullptr ? 0 : like->slots;
         one.now.wants = like == nullptr ? 1 : like->wants;
         one.now.fences = like != nullptr && like->fences;
+        one.now.how = like == nullptr ? taking::one : like->how;
+        one.now.with = like == nullptr ? one.now.with : like->with;
         one.now.ttl_ms = mine_.max_ttl_ms;
         one.now.wait_ms = -1;
         one.now.hold = ms;
@@ -68,19 +103,33 @@ void client::begin(unsigned number) {
     options.stop_margin = milliseconds(one.now.stop_margin_ms);
     options.renew = one.now.renews ? redlock::renewal::automatic : redlock::renewal::off;
     options.max_hold = milliseconds(one.now.max_hold_ms);
-    options.fencing = one.now.fences && mine_.speaks == speech::guarded;
+    options.fencing =
+        one.now.fences && mine_.speaks == speech::guarded && one.now.how != taking::reading;
     one.doing = activity::waiting;
     ++one.cookie;
-    const std::string resource = "r" + std::to_string(one.now.resource);
-    tell("wants ", resource, " for ", std::to_string(one.now.ttl_ms), " ms");
-    one.queues = one.now.wait_ms != 0;
+    const std::vector<unsigned> numbers = resources_of(one.now);
+    std::vector<std::string> names;
+    for (const unsigned each : numbers) {
+        names.push_back("r" + std::to_string(each));
+    }
+    tell(
+        "wants ",
+        in_words(names),
+        " (",
+        to_string(one.now.how),
+        ") for ",
+        std::to_string(one.now.ttl_ms),
+        " ms");
+    one.queues = one.now.wait_ms != 0 && one.now.how != taking::reading;
     if (one.queues) {
-        here_.judge.joins(number_, one.now.resource, number);
+        here_.judge.joins(number_, line_of(one.now), number);
     }
     one.wanted = engine_->acquire(
         {.cookie = std::uint64_t{one.cookie} << 8U | number,
-         .resource = resource,
+         .resource = names.front(),
          .options = options,
+         .form = static_cast<core::lock_form>(one.now.how),
+         .resources = names,
          .slots = one.now.slots,
          .wants = one.now.wants},
         local());
@@ -140,24 +189,29 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
-    const unsigned what = lease.is_slot() ? lease.slots.front() : one->now.resource;
+    const std::vector<unsigned> held =
+        lease.is_slot() ? std::vector<unsigned>(lease.slots.begin(), lease.slots.end())
+                        : resources_of(one->now);
     one->doing = activity::holding;
     one->held = {
         .open = true,
-        .ownership =
-            here_.judge.believes(here_.now, number_, what, fencing, belief(lease.held_until())),
-        .owned = std::max<std::size_t>(1, lease.slots.size()),
+        .ownerships = {},
         .claim = lease.self,
         .until = lease.held_until(),
         .until_before = lease.held_until(),
         .changed = here_.now};
-    for (std::size_t i = 1; i < lease.slots.size(); ++i) {
-        here_.judge.believes(
-            here_.now, number_, lease.slots[i], fencing, belief(lease.held_until()));
+    std::vector<std::string> names;
+    for (const unsigned each : held) {
+        names.push_back("r" + std::to_string(each));
+        one->held.ownerships.push_back(here_.judge.believes(
+            here_.now, number_, each, fencing, belief(lease.held_until()), one->now.how));
     }
     tell(
-        "HOLDS r",
-        std::to_string(what),
+        "HOLDS ",
+        in_words(names),
+        " (",
+        to_string(one->now.how),
+        ")",
         " as ",
         lease.token_text().substr(0, 8),
         " until ",
@@ -167,14 +221,22 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
     if (one->now.end != op::ending::keep) {
         here_.queue.push(here_.now + one->now.hold, event_kind::end_op, number_, number, name);
     }
+    if (one->now.downgrade_after != no_time) {
+        here_.queue.push(
+            here_.now + one->now.downgrade_after, event_kind::downgrade, number_, number, name);
+    }
     for (const nanos after : one->now.extend_after) {
         here_.queue.push(here_.now + after, event_kind::extend, number_, number, name);
     }
     for (const nanos after : one->now.write_after) {
         if (fencing != 0) {
-            here_.queue.push(
-                here_.now + after, event_kind::write, static_cast<std::uint32_t>(writes_.size()));
-            writes_.push_back(one->held.ownership);
+            for (const std::size_t each : one->held.ownerships) {
+                here_.queue.push(
+                    here_.now + after,
+                    event_kind::write,
+                    static_cast<std::uint32_t>(writes_.size()));
+                writes_.push_back(each);
+            }
         }
     }
 }
@@ -208,9 +270,7 @@ void client::lease_changed(const core::claim& lease) {
     }
     mine.until = lease.held_until();
     mine.changed = here_.now;
-    for_each_ownership(mine, [&](std::size_t each) {
-        here_.judge.believes_until(here_.now, each, belief(mine.until));
-    });
+    believes_until(mine);
     tell(
         "holds ",
         lease.token_text().substr(0, 8),
@@ -240,8 +300,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
         redlock::to_string(reason),
         ", its clock shows ",
         in_ms(local()));
-    for_each_ownership(
-        mine, [&](std::size_t each) { here_.judge.believes_no_more(here_.now, each); });
+    believes_no_more(mine);
     mine.open = false;
     one->doing = activity::idle;
     one->done = one->last;
@@ -261,16 +320,26 @@ void client::removed(const core::claim& lease, redlock::release_result result) {
     worker* const one = holder_of(lease.self);
     tell(lease.token_text().substr(0, 8), " is removed: ", redlock::to_string(result));
     if (one != nullptr && one->held.releasing) {
-        for_each_ownership(
-            one->held, [&](std::size_t each) { here_.judge.believes_no_more(here_.now, each); });
+        believes_no_more(one->held);
         one->held.releasing = false;
+    }
+}
+
+void client::believes_until(const hold& mine) {
+    for (const std::size_t each : mine.ownerships) {
+        here_.judge.believes_until(here_.now, each, belief(mine.until));
+    }
+}
+
+void client::believes_no_more(const hold& mine) {
+    for (const std::size_t each : mine.ownerships) {
+        here_.judge.believes_no_more(here_.now, each);
     }
 }
 
 void client::let_go(worker& one) {
     if (one.held.open || one.held.releasing) {
-        for_each_ownership(
-            one.held, [&](std::size_t each) { here_.judge.believes_no_more(here_.now, each); });
+        believes_no_more(one.held);
         one.held.open = one.held.releasing = false;
     }
 }
@@ -307,6 +376,19 @@ void client::extend(unsigned number, unsigned name) {
     }
     tell("extends by ", std::to_string(one.now.extend_ttl_ms), " ms");
     engine_->extend(one.held.claim, milliseconds(one.now.extend_ttl_ms), local());
+    after_call();
+}
+
+// From the call on it only reads.
+void client::downgrade(unsigned number, unsigned name) {
+    const worker& one = workers_[number];
+    if (engine_ == nullptr || one.holds != name || !one.held.open
+        || !engine_->writes(one.held.claim)) {
+        return;
+    }
+    tell("downgrades r", std::to_string(one.now.resource));
+    here_.judge.reads_only(one.held.ownerships.front());
+    engine_->downgrade(one.held.claim, local());
     after_call();
 }
 

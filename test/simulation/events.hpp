@@ -23,6 +23,7 @@ enum class event_kind : std::uint8_t {
     next_op,      // a: client, b: worker, c: incarnation
     end_op,       // a: client, b: worker, c: hold
     extend,       // a: client, b: worker, c: hold
+    downgrade,    // a: client, b: worker, c: hold
     cancel,       // a: client, b: worker, c: cookie
     write,        // a: the write's number
     fault,        // a: the fault's number

@@ -11,17 +11,17 @@ namespace {
 // Masters' wall clocks show a date; zero would hide mistakes.
 constexpr nanos wall_base = 1'700'000'000 * sec;
 constexpr std::size_t token_size = 40;
-constexpr std::size_t acquire_words = 12; // of ACQUIRE; EXTEND, the other one with 3 keys, has more
-
 bool matches(int wanted, unsigned given) noexcept {
     return wanted < 0 || static_cast<unsigned>(wanted) == given;
 }
 
-// Of a command that may set a lock key: the key, the token and the ttl.
+// Of a command that may set a lock: its keys, the token and the ttl.
 struct lock_write {
-    std::string_view key;
+    std::vector<std::string_view> keys; // of a reader's entry that of the readers
     std::string_view token;
     std::int64_t ttl_ms = 0;
+    bool guarded = false;  // it carries a moment after which it does nothing
+    bool acquires = false; // and that is the end of its attempt
 };
 
 std::int64_t number_in(std::string_view text) noexcept {
@@ -32,15 +32,37 @@ std::int64_t number_in(std::string_view text) noexcept {
 
 std::optional<lock_write> lock_write_in(server::words words) {
     if (words.size() >= 6 && words[0] == "SET") {
-        return lock_write{words[1], words[2], number_in(words.back())};
+        return lock_write{{words[1]}, words[2], number_in(words.back())};
     }
-    if (words.size() > 4 && words[0].starts_with("EVAL")) {
-        const auto keys = static_cast<std::size_t>(number_in(words[2]));
-        if (keys >= 1 && words.size() > 4 + keys && words[3 + keys].size() == token_size) {
-            return lock_write{words[3], words[3 + keys], number_in(words[4 + keys])};
+    if (words.size() <= 4 || !words[0].starts_with("EVAL")) {
+        return std::nullopt;
+    }
+    const auto count = static_cast<std::size_t>(number_in(words[2]));
+    if (count < 1 || words.size() <= 4 + count || words[3 + count].size() != token_size) {
+        return std::nullopt;
+    }
+    const server::words keys = words.subspan(3, count);
+    const std::size_t arguments = words.size() - 3 - count;
+    lock_write out{
+        .keys = {keys[0]}, .token = words[3 + count], .ttl_ms = number_in(words[4 + count])};
+    const auto has_readers = [&](std::size_t at) {
+        return keys.size() > at && keys[at].ends_with(":readers");
+    };
+    if (has_readers(1)) { // acquire, extend, release
+        out.keys.push_back(keys[1]);
+        out.guarded = count > 2;
+        out.acquires = count == 4;
+    } else if (has_readers(3)) { // a writer's acquire and extend
+        out.guarded = true;
+        out.acquires = count == 5;
+    } else {
+        for (std::size_t i = 2; i + 1 < count; i += 2) {
+            out.keys.push_back(keys[i]);
         }
+        out.guarded = count > 1 && count % 2 == 1;
+        out.acquires = arguments == 6;
     }
-    return std::nullopt;
+    return out;
 }
 
 } // namespace
@@ -183,7 +205,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
             }
             said = confirmed->back();
         } else {
-            const std::optional<std::int64_t> before = expiry_of(one.master, words_);
+            const std::vector<std::int64_t> before = expiries_of(one.master, words_);
             said = there.process.execute(words_, there.wall_us(here_.now));
             said.encode(replies_);
             check_key(one.master, words_, what.sent, before);
@@ -384,7 +406,12 @@ std::vector<std::string> network::lock_keys() {
     for (unsigned m = 0; m < masters_.size(); ++m) {
         const std::int64_t now_ms = masters_[m].wall_us(here_.now) / 1000;
         for (const entry& one : masters_[m].process.data.entries()) {
-            if (!one.is_hash && one.value.size() == token_size && one.expires_ms >= now_ms) {
+            // That a writer waits for readers is forgotten in its own time.
+            const bool lock = one.is == entry::type::text && one.value.size() == token_size
+                              && one.expires_ms >= now_ms && !one.key.ends_with(":intent");
+            const bool read = !one.members.empty() && one.expires_ms >= now_ms
+                              && one.members.back().first >= static_cast<double>(now_ms);
+            if (lock || read) {
                 found.push_back("m" + std::to_string(m) + " " + one.key);
             }
         }
@@ -405,38 +432,57 @@ nanos network::began(std::string_view token) const {
     return 0;
 }
 
-std::optional<std::int64_t> network::expiry_of(unsigned number, server::words words) {
-    const std::optional<lock_write> what = lock_write_in(words);
-    if (!what) {
-        return std::nullopt;
+// Until when the key, or the reader's entry in it, stays with that token; -1: it has not.
+std::int64_t network::expiry_of(master& where, std::string_view key, std::string_view token) {
+    const entry* const found = where.process.data.find(key, where.wall_us(here_.now) / 1000);
+    if (found == nullptr) {
+        return -1;
     }
-    master& one = masters_[number];
-    const entry* const found = one.process.data.find(what->key, one.wall_us(here_.now) / 1000);
-    return found == nullptr ? std::nullopt : std::optional(found->expires_ms);
+    for (const auto& [score, member] : found->members) {
+        if (member == token) {
+            return std::min(static_cast<std::int64_t>(score), found->expires_ms);
+        }
+    }
+    return found->is == entry::type::text && found->value == token ? found->expires_ms : -1;
+}
+
+std::vector<std::int64_t> network::expiries_of(unsigned number, server::words words) {
+    std::vector<std::int64_t> found;
+    if (const std::optional<lock_write> what = lock_write_in(words)) {
+        for (const std::string_view key : what->keys) {
+            found.push_back(expiry_of(masters_[number], key, what->token));
+        }
+    }
+    return found;
 }
 
 // A key that a command wrote, or prolonged, must be gone in time.
 void network::check_key(
-    unsigned number, server::words words, nanos sent, std::optional<std::int64_t> before) {
+    unsigned number, server::words words, nanos sent, const std::vector<std::int64_t>& before) {
     const std::optional<lock_write> what = lock_write_in(words);
     if (!what) {
         return;
     }
     master& one = masters_[number];
-    const entry* const found = one.process.data.find(what->key, one.wall_us(here_.now) / 1000);
-    if (found == nullptr || found->value != what->token || before == found->expires_ms) {
+    std::int64_t expires_ms = -1; // the last of what changed
+    std::int64_t kept_ms = -1;
+    for (std::size_t i = 0; i < what->keys.size(); ++i) {
+        const std::int64_t now_ms = expiry_of(one, what->keys[i], what->token);
+        expires_ms = now_ms != before[i] ? std::max(expires_ms, now_ms) : expires_ms;
+        kept_ms = std::max(kept_ms, before[i]);
+    }
+    if (expires_ms <= kept_ms) { // a writer that became a reader keeps what it had
         return;
     }
-    const nanos until = found->expires_ms == entry::no_expiry
-                            ? no_time
-                            : one.wall.when((found->expires_ms + 1) * ms);
+    const nanos until =
+        expires_ms == entry::no_expiry ? no_time : one.wall.when((expires_ms + 1) * ms);
     // With the masters' clocks as slow as they may be, and a millisecond for Redis' rounding.
     const auto slow = [&](nanos span) {
         return span + static_cast<nanos>(wide(span) * here_.what.drift_ppb / 1'000'000'000);
     };
     const nanos ttl = slow(what->ttl_ms * ms) + 2 * ms;
     nanos bound = here_.now + ttl;
-    if (words[0] != "SET" && words[2] == "3") {
+    if (what->guarded) {
         // Guarded: nothing is executed once its attempt is over. How far a client can be wrong
         // about that: what it knows of the master's clock is as old as the run at most, was as long
         // on its way as a command can be, and the clock may have been stepped.
@@ -444,8 +490,8 @@ void network::check_key(
         const nanos error = here_.now / 1'000 * all.drift_ppb * 2 / 1'000'000
                             + std::max(all.connect_timeout_ms * ms, all.air.slow_max)
                             + all.offset_bound_ms * ms + 2 * ms;
-        const bool acquires = words.size() == acquire_words;
-        const nanos over = acquires ? began(what->token) + ttl : sent + slow(all.max_ttl_ms() * ms);
+        const nanos over =
+            what->acquires ? began(what->token) + ttl : sent + slow(all.max_ttl_ms() * ms);
         bound = std::min(bound, over + error + ttl);
     }
     here_.judge.key_stays(here_.now, "m" + std::to_string(number), until, bound);

@@ -136,9 +136,10 @@ private:
     void execute(connection& one, connection_id id, const chunk& what);
     void send_back(connection_id id, std::string bytes);
     std::int64_t publish(unsigned master, std::string_view channel, std::string_view text);
-    void
-    check_key(unsigned number, server::words words, nanos sent, std::optional<std::int64_t> before);
-    std::optional<std::int64_t> expiry_of(unsigned number, server::words words);
+    void check_key(
+        unsigned number, server::words words, nanos sent, const std::vector<std::int64_t>& before);
+    std::int64_t expiry_of(master& where, std::string_view key, std::string_view token);
+    std::vector<std::int64_t> expiries_of(unsigned number, server::words words);
     nanos began(std::string_view token) const;
     void retry(connection_id id);
     void scatter(connection& one, connection_id id, bool late, nanos late_max);

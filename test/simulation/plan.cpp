@@ -22,6 +22,8 @@ constexpr std::array<std::string_view, fault_kinds> fault_names{
     "client_crash",
     "client_close"};
 
+constexpr std::array<std::string_view, 4> taking_names{"one", "all", "reading", "writing"};
+
 constexpr std::array<std::string_view, mistakes> mistake_names{
     "none",
     "fewer-masters",
@@ -38,11 +40,16 @@ std::string in_ms(nanos span) {
 }
 
 void describe_op(std::string& out, const op& one) {
-    out += "    resource " + std::to_string(one.resource)
-           + (one.slots == 0 ? ""
-                             : ", " + std::to_string(one.wants) + " of " + std::to_string(one.slots)
-                                   + " slots")
-           + ", ttl " + std::to_string(one.ttl_ms) + " ms, think " + in_ms(one.think) + ", wait "
+    out += "    resource " + std::to_string(one.resource);
+    for (const unsigned other : one.with) {
+        out += " and " + std::to_string(other);
+    }
+    out += one.how == taking::one ? "" : " (" + std::string(to_string(one.how)) + ")";
+    out += one.downgrade_after == no_time ? "" : ", downgraded after " + in_ms(one.downgrade_after);
+    out += one.slots == 0
+               ? ""
+               : ", " + std::to_string(one.wants) + " of " + std::to_string(one.slots) + " slots";
+    out += ", ttl " + std::to_string(one.ttl_ms) + " ms, think " + in_ms(one.think) + ", wait "
            + std::to_string(one.wait_ms) + ", hold " + in_ms(one.hold)
            + (one.renews ? ", renewed" : ", not renewed");
     if (one.fences) {
@@ -74,6 +81,10 @@ std::string_view to_string(fault_kind kind) noexcept {
     return fault_names[static_cast<std::size_t>(kind)];
 }
 
+std::string_view to_string(taking how) noexcept {
+    return taking_names[static_cast<std::size_t>(how)];
+}
+
 std::string_view to_string(wire kind) noexcept {
     return kind == wire::commands ? "commands" : "pushes";
 }
@@ -88,6 +99,9 @@ std::size_t plan::resources() const noexcept {
         for (const std::vector<op>& worker : client.workers) {
             for (const op& one : worker) {
                 count = std::max<std::size_t>({count, one.resource + 1, one.slots});
+                for (const unsigned other : one.with) {
+                    count = std::max<std::size_t>(count, other + 1);
+                }
             }
         }
     }

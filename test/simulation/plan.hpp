@@ -26,6 +26,10 @@ enum class speech : std::uint8_t { plain, guarded };
 enum class wire : std::uint8_t { commands, pushes };
 std::string_view to_string(wire) noexcept;
 
+/// What is taken: a resource, several, or one as a reader or a writer.
+enum class taking : std::uint8_t { one, all, reading, writing };
+std::string_view to_string(taking) noexcept;
+
 /// What a worker does in one go: acquires, holds, lets go.
 struct op {
     enum class ending : std::uint8_t { release, abandon, keep };
@@ -33,6 +37,9 @@ struct op {
     unsigned resource = 0;
     unsigned wants = 1; // so many slots
     unsigned slots = 0; // not 0: any slot of the pool of that name and so many slots
+    taking how = taking::one;
+    std::vector<unsigned> with;      // of `all`: the other resources
+    nanos downgrade_after = no_time; // of a writer, from the acquisition
     std::int64_t ttl_ms = 100;
     std::int64_t wait_ms = 0; // 0: one attempt
     std::int64_t stop_margin_ms = 0;

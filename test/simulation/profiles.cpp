@@ -1,5 +1,6 @@
 #include "profiles.hpp"
 
+#include "forms.hpp"
 #include "random.hpp"
 #include "waiting.hpp"
 
@@ -416,6 +417,19 @@ constexpr std::array table{
     profile{"guarded-deaf", mixture::guarded, keeps_all, trouble_deaf},
     profile{"guarded-all", mixture::guarded, keeps_all, trouble_all},
     profile{"guarded-beyond", mixture::guarded, keeps_little, trouble_beyond},
+
+    profile{"forms-network", mixture::guarded, keeps_all, trouble_forms<trouble_network>},
+    profile{"forms-in-flight", mixture::guarded, keeps_all, trouble_forms<trouble_in_flight>},
+    profile{"forms-clients", mixture::guarded, keeps_all, trouble_forms<trouble_clients>},
+    profile{"forms-clocks", mixture::guarded, keeps_all, trouble_forms<trouble_clocks>},
+    profile{"forms-extensions", mixture::guarded, keeps_all, trouble_forms<trouble_extensions>},
+    profile{"forms-tight", mixture::guarded, keeps_all, trouble_forms<trouble_tight>},
+    profile{"forms-flushes", mixture::guarded, keeps_all, trouble_forms<trouble_flushes>},
+    profile{"forms-rollbacks", mixture::guarded, keeps_all, trouble_forms<trouble_rollbacks>},
+    profile{"forms-heals", mixture::guarded, keeps_all, trouble_forms<trouble_heals>},
+    profile{"forms-fences", mixture::guarded, keeps_all, trouble_forms<trouble_fences>},
+    profile{"forms-lines", mixture::guarded, keeps_all, trouble_forms<trouble_lines>},
+    profile{"forms-all", mixture::guarded, keeps_all, trouble_forms<trouble_all>},
 
     profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
     profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},

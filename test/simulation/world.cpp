@@ -100,6 +100,7 @@ bool world::meant_for_paused(const event& what) {
     case event_kind::next_op:
     case event_kind::end_op:
     case event_kind::extend:
+    case event_kind::downgrade:
     case event_kind::cancel:
     case event_kind::start_client:
     case event_kind::close_client:
@@ -163,6 +164,9 @@ void world::dispatch(const event& what) {
         break;
     case event_kind::extend:
         clients_[what.a].extend(what.b, what.c);
+        break;
+    case event_kind::downgrade:
+        clients_[what.a].downgrade(what.b, what.c);
         break;
     case event_kind::cancel:
         clients_[what.a].cancel(what.b, what.c);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -20,6 +22,22 @@ std::optional<std::int64_t> integer_in(std::string_view text) {
     const bool exact = error == std::errc() && end == text.data() + text.size() && !text.empty();
     const bool canonical = exact && std::to_string(value) == text;
     return canonical ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> float_in(std::string_view text) {
+    if (text == "-inf" || text == "+inf" || text == "inf") {
+        const double most = std::numeric_limits<double>::infinity();
+        return text[0] == '-' ? -most : most;
+    }
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool exact = error == std::errc() && end == text.data() + text.size() && !text.empty();
+    return exact ? std::optional(value) : std::nullopt;
+}
+
+std::string in_words(double score) {
+    char text[64];
+    return {text, static_cast<std::size_t>(std::snprintf(text, sizeof text, "%.17g", score))};
 }
 
 bool same(std::string_view text, std::string_view upper) {
@@ -47,17 +65,33 @@ struct server::command_entry {
 const server::command_entry* server::find_command(std::string_view name) {
     // The most frequent first.
     static constexpr command_entry table[] = {
-        {"EVALSHA", -3, false, &server::evaluate}, {"EVAL", -3, false, &server::evaluate},
-        {"SET", -3, true, &server::set},           {"GET", 2, true, &server::get},
-        {"PTTL", 2, true, &server::pttl},          {"TIME", 1, true, &server::time},
-        {"HMGET", -3, true, &server::hmget},       {"HSET", -4, true, &server::hset},
-        {"DEL", -2, true, &server::del},           {"PEXPIRE", -3, true, &server::pexpire},
-        {"EXISTS", -2, true, &server::exists},     {"PING", -1, true, &server::ping},
-        {"HGET", 3, true, &server::hget},          {"INFO", -1, true, &server::info},
-        {"FLUSHALL", -1, true, &server::flushall}, {"AUTH", -2, false, &server::auth},
-        {"SELECT", 2, true, &server::select},      {"CLIENT", -2, false, &server::client},
-        {"CONFIG", -2, false, &server::config},    {"DEBUG", -2, false, &server::debug},
-        {"PUBLISH", 3, true, &server::publish},    {"MGET", -2, true, &server::mget},
+        {"EVALSHA", -3, false, &server::evaluate},
+        {"EVAL", -3, false, &server::evaluate},
+        {"SET", -3, true, &server::set},
+        {"GET", 2, true, &server::get},
+        {"PTTL", 2, true, &server::pttl},
+        {"TIME", 1, true, &server::time},
+        {"HMGET", -3, true, &server::hmget},
+        {"HSET", -4, true, &server::hset},
+        {"DEL", -2, true, &server::del},
+        {"PEXPIRE", -3, true, &server::pexpire},
+        {"EXISTS", -2, true, &server::exists},
+        {"PING", -1, true, &server::ping},
+        {"HGET", 3, true, &server::hget},
+        {"INFO", -1, true, &server::info},
+        {"FLUSHALL", -1, true, &server::flushall},
+        {"AUTH", -2, false, &server::auth},
+        {"SELECT", 2, true, &server::select},
+        {"CLIENT", -2, false, &server::client},
+        {"CONFIG", -2, false, &server::config},
+        {"DEBUG", -2, false, &server::debug},
+        {"PUBLISH", 3, true, &server::publish},
+        {"MGET", -2, true, &server::mget},
+        {"ZADD", -4, true, &server::zadd},
+        {"ZSCORE", 3, true, &server::zscore},
+        {"ZREM", -3, true, &server::zrem},
+        {"ZRANGE", -4, true, &server::zrange},
+        {"ZREMRANGEBYSCORE", 4, true, &server::zremrangebyscore},
     };
     for (const command_entry& one : table) {
         if (same(name, one.name)) {
@@ -219,7 +253,7 @@ answer server::get(words command) {
     if (found == nullptr) {
         return answer::nil();
     }
-    return found->is_hash ? answer::error(wrong_type) : answer::bulk(found->value);
+    return found->is != entry::type::text ? answer::error(wrong_type) : answer::bulk(found->value);
 }
 
 answer server::mget(words command) {
@@ -227,7 +261,7 @@ answer server::mget(words command) {
     for (const std::string_view key : command.subspan(1)) {
         const entry* const found = data.find(key, now_ms());
         values.push_back(
-            found == nullptr || found->is_hash ? answer::nil() : answer::bulk(found->value));
+            found == nullptr || found->is != entry::type::text ? answer::nil() : answer::bulk(found->value));
     }
     return answer::array(std::move(values));
 }
@@ -290,8 +324,8 @@ answer server::hset(words command) {
     entry* hash = data.find(command[1], now_ms());
     if (hash == nullptr) {
         hash = &data.put(command[1]);
-        hash->is_hash = true;
-    } else if (!hash->is_hash) {
+        hash->is = entry::type::hash;
+    } else if (hash->is != entry::type::hash) {
         return answer::error(wrong_type);
     }
     std::int64_t added = 0;
@@ -315,7 +349,7 @@ answer server::hget(words command) {
 
 answer server::hmget(words command) {
     const entry* const hash = data.find(command[1], now_ms());
-    if (hash != nullptr && !hash->is_hash) {
+    if (hash != nullptr && hash->is != entry::type::hash) {
         return answer::error(wrong_type);
     }
     std::vector<answer> values(command.size() - 2);
@@ -327,6 +361,120 @@ answer server::hmget(words command) {
         }
     }
     return answer::array(std::move(values));
+}
+
+// Of a sorted set, those members that there are in it; null where the key is of another type.
+entry* server::sorted_set(std::string_view key, bool& wrong) {
+    entry* const found = data.find(key, now_ms());
+    wrong = found != nullptr && found->is != entry::type::sorted_set;
+    return wrong ? nullptr : found;
+}
+
+// One score and member at a time, which is all that the scripts say.
+answer server::zadd(words command) {
+    const std::optional<double> score = float_in(command[2]);
+    if (command.size() != 4) {
+        return answer::error("ERR syntax error");
+    }
+    if (!score) {
+        return answer::error("ERR value is not a valid float");
+    }
+    bool wrong = false;
+    entry* set = sorted_set(command[1], wrong);
+    if (wrong) {
+        return answer::error(wrong_type);
+    }
+    if (set == nullptr) {
+        set = &data.put(command[1]);
+        set->is = entry::type::sorted_set;
+    }
+    const std::string member(command[3]);
+    const auto removed =
+        std::erase_if(set->members, [&](const auto& one) { return one.second == member; });
+    set->members.emplace_back(*score, member);
+    std::ranges::sort(set->members);
+    return answer::integer(removed == 0 ? 1 : 0);
+}
+
+answer server::zscore(words command) {
+    bool wrong = false;
+    const entry* const set = sorted_set(command[1], wrong);
+    for (std::size_t i = 0; set != nullptr && i < set->members.size(); ++i) {
+        if (set->members[i].second == command[2]) {
+            return answer::bulk(in_words(set->members[i].first));
+        }
+    }
+    return wrong ? answer::error(wrong_type) : answer::nil();
+}
+
+answer server::zrem(words command) {
+    bool wrong = false;
+    entry* const set = sorted_set(command[1], wrong);
+    std::int64_t removed = 0;
+    for (std::size_t i = 2; set != nullptr && i < command.size(); ++i) {
+        removed += static_cast<std::int64_t>(
+            std::erase_if(set->members, [&](const auto& one) { return one.second == command[i]; }));
+    }
+    if (set != nullptr && set->members.empty()) {
+        data.remove(*set);
+    }
+    return wrong ? answer::error(wrong_type) : answer::integer(removed);
+}
+
+answer server::zrange(words command) {
+    const std::optional<std::int64_t> first = integer_in(command[2]);
+    const std::optional<std::int64_t> last = integer_in(command[3]);
+    const bool scores = command.size() == 5 && same(command[4], "WITHSCORES");
+    if (command.size() > 5 || (command.size() == 5 && !scores)) {
+        return answer::error("ERR syntax error");
+    }
+    if (!first || !last) {
+        return answer::error(not_integer);
+    }
+    bool wrong = false;
+    const entry* const set = sorted_set(command[1], wrong);
+    if (wrong) {
+        return answer::error(wrong_type);
+    }
+    std::vector<answer> items;
+    const auto size = set == nullptr ? 0 : static_cast<std::int64_t>(set->members.size());
+    const auto from = std::max<std::int64_t>(0, *first < 0 ? size + *first : *first);
+    const auto to = std::min(size - 1, *last < 0 ? size + *last : *last);
+    for (std::int64_t i = from; i <= to; ++i) {
+        const auto& [score, member] = set->members[static_cast<std::size_t>(i)];
+        items.push_back(answer::bulk(member));
+        if (scores) {
+            items.push_back(answer::bulk(in_words(score)));
+        }
+    }
+    return answer::array(std::move(items));
+}
+
+answer server::zremrangebyscore(words command) {
+    const auto bound = [](std::string_view text, bool& open) {
+        open = text.starts_with('(');
+        return float_in(open ? text.substr(1) : text);
+    };
+    bool after = false;
+    bool before = false;
+    const std::optional<double> low = bound(command[2], after);
+    const std::optional<double> high = bound(command[3], before);
+    if (!low || !high) {
+        return answer::error("ERR min or max is not a float");
+    }
+    bool wrong = false;
+    entry* const set = sorted_set(command[1], wrong);
+    if (set == nullptr) {
+        return wrong ? answer::error(wrong_type) : answer::integer(0);
+    }
+    const auto removed = std::erase_if(set->members, [&](const auto& one) {
+        return (after ? one.first > *low : one.first >= *low)
+               && (before ? one.first < *high : one.first <= *high);
+    });
+    if (set->members.empty()) {
+        data.remove(*set);
+    }
+    return answer::integer(static_cast<std::int64_t>(removed));
 }
 
 answer server::flushall(words) {

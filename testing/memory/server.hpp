@@ -61,6 +61,12 @@ private:
     answer time(words command);
     answer ping(words command);
     answer publish(words command);
+    answer zadd(words command);
+    answer zscore(words command);
+    answer zrem(words command);
+    answer zrange(words command);
+    answer zremrangebyscore(words command);
+    entry* sorted_set(std::string_view key, bool& wrong);
     answer info(words command);
     answer auth(words command);
     answer select(words command);

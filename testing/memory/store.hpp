@@ -1,5 +1,6 @@
-// The keys of one master: strings and hashes that expire by the master's own wall clock. A run has
-// a handful of keys, so a list beats a table; it is a value, so that a snapshot is a copy.
+// The keys of one master: strings, hashes and sorted sets that expire by the master's own wall
+// clock. A run has a handful of keys, so a list beats a table; it is a value, so that a snapshot is
+// a copy.
 
 #pragma once
 
@@ -19,9 +20,12 @@ struct entry {
     static constexpr std::int64_t no_expiry = std::numeric_limits<std::int64_t>::max();
 
     std::string key;
-    bool is_hash = false;
+    enum class type : std::uint8_t { text, hash, sorted_set };
+
+    type is = type::text;
     std::string value;
     std::vector<std::pair<std::string, std::string>> fields;
+    std::vector<std::pair<double, std::string>> members; // of a sorted set, in order
     std::int64_t expires_ms = no_expiry;
 };
 
@@ -46,9 +50,10 @@ public:
     entry& put(std::string_view key) {
         for (entry& one : entries_) {
             if (one.key == key) {
-                one.is_hash = false;
+                one.is = entry::type::text;
                 one.value.clear();
                 one.fields.clear();
+                one.members.clear();
                 one.expires_ms = entry::no_expiry;
                 return one;
             }
