@@ -18,12 +18,13 @@ import tempfile
 import deadlines
 import extensions
 import fencing
+import forms
 import memory
 import voting
 import waiting
 from edits import Edit, Script, Variant, either, when
 
-KNOWN_BUGS = 51
+KNOWN_BUGS = 61
 
 # These live in an edit of another variant, where both are written at one place.
 SHARED = {'release-without-compare'}
@@ -34,15 +35,16 @@ VARIANTS = sorted(
     + fencing.VARIANTS
     + memory.VARIANTS
     + extensions.VARIANTS
-    + waiting.VARIANTS,
+    + waiting.VARIANTS
+    + forms.VARIANTS,
     key=lambda one: one.number,
 )
 
 HEADER = 'variant.hpp'
 SCRIPTS = 'variant_scripts.hpp'
 MADE = '// Made by test/simulation/variants/generate.py.\n\n#pragma once\n\n'
-TEXTS = ('scripts.hpp', 'guarded_scripts.hpp')  # where the scripts are
-SPEAKER = 'command.cpp'  # where they are used
+TEXTS = ('scripts.hpp', 'guarded_scripts.hpp', 'form_scripts.hpp')  # where the scripts are
+SPEAKERS = ('command.cpp', 'form_command.cpp')  # where they are used
 
 
 class Misfit(Exception):
@@ -114,11 +116,16 @@ def wrong_scripts(core, variants):
 
 def use_of(core, name):
     """The edit that has the script chosen where it is used."""
-    uses = re.findall(rf'(?m)^.*\b{name}\b.*\n', (core / SPEAKER).read_text())
+    uses = [
+        (speaker, line)
+        for speaker in SPEAKERS
+        for line in re.findall(rf'(?m)^.*\b{name}\b.*\n', (core / speaker).read_text())
+    ]
     if len(uses) != 1:
-        raise Misfit(f'{SPEAKER} must use {name} once, and does so {len(uses)} times')
-    before, after = re.split(rf'\b{name}\b', uses[0])
-    return Edit(SPEAKER, name, before, after, f'variant::spoken({name})')
+        raise Misfit(f'{" and ".join(SPEAKERS)} must use {name} once, and do so {len(uses)} times')
+    speaker, line = uses[0]
+    before, after = re.split(rf'\b{name}\b', line)
+    return Edit(speaker, name, before, after, f'variant::spoken({name})')
 
 
 def variant_header(variants):
@@ -172,6 +179,7 @@ def scripts_header(wrong):
         for variant, name, text in wrong
     )
     return f'''{MADE}#include "{HEADER}"
+#include "form_scripts.hpp"
 #include "guarded_scripts.hpp"
 #include "scripts.hpp"
 
@@ -216,7 +224,8 @@ def generate(core, out, variants):
     wrong = wrong_scripts(core, variants)
     speaks = {name: variant for variant, name, _ in wrong}
     for name, variant in speaks.items():
-        edits.setdefault(SPEAKER, []).append((variant, use_of(core, name)))
+        use = use_of(core, name)
+        edits.setdefault(use.file, []).append((variant, use))
     unknown = set(edits) - set(core_files(core))
     if unknown:
         raise Misfit(f'lib/core has no {", ".join(sorted(unknown))}')
@@ -225,7 +234,7 @@ def generate(core, out, variants):
         text = (core / name).read_text()
         if name in edits:
             text = apply(name, text, edits[name])
-            header = SCRIPTS if name == SPEAKER else HEADER
+            header = SCRIPTS if name in SPEAKERS else HEADER
             text = include(header, text, name.endswith('.hpp'))
         (out / name).write_text(text)
     (out / HEADER).write_text(variant_header(variants))
@@ -277,9 +286,11 @@ def self_test():
             core = pathlib.Path(scratch) / 'core'
             core.mkdir()
             (core / 'a.cpp').write_text(source)
-            (core / SPEAKER).write_text('')
+            for speaker in SPEAKERS:
+                (core / speaker).write_text('')
             (core / 'scripts.hpp').write_text(scripts)
             (core / 'guarded_scripts.hpp').write_text('')
+            (core / 'form_scripts.hpp').write_text('')
             found = None
             try:
                 generate(core, pathlib.Path(scratch) / 'out', variants)
