@@ -45,6 +45,8 @@ EXPECTED = {
         '0 of 3 slots are taken at the end',
     ],
     'leader': ['host-', 'host-', 'host-', 'host-'],
+    'multi_lock': ['locked account/alice, account/bob', 'together they have 200'],
+    'shared_mutex': ['two read', 'one writes, with token ', 'it reads on, and another one beside it'],
     'sharded': ['3 of 3 quorums ready', 'orders/1 is locked in quorum-', 'orders/4 is locked in', 'quorum-3 had '],
 }
 
