@@ -65,13 +65,10 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
         attempt.fence_key = wanted.fence_key;
     }
     attempt.fencing = wanted.options.fencing;
-    if (token.empty()) {
-        std::array<unsigned char, 20> secret{};
-        host_.random(secret);
-        write_hex(secret, attempt.token);
-    } else {
-        token.copy(attempt.token.data(), attempt.token.size());
-    }
+    std::array<unsigned char, 20> secret{};
+    host_.random(secret);
+    write_hex(secret, attempt.token);
+    token.copy(attempt.token.data(), attempt.token.size()); // one of the caller's own
     attempt.ttl = attempt.ttl_max = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
