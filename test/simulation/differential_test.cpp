@@ -1,6 +1,7 @@
 // The simulated master against a real redis-server: random commands, and the scripts of both
 // protocols, must be answered alike, word for word.
 
+#include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/scripts.hpp"
 #include "memory.hpp"
@@ -288,6 +289,114 @@ command random_guarded_script(generator& random) {
     }
 }
 
+// Readers and writers of one resource, and several resources. What is left of a lease differs by
+// what the clocks do meanwhile; scores are far in the future or long over.
+command random_form_script(generator& random) {
+    const std::string a = "p:{a}";
+    const std::string b = "p:{b}";
+    const std::string readers = a + ":readers";
+    const std::string intent = a + ":intent";
+    const std::string token = one_of(random, std::array{token_a, token_b});
+    const std::string ttl = one_of(random, std::array{"600000", "900000", "300000"});
+    const std::string run = one_of(random, std::array{run_a, run_a, run_a, run_b});
+    const std::string quarantine = one_of(random, std::array{"0", "0", "0", "0", "3600000000"});
+    const std::string not_after = one_of(random, std::array{"0", "1000000", "9000000000000000"});
+    const std::string fence_ttl = one_of(random, std::array{"86400000", "0"});
+    const std::string counter = one_of(random, std::array{"0", "5", "4000000000000000"});
+    const std::string channel = one_of(random, std::array{"", "p:{a}:free"});
+    const std::string epoch = "p::epoch";
+    const std::string fence = a + ":fence";
+    const std::string other = b + ":fence";
+    switch (random.below(14)) {
+    case 0:
+    case 1:
+        return say(
+            random,
+            core::all_acquire,
+            {"5", a, fence, b, other, epoch, token, ttl, run, quarantine, not_after, fence_ttl});
+    case 2:
+        return say(random, core::all_raise, {"4", a, fence, b, other, token, counter, "86400000"});
+    case 3:
+        return say(
+            random,
+            core::all_extend,
+            {"5",
+             a,
+             fence,
+             b,
+             other,
+             epoch,
+             token,
+             ttl,
+             counter,
+             "86400000",
+             "1",
+             run,
+             quarantine,
+             not_after});
+    case 4:
+        return say(
+            random,
+            core::all_release,
+            {"4", a, fence, b, other, token, counter, "86400000", channel.empty() ? "" : ":free"});
+    case 5:
+    case 6:
+        return say(
+            random,
+            core::shared_acquire,
+            {"4", a, readers, intent, epoch, token, ttl, run, quarantine, not_after});
+    case 7:
+        return say(
+            random,
+            core::shared_extend,
+            {"3", a, readers, epoch, token, ttl, run, quarantine, not_after, channel});
+    case 8:
+        return say(random, core::shared_release, {"2", a, readers, token, channel});
+    case 9:
+        return say(
+            random,
+            core::writer_acquire,
+            {"5",
+             a,
+             fence,
+             epoch,
+             readers,
+             intent,
+             token,
+             ttl,
+             run,
+             quarantine,
+             not_after,
+             fence_ttl,
+             one_of(random, std::array{"0", "600000"})});
+    case 10:
+        return say(
+            random,
+            core::writer_extend,
+            {"4",
+             a,
+             fence,
+             epoch,
+             readers,
+             token,
+             ttl,
+             counter,
+             "86400000",
+             "1",
+             run,
+             quarantine,
+             not_after});
+    case 11:
+        return random.percent(50) ? command{"ZADD", readers, "1000000", "long over"}
+                                  : command{"ZADD", readers, "abc", "x"};
+    case 12:
+        return random.percent(50) ? command{"ZRANGE", readers, "0", "-1"}
+                                  : command{"ZREM", readers, "long over", token};
+    default:
+        return {"DEL", one_of(random, std::array{"p:{a}", "p:{b}", "p:{a}:intent", "p:{a}:fence"})};
+    }
+}
+
 // So many histories of so many commands each, given to both.
 void require_same_answers(
     std::uint64_t seeds, int commands, const std::function<command(generator&)>& next) {
@@ -317,6 +426,10 @@ TEST_CASE("the simulated master runs the plain scripts as a real one does") {
 
 TEST_CASE("the simulated master runs the guarded scripts as a real one does") {
     require_same_answers(30, 150, random_guarded_script);
+}
+
+TEST_CASE("the simulated master runs the scripts of all forms as a real one does") {
+    require_same_answers(30, 150, random_form_script);
 }
 
 TEST_CASE("a simulated master knows like a real one whether its data were touched") {
