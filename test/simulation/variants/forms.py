@@ -26,7 +26,7 @@ VARIANTS = [
         'an extension counts although one of the resources is somebody else\'s',
         profile='forms-network',
         first=1,
-        seeds=500,
+        seeds=5000,
         scripts=(
             script(
                 'all_extend',
@@ -60,9 +60,9 @@ VARIANTS = [
         55,
         'own-counter-of-each',
         'each of several resources counts on by itself, and the token is the largest',
-        profile='forms-fences',
+        profile='forms-all',
         first=1,
-        seeds=500,
+        seeds=2000,
         scripts=(
             script(
                 'all_acquire',
@@ -103,39 +103,11 @@ VARIANTS = [
     ),
     Variant(
         58,
-        'writer-heals-beside-readers',
-        "a writer's extension puts its key back where somebody reads",
-        profile='forms-heals',
-        first=1,
-        seeds=5000,
-        scripts=(
-            script(
-                'writer_extend',
-                ('  if last >= ms then return {0, last - ms, now} end\n', ''),
-            ),
-        ),
-    ),
-    Variant(
-        59,
-        'reader-heals-beside-writer',
-        "a reader's extension puts its entry back where somebody writes",
-        profile='forms-heals',
-        first=1,
-        seeds=5000,
-        scripts=(
-            script(
-                'shared_extend',
-                ("  if owner then return {0, redis.call('PTTL', KEYS[1]), now} end\n", ''),
-            ),
-        ),
-    ),
-    Variant(
-        60,
         'one-lease-of-all-readers',
         'all readers go when the first lease ends',
         profile='forms-network',
         first=1,
-        seeds=500,
+        seeds=2000,
         scripts=(
             script(
                 'shared_acquire',
@@ -148,7 +120,7 @@ VARIANTS = [
         ),
     ),
     Variant(
-        61,
+        59,
         'writer-until-extended',
         'a writer that goes on as a reader frees its key before it reads',
         profile='forms-network',
