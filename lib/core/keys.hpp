@@ -72,9 +72,11 @@ inline std::string_view lock_of_channel(std::string_view channel) noexcept {
 /// The part of a key that decides its slot where keys are hashed: what is in its first braces.
 inline std::string_view hash_part(std::string_view key) noexcept {
     const std::size_t opens = key.find('{');
-    const std::size_t closes = opens == key.npos ? key.npos : key.find('}', opens);
-    return closes == key.npos || closes == opens + 1 ? key
-                                                     : key.substr(opens + 1, closes - opens - 1);
+    const std::size_t closes =
+        opens == std::string_view::npos ? std::string_view::npos : key.find('}', opens);
+    return closes == std::string_view::npos || closes == opens + 1
+               ? key
+               : key.substr(opens + 1, closes - opens - 1);
 }
 
 /// The record of one master: since when it remembers.
