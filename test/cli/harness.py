@@ -1,0 +1,263 @@
+"""What the tests of the command line have in common: real masters, the real program, TAP.
+
+A file of tests declares cases and ends with main(): each is counted by scripts/summarize. Another
+server than the redis-server in the path: REDLOCK_REDIS_SERVER.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+LIMIT_S = 60  # no wait of any case is longer; a slow machine is no failure
+
+# Of the tool, as docs/cli.md lists them.
+HELD, NO_QUORUM, LOST, USAGE, CONFIGURATION, INTERNAL, UNDECIDED, WARNINGS = range(200, 208)
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+
+CASES = []
+
+
+def case(sentence):
+    def add(function):
+        CASES.append((sentence, function))
+        return function
+    return add
+
+
+def die_with_parent():
+    """In a child: no test, however it ends, leaves a process behind."""
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def free_port():
+    # Below the ports of outgoing connections: nobody's connection must take a master's.
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(('127.0.0.1', port))
+                return port
+            except OSError:
+                continue
+
+
+def until(condition, what='a condition'):
+    """Waits until the condition is true, and returns its value."""
+    limit = time.monotonic() + LIMIT_S
+    while time.monotonic() < limit:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise AssertionError(f'{what} did not come true in {LIMIT_S} s')
+
+
+class ServerError(Exception):
+    pass
+
+
+class Master:
+    """A real server in a directory of its own."""
+
+    def __init__(self, directory, options=()):
+        self.directory = directory
+        self.options = list(options)
+        self.password = None
+        for _ in range(10):
+            self.port = free_port()
+            if self.start():
+                return
+        raise RuntimeError('no redis-server starts')
+
+    def start(self):
+        program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+        self.process = subprocess.Popen(
+            [program, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '',
+             '--appendonly', 'no', '--dir', self.directory, *self.options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        limit = time.monotonic() + 10
+        while self.process.poll() is None and time.monotonic() < limit:
+            try:
+                self.connect().close()
+                return True
+            except OSError:
+                time.sleep(0.01)
+        return False
+
+    def connect(self):
+        return socket.create_connection(('127.0.0.1', self.port), 10)
+
+    def ask(self, *words):
+        """Sends one command and returns its reply: text, a number, None or a list."""
+        with self.connect() as connection, connection.makefile('rb') as replies:
+            def send(*these):
+                parts = [str(word).encode() for word in these]
+                connection.sendall(b'*%d\r\n' % len(parts) + b''.join(
+                    b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
+                return reply(replies)
+            if self.password is not None:
+                send('AUTH', self.password)
+            return send(*words)
+
+    def keys(self):
+        """All but the record of the master's memory."""
+        return sorted(key for key in self.ask('KEYS', '*') if not key.endswith(':epoch'))
+
+    @property
+    def name(self):
+        return f'127.0.0.1:{self.port}'
+
+    @property
+    def url(self):
+        return f'redis://127.0.0.1:{self.port}'
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self):
+        self.kill()
+        until(self.start, 'the start of a server')
+
+
+def reply(stream):
+    line = stream.readline()[:-2]
+    kind, rest = line[:1], line[1:]
+    if kind == b'+':
+        return rest.decode()
+    if kind == b'-':
+        raise ServerError(rest.decode())
+    if kind == b':':
+        return int(rest)
+    if kind == b'$':
+        return None if rest == b'-1' else stream.read(int(rest) + 2)[:-2].decode()
+    if kind == b'*':
+        return [reply(stream) for _ in range(int(rest))]
+    raise ServerError(f'no reply: {line}')
+
+
+class Quorum:
+    """Masters, a directory, and the tool's environment for them."""
+
+    def __init__(self, count=3, options=()):
+        self.stack = contextlib.ExitStack()
+        self.directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
+        self.masters = []
+        for _ in range(count):
+            self.masters.append(Master(str(self.directory), options))
+            self.stack.callback(self.masters[-1].kill)
+        self.env = {name: value for name, value in os.environ.items()
+                    if not name.startswith('REDLOCK_')}
+        # They are new, and no case but those that say so restarts one.
+        self.env |= {'REDLOCK_MASTERS': ','.join(master.url for master in self.masters),
+                     'REDLOCK_NO_QUARANTINE': '1'}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return self.stack.__exit__(*error)
+
+    def path(self, name):
+        return self.directory / name
+
+    def start(self, *words, env=None, **how):
+        """The tool with these words, under way."""
+        how = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE,
+               'text': True, 'preexec_fn': die_with_parent} | how
+        process = subprocess.Popen(
+            [TOOL, *map(str, words)], env=self.env | (env or {}), **how)
+        self.stack.callback(end, process)
+        return process
+
+    def run(self, *words, input=None, **how):
+        """The tool with these words, to its end."""
+        if input is not None:
+            how['stdin'] = subprocess.PIPE
+        process = self.start(*words, **how)
+        out, err = process.communicate(input, timeout=LIMIT_S)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def keys(self):
+        return sorted({key for master in self.masters for key in master.keys()})
+
+    def holder(self, resource, *options):
+        """Somebody who has the lock until it is told to end."""
+        process = self.start('run', *options, resource, '--', 'sh', '-c', 'echo held; exec sleep 600')
+        equal(process.stdout.readline(), 'held\n')
+        return process
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
+
+
+def alive(pid):
+    """Whether a process is there and not a zombie."""
+    try:
+        state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+    except OSError:
+        return False
+    return state not in 'ZX'
+
+
+def equal(found, expected, what=''):
+    if found != expected:
+        raise AssertionError(f'{what}{": " if what else ""}{found!r} is not {expected!r}')
+
+
+def ended(result, status):
+    """The exit status, with what the tool said if it is another."""
+    if result.returncode != status:
+        raise AssertionError(
+            f'status {result.returncode} and not {status}; stderr: {result.stderr}')
+    return result
+
+
+def contains(text, *parts):
+    for part in parts:
+        if part not in text:
+            raise AssertionError(f'{part!r} is not in {text!r}')
+
+
+def timed_out(*_):
+    raise TimeoutError('the case took too long')
+
+
+def main():
+    global TOOL
+    TOOL = os.path.abspath(sys.argv[1])
+    wanted = sys.argv[2:]
+    signal.signal(signal.SIGALRM, timed_out)
+    cases = [(name, function) for name, function in CASES if not wanted or name in wanted]
+    print(f'1..{len(cases)}')
+    failed = 0
+    for number, (name, function) in enumerate(cases, 1):
+        signal.alarm(3 * LIMIT_S)
+        try:
+            function()
+            print(f'ok {number} - {name}', flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f'not ok {number} - {name}')
+            print(''.join('# ' + line + '\n' for line in traceback.format_exc().splitlines()), flush=True)
+        signal.alarm(0)
+    sys.exit(1 if failed else 0)

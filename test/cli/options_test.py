@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Where options come from, and what is never shown: options_test.py REDLOCK [CASE...]"""
+
+import pathlib
+
+from harness import CONFIGURATION, USAGE, Quorum, case, contains, ended, equal, main, until
+
+SECRET = 'sesame#open "1"'
+
+
+def ttl_of(quorum, *words, env=None):
+    """The ttl that a lock really has, rounded to seconds."""
+    script = f'redis-cli -p {quorum.masters[0].port} PTTL redlock:{{a}}'
+    result = ended(quorum.run('run', *words, 'a', '--', 'sh', '-c', script, env=env), 0)
+    return round(int(result.stdout) / 1000)
+
+
+@case('command line before environment before file before default')
+def _():
+    with Quorum() as quorum:
+        file = quorum.path('redlock.toml')
+        file.write_text('ttl = "22s"\n')
+        file_env = {'REDLOCK_CONFIG': str(file)}
+        equal(ttl_of(quorum), 10)
+        equal(ttl_of(quorum, env=file_env), 22)
+        equal(ttl_of(quorum, '--config', file), 22)
+        equal(ttl_of(quorum, env=file_env | {'REDLOCK_TTL': '24s'}), 24)
+        equal(ttl_of(quorum, '--ttl', '26s', env=file_env | {'REDLOCK_TTL': '24s'}), 26)
+        file.write_text('ttl = "22s"\n[run]\nttl = "28s"\n')
+        equal(ttl_of(quorum, env=file_env), 28)
+
+
+@case('a file gives everything: arrays, numbers, flags, comments, quotes')
+def _():
+    with Quorum() as quorum:
+        file = quorum.path('redlock.toml')
+        urls = ',\n  '.join(f'"{master.url}"' for master in quorum.masters)
+        file.write_text(
+            f'# the quorum\nmasters = [\n  {urls}, # and no more\n]\nno-quarantine = true\n'
+            'clock-drift-factor = 0.02\nprefix = \'my:\'\n\n[run] # only there\nwait = "none"\n')
+        quorum.env = {name: value for name, value in quorum.env.items() if not name.startswith('REDLOCK')}
+        script = f'redis-cli -p {quorum.masters[0].port} EXISTS my:{{a}}'
+        equal(ended(quorum.run('--config', file, 'run', 'a', '--', 'sh', '-c', script), 0).stdout, '1\n')
+
+
+@case('masters between commas, or one an option')
+def _():
+    with Quorum() as quorum:
+        urls = [master.url for master in quorum.masters]
+        del quorum.env['REDLOCK_MASTERS']
+        ended(quorum.run('run', '--masters', ','.join(urls), 'a', '--', 'true'), 0)
+        ended(quorum.run('run', '--masters', urls[0], '--masters', urls[1], '--masters', urls[2],
+                         'a', '--', 'true'), 0)
+        ended(quorum.run('--masters', ','.join(urls), 'run', 'a', '--', 'true'), 0)
+
+
+@case('a wrong file: its own status, its line, and what was meant')
+def _():
+    with Quorum() as quorum:
+        file = quorum.path('redlock.toml')
+        for text, said in (
+                ('max-tl = "1s"\n', 'did you mean max-ttl?'),
+                ('\nttl = 10s\n', 'line 2: text and durations stand in quotes'),
+                ('ttl = "10sec"\n', 'did you mean 10s?'),
+                ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
+                ('ttl = "10s\n', 'line 1: a quote is not closed'),
+                ('ttl = "10s" wait = "none"\n', 'line 1: one line holds one value'),
+                ('prefix = ["a", "b"\n', 'end with ]'),
+                ('no-quarantine = "perhaps"\n', 'no-quarantine'),
+                ('protocol = "gaurded"\n', 'protocol')):
+            file.write_text(text)
+            quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
+            result = quorum.run('--config', file, 'run', 'a', '--', 'true')
+            contains(ended(result, CONFIGURATION).stderr, said, str(file))
+        ended(quorum.run('--config', quorum.path('none'), 'run', 'a', '--', 'true'), CONFIGURATION)
+
+
+@case('a variable that is nearly one is told')
+def _():
+    with Quorum() as quorum:
+        result = quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MAX_TTTL': '5s', 'REDLOCK_XYZ': '1'})
+        contains(ended(result, 0).stderr, 'REDLOCK_MAX_TTTL is not known, did you mean REDLOCK_MAX_TTL?')
+        assert 'XYZ' not in result.stderr
+
+
+@case('passwords by variable, file, configuration and URL; none is ever printed')
+def _():
+    with Quorum(options=['--requirepass', 'sesame']) as quorum:
+        with_auth(quorum, 'sesame')
+
+
+@case('a password of any characters')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters:
+            master.ask('CONFIG', 'SET', 'requirepass', SECRET)
+        with_auth(quorum, SECRET, url=False)
+
+
+def with_auth(quorum, password, url=True):
+    plain = dict(quorum.env)
+    secret_file = quorum.path('password')
+    secret_file.write_text(password + '\n')
+    toml = quorum.path('redlock.toml')
+    toml.write_text(f"password = '{password}'\n")
+    ways = [{'REDLOCK_PASSWORD': password}, {'REDLOCK_PASSWORD_FILE': str(secret_file)},
+            {'REDLOCK_CONFIG': str(toml)}]
+    if url:
+        ways.append({'REDLOCK_MASTERS': plain['REDLOCK_MASTERS'].replace('//', f'//:{password}@')})
+    for way in ways:
+        process = quorum.start('--verbose', 'run', 'a', '--', 'sh', '-c', 'echo ready; read line; exit 3',
+                               stdin=-1, env=way)
+        equal(process.stdout.readline(), 'ready\n')
+        assert password not in pathlib.Path(f'/proc/{process.pid}/cmdline').read_text()
+        _, err = process.communicate('\n')
+        equal(process.returncode, 3)
+        assert password not in err
+    # What is wrong with it is said without it.
+    broken = plain['REDLOCK_MASTERS'].replace('redis://', f'redis://:{password.split("#")[0]}@') + ':x'
+    result = quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MASTERS': broken})
+    ended(result, CONFIGURATION)
+    assert password.split('#')[0] not in result.stderr, result.stderr
+    result = quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_PASSWORD': 'wrong-one'})
+    assert 'wrong-one' not in result.stderr and result.returncode == 201, result
+
+
+@case('help for each command, with examples; and the version')
+def _():
+    with Quorum(0) as quorum:
+        text = ended(quorum.run('--help'), 0).stdout
+        contains(text, 'REDLOCK_MAX_TTL', '--masters')
+        commands = [line.split()[0] for line in text.partition('Subcommands:')[2].splitlines()
+                    if line.startswith('  ') and line.strip() and not line.startswith('   ')]
+        assert 'run' in commands
+        for command in commands:
+            contains(ended(quorum.run(command, '--help'), 0).stdout, 'Usage: redlock ' + command, 'Examples:')
+        assert ended(quorum.run('--version'), 0).stdout.count('.') == 2
+        ended(quorum.run(), USAGE)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,565 @@
+#!/usr/bin/env python3
+"""`redlock run`, as a command meets it: run_test.py REDLOCK [CASE...]"""
+
+import os
+import pathlib
+import pty
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+from harness import (
+    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, alive,
+    case, contains, ended, equal, main, until)
+
+# A heart that beats into a file, on the clock that leases are measured with, and does not listen.
+HEART = '''
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+with open(sys.argv[1], 'a') as out:
+    while True:
+        print(time.clock_gettime(time.CLOCK_BOOTTIME), os.getpid(), file=out, flush=True)
+        time.sleep(0.002)
+'''
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def heart(path):
+    return [sys.executable, '-c', HEART, str(path)]
+
+
+def beats(path):
+    """(time, process) of each whole line."""
+    text = path.read_text() if path.exists() else ''
+    return [(float(line.split()[0]), int(line.split()[1]))
+            for line in text.splitlines(keepends=True) if line.endswith('\n')]
+
+
+def beating(path):
+    return until(lambda: beats(path), 'the first beat of a heart')[-1][1]
+
+
+@case("the command's exit status is the tool's")
+def _():
+    with Quorum() as quorum:
+        for status in (0, 1, 7, 125, 255):
+            ended(quorum.run('run', 'a', '--', 'sh', '-c', f'exit {status}'), status)
+        equal(quorum.keys(), [])
+
+
+@case('a command that a signal ended is told as a shell tells it')
+def _():
+    with Quorum() as quorum:
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+            ended(quorum.run('run', 'a', '--', 'sh', '-c', f'kill -{number} $$'), 128 + number)
+
+
+@case('a lock that another holds: its own status, and the command does not run')
+def _():
+    with Quorum() as quorum:
+        quorum.holder('a')
+        for wait in ('none', '300ms'):
+            result = quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran')
+            ended(result, HELD)
+            equal(result.stdout, '')
+            contains(result.stderr, 'contended')
+
+
+@case('--skip-if-held ends with 0 and does not run the command')
+def _():
+    with Quorum() as quorum:
+        holder = quorum.holder('a')
+        result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'echo', 'ran'), 0)
+        equal(result.stdout, '')
+        contains(result.stderr, 'skipped')
+        holder.terminate()
+        holder.wait()
+        result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
+        equal(result.stdout, 'ran\n')
+
+
+@case('--skip-if-held does not hide an outage')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters[:2]:
+            master.kill()
+        ended(quorum.run('run', '--skip-if-held', 'a', '--', 'true'), NO_QUORUM)
+
+
+@case('no quorum: its own status, and each master is named')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters[:2]:
+            master.kill()
+        for wait in ('none', '300ms'):
+            result = ended(quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran'), NO_QUORUM)
+            equal(result.stdout, '')
+            contains(result.stderr, *(master.name for master in quorum.masters))
+
+
+@case('who waits for long is told why')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters[:2]:
+            master.kill()
+        waiting = quorum.start('run', 'a', '--', 'true')
+        contains(waiting.stderr.readline(), 'waiting for', 'not ready', quorum.masters[0].name)
+
+
+@case('a command that is not there, or is no program, takes no lock')
+def _():
+    with Quorum() as quorum:
+        text = quorum.path('text')
+        text.write_text('no program')
+        for command, status in (('no-such-command', NOT_FOUND), (quorum.path('gone'), NOT_FOUND),
+                                (text, NOT_EXECUTABLE), (quorum.directory, NOT_EXECUTABLE)):
+            # Without masters it would have no quorum.
+            ended(quorum.run('run', 'a', '--', command, env={'REDLOCK_MASTERS': 'redis://127.0.0.1:1'}),
+                  status)
+
+
+@case('what cannot be executed after all is told, and the lock is given back')
+def _():
+    with Quorum() as quorum:
+        script = quorum.path('script')
+        script.write_text('#!/no/such/interpreter\n')
+        script.chmod(stat.S_IRWXU)
+        ended(quorum.run('run', 'a', '--', script), NOT_FOUND)
+        equal(quorum.keys(), [])
+
+
+@case('the command line is wrong: its own status, and what was meant')
+def _():
+    with Quorum() as quorum:
+        for words, meant in (
+                (['rnu', 'a'], 'did you mean run?'),
+                (['run', '--tll', '1s', 'a', '--', 'true'], 'did you mean --ttl?'),
+                (['run', '--master', 'x', 'a', '--', 'true'], 'did you mean --masters?'),
+                (['run', '--ttl', '10sec', 'a', '--', 'true'], 'did you mean 10s?'),
+                (['run', '--ttl', '10', 'a', '--', 'true'], 'did you mean 10s?'),
+                (['run', '--ttl', '5minutes', 'a', '--', 'true'], 'did you mean 5m?'),
+                (['run', '--wait', 'forver', 'a', '--', 'true'], 'did you mean forever?'),
+                (['run', 'a'], 'no command'),
+                (['run', 'a', 'b', '--', 'true'], 'one word too many'),
+                (['run', '--', 'true'], 'RESOURCE'),
+                (['--password', 'secret', 'run', 'a', '--', 'true'], 'can be read by everybody')):
+            contains(ended(quorum.run(*words), USAGE).stderr, meant)
+
+
+@case('the child sees what it holds')
+def _():
+    with Quorum() as quorum:
+        script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
+                  'echo "${REDLOCK_FENCING_TOKEN-none}"')
+        before = time.time() * 1000
+        lines = quorum.run('run', '--ttl', '20s', 'a b', '--', 'sh', '-c', script).stdout.splitlines()
+        equal(lines[0], 'a b')
+        equal(len(lines[1]), 40)
+        assert before + 15_000 < int(lines[2]) < time.time() * 1000 + 20_000, lines
+        equal(lines[3], 'none')
+        numbers = [int(quorum.run('run', '--fencing', 'f', '--', 'sh', '-c',
+                                  'echo $REDLOCK_FENCING_TOKEN').stdout) for _ in range(3)]
+        equal(numbers, sorted(set(numbers)))
+
+
+@case('the masters have the key while the command runs, and no longer')
+def _():
+    with Quorum() as quorum:
+        holder = quorum.holder('a')
+        equal(quorum.keys(), ['redlock:{a}'])
+        holder.terminate()
+        equal(holder.wait(), 128 + signal.SIGTERM)
+        equal(quorum.keys(), [])
+
+
+@case('standard input, output and error are the command\'s own')
+def _():
+    with Quorum() as quorum:
+        data = bytes(range(256)) * 4096
+        result = quorum.run('run', 'a', '--', 'cat', input=data, text=False)
+        equal(result.returncode, 0)
+        assert result.stdout == data
+        equal(result.stderr, b'')
+        result = quorum.run('run', 'a', '--', 'sh', '-c', 'echo out; echo err >&2')
+        equal((result.stdout, result.stderr), ('out\n', 'err\n'))
+
+
+@case('other open files are passed on, and none of the tool\'s')
+def _():
+    with Quorum() as quorum:
+        with open(quorum.path('other'), 'w', encoding='utf-8') as other:
+            number = other.fileno()
+            result = quorum.run(
+                'run', 'a', '--', 'sh', '-c', f'echo written >&{number}; ls /proc/self/fd',
+                pass_fds=[number])
+        equal(quorum.path('other').read_text(), 'written\n')
+        found = {int(line) for line in result.stdout.split()}
+        equal(len(found - {0, 1, 2, number}), 1, 'beside the directory that ls reads')
+
+
+@case('signals are forwarded to the whole group, and the command decides')
+def _():
+    with Quorum() as quorum:
+        script = ('for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done;'
+                  'trap "echo TERM; exit 5" TERM; echo ready; while :; do sleep 0.05; done')
+        process = quorum.start('run', 'a', '--', 'bash', '-c', script)
+        equal(process.stdout.readline(), 'ready\n')
+        for name in ('HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'):
+            process.send_signal(getattr(signal, f'SIG{name}'))
+            equal(process.stdout.readline(), name + '\n')
+        equal(process.wait(), 5)
+        equal(quorum.keys(), [])
+
+
+@case('what was ignored before, as with nohup, stays ignored')
+def _():
+    with Quorum() as quorum:
+        def ignoring():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo ready; read line; echo end',
+                               stdin=subprocess.PIPE, preexec_fn=ignoring)
+        equal(process.stdout.readline(), 'ready\n')
+        process.send_signal(signal.SIGHUP)
+        until(lambda: not pending(process.pid, signal.SIGHUP), 'the delivery of a signal')
+        out, _ = process.communicate('\n')
+        equal((out, process.returncode), ('end\n', 0))
+
+
+def pending(pid, number):
+    status = pathlib.Path(f'/proc/{pid}/status').read_text()
+    masks = [int(line.split()[1], 16) for line in status.splitlines() if 'Pnd' in line.split(':')[0]]
+    return any(mask >> (number - 1) & 1 for mask in masks)
+
+
+@case('a signal while waiting ends the tool and leaves no key')
+def _():
+    with Quorum() as quorum:
+        holder = quorum.holder('a')
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            waiting = quorum.start('run', 'a', '--', 'true')
+            until(lambda: any('listen' in m.ask('CLIENT', 'LIST') or 'subscribe' in m.ask('CLIENT', 'LIST')
+                              for m in quorum.masters), 'a waiter')
+            waiting.send_signal(number)
+            equal(waiting.wait(), 128 + number)
+        holder.terminate()
+        holder.wait()
+        equal(quorum.keys(), [])
+
+
+@case('Ctrl-C at a terminal while waiting leaves no key')
+def _():
+    with Quorum() as quorum:
+        holder = quorum.holder('a')
+        pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'echo', 'ran')
+        until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
+        os.write(terminal, b'\x03')
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGINT)
+        assert b'ran' not in drained(terminal)
+        holder.terminate()
+        holder.wait()
+        equal(quorum.keys(), [])
+
+
+def in_terminal(quorum, *words):
+    """The tool as the leader of a session on a terminal of its own."""
+    import harness
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(harness.TOOL, [harness.TOOL, *words], quorum.env)
+    quorum.stack.callback(finish, pid, terminal)
+    return pid, terminal
+
+
+def finish(pid, terminal):
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        pass
+    os.close(terminal)
+
+
+def drained(terminal):
+    out = b''
+    try:
+        while part := os.read(terminal, 4096):
+            out += part
+    except OSError:  # EIO: nobody has the other end
+        pass
+    return out
+
+
+def read_until(terminal, what):
+    out = b''
+    while what not in out:
+        out += os.read(terminal, 4096)
+    return out
+
+
+@case('the command has the terminal: it reads it, and Ctrl-C is the command\'s')
+def _():
+    with Quorum() as quorum:
+        script = 'trap "echo interrupted; exit 9" INT; read line; echo "got $line"; while :; do sleep 0.05; done'
+        pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
+        os.write(terminal, b'words\n')
+        read_until(terminal, b'got words')
+        os.write(terminal, b'\x03')
+        read_until(terminal, b'interrupted')
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 9)
+
+
+@case('Ctrl-Z stops tool and command, fg has them go on')
+def _():
+    with Quorum() as quorum:
+        script = 'echo ready; read line; echo "got $line"'
+        pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
+        read_until(terminal, b'ready')
+        os.write(terminal, b'\x1a')
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), status
+        os.kill(pid, signal.SIGCONT)
+        os.write(terminal, b'words\n')
+        read_until(terminal, b'got words')
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
+@case('a child that ignores TERM is dead before the lease of a stopped majority ends')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('beats')
+        process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *heart(path))
+        pid = beating(path)
+        for master in quorum.masters[:2]:
+            master.signal(signal.SIGSTOP)
+        stopped = now()
+        equal(process.wait(), LOST)
+        assert not alive(pid)
+        # No renewal was granted that began after the stop.
+        assert beats(path)[-1][0] < stopped + 1.5, (beats(path)[-1][0] - stopped)
+        contains(process.stderr.read(), 'majority_unreachable')
+
+
+@case('a FLUSHALL of a majority ends the command before its deadline')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('beats')
+        process = quorum.start('run', '--ttl', '1500ms', '--grace', '300ms', 'a', '--', *heart(path))
+        pid = beating(path)
+        for master in quorum.masters[:2]:
+            master.ask('FLUSHALL')
+        flushed = now()
+        equal(process.wait(), LOST)
+        assert not alive(pid)
+        assert beats(path)[-1][0] < flushed + 1.5
+
+
+@case('with the plain protocol nobody has a grace after a FLUSHALL')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('beats')
+        plain = {'REDLOCK_PROTOCOL': 'plain'}
+        process = quorum.start('run', '--ttl', '3s', '--grace', '1400ms', 'a', '--', *heart(path), env=plain)
+        pid = beating(path)
+        for master in quorum.masters:
+            master.ask('FLUSHALL')
+        # Renewal finds it out; it comes at a third of the ttl.
+        line = process.stderr.readline()
+        told = now()
+        contains(line, 'lost')
+        equal(process.wait(), LOST)
+        assert not alive(pid)
+        assert beats(path)[-1][0] < told + 1.4
+
+
+@case('a lock that another took ends the command at once')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('beats')
+        process = quorum.start('run', '--ttl', '900ms', 'a', '--', *heart(path))
+        pid = beating(path)
+        for master in quorum.masters:
+            master.ask('SET', 'redlock:{a}', 'f' * 40, 'PX', 60_000)
+        equal(process.wait(), LOST)
+        assert not alive(pid)
+        equal(quorum.masters[0].ask('GET', 'redlock:{a}'), 'f' * 40)
+
+
+@case('TERM comes before the end, and a command that heeds it ends in peace')
+def _():
+    with Quorum() as quorum:
+        script = 'trap "echo stopping; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+        process = quorum.start('run', '--ttl', '1s', '--grace', '400ms', 'a', '--', 'bash', '-c', script)
+        equal(process.stdout.readline(), 'ready\n')
+        for master in quorum.masters[:2]:
+            master.signal(signal.SIGSTOP)
+        equal(process.stdout.read(), 'stopping\n')
+        equal(process.wait(), LOST)  # however it ended, it was not alone to the end
+
+
+@case('--max-hold ends a command that takes too long')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('beats')
+        began = now()
+        process = quorum.start(
+            'run', '--ttl', '1s', '--max-hold', '1500ms', '--grace', '200ms', 'a', '--', *heart(path))
+        pid = beating(path)
+        granted = beats(path)[0][0]
+        equal(process.wait(), LOST)
+        assert not alive(pid)
+        last = beats(path)[-1][0]
+        assert began + 1 < last < granted + 1.5, (began, last, granted)
+        contains(process.stderr.read(), 'renew_limit')
+
+
+@case('renewal keeps the lock for as long as the command runs')
+def _():
+    with Quorum() as quorum:
+        process = quorum.start('run', '--ttl', '300ms', 'a', '--', 'sh', '-c', 'sleep 1.5; echo end')
+        out, err = process.communicate()
+        equal((out, err, process.returncode), ('end\n', '', 0))
+
+
+GRANDCHILDREN = '''
+setsid {python} -c "$HEART" {one} &
+{python} -c "$HEART" {two} &
+(setsid sh -c '{python} -c "$HEART" {three} & wait' &)
+'''
+
+
+def family(quorum, script_end):
+    """A shell with children in its group, in another session, and orphans."""
+    paths = [quorum.path(name) for name in ('one', 'two', 'three')]
+    script = GRANDCHILDREN.format(python=sys.executable, one=paths[0], two=paths[1], three=paths[2])
+    quorum.env['HEART'] = HEART
+    return paths, ['sh', '-c', script + script_end]
+
+
+@case('grandchildren die with the lease, in whichever group and session')
+def _():
+    with Quorum() as quorum:
+        paths, command = family(quorum, 'wait')
+        process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *command)
+        pids = [beating(path) for path in paths]
+        for master in quorum.masters[:2]:
+            master.signal(signal.SIGSTOP)
+        stopped = now()
+        equal(process.wait(), LOST)
+        assert not any(map(alive, pids))
+        assert max(beats(path)[-1][0] for path in paths) < stopped + 1
+
+
+@case('what the command leaves behind ends before the lock is given back')
+def _():
+    with Quorum() as quorum:
+        script_end = ''.join(f'until [ -s {quorum.path(name)} ]; do sleep 0.01; done;'
+                             for name in ('one', 'two', 'three')) + 'exit 4'
+        paths, command = family(quorum, script_end)
+        process = quorum.start('run', '--grace', '200ms', 'a', '--', *command)
+        equal(process.wait(), 4)
+        assert not any(alive(beating(path)) for path in paths)
+        equal(quorum.keys(), [])
+
+
+@case('--leave-daemons leaves them')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('one')
+        script = (f'setsid {sys.executable} -c "$HEART" {path} >&- 2>&- &'
+                  f'until [ -s {path} ]; do sleep 0.01; done')
+        quorum.env['HEART'] = HEART
+        ended(quorum.run('run', '--leave-daemons', 'a', '--', 'sh', '-c', script), 0)
+        pid = beating(path)
+        assert alive(pid)
+        os.kill(pid, signal.SIGKILL)
+
+
+@case('the tool is killed: the command and its children die, and the lock ends with its ttl')
+def _():
+    with Quorum() as quorum:
+        paths, command = family(quorum, 'wait')
+        process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', 'a', '--', *command)
+        pids = [beating(path) for path in paths]
+        process.kill()
+        killed = now()
+        equal(process.wait(), -signal.SIGKILL)
+        equal(quorum.keys(), ['redlock:{a}'])
+        until(lambda: not any(map(alive, pids)), 'the death of all')
+        assert max(beats(path)[-1][0] for path in paths) < killed + 2
+        until(lambda: not quorum.keys(), 'the end of the lease')
+        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
+
+
+@case('the tool is stopped: the command is dead before the deadline')
+def _():
+    with Quorum() as quorum:
+        path = quorum.path('beats')
+        process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *heart(path))
+        pid = beating(path)
+        process.send_signal(signal.SIGSTOP)
+        stopped = now()
+        until(lambda: not alive(pid), 'the death of the command')
+        assert beats(path)[-1][0] < stopped + 1
+        process.send_signal(signal.SIGCONT)
+        equal(process.wait(), LOST)
+
+
+@case('the keeper is killed: command and grandchildren die, and the tool says so')
+def _():
+    with Quorum() as quorum:
+        paths, command = family(quorum, 'wait')
+        process = quorum.start('run', 'a', '--', *command)
+        pids = [beating(path) for path in paths]
+        keepers = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
+        equal(len(keepers), 1)
+        os.kill(int(keepers[0]), signal.SIGKILL)
+        equal(process.wait(), INTERNAL)
+        assert not any(map(alive, pids))
+        equal(quorum.keys(), [])
+
+
+@case('--at-least keeps the lock after a command that was quick')
+def _():
+    with Quorum() as quorum:
+        began = now()
+        process = quorum.start('run', '--at-least', '1200ms', '--ttl', '600ms', 'a', '--', 'sh', '-c', 'exit 6')
+        until(quorum.keys, 'the key')
+        ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'exit 1'), 0)
+        equal(process.wait(), 6)
+        assert now() >= began + 1.2
+        equal(quorum.keys(), [])
+
+
+@case('a signal in the time of --at-least leaves the lock to its ttl')
+def _():
+    with Quorum() as quorum:
+        process = quorum.start('run', '--at-least', '10m', '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran')
+        equal(process.stdout.read(), 'ran\n')  # closed: the command has ended
+        process.terminate()
+        equal(process.wait(), 0)
+        equal(quorum.keys(), ['redlock:{a}'])
+        until(lambda: not quorum.keys(), 'the end of the lease')
+
+
+@case('a configuration that breaks a rule: its own status, and the rule')
+def _():
+    with Quorum() as quorum:
+        for words, env, said in (
+                (['--ttl', '1m'], {}, '30'),
+                (['--grace', '6s'], {}, 'too long for a ttl of 10s'),
+                ([], {'REDLOCK_MASTERS': 'http://a'}, 'is not redis, rediss or unix'),
+                ([], {'REDLOCK_MASTERS': ''}, 'no masters'),
+                ([], {'REDLOCK_TTL': '10sec'}, 'did you mean 10s?'),
+                ([], {'REDLOCK_PASSWORD_FILE': '/no/such/file'}, '/no/such/file')):
+            result = quorum.run('run', *words, 'a', '--', 'true', env=env)
+            contains(ended(result, CONFIGURATION).stderr, said)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,400 @@
+#include "keeper_process.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+namespace cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// What is dying is looked at so often; what has not died by then will not.
+constexpr milliseconds look_again{20};
+constexpr seconds dying_max{10};
+
+// The parent of a process, or -1.
+pid_t parent_of(std::string_view pid) {
+    std::ifstream file("/proc/" + std::string(pid) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    // The name stands in brackets and may hold brackets itself.
+    const std::size_t name_end = line.rfind(')');
+    int parent = -1;
+    if (name_end != std::string::npos && name_end + 4 < line.size()) {
+        const char* const from = line.data() + name_end + 4; // ") S 123"
+        std::from_chars(from, line.data() + line.size(), parent);
+    }
+    return parent;
+}
+
+// Children that have ended count until they are reaped, so that none of these numbers can be
+// another process's by now.
+std::vector<pid_t> children() {
+    std::vector<pid_t> out;
+    const pid_t self = ::getpid();
+    const std::string mine = std::to_string(self);
+    // Not every kernel is built with it.
+    if (std::ifstream list("/proc/self/task/" + mine + "/children"); list) {
+        for (pid_t one = 0; list >> one;) {
+            out.push_back(one);
+        }
+        return out;
+    }
+    DIR* const directory = ::opendir("/proc");
+    if (directory == nullptr) {
+        return out;
+    }
+    while (const dirent* const entry = ::readdir(directory)) {
+        const std::string_view name = entry->d_name;
+        int pid = 0;
+        const auto read = std::from_chars(name.data(), name.data() + name.size(), pid);
+        if (read.ec == std::errc() && read.ptr == name.data() + name.size()
+            && parent_of(name) == self) {
+            out.push_back(pid);
+        }
+    }
+    ::closedir(directory);
+    return out;
+}
+
+void send_to_children(int number) {
+    for (const pid_t one : children()) {
+        ::kill(one, number);
+    }
+}
+
+// SIGTTOU would stop who takes the terminal from behind; it is blocked in the keeper, and for the
+// moment in the command.
+void hand_terminal_to(pid_t group) {
+    ::tcsetpgrp(STDIN_FILENO, group);
+}
+
+} // namespace
+
+int kill_all_children() {
+    const auto give_up = redlock::clock::now() + dying_max;
+    while (true) {
+        send_to_children(SIGKILL);
+        int left = 0;
+        pid_t reaped = 0;
+        while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+        }
+        if (reaped < 0) {
+            return 0;
+        }
+        left = static_cast<int>(children().size());
+        if (redlock::clock::now() > give_up) {
+            return left;
+        }
+        ::poll(nullptr, 0, static_cast<int>(look_again.count()));
+    }
+}
+
+keeper_process::keeper_process(int channel, keeper_rules rules)
+    : channel_(channel),
+      rules_(std::move(rules)),
+      tool_group_(::getpgrp()),
+      has_terminal_(::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == tool_group_) {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &mask_before_);
+    // What kills the tool's whole group must not reach the keeper.
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::prctl(PR_SET_NAME, "redlock-keeper");
+    sigset_t child;
+    ::sigemptyset(&child);
+    ::sigaddset(&child, SIGCHLD);
+    signals_ = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+void keeper_process::run() {
+    std::array<pollfd, 3> waits{
+        pollfd{channel_, POLLIN, 0}, pollfd{signals_, POLLIN, 0}, pollfd{timer_, POLLIN, 0}};
+    while (true) {
+        if (::poll(waits.data(), waits.size(), -1) < 0) {
+            continue;
+        }
+        // The clock first: an order to go on that comes too late is too late.
+        if (waits[2].revents != 0) {
+            std::uint64_t expirations = 0;
+            [[maybe_unused]] const auto size = ::read(timer_, &expirations, sizeof expirations);
+            look_at_clock();
+        }
+        if (waits[1].revents != 0) {
+            signalfd_siginfo signal{};
+            while (::read(signals_, &signal, sizeof signal) > 0) {
+            }
+            reap();
+        }
+        if (waits[0].fd >= 0 && waits[0].revents != 0) {
+            hear();
+            waits[0].fd = channel_;
+        }
+    }
+}
+
+void keeper_process::hear() {
+    std::array<char, 8192> packet{};
+    const ssize_t size = ::recv(channel_, packet.data(), packet.size(), MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    keeper_order order;
+    if (size < static_cast<ssize_t>(sizeof order)) {
+        // The tool is dead, or wants no more.
+        if (phase_ == phase::idle) {
+            leave(0);
+        }
+        channel_ = -1 - channel_; // poll ignores it; reports are still tried
+        end_by(redlock::clock::now() + rules_.grace);
+        return;
+    }
+    std::memcpy(&order, packet.data(), sizeof order);
+    const redlock::time_point time{redlock::clock::duration(order.time_ns)};
+    switch (order.what) {
+    case keeper_order::kind::start:
+        start(time, std::string(packet.data() + sizeof order, packet.data() + size));
+        break;
+    case keeper_order::kind::deadline:
+        set_deadline(time);
+        break;
+    case keeper_order::kind::stop:
+        end_by(time);
+        break;
+    case keeper_order::kind::forward:
+        if (leader_lives_) {
+            ::kill(-leader_, order.value);
+        }
+        break;
+    case keeper_order::kind::resume:
+        if (leader_lives_) {
+            take_terminal(leader_);
+            ::kill(-leader_, SIGCONT);
+        }
+        break;
+    }
+}
+
+void keeper_process::start(redlock::time_point deadline, std::string variables) {
+    std::array<int, 2> failures{};
+    if (::pipe2(failures.data(), O_CLOEXEC) != 0) {
+        report(keeper_report::kind::failed, errno);
+        leave(0);
+    }
+    leader_ = ::fork();
+    if (leader_ == 0) {
+        become_command(failures[1], std::move(variables));
+    }
+    const int fork_error = errno;
+    ::close(failures[1]);
+    int error = leader_ < 0 ? fork_error : 0;
+    if (leader_ > 0) {
+        // Empty when the program was executed, which closes the pipe.
+        while (::read(failures[0], &error, sizeof error) < 0 && errno == EINTR) {
+        }
+    }
+    ::close(failures[0]);
+    if (error != 0) {
+        report(keeper_report::kind::failed, error);
+        leave(0);
+    }
+    leader_lives_ = true;
+    phase_ = phase::running;
+    report(keeper_report::kind::started, leader_);
+    set_deadline(deadline);
+    reap();
+}
+
+void keeper_process::become_command(int failures, std::string variables) {
+    const pid_t keeper = ::getppid();
+    ::setpgid(0, 0);
+    take_terminal(::getpid());
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // The keeper may have died before the line above.
+    if (::getppid() != keeper) {
+        ::_exit(1);
+    }
+    for (char* one = variables.data(); one < variables.data() + variables.size();
+         one += std::strlen(one) + 1) {
+        ::putenv(one);
+    }
+    std::vector<char*> words;
+    for (std::string& word : rules_.command) {
+        words.push_back(word.data());
+    }
+    words.push_back(nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+    ::execvp(words.front(), words.data());
+    const int error = errno;
+    [[maybe_unused]] const auto written = ::write(failures, &error, sizeof error);
+    ::_exit(1);
+}
+
+void keeper_process::set_deadline(redlock::time_point deadline) {
+    if (phase_ != phase::running) {
+        return; // who was told to end is not allowed more time
+    }
+    term_at_ = deadline - rules_.grace;
+    kill_at_ = deadline - rules_.kill_margin;
+    look_at_clock();
+}
+
+void keeper_process::end_by(redlock::time_point kill_at) {
+    kill_at_ = std::min(kill_at_, kill_at);
+    ask_to_end();
+    look_at_clock();
+}
+
+void keeper_process::look_at_clock() {
+    const auto now = redlock::clock::now();
+    if (phase_ == phase::running && now >= term_at_ && now < kill_at_) {
+        ask_to_end();
+    }
+    if (phase_ == phase::killing
+        || ((phase_ == phase::running || phase_ == phase::ending) && now >= kill_at_)) {
+        kill_now();
+        reap();
+        if (now >= give_up_at_) {
+            leave(static_cast<int>(children().size()));
+        }
+        arm(now + look_again);
+    } else {
+        arm(phase_ == phase::running ? std::min(term_at_, kill_at_) : kill_at_);
+    }
+}
+
+void keeper_process::ask_to_end() {
+    if (phase_ != phase::running && phase_ != phase::ending) {
+        return;
+    }
+    phase_ = phase::ending;
+    if (leader_lives_) {
+        ::kill(-leader_, SIGTERM);
+        ::kill(-leader_, SIGCONT); // who is stopped could not hear it
+        asked_.push_back(leader_);
+    }
+    for (const pid_t one : children()) {
+        if (std::find(asked_.begin(), asked_.end(), one) == asked_.end()) {
+            // A child that its parent has left to us just now, in whichever group.
+            ::kill(one, SIGTERM);
+            ::kill(one, SIGCONT);
+            asked_.push_back(one);
+        }
+    }
+}
+
+void keeper_process::kill_now() {
+    if (phase_ != phase::killing) {
+        phase_ = phase::killing;
+        give_up_at_ = redlock::clock::now() + dying_max;
+    }
+    if (leader_lives_) {
+        ::kill(-leader_, SIGKILL);
+    }
+    send_to_children(SIGKILL);
+}
+
+void keeper_process::reap() {
+    while (true) {
+        int status = 0;
+        siginfo_t ended{};
+        // The command is looked at before it is reaped: until then its group can be nobody else's.
+        if (leader_lives_
+            && ::waitid(P_PID, static_cast<id_t>(leader_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0
+            && ended.si_pid == leader_) {
+            if (phase_ == phase::running && !rules_.leave_daemons) {
+                phase_ = phase::ending;
+                kill_at_ = std::min(kill_at_, redlock::clock::now() + rules_.grace);
+                ::kill(-leader_, SIGTERM);
+                ::kill(-leader_, SIGCONT);
+            }
+            ::waitpid(leader_, &status, 0);
+            leader_ended(status);
+            continue;
+        }
+        const pid_t one = ::waitpid(-1, &status, WNOHANG | WUNTRACED);
+        if (one < 0 && errno == ECHILD && phase_ != phase::idle) {
+            leave(0);
+        }
+        if (one <= 0) {
+            break;
+        }
+        if (one == leader_ && WIFSTOPPED(status)) {
+            if (has_terminal_) {
+                take_terminal(tool_group_);
+                report(keeper_report::kind::stopped, WSTOPSIG(status));
+            }
+        } else {
+            asked_.erase(std::remove(asked_.begin(), asked_.end(), one), asked_.end());
+        }
+    }
+    if (phase_ == phase::ending && !leader_lives_) {
+        ask_to_end(); // those that have come to us by the death of their parents
+    }
+    if (phase_ == phase::killing) {
+        send_to_children(SIGKILL);
+    }
+    if (phase_ == phase::ending) {
+        arm(kill_at_);
+    }
+}
+
+void keeper_process::leader_ended(int status) {
+    leader_lives_ = false;
+    asked_.erase(std::remove(asked_.begin(), asked_.end(), leader_), asked_.end());
+    take_terminal(tool_group_);
+    report(keeper_report::kind::ended, status);
+    if (phase_ == phase::running) { // what it has left may stay
+        leave(0);
+    }
+}
+
+void keeper_process::arm(redlock::time_point at) const {
+    itimerspec when{};
+    if (at != redlock::time_point::max()) {
+        const auto since = std::max<std::int64_t>(1, at.time_since_epoch().count());
+        when.it_value.tv_sec = since / 1'000'000'000;
+        when.it_value.tv_nsec = since % 1'000'000'000;
+    }
+    ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void keeper_process::report(keeper_report::kind what, int value) const noexcept {
+    const keeper_report it{what, value};
+    // Not waited for: a tool that is stopped must not hold the keeper up.
+    ::send(channel_ < 0 ? -1 - channel_ : channel_, &it, sizeof it, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void keeper_process::leave(int left) {
+    take_terminal(tool_group_);
+    report(keeper_report::kind::gone, left);
+    ::_exit(0);
+}
+
+void keeper_process::take_terminal(pid_t group) const {
+    if (has_terminal_) {
+        hand_terminal_to(group);
+    }
+}
+
+} // namespace cli

@@ -1,0 +1,67 @@
+// The keeper's own side. It uses nothing but system calls that wait for nothing.
+
+#pragma once
+
+#include "keeper.hpp"
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// What the tool tells the keeper. Behind a `start` come the variables, each with a zero behind it.
+struct keeper_order {
+    enum class kind : int { start, deadline, stop, forward, resume };
+    kind what = kind::start;
+    int value = 0;
+    std::int64_t time_ns = 0; ///< of `redlock::clock`
+};
+
+/// Kills all children, and theirs as they come to us, and waits for them. Returns how many would
+/// not die in some seconds: those of another user, or those that wait for a device.
+int kill_all_children();
+
+class keeper_process {
+public:
+    keeper_process(int channel, keeper_rules rules);
+    [[noreturn]] void run();
+
+private:
+    enum class phase { idle, running, ending, killing };
+
+    void hear();
+    void start(redlock::time_point deadline, std::string variables);
+    [[noreturn]] void become_command(int failures, std::string variables);
+    void set_deadline(redlock::time_point deadline);
+    void end_by(redlock::time_point kill_at);
+    void kill_now();
+    void ask_to_end();
+    void reap();
+    void leader_ended(int status);
+    void look_at_clock();
+    void arm(redlock::time_point at) const;
+    void report(keeper_report::kind what, int value) const noexcept;
+    [[noreturn]] void leave(int left);
+    void take_terminal(pid_t group) const;
+
+    int channel_;
+    keeper_rules rules_;
+    int signals_ = -1;
+    int timer_ = -1;
+    sigset_t mask_before_{};
+    pid_t tool_group_;
+    bool has_terminal_;
+    phase phase_ = phase::idle;
+    pid_t leader_ = -1;
+    bool leader_lives_ = false;
+    redlock::time_point term_at_ = redlock::time_point::max();
+    redlock::time_point kill_at_ = redlock::time_point::max();
+    redlock::time_point give_up_at_ = redlock::time_point::max();
+    std::vector<pid_t> asked_;
+};
+
+} // namespace cli

@@ -1,0 +1,32 @@
+// redlock: the command line of the library. See docs/cli.md.
+
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "run.hpp"
+
+#include <exception>
+#include <string_view>
+
+int main(int argc, char** argv) {
+    try {
+        cli::command_line line;
+        cli::add_run(line);
+        try {
+            cli::read_command_line(line, argc, argv);
+        } catch (const CLI::Success& asked) {
+            return line.app.exit(asked);
+        }
+        for (const auto& one : line.actions) {
+            if (one.asked->parsed()) {
+                return one.what();
+            }
+        }
+        return 0;
+    } catch (const cli::failure& error) {
+        cli::say(error.what());
+        return static_cast<int>(error.code());
+    } catch (const std::exception& error) {
+        cli::say(error.what());
+        return static_cast<int>(cli::exit_code::internal);
+    }
+}

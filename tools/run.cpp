@@ -1,0 +1,389 @@
+#include "run.hpp"
+
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "keeper.hpp"
+#include "session.hpp"
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace cli {
+namespace {
+
+struct run_options {
+    lock_wishes lock;
+    milliseconds grace{0}; // 0: follows from the ttl
+    milliseconds max_hold{0};
+    milliseconds at_least{0};
+    bool leave_daemons = false;
+};
+
+// Somebody who waits for so long is told for what.
+constexpr std::chrono::seconds patience{3};
+
+// Wall clock, in milliseconds: the only one that another program can read.
+std::int64_t wall_time_of(redlock::time_point at) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto then = now + (at - redlock::clock::now());
+    return std::chrono::duration_cast<milliseconds>(then).count();
+}
+
+class run {
+public:
+    run(run_options options, redlock::config configuration, std::vector<std::string> command)
+        : options_(std::move(options)),
+          wanted_(wishes(configuration)),
+          keeper_(std::make_unique<keeper>(rules(std::move(command)))),
+          session_(std::in_place, std::move(configuration)),
+          signals_(session_->io),
+          refresh_(session_->io),
+          reports_(session_->io, ::dup(keeper_->descriptor())) {}
+
+    ~run() {
+        // The command must be gone before the lock is.
+        keeper_.reset();
+        reports_.close();
+    }
+    run(const run&) = delete;
+    run& operator=(const run&) = delete;
+
+    int status() {
+        if (const int refused = acquire(); refused >= 0) {
+            return refused;
+        }
+        watch();
+        while (!gone_) {
+            session_->io.run_one();
+        }
+        keeper_.reset();
+        return finish();
+    }
+
+private:
+    redlock::acquire_options wishes(const redlock::config& configuration) {
+        if (options_.grace.count() == 0) {
+            options_.grace = std::min(options_.lock.ttl / 4, milliseconds(2'000));
+        }
+        auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
+        out.max_hold = options_.max_hold;
+        out.stop_margin = options_.grace;
+        // Renewal comes at a third of the ttl and needs time to be repeated.
+        if (options_.grace * 2 > options_.lock.ttl) {
+            throw failure(
+                exit_code::configuration,
+                fmt::format(
+                    "a grace of {} is too long for a ttl of {}: half of it is the most",
+                    duration_text(options_.grace),
+                    duration_text(options_.lock.ttl)));
+        }
+        if (std::string reason; redlock::validate(out, configuration, reason)) {
+            throw failure(exit_code::configuration, reason);
+        }
+        return out;
+    }
+
+    keeper_rules rules(std::vector<std::string> command) const {
+        keeper_rules out;
+        out.command = std::move(command);
+        out.grace = options_.grace;
+        out.kill_margin = kill_margin();
+        out.leave_daemons = options_.leave_daemons;
+        return out;
+    }
+
+    // What a busy machine may need from the timer to the death of the last process.
+    milliseconds kill_margin() const {
+        return std::clamp(options_.lock.ttl / 50, milliseconds(10), milliseconds(100));
+    }
+
+    /// -1, or the status to end with.
+    int acquire() {
+        asio::steady_timer impatience(session_->io, patience);
+        impatience.async_wait([this](const redlock::error_code& error) {
+            if (!error) {
+                say(fmt::format(
+                    "waiting for '{}': {}",
+                    printable(options_.lock.resource),
+                    to_string(session_->manager.get_health())));
+            }
+        });
+        if (wanted_.wait == redlock::wait_for::none()) {
+            session_->settle(need::majority);
+        }
+        redlock::diagnostics why;
+        try {
+            if (session_->signal() == 0) {
+                lock_ = session_->wait([&](auto token) {
+                    return session_->manager.async_acquire(
+                        options_.lock.resource, wanted_, why, std::move(token));
+                });
+            }
+        } catch (const boost::system::system_error& error) {
+            if (session_->signal() == 0) {
+                if (options_.lock.skip_if_held
+                    && error.code() == redlock::condition::not_acquired) {
+                    say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
+                    return 0;
+                }
+                return ended_with(error.code(), why);
+            }
+        }
+        if (session_->signal() != 0) {
+            return 128 + session_->signal();
+        }
+        begun_ = redlock::clock::now();
+        return -1;
+    }
+
+    void watch() {
+        keeper_->start(lock_.deadline(), variables());
+        listen_to_signals();
+        listen_to_keeper();
+        refresh();
+        lock_.async_wait_lost(
+            why_lost_, [this](const redlock::error_code& error, redlock::loss_reason reason) {
+                if (!error) {
+                    lost(reason);
+                }
+            });
+    }
+
+    std::vector<std::string> variables() const {
+        std::vector<std::string> out{
+            "REDLOCK_RESOURCE=" + options_.lock.resource,
+            "REDLOCK_TOKEN=" + std::string(lock_.token()),
+            fmt::format("REDLOCK_DEADLINE={}", wall_time_of(lock_.deadline())),
+        };
+        if (const auto number = lock_.fencing_token()) {
+            out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", *number));
+        }
+        return out;
+    }
+
+    void listen_to_signals() {
+        add_ending_signals(signals_);
+        for (const int number : {SIGUSR1, SIGUSR2}) {
+            signals_.add(number);
+        }
+        forward_next();
+    }
+
+    void forward_next() {
+        signals_.async_wait([this](const redlock::error_code& error, int number) {
+            if (!error) {
+                if (keeper_) {
+                    keeper_->forward(number);
+                }
+                forward_next();
+            }
+        });
+    }
+
+    void listen_to_keeper() {
+        reports_.async_wait(
+            asio::posix::stream_descriptor::wait_read, [this](const redlock::error_code& error) {
+                if (!error) {
+                    told(keeper_->read());
+                    if (!gone_) {
+                        listen_to_keeper();
+                    }
+                }
+            });
+    }
+
+    void told(keeper_report report) {
+        switch (report.what) {
+        case keeper_report::kind::started:
+            break;
+        case keeper_report::kind::failed:
+            exec_error_ = report.value;
+            break;
+        case keeper_report::kind::ended:
+            command_status_ = report.value;
+            break;
+        case keeper_report::kind::stopped:
+            // As every job: the shell must see it stopped. Nobody renews the lock meanwhile, and
+            // the keeper ends the command when that takes too long.
+            ::kill(0, SIGSTOP);
+            keeper_->set_deadline(lock_.deadline());
+            keeper_->resume();
+            break;
+        case keeper_report::kind::gone:
+            gone_ = true;
+            if (report.value > 0) {
+                say(fmt::format("{} processes of the command would not die", report.value));
+            }
+            break;
+        case keeper_report::kind::died:
+            gone_ = keeper_died_ = true;
+            break;
+        }
+    }
+
+    // The keeper has to hear of each extension, and of masters that turned out to have lost the
+    // key.
+    void refresh() {
+        refresh_.expires_after(
+            std::clamp(options_.lock.ttl / 20, milliseconds(5), milliseconds(250)));
+        refresh_.async_wait([this](const redlock::error_code& error) {
+            if (!error && !lost_) {
+                const auto deadline = lock_.deadline();
+                if (lock_.held() && deadline != told_deadline_) {
+                    told_deadline_ = deadline;
+                    keeper_->set_deadline(deadline);
+                }
+                refresh();
+            }
+        });
+    }
+
+    void lost(redlock::loss_reason reason) {
+        lost_ = reason;
+        if (!keeper_ || gone_) {
+            return;
+        }
+        const auto now = redlock::clock::now();
+        // Where another may have it already there is no grace.
+        const bool at_once =
+            reason == redlock::loss_reason::foreign
+            || (reason == redlock::loss_reason::expired
+                && session_->manager.get_health().protocol == redlock::protocol::plain);
+        keeper_->stop(at_once ? now : now + options_.grace);
+        say(fmt::format(
+            "lost '{}' ({}), the command is ended: {}",
+            printable(options_.lock.resource),
+            to_string(reason),
+            to_string(why_lost_)));
+    }
+
+    int finish() {
+        refresh_.cancel();
+        stay();
+        if (lock_.valid()) {
+            const auto result =
+                session_->wait([&](auto token) { return lock_.async_release(std::move(token)); });
+            if (!lost_ && result != redlock::release_result::released
+                && result != redlock::release_result::uncertain) {
+                say(fmt::format("the lock was {} when it was released", to_string(result)));
+                lost_ = redlock::loss_reason::expired;
+            }
+        }
+        if (exec_error_ != 0) {
+            return not_started(exec_error_);
+        }
+        if (keeper_died_) {
+            say("the keeper of the command was killed, and the command with it");
+            return static_cast<int>(exit_code::internal);
+        }
+        if (lost_) {
+            return static_cast<int>(exit_code::lost);
+        }
+        return WIFEXITED(command_status_) ? WEXITSTATUS(command_status_)
+                                          : 128 + WTERMSIG(command_status_);
+    }
+
+    // --at-least: the command has ended, but it is not another's turn yet.
+    void stay() {
+        signals_.cancel();
+        if (exec_error_ != 0 || lost_ || session_->signal() != 0) {
+            return;
+        }
+        const auto until = begun_ + options_.at_least;
+        if (redlock::clock::now() >= until) {
+            return;
+        }
+        // Who reads what the command wrote has all of it.
+        if (const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
+            ::dup2(nothing, STDIN_FILENO);
+            ::dup2(nothing, STDOUT_FILENO);
+            ::close(nothing);
+        }
+        while (!lost_ && redlock::clock::now() < until) {
+            const auto left = std::chrono::ceil<milliseconds>(until - redlock::clock::now());
+            if (session_->pause(std::min(left, milliseconds(100)))) {
+                lock_.abandon(); // the rest of the lease is the least that can be kept
+                return;
+            }
+        }
+    }
+
+public:
+    static int not_started(int error) {
+        say(fmt::format("the command cannot be run: {}", std::strerror(error)));
+        return static_cast<int>(error == ENOENT ? exit_code::not_found : exit_code::not_executable);
+    }
+
+private:
+    run_options options_;
+    redlock::acquire_options wanted_;
+    std::unique_ptr<keeper> keeper_;
+    std::optional<session> session_;
+    asio::signal_set signals_;
+    asio::steady_timer refresh_;
+    asio::posix::stream_descriptor reports_;
+    redlock::lock lock_;
+    redlock::diagnostics why_lost_;
+    redlock::time_point begun_;
+    redlock::time_point told_deadline_;
+    std::optional<redlock::loss_reason> lost_;
+    int command_status_ = 0;
+    int exec_error_ = 0;
+    bool gone_ = false;
+    bool keeper_died_ = false;
+};
+
+} // namespace
+
+void add_run(command_line& to) {
+    auto options = std::make_shared<run_options>();
+    CLI::App& app = to.add(
+        "run",
+        "Run a command under a lock",
+        "  redlock run nightly-report -- /usr/local/bin/report --all\n"
+        "  redlock run --skip-if-held --at-least 30s cron/clean -- clean-up   # on every machine\n"
+        "  redlock run --wait 1m --ttl 5s deploy -- sh -c 'git pull && make install'\n"
+        "  redlock run --fencing ledger -- sh -c 'book --token $REDLOCK_FENCING_TOKEN'\n\n"
+        "The command's exit status is passed on, 128 + N if signal N ended it. Its own:\n"
+        "200 held by another, 201 no quorum, 202 lost while it ran, 203 bad usage,\n"
+        "204 bad configuration, 205 internal, 126 not executable, 127 not found.");
+    add_wishes(app, options->lock, "forever");
+    add_duration(
+        app, "--grace", options->grace, "TERM comes so long before the lease ends, KILL at its end")
+        ->default_str("a quarter of the ttl, 2s at most");
+    add_duration(app, "--max-hold", options->max_hold, "Never hold it longer than this")
+        ->default_str("no limit");
+    add_duration(
+        app, "--at-least", options->at_least, "Hold it so long even if the command ends sooner");
+    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if another has it");
+    app.add_flag(
+        "--leave-daemons", options->leave_daemons, "Do not end what the command leaves behind");
+    to.when(app, [options, &to] {
+        if (!to.has_command || to.command.empty()) {
+            throw failure(
+                exit_code::usage,
+                "no command: it comes behind --, as in redlock run RESOURCE -- COMMAND");
+        }
+        redlock::config configuration = config_of(to.common);
+        // Before the lock is taken: nobody should wait for a slip of the pen.
+        if (const int error = look_for(to.command.front()); error != 0) {
+            return run::not_started(error);
+        }
+        return run(*options, std::move(configuration), to.command).status();
+    });
+}
+
+} // namespace cli

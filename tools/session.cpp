@@ -1,0 +1,115 @@
+#include "session.hpp"
+
+#include "exit_code.hpp"
+
+#include <boost/asio/detached.hpp>
+#include <boost/asio/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <stdexcept>
+
+namespace cli {
+namespace {
+
+redlock::lock_manager made_of(asio::io_context& io, redlock::config configuration) {
+    try {
+        return {io.get_executor(), std::move(configuration)};
+    } catch (const std::invalid_argument& error) {
+        throw failure(exit_code::configuration, error.what());
+    }
+}
+
+bool decided(const redlock::master_health& one) {
+    switch (one.state) {
+    case redlock::master_state::connecting:
+        return false;
+    case redlock::master_state::down:
+        // Before the first try nothing is known yet.
+        return !one.text.empty() && one.text != "not connected yet";
+    default:
+        return true;
+    }
+}
+
+} // namespace
+
+session::session(redlock::config configuration)
+    : patience_(configuration.connect_timeout + configuration.master_timeout),
+      manager(made_of(io, std::move(configuration))),
+      signals_(io) {
+    add_ending_signals(signals_);
+    listen();
+    manager.async_run(asio::detached);
+}
+
+session::~session() {
+    signals_.cancel();
+    bool closed = false;
+    manager.async_close([&](const redlock::error_code&) { closed = true; });
+    try {
+        while (!closed && io.run_one() > 0) {
+        }
+    } catch (...) { // NOLINT(bugprone-empty-catch)
+        // A handler's exception would have been told by the operation it belongs to.
+    }
+}
+
+void session::listen() {
+    signals_.async_wait([this](const redlock::error_code& error, int number) {
+        if (!error) {
+            signal_ = number;
+            cancel_.emit(asio::cancellation_type::terminal);
+            listen();
+        }
+    });
+}
+
+void session::settle(need how_many) {
+    const auto limit = std::chrono::steady_clock::now() + patience_;
+    while (signal_ == 0 && std::chrono::steady_clock::now() < limit) {
+        const redlock::health now = manager.get_health();
+        if ((how_many == need::majority && now.ready)
+            || std::all_of(now.masters.begin(), now.masters.end(), decided)) {
+            return;
+        }
+        io.run_one_for(milliseconds(5));
+    }
+}
+
+bool session::pause(milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (signal_ == 0 && std::chrono::steady_clock::now() < until) {
+        io.run_one_until(until);
+    }
+    return signal_ != 0;
+}
+
+int ended_with(const redlock::error_code& error, const redlock::diagnostics& why) {
+    say(why.votes.empty() && why.message.empty() ? error.message() : to_string(why));
+    if (error == redlock::errc::lost || error == redlock::errc::released) {
+        return static_cast<int>(exit_code::lost);
+    }
+    if (error == redlock::condition::not_acquired) {
+        return static_cast<int>(exit_code::held);
+    }
+    if (error == redlock::condition::unavailable) {
+        return static_cast<int>(exit_code::no_quorum);
+    }
+    if (error == redlock::errc::invalid_argument || error == redlock::errc::invalid_config) {
+        return static_cast<int>(exit_code::configuration);
+    }
+    return static_cast<int>(exit_code::internal);
+}
+
+void add_ending_signals(asio::signal_set& to) {
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+        struct sigaction before {};
+        if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+            to.add(number);
+        }
+    }
+}
+
+} // namespace cli

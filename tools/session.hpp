@@ -1,0 +1,78 @@
+// A manager for the time of one command, on one thread.
+
+#pragma once
+
+#include "settings.hpp"
+
+#include <redlock/lock_manager.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+namespace cli {
+
+namespace asio = boost::asio;
+
+/// How much of the quorum an operation needs before it can say something.
+enum class need { majority, all };
+
+class session {
+public:
+    /// Connects to nothing yet. Throws `failure` where the configuration is refused.
+    explicit session(redlock::config configuration);
+    /// Closes the manager: what is still held is released.
+    ~session();
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+
+private:
+    milliseconds patience_;
+
+public:
+    asio::io_context io;
+    redlock::lock_manager manager;
+
+    /// Waits until a majority votes, or all do, or it is known of each master why it does not: a
+    /// single attempt on connections that are not there yet would be a verdict on nothing.
+    void settle(need how_many);
+
+    /// Runs the loop until the operation has ended, and gives its value. A signal that ends the
+    /// program cancels it: throws `interrupted` then.
+    template <typename Start>
+    auto wait(Start start) {
+        auto future = start(asio::bind_cancellation_slot(cancel_.slot(), asio::use_future));
+        while (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+            io.run_one();
+        }
+        return future.get();
+    }
+
+    /// Lets the loop run for so long, or until a signal comes; says whether one came.
+    bool pause(milliseconds time);
+
+    /// The signal that asked the program to end; 0 if none has.
+    int signal() const noexcept { return signal_; }
+
+private:
+    void listen();
+
+    asio::signal_set signals_;
+    asio::cancellation_signal cancel_;
+    int signal_ = 0;
+};
+
+/// What `system_error` the library threw, as the tool ends with it. `why` says how the masters
+/// voted.
+int ended_with(const redlock::error_code& error, const redlock::diagnostics& why);
+
+/// Adds the signals that end a program, except those that are ignored, as nohup does.
+void add_ending_signals(asio::signal_set& to);
+
+} // namespace cli

@@ -1,0 +1,56 @@
+// What all commands have in common: which masters, and how they are spoken to.
+
+#pragma once
+
+#include "text.hpp"
+
+#include <redlock/config.hpp>
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// As they were given. `config_of` makes sense of them.
+struct settings {
+    std::vector<std::string> masters;
+    std::string prefix = "redlock:";
+    std::string protocol = "guarded";
+    milliseconds max_ttl{30'000};
+    double clock_drift_factor = 0.01;
+    milliseconds clock_drift_margin{2};
+    milliseconds clock_offset_bound{1'000};
+    milliseconds connect_timeout{2'000};
+    milliseconds master_timeout{100};
+    bool no_quarantine = false;
+    std::string username;
+    std::string password;
+    std::string password_file;
+    redlock::tls_options tls;
+    bool tls_insecure = false;
+    std::string client_name = "redlock";
+    bool json = false;
+    bool verbose = false;
+};
+
+/// Throws `failure` with `exit_code::configuration`.
+redlock::config config_of(const settings& given);
+
+/// The options of one acquire that commands have in common.
+struct lock_wishes {
+    std::string resource;
+    std::string wait;
+    milliseconds ttl{10'000};
+    bool fencing = false;
+    bool fifo = false;
+    bool skip_if_held = false;
+};
+
+/// A whole wait: "none", "forever" or a duration. Throws `std::invalid_argument`.
+redlock::wait_for parse_wait(std::string_view text);
+
+/// With the wait of the wishes, or `usual`. Throws `failure` for what `config` does not allow.
+redlock::acquire_options
+options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::config& config);
+
+} // namespace cli

@@ -1,0 +1,188 @@
+#include "text.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace cli {
+namespace {
+
+struct unit {
+    std::string_view name;
+    std::int64_t ms;
+};
+
+// The largest first, as they are written.
+constexpr std::array units{
+    unit{"d", 86'400'000},
+    unit{"h", 3'600'000},
+    unit{"m", 60'000},
+    unit{"s", 1'000},
+    unit{"ms", 1}};
+
+// What people write for them.
+std::string_view unit_meant(std::string_view word) {
+    std::string low;
+    std::transform(word.begin(), word.end(), std::back_inserter(low), [](unsigned char c) {
+        return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    });
+    if (low.starts_with("mi") && !low.starts_with("mil")) {
+        return "m";
+    }
+    if (low.starts_with("ms") || low.starts_with("mil") || low == "us" || low == "sm") {
+        return "ms";
+    }
+    for (const unit& one : units) {
+        if (low.starts_with(one.name.front())) {
+            return one.name;
+        }
+    }
+    return "s";
+}
+
+[[noreturn]] void refuse(std::string_view text, std::string_view digits, std::string_view word) {
+    const auto* const why = word.empty() ? "has no unit" : "has a unit that is none";
+    throw std::invalid_argument(fmt::format(
+        "'{}' {}, did you mean {}{}? Units are ms, s, m, h and d",
+        printable(text),
+        why,
+        digits,
+        unit_meant(word)));
+}
+
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t corner = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t above = row[j];
+            row[j] =
+                std::min({row[j - 1] + 1, above + 1, corner + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+            corner = above;
+        }
+    }
+    return row.back();
+}
+
+} // namespace
+
+milliseconds parse_duration(std::string_view text) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max() / 1'000'000;
+    std::string_view rest = text;
+    std::int64_t sum = 0;
+    while (!rest.empty()) {
+        const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+        const std::string_view number = rest.substr(0, digits);
+        rest.remove_prefix(digits);
+        const std::string_view word =
+            rest.substr(0, std::min(rest.find_first_of("0123456789"), rest.size()));
+        rest.remove_prefix(word.size());
+        std::int64_t value = 0;
+        const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
+        if (number.empty() || read.ec != std::errc()) {
+            throw std::invalid_argument(
+                fmt::format("'{}' is no duration: write 500ms, 10s, 2m or 1m30s", printable(text)));
+        }
+        const auto* const found =
+            std::find_if(units.begin(), units.end(), [&](const unit& u) { return u.name == word; });
+        if (found == units.end()) {
+            // Nothing may be without a unit but the nothing itself.
+            if (word.empty() && value == 0 && text == number) {
+                return milliseconds(0);
+            }
+            refuse(text, number, word);
+        }
+        if (value > most / found->ms || sum > most - value * found->ms) {
+            throw std::invalid_argument(fmt::format("'{}' is too long", printable(text)));
+        }
+        sum += value * found->ms;
+    }
+    if (text.empty()) {
+        throw std::invalid_argument("a duration is missing: write 500ms, 10s, 2m or 1m30s");
+    }
+    return milliseconds(sum);
+}
+
+std::string duration_text(milliseconds time) {
+    std::string out;
+    std::int64_t left = time.count();
+    for (const unit& one : units) {
+        if (left >= one.ms) {
+            fmt::format_to(std::back_inserter(out), "{}{}", left / one.ms, one.name);
+            left %= one.ms;
+        }
+    }
+    return out.empty() ? "0s" : out;
+}
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& words) {
+    std::optional<std::string> best;
+    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+    for (const std::string& one : words) {
+        // Half a name is a good name: --prot.
+        const std::size_t far = word.size() >= 4 && one.starts_with(word) ? 1 : distance(word, one);
+        if (far < least) {
+            least = far;
+            best = one;
+        }
+    }
+    return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& words) {
+    const auto best = nearest(word, words);
+    return best ? fmt::format(", did you mean {}?", *best) : "";
+}
+
+std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f) {
+            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+bool coloured(std::FILE* stream) {
+    const char* const none = std::getenv("NO_COLOR");
+    const char* const terminal = std::getenv("TERM");
+    return (none == nullptr || *none == '\0') && ::isatty(::fileno(stream)) == 1
+           && (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+std::string tinted(tint colour, std::string_view text) {
+    static const bool wanted = coloured(stdout);
+    if (!wanted || colour == tint::plain) {
+        return std::string(text);
+    }
+    const int code = colour == tint::good   ? 32
+                     : colour == tint::fair ? 33
+                     : colour == tint::bad  ? 31
+                                            : 2;
+    return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+void say(std::string_view line) {
+    // One write: lines of several processes on one terminal or in one log stay whole.
+    constexpr std::string_view name = "redlock: "; // the library's own sentences begin with it
+    const std::string whole = fmt::format("{}{}\n", line.starts_with(name) ? "" : name, line);
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, whole.data(), whole.size());
+}
+
+} // namespace cli

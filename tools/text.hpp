@@ -1,0 +1,44 @@
+// Words: durations, what was probably meant, and what a terminal may be sent.
+
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cli {
+
+using std::chrono::milliseconds;
+
+/// "10s", "500ms", "2m", "1m30s". Throws `std::invalid_argument` with a sentence that names what
+/// was probably meant.
+milliseconds parse_duration(std::string_view text);
+
+/// The shortest form that says it all: "1m30s", "500ms", "0s".
+std::string duration_text(milliseconds time);
+
+/// The word that is nearest to `word`, if one is near enough to be a slip.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& words);
+
+/// ", did you mean X?", or nothing.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
+
+/// Nothing in it can move the cursor or colour the rest.
+std::string printable(std::string_view text);
+
+enum class tint { plain, good, fair, bad, faint };
+
+/// Whether `stream` is a terminal that wants colours.
+bool coloured(std::FILE* stream);
+
+/// `text` in a colour, if standard output has any.
+std::string tinted(tint colour, std::string_view text);
+
+/// One line on standard error, "redlock: " before it.
+void say(std::string_view line);
+
+} // namespace cli

@@ -1,0 +1,24 @@
+// A configuration file: the part of TOML that options need.
+
+#pragma once
+
+#include <istream>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// `key = value` in `[section]`; an array has several values.
+struct toml_entry {
+    std::string section; ///< empty: before the first one
+    std::string key;
+    std::vector<std::string> values;
+    std::size_t line = 0;
+};
+
+/// Strings, whole numbers, decimals, true and false, and arrays of these over any number of lines.
+/// Throws `std::invalid_argument` with a sentence that names the line, and never shows a value.
+/// (The option library has a reader, too; it cuts a password off at its `#`.)
+std::vector<toml_entry> read_toml(std::istream& in);
+
+} // namespace cli
