@@ -47,9 +47,6 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
 /// RESOURCE alone.
 void add_resource(CLI::App& app, std::string& into);
 
-/// "REDLOCK_MAX_TTL" of "max-ttl".
-std::string variable_of(const std::string& option);
-
 /// Reads it all, in the order: command line, environment, file, default. Throws `failure`, or
 /// `CLI::Success` where help or the version was asked for.
 void read_command_line(command_line& into, int argc, char** argv);

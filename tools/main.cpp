@@ -2,6 +2,9 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "hands.hpp"
+#include "keys.hpp"
+#include "look.hpp"
 #include "run.hpp"
 
 #include <exception>
@@ -11,6 +14,9 @@ int main(int argc, char** argv) {
     try {
         cli::command_line line;
         cli::add_run(line);
+        cli::add_hands(line);
+        cli::add_look(line);
+        cli::add_keys(line);
         try {
             cli::read_command_line(line, argc, argv);
         } catch (const CLI::Success& asked) {

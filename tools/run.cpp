@@ -1,6 +1,5 @@
 #include "run.hpp"
 
-#include "command_line.hpp"
 #include "exit_code.hpp"
 #include "keeper.hpp"
 #include "session.hpp"
@@ -23,14 +22,6 @@
 
 namespace cli {
 namespace {
-
-struct run_options {
-    lock_wishes lock;
-    milliseconds grace{0}; // 0: follows from the ttl
-    milliseconds max_hold{0};
-    milliseconds at_least{0};
-    bool leave_daemons = false;
-};
 
 // Somebody who waits for so long is told for what.
 constexpr std::chrono::seconds patience{3};
@@ -121,15 +112,20 @@ private:
                     to_string(session_->manager.get_health())));
             }
         });
-        if (wanted_.wait == redlock::wait_for::none()) {
-            session_->settle(need::majority);
-        }
+        const bool attach = !options_.token.empty();
+        session_->settle_for(attach ? redlock::wait_for::none() : wanted_.wait);
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {
                 lock_ = session_->wait([&](auto token) {
-                    return session_->manager.async_acquire(
-                        options_.lock.resource, wanted_, why, std::move(token));
+                    return attach ? session_->manager.async_attach(
+                               options_.lock.resource,
+                               options_.token,
+                               wanted_,
+                               why,
+                               std::move(token))
+                                  : session_->manager.async_acquire(
+                                      options_.lock.resource, wanted_, why, std::move(token));
                 });
             }
         } catch (const boost::system::system_error& error) {
@@ -273,6 +269,9 @@ private:
     int finish() {
         refresh_.cancel();
         stay();
+        if (options_.keep && !lost_ && lock_.held()) {
+            lock_.abandon();
+        }
         if (lock_.valid()) {
             const auto result =
                 session_->wait([&](auto token) { return lock_.async_release(std::move(token)); });
@@ -348,42 +347,13 @@ private:
 
 } // namespace
 
-void add_run(command_line& to) {
-    auto options = std::make_shared<run_options>();
-    CLI::App& app = to.add(
-        "run",
-        "Run a command under a lock",
-        "  redlock run nightly-report -- /usr/local/bin/report --all\n"
-        "  redlock run --skip-if-held --at-least 30s cron/clean -- clean-up   # on every machine\n"
-        "  redlock run --wait 1m --ttl 5s deploy -- sh -c 'git pull && make install'\n"
-        "  redlock run --fencing ledger -- sh -c 'book --token $REDLOCK_FENCING_TOKEN'\n\n"
-        "The command's exit status is passed on, 128 + N if signal N ended it. Its own:\n"
-        "200 held by another, 201 no quorum, 202 lost while it ran, 203 bad usage,\n"
-        "204 bad configuration, 205 internal, 126 not executable, 127 not found.");
-    add_wishes(app, options->lock, "forever");
-    add_duration(
-        app, "--grace", options->grace, "TERM comes so long before the lease ends, KILL at its end")
-        ->default_str("a quarter of the ttl, 2s at most");
-    add_duration(app, "--max-hold", options->max_hold, "Never hold it longer than this")
-        ->default_str("no limit");
-    add_duration(
-        app, "--at-least", options->at_least, "Hold it so long even if the command ends sooner");
-    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if another has it");
-    app.add_flag(
-        "--leave-daemons", options->leave_daemons, "Do not end what the command leaves behind");
-    to.when(app, [options, &to] {
-        if (!to.has_command || to.command.empty()) {
-            throw failure(
-                exit_code::usage,
-                "no command: it comes behind --, as in redlock run RESOURCE -- COMMAND");
-        }
-        redlock::config configuration = config_of(to.common);
-        // Before the lock is taken: nobody should wait for a slip of the pen.
-        if (const int error = look_for(to.command.front()); error != 0) {
-            return run::not_started(error);
-        }
-        return run(*options, std::move(configuration), to.command).status();
-    });
+int run_under_lock(
+    run_options options, redlock::config configuration, std::vector<std::string> command) {
+    // Before the lock is taken: nobody should wait for a slip of the pen.
+    if (const int error = look_for(command.front()); error != 0) {
+        return run::not_started(error);
+    }
+    return run(std::move(options), std::move(configuration), std::move(command)).status();
 }
 
 } // namespace cli

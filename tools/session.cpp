@@ -37,6 +37,7 @@ bool decided(const redlock::master_health& one) {
 
 session::session(redlock::config configuration)
     : patience_(configuration.connect_timeout + configuration.master_timeout),
+      master_timeout_(configuration.master_timeout),
       manager(made_of(io, std::move(configuration))),
       signals_(io) {
     add_ending_signals(signals_);
@@ -66,16 +67,26 @@ void session::listen() {
     });
 }
 
-void session::settle(need how_many) {
-    const auto limit = std::chrono::steady_clock::now() + patience_;
-    while (signal_ == 0 && std::chrono::steady_clock::now() < limit) {
+void session::settle(need how_many, milliseconds limit) {
+    using clock = std::chrono::steady_clock;
+    auto until = clock::now() + std::min(limit, patience_);
+    bool ready = false;
+    while (signal_ == 0 && clock::now() < until) {
         const redlock::health now = manager.get_health();
-        if ((how_many == need::majority && now.ready)
-            || std::all_of(now.masters.begin(), now.masters.end(), decided)) {
+        if (std::all_of(now.masters.begin(), now.masters.end(), decided)) {
             return;
+        }
+        if (how_many == need::most && now.ready && !ready) {
+            ready = true;
+            until = std::min(until, clock::now() + master_timeout_);
         }
         io.run_one_for(milliseconds(5));
     }
+}
+
+void session::settle_for(redlock::wait_for wait) {
+    const bool once = wait == redlock::wait_for::none();
+    settle(need::most, once ? milliseconds::max() : wait.limit());
 }
 
 bool session::pause(milliseconds time) {

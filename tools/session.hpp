@@ -21,7 +21,10 @@ namespace cli {
 namespace asio = boost::asio;
 
 /// How much of the quorum an operation needs before it can say something.
-enum class need { majority, all };
+enum class need {
+    most, ///< a majority, and the others unless they take longer than `master_timeout` more
+    all,  ///< each of them, unless it is known why it does not vote
+};
 
 class session {
 public:
@@ -34,14 +37,17 @@ public:
 
 private:
     milliseconds patience_;
+    milliseconds master_timeout_;
 
 public:
     asio::io_context io;
     redlock::lock_manager manager;
 
-    /// Waits until a majority votes, or all do, or it is known of each master why it does not: a
-    /// single attempt on connections that are not there yet would be a verdict on nothing.
-    void settle(need how_many);
+    /// Waits until so many masters vote, or it is known of each why it does not: a single attempt
+    /// on connections that are not there yet would be a verdict on nothing. No longer than `limit`.
+    void settle(need how_many, milliseconds limit = milliseconds::max());
+    /// As long as an acquire with this wait may.
+    void settle_for(redlock::wait_for wait);
 
     /// Runs the loop until the operation has ended, and gives its value. A signal that ends the
     /// program cancels it: throws `interrupted` then.

@@ -17,7 +17,7 @@ def ttl_of(quorum, *words, env=None):
 
 @case('command line before environment before file before default')
 def _():
-    with Quorum() as quorum:
+    with Quorum(1) as quorum:
         file = quorum.path('redlock.toml')
         file.write_text('ttl = "22s"\n')
         file_env = {'REDLOCK_CONFIG': str(file)}
@@ -32,7 +32,7 @@ def _():
 
 @case('a file gives everything: arrays, numbers, flags, comments, quotes')
 def _():
-    with Quorum() as quorum:
+    with Quorum(1) as quorum:
         file = quorum.path('redlock.toml')
         urls = ',\n  '.join(f'"{master.url}"' for master in quorum.masters)
         file.write_text(

@@ -1,0 +1,214 @@
+#include "hands.hpp"
+
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace cli {
+namespace {
+
+struct hand {
+    lock_wishes lock;
+    std::string token;
+};
+
+milliseconds left_of(const redlock::lock& lock) {
+    return std::chrono::floor<milliseconds>(lock.remaining());
+}
+
+json found_of(const hand& mine, const redlock::lock& lock) {
+    json out{
+        {"resource", mine.lock.resource},
+        {"token", lock.token()},
+        {"valid_ms", left_of(lock).count()}};
+    if (const auto number = lock.fencing_token()) {
+        out["fencing_token"] = *number;
+    }
+    return out;
+}
+
+int refused(
+    const hand& mine,
+    bool as_json,
+    const boost::system::system_error& error,
+    const redlock::diagnostics& why) {
+    if (as_json) {
+        print(
+            {{"resource", mine.lock.resource},
+             {"error", error.code().message()},
+             {"diagnostics", json_of(why)}});
+    }
+    return ended_with(error.code(), why);
+}
+
+int acquire(const hand& mine, const settings& common) {
+    redlock::config configuration = config_of(common);
+    auto wanted = options_of(mine.lock, redlock::wait_for::forever(), configuration);
+    wanted.renew = redlock::renewal::off;
+    session now(std::move(configuration));
+    now.settle_for(wanted.wait);
+    redlock::diagnostics why;
+    redlock::lock lock;
+    try {
+        if (now.signal() == 0) {
+            lock = now.wait([&](auto token) {
+                return now.manager.async_acquire(mine.lock.resource, wanted, why, std::move(token));
+            });
+        }
+    } catch (const boost::system::system_error& error) {
+        if (now.signal() == 0) {
+            return refused(mine, common.json, error, why);
+        }
+    }
+    if (now.signal() != 0) {
+        return 128 + now.signal(); // what was granted goes with the session
+    }
+    if (common.json) {
+        json out = found_of(mine, lock);
+        out["diagnostics"] = json_of(why);
+        print(out);
+    } else {
+        fmt::print("{}\n", lock.token());
+    }
+    // Nobody could ever release a lock whose token was not heard.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        throw failure(
+            exit_code::internal,
+            fmt::format("the token cannot be written: {}", std::strerror(errno)));
+    }
+    lock.abandon();
+    return 0;
+}
+
+redlock::lock
+attach(session& now, const hand& mine, redlock::acquire_options wanted, redlock::diagnostics& why) {
+    now.settle(need::most);
+    return now.wait([&](auto token) {
+        return now.manager.async_attach(
+            mine.lock.resource, mine.token, wanted, why, std::move(token));
+    });
+}
+
+int extend(const hand& mine, const settings& common) {
+    redlock::config configuration = config_of(common);
+    auto wanted = options_of(mine.lock, redlock::wait_for::none(), configuration);
+    wanted.renew = redlock::renewal::off;
+    session now(std::move(configuration));
+    redlock::diagnostics why;
+    try {
+        redlock::lock lock = attach(now, mine, wanted, why);
+        if (common.json) {
+            json out = found_of(mine, lock);
+            out["diagnostics"] = json_of(why);
+            print(out);
+        }
+        lock.abandon();
+        return 0;
+    } catch (const boost::system::system_error& error) {
+        return now.signal() != 0 ? 128 + now.signal() : refused(mine, common.json, error, why);
+    }
+}
+
+int release(const hand& mine, const settings& common) {
+    redlock::config configuration = config_of(common);
+    hand brief = mine;
+    // To take it over is to extend it: for the time of a release and no more.
+    brief.lock.ttl = std::min(configuration.max_ttl, milliseconds(2'000));
+    auto wanted = options_of(brief.lock, redlock::wait_for::none(), configuration);
+    wanted.renew = redlock::renewal::off;
+    session now(std::move(configuration));
+    redlock::diagnostics why;
+    try {
+        redlock::lock lock = attach(now, mine, wanted, why);
+        const auto result =
+            now.wait([&](auto token) { return lock.async_release(why, std::move(token)); });
+        if (common.json) {
+            print(
+                {{"resource", mine.lock.resource},
+                 {"result", redlock::to_string(result)},
+                 {"diagnostics", json_of(why)}});
+        }
+        if (result != redlock::release_result::released) {
+            say(fmt::format("{}: {}", to_string(result), to_string(why)));
+        }
+        return static_cast<int>(
+            result == redlock::release_result::released    ? exit_code::done
+            : result == redlock::release_result::uncertain ? exit_code::undecided
+                                                           : exit_code::lost);
+    } catch (const boost::system::system_error& error) {
+        return now.signal() != 0 ? 128 + now.signal() : refused(mine, common.json, error, why);
+    }
+}
+
+} // namespace
+
+void require_token(const std::string& token) {
+    if (token.empty()) {
+        throw failure(
+            exit_code::usage,
+            "no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token");
+    }
+    if (token.size() != 40 || token.find_first_not_of("0123456789abcdef") != std::string::npos) {
+        throw failure(
+            exit_code::usage, "a token has 40 hexadecimal digits, in lower case; this one has not");
+    }
+}
+
+void add_token(CLI::App& app, std::string& into) {
+    app.add_option("--token", into, "The token that acquire has printed; better in REDLOCK_TOKEN")
+        ->type_name("TOKEN");
+}
+
+void add_hands(command_line& to) {
+    const auto taken = std::make_shared<hand>();
+    CLI::App& takes = to.add(
+        "acquire",
+        "Take a lock, print its token and leave it standing for its ttl",
+        "  REDLOCK_TOKEN=$(redlock acquire --ttl 30s backup) || exit\n"
+        "  redlock acquire --wait none --json backup | jq .diagnostics\n\n"
+        "Nothing but the token goes to standard output. Nobody renews the lock: see extend, or\n"
+        "run, which does. Exits with 0, 200 held by another, 201 no quorum.");
+    add_wishes(takes, taken->lock, "forever");
+    to.when(takes, [taken, &to] { return acquire(*taken, to.common); });
+
+    const auto held = std::make_shared<hand>();
+    CLI::App& extends = to.add(
+        "extend",
+        "Have the masters keep a lock for a ttl from now on",
+        "  redlock extend --ttl 30s backup || echo 'lost, stop here'\n\n"
+        "Never shortens a lease and never takes a lock that is lost: 202. 201 no quorum: the old\n"
+        "deadline still stands.");
+    add_resource(extends, held->lock.resource);
+    add_duration(extends, "--ttl", held->lock.ttl, "How long from now on");
+    add_token(extends, held->token);
+    to.when(extends, [held, &to] {
+        require_token(held->token);
+        return extend(*held, to.common);
+    });
+
+    const auto given = std::make_shared<hand>();
+    CLI::App& releases = to.add(
+        "release",
+        "Give a lock back",
+        "  redlock release backup\n\n"
+        "Exits with 0, 202 if it was lost before, 201 or 206 if too few masters could be told:\n"
+        "then it ends with its ttl.");
+    add_resource(releases, given->lock.resource);
+    add_token(releases, given->token);
+    to.when(releases, [given, &to] {
+        require_token(given->token);
+        return release(*given, to.common);
+    });
+}
+
+} // namespace cli

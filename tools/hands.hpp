@@ -1,0 +1,20 @@
+// `redlock acquire`, `extend` and `release`: a lock that outlives the process, by its token.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace cli {
+
+struct command_line;
+
+void add_hands(command_line& to);
+
+/// --token.
+void add_token(CLI::App& app, std::string& into);
+/// Throws `failure` if it is missing or can be no token; never shows it.
+void require_token(const std::string& token);
+
+} // namespace cli

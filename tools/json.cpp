@@ -1,0 +1,58 @@
+#include "json.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
+namespace cli {
+namespace {
+
+template <typename Optional>
+json milliseconds_or_null(const Optional& time) {
+    return time ? json(time->count()) : json(nullptr);
+}
+
+} // namespace
+
+json json_of(const redlock::diagnostics& it) {
+    json votes = json::array();
+    for (const redlock::master_vote& one : it.votes) {
+        votes.push_back(
+            {{"master", one.endpoint},
+             {"vote", redlock::to_string(one.vote)},
+             {"latency_us", one.latency.count()},
+             {"time_left_ms", milliseconds_or_null(one.time_left)},
+             {"text", one.text}});
+    }
+    return {
+        {"message", it.message},
+        {"attempts", it.attempts},
+        {"quorum", it.quorum},
+        {"elapsed_us", it.elapsed.count()},
+        {"votes", std::move(votes)}};
+}
+
+json json_of(const redlock::lock_status& it) {
+    json masters = json::array();
+    for (const redlock::master_lock_status& one : it.masters) {
+        masters.push_back(
+            {{"master", one.endpoint},
+             {"vote", redlock::to_string(one.vote)},
+             {"owner", one.owner},
+             {"time_left_ms", milliseconds_or_null(one.time_left)},
+             {"text", one.text}});
+    }
+    return {
+        {"state", redlock::to_string(it.state)},
+        {"owner", it.owner},
+        {"time_left_ms", milliseconds_or_null(it.time_left)},
+        {"masters", std::move(masters)}};
+}
+
+void print(const json& it) {
+    fmt::print("{}\n", it.dump(-1, ' ', false, json::error_handler_t::replace));
+    std::fflush(stdout);
+}
+
+} // namespace cli

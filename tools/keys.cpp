@@ -1,0 +1,267 @@
+#include "keys.hpp"
+
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "look.hpp"
+#include "redis.hpp"
+#include "session.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+
+namespace cli {
+namespace {
+
+// So many keys a master looks at in one go: it serves nobody else meanwhile.
+constexpr const char* scan_count = "1000";
+
+// Puts another token in the place of the one that was seen, for the rest of its lease: the holder
+// finds that it is not its own, and nobody else gets it before the holder must have stopped. To
+// delete it would not be enough: a holder that is alive puts back what a master has lost.
+constexpr std::string_view replace_seen =
+    "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
+    "local p = redis.call('PTTL', KEYS[1]) "
+    "if p > 0 then redis.call('SET', KEYS[1], ARGV[2], 'PX', p) else redis.call('DEL', KEYS[1]) "
+    "end "
+    "return 1";
+
+// Removes what was seen and nothing else, and wakes who waits. As a release does.
+constexpr std::string_view remove_seen =
+    "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
+    "redis.call('DEL', KEYS[1]) redis.pcall('PUBLISH', ARGV[2], string.sub(v, 1, 16)) return 1";
+
+// A pattern that matches `text` and nothing else.
+std::string literal(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) {
+            out += '\\';
+        }
+        out += c;
+    }
+    return out;
+}
+
+std::string key_of(const redlock::config& how, const std::string& resource) {
+    return how.key_prefix.empty() ? resource : how.key_prefix + "{" + resource + "}";
+}
+
+// The resources whose locks one master has.
+std::set<std::string> scan(redis& master, const redlock::config& how) {
+    std::set<std::string> out;
+    const std::string begin = how.key_prefix + "{";
+    const std::string pattern = literal(begin) + "*}";
+    std::string cursor = "0";
+    do { // NOLINT(cppcoreguidelines-avoid-do-while)
+        const reply page = master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
+        if (page.failed() || page.items.size() != 2) {
+            throw connection_error(page.failed() ? page.text : "SCAN was not understood");
+        }
+        cursor = page.items[0].text;
+        for (const reply& key : page.items[1].items) {
+            const std::string_view name = key.text;
+            if (name.starts_with(begin) && name.ends_with("}") && name.size() > begin.size() + 1) {
+                out.emplace(name.substr(begin.size(), name.size() - begin.size() - 1));
+            }
+        }
+    } while (cursor != "0");
+    return out;
+}
+
+int list(const settings& common) {
+    redlock::config how = config_of(common);
+    if (how.key_prefix.empty()) {
+        throw failure(
+            exit_code::configuration,
+            "without a prefix a lock cannot be told from any other key: nothing can be listed");
+    }
+    std::set<std::string> resources;
+    std::size_t read = 0;
+    for (const redlock::endpoint& one : how.masters) {
+        try {
+            redis master(one, how);
+            resources.merge(scan(master, how));
+            ++read;
+        } catch (const connection_error& error) {
+            say(fmt::format("{}: {}", to_string(one), printable(error.what())));
+        }
+    }
+    const bool enough = read > how.masters.size() / 2;
+    session now(std::move(how));
+    now.settle(need::all);
+    json all = json::array();
+    for (const std::string& resource : resources) {
+        const auto found = now.wait(
+            [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
+        const bool gone = std::all_of(
+            found.masters.begin(), found.masters.end(), [](const redlock::master_lock_status& one) {
+                return one.vote == redlock::vote::absent;
+            });
+        if (gone) {
+            continue; // since it was listed
+        }
+        if (common.json) {
+            json one{{"resource", resource}};
+            one.update(json_of(found));
+            all.push_back(std::move(one));
+        } else {
+            const std::string text = text_of(resource, found);
+            fmt::print("{}\n", text.substr(0, text.find('\n')));
+        }
+    }
+    if (common.json) {
+        print(all);
+    }
+    return enough ? 0 : static_cast<int>(exit_code::no_quorum);
+}
+
+struct taking {
+    std::string key;
+    bool at_once = false;
+    std::string other; // the token in place of the holder's
+};
+
+// What one master did: its words, and whether its holder has it no more.
+std::pair<std::string, bool>
+take_from(const redlock::endpoint& where, const redlock::config& how, const taking& it) {
+    try {
+        redis master(where, how);
+        const reply seen = master.ask({"GET", it.key});
+        if (seen.what == reply::kind::nothing) {
+            return {"was not there", true};
+        }
+        if (seen.failed()) {
+            return {seen.text, false};
+        }
+        const std::string channel = it.key + ":free";
+        const reply done =
+            it.at_once ? master.ask({"EVAL", remove_seen, "1", it.key, seen.text, channel})
+                       : master.ask({"EVAL", replace_seen, "1", it.key, seen.text, it.other});
+        if (done.failed()) {
+            return {done.text, false};
+        }
+        return done.number == 1
+                   ? std::pair<std::string, bool>{it.at_once ? "removed" : "taken", true}
+               : done.number < 0 ? std::pair<std::string, bool>{"was not there", true}
+                                 : std::pair<std::string, bool>{"has another holder by now", false};
+    } catch (const connection_error& error) {
+        return {error.what(), false};
+    }
+}
+
+std::string new_token() {
+    std::random_device source;
+    std::string out;
+    while (out.size() < 40) {
+        out += fmt::format("{:08x}", source());
+    }
+    return out;
+}
+
+bool agreed() {
+    fmt::print("Type yes to release it: ");
+    std::fflush(stdout);
+    std::string line;
+    return std::getline(std::cin, line) && line == "yes";
+}
+
+struct forced {
+    std::string resource;
+    bool yes = false;
+    bool at_once = false;
+};
+
+constexpr std::string_view what_may_break =
+    "\nIts holder is not asked. If it is alive it hears of it at its next renewal, a third of its\n"
+    "ttl from now. Others can have the lock when the present lease is over, and not before.\n\n";
+constexpr std::string_view what_may_break_now =
+    "\nIts holder is not asked. If it is alive it goes on working, and two may work at once: only\n"
+    "a resource that checks fencing tokens is safe from that. Unless another takes the lock "
+    "before\n"
+    "it is renewed, its holder puts it back. --now is for a holder that is known to be dead.\n\n";
+
+int force_release(const forced& wanted, const settings& common) {
+    const auto& [resource, yes, at_once] = wanted;
+    redlock::config how = config_of(common);
+    if (std::string reason; redlock::validate_resource(resource, reason)) {
+        throw failure(exit_code::usage, reason);
+    }
+    if (!yes && ::isatty(STDIN_FILENO) != 1) {
+        throw failure(
+            exit_code::usage, "nobody can be asked here: add --yes if you know what may break");
+    }
+    redlock::lock_status found;
+    {
+        session now(how);
+        now.settle(need::all);
+        found = now.wait(
+            [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
+    }
+    if (!common.json) {
+        fmt::print("{}", text_of(resource, found));
+    }
+    if (!yes) {
+        fmt::print("{}", at_once ? what_may_break_now : what_may_break);
+        if (!agreed()) {
+            say("nothing was released");
+            return static_cast<int>(exit_code::held);
+        }
+    }
+    const taking it{key_of(how, resource), at_once, new_token()};
+    std::size_t without = 0;
+    json masters = json::array();
+    for (const redlock::endpoint& one : how.masters) {
+        const auto [words, gone] = take_from(one, how, it);
+        without += gone ? 1U : 0U;
+        if (common.json) {
+            masters.push_back({{"master", to_string(one)}, {"gone", gone}, {"text", words}});
+        } else {
+            fmt::print("  {}  {}\n", to_string(one), printable(words));
+        }
+    }
+    const bool released = without > how.masters.size() / 2;
+    if (common.json) {
+        print({{"resource", resource}, {"released", released}, {"masters", std::move(masters)}});
+    }
+    if (!released) {
+        say("a majority may still have it: a holder that is alive can put it back");
+    }
+    return released ? 0 : static_cast<int>(exit_code::no_quorum);
+}
+
+} // namespace
+
+void add_keys(command_line& to) {
+    CLI::App& lists = to.add(
+        "list",
+        "List the locks that are held, of all masters together",
+        "  redlock list\n"
+        "  redlock list --json | jq -r '.[] | select(.state == \"held\").resource'\n\n"
+        "Reads all keys' names with SCAN, a thousand at a time; needs +scan in an ACL.");
+    to.when(lists, [&to] { return list(to.common); });
+
+    const auto wanted = std::make_shared<forced>();
+    CLI::App& forces = to.add(
+        "force-release",
+        "Take a lock from its holder",
+        "  redlock force-release backup         # shows the holder, and asks\n"
+        "  redlock force-release --yes backup\n"
+        "  redlock force-release --now backup   # its holder is known to be dead\n\n"
+        "The lock is free when the present lease ends, with --now at once. Exits with 0 if a\n"
+        "majority did it, 200 if the answer was no, 201 if too few masters did.");
+    add_resource(forces, wanted->resource);
+    forces.add_flag("--yes", wanted->yes, "Do not ask");
+    forces.add_flag("--now", wanted->at_once, "Do not wait for the end of the lease");
+    to.when(forces, [wanted, &to] { return force_release(*wanted, to.common); });
+}
+
+} // namespace cli

@@ -1,0 +1,208 @@
+#include "look.hpp"
+
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "session.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace cli {
+namespace {
+
+// A digest is long enough to tell holders apart by its beginning, and a line is not endless.
+constexpr std::size_t digest_shown = 12;
+
+std::string time_text(const std::optional<milliseconds>& left) {
+    return left ? duration_text(*left) + " left" : "no expiry";
+}
+
+tint tint_of(redlock::lock_state state) {
+    return state == redlock::lock_state::free   ? tint::good
+           : state == redlock::lock_state::held ? tint::fair
+                                                : tint::bad;
+}
+
+std::string verdict_of(const redlock::lock_status& found) {
+    std::string out = tinted(tint_of(found.state), to_string(found.state));
+    if (found.state == redlock::lock_state::held) {
+        out += fmt::format(
+            " by {}, {}", found.owner.substr(0, digest_shown), time_text(found.time_left));
+    }
+    return out;
+}
+
+std::string line_of(const redlock::master_lock_status& one) {
+    std::string out(to_string(one.vote));
+    if (one.vote == redlock::vote::held || one.vote == redlock::vote::foreign) {
+        if (!one.owner.empty()) {
+            out += " by " + one.owner.substr(0, digest_shown);
+        }
+        out += ", " + time_text(one.time_left);
+    } else if (one.time_left) {
+        out += ", " + time_text(one.time_left);
+    }
+    if (!one.text.empty()) {
+        out += " (" + printable(one.text) + ")";
+    }
+    return out;
+}
+
+struct looks {
+    std::vector<std::string> resources;
+    milliseconds interval{500};
+};
+
+redlock::lock_status query(session& now, const std::string& resource) {
+    return now.wait(
+        [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
+}
+
+void check(const std::vector<std::string>& resources) {
+    for (const std::string& one : resources) {
+        if (std::string reason; redlock::validate_resource(one, reason)) {
+            throw failure(exit_code::usage, reason);
+        }
+    }
+}
+
+// Worse comes later.
+int worse(int one, int other) {
+    const auto rank = [](int status) {
+        return status == static_cast<int>(exit_code::undecided) ? 2 : status == 0 ? 0 : 1;
+    };
+    return rank(other) > rank(one) ? other : one;
+}
+
+int status(const looks& wanted, const settings& common) {
+    check(wanted.resources);
+    session now(config_of(common));
+    now.settle(need::all);
+    json all = json::array();
+    int out = 0;
+    for (const std::string& resource : wanted.resources) {
+        redlock::lock_status found;
+        try {
+            found = query(now, resource);
+        } catch (const boost::system::system_error& error) {
+            return now.signal() != 0 ? 128 + now.signal() : ended_with(error.code(), {});
+        }
+        out = worse(out, status_of(found));
+        if (common.json) {
+            json one{{"resource", resource}};
+            one.update(json_of(found));
+            all.push_back(std::move(one));
+        } else {
+            fmt::print("{}", text_of(resource, found));
+        }
+    }
+    if (common.json) {
+        print(all);
+    }
+    return out;
+}
+
+// What changes when nothing happens: the rest of a lease.
+std::string without_times(const redlock::lock_status& found) {
+    std::string out = found.owner + std::string(to_string(found.state));
+    for (const auto& one : found.masters) {
+        out += fmt::format("|{}|{}|{}", to_string(one.vote), one.owner, one.text);
+    }
+    return out;
+}
+
+int watch(const looks& wanted, const settings& common) {
+    check(wanted.resources);
+    session now(config_of(common));
+    now.settle(need::all);
+    const std::string& resource = wanted.resources.front();
+    const bool live = ::isatty(STDOUT_FILENO) == 1 && !common.json;
+    std::string before;
+    std::size_t lines = 0;
+    while (now.signal() == 0) {
+        redlock::lock_status found;
+        try {
+            found = query(now, resource);
+        } catch (const boost::system::system_error& error) {
+            return now.signal() != 0 ? 0 : ended_with(error.code(), {});
+        }
+        const std::string now_is = without_times(found);
+        if (live) {
+            const std::string text = text_of(resource, found);
+            // Over the lines of the last look.
+            fmt::print("{}\x1b[J{}", lines == 0 ? "" : fmt::format("\x1b[{}A", lines), text);
+            lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+        } else if (now_is != before) {
+            const auto at = std::chrono::system_clock::now().time_since_epoch();
+            const auto ms = std::chrono::duration_cast<milliseconds>(at).count();
+            if (common.json) {
+                json one{{"time_ms", ms}, {"resource", resource}};
+                one.update(json_of(found));
+                print(one);
+            } else {
+                fmt::print("{}.{:03} {}\n", ms / 1000, ms % 1000, verdict_of(found));
+            }
+        }
+        before = now_is;
+        if (std::fflush(stdout) != 0) {
+            return 0; // nobody reads it any more
+        }
+        now.pause(wanted.interval);
+    }
+    return 0;
+}
+
+} // namespace
+
+std::string text_of(const std::string& resource, const redlock::lock_status& found) {
+    std::string out = fmt::format("{}: {}\n", printable(resource), verdict_of(found));
+    std::size_t width = 0;
+    for (const auto& one : found.masters) {
+        width = std::max(width, one.endpoint.size());
+    }
+    for (const auto& one : found.masters) {
+        fmt::format_to(std::back_inserter(out), "  {:{}}  {}\n", one.endpoint, width, line_of(one));
+    }
+    return out;
+}
+
+int status_of(const redlock::lock_status& found) {
+    return static_cast<int>(
+        found.state == redlock::lock_state::free   ? exit_code::done
+        : found.state == redlock::lock_state::held ? exit_code::held
+                                                   : exit_code::undecided);
+}
+
+void add_look(command_line& to) {
+    const auto asked = std::make_shared<looks>();
+    CLI::App& asks = to.add(
+        "status",
+        "Tell who has a lock, on each master and by majority",
+        "  redlock status backup cron/clean\n"
+        "  redlock status --json backup | jq -r '.[].state'\n\n"
+        "Exits with 0 if all are free, 200 if one is held, 206 if one is neither. It is out of\n"
+        "date when it is printed: never decide by it what only a lock can.");
+    asks.add_option("RESOURCE", asked->resources, "What may be locked")->required()->type_name("");
+    to.when(asks, [asked, &to] { return status(*asked, to.common); });
+
+    const auto seen = std::make_shared<looks>();
+    seen->resources.resize(1);
+    CLI::App& watches = to.add(
+        "watch",
+        "Show who has a lock, until Ctrl-C",
+        "  redlock watch backup\n"
+        "  redlock watch backup > changes.log      # not on a terminal: one line for each change");
+    add_resource(watches, seen->resources.front());
+    add_duration(watches, "--interval", seen->interval, "How often to look");
+    to.when(watches, [seen, &to] { return watch(*seen, to.common); });
+}
+
+} // namespace cli

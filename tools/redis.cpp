@@ -1,0 +1,263 @@
+#include "redis.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#if REDLOCK_TOOL_HAS_TLS
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#endif
+
+#include <fmt/format.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/read.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace cli {
+namespace {
+
+namespace net = boost::asio;
+using net::ip::tcp;
+using any_socket = net::generic::stream_protocol::socket;
+
+constexpr int depth_max = 8;
+constexpr milliseconds answer_max{2'000};
+
+reply reply_of(const redisReply& from, int depth);
+
+} // namespace
+
+class redis::wire {
+public:
+    wire(const redlock::endpoint& where, const redlock::config& how)
+        : where_(where),
+          how_(how),
+          socket_(io_),
+          reader_(redisReaderCreate(), redisReaderFree) {}
+
+    void open() {
+        connect();
+        if (where_.transport == redlock::transport::tls) {
+            shake_hands();
+        }
+        log_in();
+    }
+
+    reply ask(const std::vector<std::string_view>& words, milliseconds limit) {
+        std::string out = fmt::format("*{}\r\n", words.size());
+        for (const std::string_view word : words) {
+            out += fmt::format("${}\r\n", word.size());
+            out.append(word).append("\r\n");
+        }
+        within(limit, [&](auto handler) {
+            with_stream([&](auto& stream) {
+                net::async_write(stream, net::buffer(out), std::move(handler));
+            });
+        });
+        while (true) {
+            void* found = nullptr;
+            if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) {
+                throw connection_error("what it answers is not RESP");
+            }
+            if (found != nullptr) {
+                const std::unique_ptr<void, void (*)(void*)> owner(found, freeReplyObject);
+                return reply_of(*static_cast<redisReply*>(found), 0);
+            }
+            std::array<char, 16'384> bytes{};
+            std::size_t size = 0;
+            within(limit, [&](auto handler) {
+                with_stream([&](auto& stream) {
+                    stream.async_read_some(
+                        net::buffer(bytes),
+                        [&size, handler](const redlock::error_code& error, std::size_t read) {
+                            size = read;
+                            handler(error, read);
+                        });
+                });
+            });
+            redisReaderFeed(reader_.get(), bytes.data(), size);
+        }
+    }
+
+private:
+    void connect() {
+        if (where_.transport == redlock::transport::unix_socket) {
+            within(how_.connect_timeout, [&](auto handler) {
+                socket_.async_connect(
+                    net::local::stream_protocol::endpoint(where_.path),
+                    [handler](const redlock::error_code& error) { handler(error, 0); });
+            });
+            return;
+        }
+        tcp::resolver resolver(io_);
+        tcp::resolver::results_type found;
+        within(how_.connect_timeout, [&](auto handler) {
+            resolver.async_resolve(
+                where_.host,
+                std::to_string(where_.port),
+                [&found, handler](const redlock::error_code& error, auto results) {
+                    found = results;
+                    handler(error, 0);
+                });
+        });
+        tcp::socket plain(io_);
+        within(how_.connect_timeout, [&](auto handler) {
+            net::async_connect(
+                plain, found, [handler](const redlock::error_code& error, const tcp::endpoint&) {
+                    handler(error, 0);
+                });
+        });
+        socket_ = std::move(plain);
+    }
+
+#if REDLOCK_TOOL_HAS_TLS
+    void shake_hands() {
+        const redlock::tls_options& tls = how_.tls;
+        try {
+            context_.set_verify_mode(tls.verify ? net::ssl::verify_peer : net::ssl::verify_none);
+            if (tls.ca_file.empty()) {
+                context_.set_default_verify_paths();
+            } else {
+                context_.load_verify_file(tls.ca_file);
+            }
+            if (!tls.certificate_file.empty()) {
+                context_.use_certificate_chain_file(tls.certificate_file);
+                context_.use_private_key_file(tls.private_key_file, net::ssl::context::pem);
+            }
+        } catch (const boost::system::system_error& error) {
+            throw connection_error(fmt::format("TLS: {}", error.what()));
+        }
+        secure_.emplace(socket_, context_);
+        const std::string& name = tls.server_name.empty() ? where_.host : tls.server_name;
+        SSL_set_tlsext_host_name(secure_->native_handle(), name.c_str());
+        if (tls.verify) {
+            secure_->set_verify_callback(net::ssl::host_name_verification(name));
+        }
+        within(how_.connect_timeout, [&](auto handler) {
+            secure_->async_handshake(
+                net::ssl::stream_base::client,
+                [handler](const redlock::error_code& error) { handler(error, 0); });
+        });
+    }
+
+    template <typename F>
+    void with_stream(F use) {
+        if (secure_) {
+            use(*secure_);
+        } else {
+            use(socket_);
+        }
+    }
+#else
+    void shake_hands() {
+        throw connection_error("this program was built without TLS");
+    }
+
+    template <typename F>
+    void with_stream(F use) {
+        use(socket_);
+    }
+#endif
+
+    void log_in() {
+        const std::string& user = where_.password.empty() ? how_.username : where_.username;
+        const std::string& password = where_.password.empty() ? how_.password : where_.password;
+        if (!password.empty()) {
+            const reply answer = user.empty() ? ask({"AUTH", password}, how_.connect_timeout)
+                                              : ask({"AUTH", user, password}, how_.connect_timeout);
+            if (answer.failed()) {
+                // Its words may hold what it did not understand.
+                throw connection_error(fmt::format(
+                    "{}: the log-in was refused", answer.text.substr(0, answer.text.find(' '))));
+            }
+        }
+        if (where_.database != 0) {
+            const reply answer =
+                ask({"SELECT", std::to_string(where_.database)}, how_.connect_timeout);
+            if (answer.failed()) {
+                throw connection_error(answer.text);
+            }
+        }
+    }
+
+    // Runs one operation to its end, or to the end of the time.
+    template <typename Start>
+    void within(milliseconds limit, Start start) {
+        if (broken_) {
+            throw connection_error("the connection is broken");
+        }
+        std::optional<redlock::error_code> ended;
+        start([&ended](const redlock::error_code& error, std::size_t) { ended = error; });
+        io_.restart();
+        io_.run_for(limit);
+        // What is still under way refers to this call's variables: the loop never runs again.
+        broken_ = !ended || *ended;
+        if (!ended) {
+            throw connection_error(fmt::format("silent for {}", duration_text(limit)));
+        }
+        if (*ended) {
+            throw connection_error(ended->message());
+        }
+    }
+
+    redlock::endpoint where_;
+    redlock::config how_;
+    bool broken_ = false;
+    net::io_context io_;
+    any_socket socket_;
+#if REDLOCK_TOOL_HAS_TLS
+    net::ssl::context context_{net::ssl::context::tls_client};
+    std::optional<net::ssl::stream<any_socket&>> secure_;
+#endif
+    std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
+};
+
+namespace {
+
+reply reply_of(const redisReply& from, int depth) {
+    reply out;
+    switch (from.type) {
+    case REDIS_REPLY_INTEGER:
+        out.what = reply::kind::number;
+        out.number = from.integer;
+        break;
+    case REDIS_REPLY_NIL:
+        break;
+    case REDIS_REPLY_ARRAY:
+        out.what = reply::kind::list;
+        for (std::size_t i = 0; i < from.elements && depth < depth_max; ++i) {
+            out.items.push_back(reply_of(*from.element[i], depth + 1));
+        }
+        break;
+    default:
+        out.what = from.type == REDIS_REPLY_ERROR ? reply::kind::error : reply::kind::text;
+        out.text.assign(from.str, static_cast<std::size_t>(from.len));
+    }
+    return out;
+}
+
+} // namespace
+
+redis::redis(const redlock::endpoint& where, const redlock::config& how)
+    : wire_(std::make_unique<wire>(where, how)) {
+    wire_->open();
+}
+
+redis::~redis() = default;
+redis::redis(redis&&) noexcept = default;
+redis& redis::operator=(redis&&) noexcept = default;
+
+reply redis::ask(const std::vector<std::string_view>& words) {
+    // People look at this, and a busy server that answers is more than one that does not.
+    return wire_->ask(words, answer_max);
+}
+
+} // namespace cli

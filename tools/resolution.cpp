@@ -1,0 +1,213 @@
+#include "resolution.hpp"
+
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "toml.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+
+namespace cli {
+
+std::string long_name(const CLI::Option& option) {
+    return option.get_lnames().empty() ? "" : option.get_lnames().front();
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+    std::vector<std::string> out;
+    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+        out.push_back(one->get_name());
+    }
+    return out;
+}
+
+CLI::App& asked_of(command_line& from) {
+    const auto asked = from.app.get_subcommands();
+    return asked.empty() ? from.app : *asked.front();
+}
+
+std::string variable_of(const std::string& option) {
+    if (option.empty()) {
+        return {};
+    }
+    std::string out = "REDLOCK_";
+    std::transform(option.begin(), option.end(), std::back_inserter(out), [](char c) {
+        return c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+    });
+    return out;
+}
+
+namespace {
+
+// Values for the options that the command line did not have.
+class resolution {
+public:
+    resolution(command_line& into) : into_(into), asked_(asked_of(into)) {}
+
+    void run() {
+        refuse_password();
+        for (CLI::App* app : {&into_.app, &asked_}) {
+            from_environment(*app);
+        }
+        warn_of_variables();
+        if (!into_.config_file.empty()) {
+            from_file();
+        }
+    }
+
+private:
+    void refuse_password() const {
+        if (into_.app.get_option("--password")->count() > 0) {
+            throw failure(
+                exit_code::usage,
+                "a password on the command line can be read by everybody on this machine: use "
+                "REDLOCK_PASSWORD, --password-file or the file of --config");
+        }
+    }
+
+    static void
+    give(CLI::Option& option, const std::vector<std::string>& values, const std::string& where) {
+        try {
+            for (const std::string& one : values) {
+                option.add_result(
+                    option.get_type_size_max() == 0 ? option.get_flag_value(long_name(option), one)
+                                                    : one);
+            }
+            option.run_callback();
+        } catch (const CLI::Error& error) {
+            throw failure(exit_code::configuration, fmt::format("{}: {}", where, error.what()));
+        }
+    }
+
+    static void from_environment(CLI::App& app) {
+        for (CLI::Option* option : app.get_options()) {
+            const std::string name = variable_of(long_name(*option));
+            const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
+            if (value != nullptr && *value != '\0' && option->count() == 0
+                && option->get_configurable()) {
+                give(*option, {value}, name);
+            }
+        }
+    }
+
+    // A variable that nobody reads is a slip, if it is nearly one that is read.
+    void warn_of_variables() const {
+        constexpr std::string_view start = "REDLOCK_";
+        std::vector<std::string> known{
+            "RESOURCE", "TOKEN", "FENCING_TOKEN", "DEADLINE", "SLOT", "REDIS_SERVER"};
+        auto apps = into_.app.get_subcommands([](const CLI::App*) { return true; });
+        apps.push_back(&into_.app);
+        for (const CLI::App* app : apps) {
+            for (const CLI::Option* option : app->get_options()) {
+                if (const std::string name = variable_of(long_name(*option)); !name.empty()) {
+                    known.push_back(name.substr(start.size()));
+                }
+            }
+        }
+        for (char** one = environ; *one != nullptr; ++one) {
+            const std::string_view entry = *one;
+            if (!entry.starts_with(start)) {
+                continue;
+            }
+            const std::string name(entry.substr(start.size(), entry.find('=') - start.size()));
+            const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+            if (const auto meant = nearest(name, known); meant && !is_known) {
+                say(fmt::format(
+                    "the variable {0}{1} is not known, did you mean {0}{2}?",
+                    start,
+                    printable(name),
+                    *meant));
+            }
+        }
+    }
+
+    void from_file() {
+        std::ifstream file(into_.config_file);
+        if (!file) {
+            throw failure(
+                exit_code::configuration, fmt::format("{} cannot be read", into_.config_file));
+        }
+        std::vector<toml_entry> entries;
+        try {
+            entries = read_toml(file);
+        } catch (const std::invalid_argument& error) {
+            throw failure(
+                exit_code::configuration, fmt::format("{}: {}", into_.config_file, error.what()));
+        }
+        // What is said of a command goes before what is said of all.
+        for (const bool special : {true, false}) {
+            for (const toml_entry& entry : entries) {
+                if (entry.section.empty() != special) {
+                    apply(entry);
+                }
+            }
+        }
+    }
+
+    void apply(const toml_entry& entry) {
+        const std::string where =
+            fmt::format("{}: line {}: {}", into_.config_file, entry.line, printable(entry.key));
+        const auto known = commands_of(into_.app);
+        if (!entry.section.empty()
+            && std::find(known.begin(), known.end(), entry.section) == known.end()) {
+            throw failure(
+                exit_code::configuration,
+                fmt::format(
+                    "{}: [{}] is no command{}",
+                    where,
+                    printable(entry.section),
+                    did_you_mean(entry.section, known)));
+        }
+        check_name(entry, where);
+        if (!entry.section.empty() && entry.section != asked_.get_name()) {
+            return;
+        }
+        for (CLI::App* app : {&asked_, &into_.app}) {
+            CLI::Option* const option = app->get_option_no_throw("--" + entry.key);
+            if (option != nullptr && option->count() == 0) {
+                give(*option, entry.values, where);
+                return;
+            }
+        }
+    }
+
+    // An option of any command may stand there, or one file could not serve all of them.
+    void check_name(const toml_entry& entry, const std::string& where) const {
+        std::vector<std::string> names;
+        auto apps = into_.app.get_subcommands([](const CLI::App*) { return true; });
+        apps.push_back(&into_.app);
+        for (const CLI::App* app : apps) {
+            const bool fits =
+                entry.section.empty() || app == &into_.app || app->get_name() == entry.section;
+            for (const CLI::Option* option : app->get_options()) {
+                if (fits && option->get_configurable() && !option->get_lnames().empty()) {
+                    names.push_back(long_name(*option));
+                }
+            }
+        }
+        if (std::find(names.begin(), names.end(), entry.key) == names.end()) {
+            throw failure(
+                exit_code::configuration,
+                fmt::format("{} is no option{}", where, did_you_mean(entry.key, names)));
+        }
+    }
+
+    command_line& into_;
+    CLI::App& asked_;
+};
+
+} // namespace
+
+void resolve(command_line& into) {
+    resolution(into).run();
+}
+
+} // namespace cli

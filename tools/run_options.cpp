@@ -1,0 +1,75 @@
+// The words of `redlock run` and `attach`.
+#include "command_line.hpp"
+#include "exit_code.hpp"
+#include "hands.hpp"
+#include "run.hpp"
+
+#include <memory>
+
+namespace cli {
+namespace {
+
+void add_times_of_run(CLI::App& app, run_options& into) {
+    add_duration(
+        app, "--grace", into.grace, "TERM comes so long before the lease ends, KILL at its end")
+        ->default_str("a quarter of the ttl, 2s at most");
+    add_duration(app, "--max-hold", into.max_hold, "Never hold it longer than this")
+        ->default_str("no limit");
+    app.add_flag(
+        "--leave-daemons", into.leave_daemons, "Do not end what the command leaves behind");
+}
+
+int run_it(const run_options& options, const command_line& from) {
+    if (!from.has_command || from.command.empty()) {
+        throw failure(
+            exit_code::usage,
+            "no command: it comes behind --, as in redlock run RESOURCE -- COMMAND");
+    }
+    return run_under_lock(options, config_of(from.common), from.command);
+}
+
+void add_attach(command_line& to) {
+    auto options = std::make_shared<run_options>();
+    CLI::App& app = to.add(
+        "attach",
+        "Run a command under a lock that acquire has taken",
+        "  REDLOCK_TOKEN=$(redlock acquire backup) || exit\n"
+        "  redlock attach --keep backup -- first-part    # renewed while it runs\n"
+        "  redlock attach backup -- second-part          # released afterwards\n\n"
+        "All else is as with run. 202 also if the lock was lost before.");
+    add_resource(app, options->lock.resource);
+    add_token(app, options->token);
+    add_duration(app, "--ttl", options->lock.ttl, "The lease: how long a crash blocks others");
+    app.add_flag("--fencing", options->lock.fencing, "With a fencing token of its own");
+    app.add_flag("--keep", options->keep, "Leave the lock standing for its ttl afterwards");
+    add_times_of_run(app, *options);
+    to.when(app, [options, &to] {
+        require_token(options->token);
+        return run_it(*options, to);
+    });
+}
+
+} // namespace
+
+void add_run(command_line& to) {
+    auto options = std::make_shared<run_options>();
+    CLI::App& app = to.add(
+        "run",
+        "Run a command under a lock",
+        "  redlock run nightly-report -- /usr/local/bin/report --all\n"
+        "  redlock run --skip-if-held --at-least 30s cron/clean -- clean-up   # on every machine\n"
+        "  redlock run --wait 1m --ttl 5s deploy -- sh -c 'git pull && make install'\n"
+        "  redlock run --fencing ledger -- sh -c 'book --token $REDLOCK_FENCING_TOKEN'\n\n"
+        "The command's exit status is passed on, 128 + N if signal N ended it. Its own:\n"
+        "200 held by another, 201 no quorum, 202 lost while it ran, 203 bad usage,\n"
+        "204 bad configuration, 205 internal, 126 not executable, 127 not found.");
+    add_wishes(app, options->lock, "forever");
+    add_times_of_run(app, *options);
+    add_duration(
+        app, "--at-least", options->at_least, "Hold it so long even if the command ends sooner");
+    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if another has it");
+    to.when(app, [options, &to] { return run_it(*options, to); });
+    add_attach(to);
+}
+
+} // namespace cli
