@@ -18,6 +18,7 @@ enum class exit_code : int {
     internal = 205,       ///< anything else, such as no more processes
     undecided = 206,      ///< status: neither held nor free; release: no majority said one thing
     warnings = 207,       ///< doctor: nothing is broken, but something is not as it should be
+    broken = 208,         ///< doctor: a master cannot vote, or an assumption does not hold
     not_executable = 126, ///< the command was found, and cannot be run; as of a shell
     not_found = 127,      ///< the command was not found; as of a shell
 };

@@ -51,6 +51,25 @@ public:
         log_in();
     }
 
+    std::optional<std::chrono::hours> certificate_left() {
+#if REDLOCK_TOOL_HAS_TLS
+        if (!secure_) {
+            return std::nullopt;
+        }
+        auto* const session = secure_->native_handle();
+        const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+            SSL_get1_peer_certificate(session), X509_free);
+        int days = 0;
+        int seconds = 0;
+        if (certificate
+            && ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate.get()))
+                   == 1) {
+            return std::chrono::hours(days * 24 + seconds / 3600);
+        }
+#endif
+        return std::nullopt;
+    }
+
     reply ask(const std::vector<std::string_view>& words, milliseconds limit) {
         std::string out = fmt::format("*{}\r\n", words.size());
         for (const std::string_view word : words) {
@@ -254,6 +273,10 @@ redis::redis(const redlock::endpoint& where, const redlock::config& how)
 redis::~redis() = default;
 redis::redis(redis&&) noexcept = default;
 redis& redis::operator=(redis&&) noexcept = default;
+
+std::optional<std::chrono::hours> redis::certificate_left() {
+    return wire_->certificate_left();
+}
 
 reply redis::ask(const std::vector<std::string_view>& words) {
     // People look at this, and a busy server that answers is more than one that does not.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ public:
 
     /// An error of the server is a reply; throws `connection_error` for the rest.
     reply ask(const std::vector<std::string_view>& words);
+
+    /// How long the server's certificate is valid; nothing without TLS.
+    std::optional<std::chrono::hours> certificate_left();
 
 private:
     class wire;

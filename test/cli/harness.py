@@ -20,7 +20,7 @@ import traceback
 LIMIT_S = 60  # no wait of any case is longer; a slow machine is no failure
 
 # Of the tool, as docs/cli.md lists them.
-HELD, NO_QUORUM, LOST, USAGE, CONFIGURATION, INTERNAL, UNDECIDED, WARNINGS = range(200, 208)
+HELD, NO_QUORUM, LOST, USAGE, CONFIGURATION, INTERNAL, UNDECIDED, WARNINGS, BROKEN = range(200, 209)
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 CASES = []
@@ -69,9 +69,10 @@ class ServerError(Exception):
 class Master:
     """A real server in a directory of its own."""
 
-    def __init__(self, directory, options=()):
+    def __init__(self, directory, options=(), env=None):
         self.directory = directory
         self.options = list(options)
+        self.env = os.environ | (env or {})
         self.password = None
         for _ in range(10):
             self.port = free_port()
@@ -84,7 +85,8 @@ class Master:
         self.process = subprocess.Popen(
             [program, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '',
              '--appendonly', 'no', '--dir', self.directory, *self.options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.env,
+            preexec_fn=die_with_parent)
         limit = time.monotonic() + 10
         while self.process.poll() is None and time.monotonic() < limit:
             try:
@@ -152,12 +154,12 @@ def reply(stream):
 class Quorum:
     """Masters, a directory, and the tool's environment for them."""
 
-    def __init__(self, count=3, options=()):
+    def __init__(self, count=3, options=(), env=None):
         self.stack = contextlib.ExitStack()
         self.directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         self.masters = []
         for _ in range(count):
-            self.masters.append(Master(str(self.directory), options))
+            self.masters.append(Master(str(self.directory), options, env))
             self.stack.callback(self.masters[-1].kill)
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith('REDLOCK_')}

@@ -1,0 +1,442 @@
+#!/usr/bin/env python3
+"""`redlock doctor`, on each misconfiguration that it claims to find: doctor_test.py REDLOCK [CASE...]"""
+
+import contextlib
+import json
+import mmap
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from harness import BROKEN, WARNINGS, Master, Quorum, case, contains, ended, equal, free_port, main, until
+
+FINDS = {'broken': BROKEN, 'warning': WARNINGS, 'well': 0}
+
+
+def examine(quorum, *words, env=None):
+    if '--clock-time' not in words:
+        words = (*words, '--clock-time', '20ms')
+    result = quorum.run('doctor', '--json', *words, env=env)
+    report = json.loads(result.stdout)
+    equal(result.returncode, FINDS[report['verdict']])
+    return report
+
+
+def found(quorum, check, severity, said, *words, master=None, env=None, alone=True):
+    """The report has this finding, and what is not meant to be wrong is not found wrong."""
+    report = examine(quorum, *words, env=env)
+    fitting = [one for one in report['findings']
+               if one['check'] == check and one['severity'] == severity and said in one['what']
+               and (master is None or one['master'] == master.name)]
+    if not fitting:
+        raise AssertionError(f'no {severity} [{check}] {said!r} in {json.dumps(report, indent=1)}')
+    assert fitting[0]['change'] or severity == 'note', fitting
+    if alone:
+        others = [one for one in report['findings']
+                  if one['severity'] != 'note' and one['check'] not in (check, 'quorum')
+                  and not (one['check'] == 'quarantine' and 'is off' in one['what'])]
+        equal(others, [])
+    return report
+
+
+def aged(quorum):
+    """Quarantine is on, and short, and over."""
+    quorum.env.pop('REDLOCK_NO_QUARANTINE')
+    quorum.env |= {'REDLOCK_MAX_TTL': '1s', 'REDLOCK_TTL': '900ms', 'REDLOCK_CLOCK_OFFSET_BOUND': '50ms'}
+    ended(quorum.run('run', 'warm-up', '--', 'true'), 0)
+    until(lambda: examine(quorum)['admitted'] == len(quorum.masters), 'the end of the quarantine')
+
+
+@case('a good quorum is well, for people and for machines')
+def _():
+    with Quorum() as quorum:
+        aged(quorum)
+        report = examine(quorum)
+        equal((report['verdict'], report['ready'], report['admitted']), ('well', True, 3))
+        equal({one['severity'] for one in report['findings']}, {'note'})
+        text = ended(quorum.run('doctor', '--clock-time', '10ms'), 0).stdout
+        contains(text, 'Verdict: well', 'ACL SETUSER', *(master.name for master in quorum.masters))
+        equal(quorum.keys(), [])
+
+
+@case('the ACL line that it prints is enough')
+def _():
+    with Quorum() as quorum:
+        aged(quorum)
+        env = {'REDLOCK_USERNAME': 'fetcher', 'REDLOCK_PASSWORD': 'secret'}
+        words = examine(quorum, env=env)['acl'].split()
+        equal(words[:3], ['ACL', 'SETUSER', 'fetcher'])
+        for master in quorum.masters:
+            master.ask(*(word.replace('>PASSWORD', '>secret') for word in words))
+            master.ask('ACL', 'SETUSER', 'default', 'off')
+        equal(examine(quorum, env=env)['verdict'], 'well')
+        ended(quorum.run('run', '--fencing', 'a', '--', 'true', env=env), 0)
+
+
+@case('reachability: a master that is down')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].kill()
+        found(quorum, 'reachable', 'broken', 'cannot be asked', master=quorum.masters[0])
+
+
+@case('reachability: a master that hangs')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].signal(19)
+        found(quorum, 'reachable', 'broken', 'silent', '--connect-timeout', '300ms', master=quorum.masters[0])
+
+
+@case('reachability: a wrong password is told, and not shown')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[1].ask('CONFIG', 'SET', 'requirepass', 'right')
+        env = {'REDLOCK_PASSWORD': 'wrong-sesame'}
+        report = found(quorum, 'reachable', 'broken', 'log-in was refused', master=quorum.masters[1], env=env,
+                       alone=False)
+        assert 'wrong-sesame' not in json.dumps(report)
+
+
+@case('quorum: no majority votes')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters[:2]:
+            master.kill()
+        found(quorum, 'quorum', 'broken', 'no lock can be had', alone=False)
+
+
+@case('quorum: an even number, or too few')
+def _():
+    with Quorum(2) as quorum:
+        found(quorum, 'quorum', 'warning', 'none may fail')
+    with Quorum(4) as quorum:
+        found(quorum, 'quorum', 'warning', 'no more failures than 3')
+
+
+@case('latency: masters that answer late')
+def _():
+    with Quorum() as quorum, slow(quorum, 0.03):
+        found(quorum, 'latency', 'warning', 'near master_timeout', alone=False)
+        found(quorum, 'latency', 'broken', 'later than master_timeout', '--master-timeout', '20ms', alone=False)
+
+
+@contextlib.contextmanager
+def slow(quorum, seconds):
+    """One master through a relay that holds back what comes from it."""
+    stop = threading.Event()
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = quorum.masters[0].port
+
+        def copy(source, target, pause):
+            with contextlib.suppress(OSError):
+                while part := source.recv(65536):
+                    if pause:
+                        stop.wait(pause)
+                    target.sendall(part)
+                target.shutdown(socket.SHUT_WR)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    master = socket.create_connection(('127.0.0.1', port))
+                    for way in ((client, master, 0), (master, client, seconds)):
+                        threading.Thread(target=copy, args=way, daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        relay = f'redis://127.0.0.1:{server.getsockname()[1]}'
+        before = quorum.env['REDLOCK_MASTERS']
+        quorum.env['REDLOCK_MASTERS'] = before.replace(quorum.masters[0].url, relay)
+        yield
+        stop.set()
+
+
+@case('proxy: one address, several servers')
+def _():
+    with Quorum() as quorum, socket.create_server(('127.0.0.1', 0)) as server:
+        turns = [0]
+
+        def copy(source, target):
+            with contextlib.suppress(OSError):
+                while part := source.recv(65536):
+                    target.sendall(part)
+                target.shutdown(socket.SHUT_WR)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    turns[0] += 1
+                    master = socket.create_connection(('127.0.0.1', quorum.masters[turns[0] % 2].port))
+                    threading.Thread(target=copy, args=(client, master), daemon=True).start()
+                    threading.Thread(target=copy, args=(master, client), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        balanced = f'redis://127.0.0.1:{server.getsockname()[1]}'
+        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, balanced)}
+        found(quorum, 'proxy', 'broken', 'met two servers', env=env, alone=False)
+
+
+@case('proxy: something that is no server of Redis\' kind')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('CONFIG', 'SET', 'requirepass', '')
+        quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-info')
+        found(quorum, 'proxy', 'broken', 'no run_id', master=quorum.masters[0], alone=False)
+
+
+@case('run ids: the same server twice')
+def _():
+    with Quorum() as quorum:
+        urls = [quorum.masters[0].url, quorum.masters[1].url, quorum.masters[0].url.replace('127.0.0.1', 'localhost')]
+        found(quorum, 'duplicate', 'broken', 'is the same server as', env={'REDLOCK_MASTERS': ','.join(urls)})
+
+
+@case('replication: a replica, and a master that has one')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
+        until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
+        found(quorum, 'replication', 'broken', 'is a replica of', master=quorum.masters[0], alone=False)
+        found(quorum, 'replication', 'warning', 'replicas follow it', master=quorum.masters[1], alone=False)
+
+
+@case('replication: writes that need replicas')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('CONFIG', 'SET', 'min-replicas-to-write', '1')
+        found(quorum, 'writes', 'broken', 'NOREPLICAS', master=quorum.masters[0], alone=False)
+        found(quorum, 'replication', 'warning', 'min-replicas-to-write', master=quorum.masters[0], alone=False)
+
+
+@case('eviction: a policy that evicts locks')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+        found(quorum, 'eviction', 'warning', 'allkeys-lru', master=quorum.masters[0])
+        quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '100mb')
+        found(quorum, 'eviction', 'broken', 'may evict locks', master=quorum.masters[0])
+
+
+@case('memory: a full master takes no lock')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '1')
+        found(quorum, 'writes', 'broken', 'OOM', master=quorum.masters[0], alone=False)
+
+
+@case('persistence: what a master does with a restart')
+def _():
+    with Quorum(options=['--enable-protected-configs', 'yes']) as quorum:
+        aged(quorum)
+        found(quorum, 'persistence', 'note', 'stays out for max_ttl (1s)')
+        for master in quorum.masters:
+            master.ask('CONFIG', 'SET', 'dir', mkdir(quorum, master))
+            master.ask('CONFIG', 'SET', 'appendfsync', 'always')
+            master.ask('CONFIG', 'SET', 'appendonly', 'yes')
+        found(quorum, 'persistence', 'note', 'writes every lock to disk')
+        quorum.masters[2].ask('CONFIG', 'SET', 'no-appendfsync-on-rewrite', 'yes')
+        found(quorum, 'persistence', 'broken', 'not while the file is rewritten', master=quorum.masters[2])
+
+
+def mkdir(quorum, master):
+    path = quorum.path(f'of-{master.port}')
+    path.mkdir()
+    return str(path)
+
+
+@case('persistence: a snapshot that failed, and the writes that are refused for it')
+def _():
+    with Quorum(options=['--enable-protected-configs', 'yes']) as quorum:
+        master = quorum.masters[0]
+        directory = pathlib.Path(mkdir(quorum, master))
+        master.ask('CONFIG', 'SET', 'dir', str(directory))
+        master.ask('CONFIG', 'SET', 'save', '1 1000000')
+        directory.rmdir()
+        master.ask('BGSAVE')
+        until(lambda: 'rdb_last_bgsave_status:err' in master.ask('INFO', 'persistence'), 'a failed snapshot')
+        found(quorum, 'persistence', 'warning', 'last snapshot failed', master=master, alone=False)
+        found(quorum, 'writes', 'broken', 'MISCONF', master=master, alone=False)
+
+
+@case('restart: a master in quarantine, and for how long')
+def _():
+    with Quorum() as quorum:
+        aged(quorum)
+        env = {'REDLOCK_MAX_TTL': '20s'}
+        quorum.masters[0].restart()
+        report = found(quorum, 'quarantine', 'warning', 'does not vote for', master=quorum.masters[0], env=env,
+                       alone=False)
+        assert any(re.search(r'for \d+s\d+ms more|for \d+s more', one['what']) for one in report['findings'])
+
+
+@case('quarantine that is off is told')
+def _():
+    with Quorum() as quorum:
+        found(quorum, 'quarantine', 'warning', 'is off')
+
+
+@case('max_ttl: another client that uses a longer one')
+def _():
+    with Quorum() as quorum:
+        aged(quorum)
+        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_MAX_TTL': '10m'}), 201)
+        found(quorum, 'max_ttl', 'warning', 'do not agree', alone=False)
+
+
+@case('acl: what every lock needs, and what makes it faster')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-eval', '-hset')
+        found(quorum, 'acl', 'broken', '+eval +hset', master=quorum.masters[0])
+        quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-publish', '-config')
+        found(quorum, 'acl', 'warning', '+config|get +publish', master=quorum.masters[1], alone=False)
+
+
+@case('acl: another prefix than the one that is allowed')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters:
+            master.ask('ACL', 'SETUSER', 'default', 'resetkeys', '~locks:*')
+        found(quorum, 'acl', 'broken', '+set', alone=False)
+        found(quorum, 'quarantine', 'warning', 'is off', '--prefix', 'locks:')
+
+
+@case('slots: a node of a cluster')
+def _():
+    with Quorum() as quorum:
+        node = Master(str(quorum.directory), ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes'])
+        quorum.stack.callback(node.kill)
+        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, node.url)}
+        found(quorum, 'slots', 'broken', 'CLUSTERDOWN', master=node, env=env, alone=False)
+        node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
+        until(lambda: 'cluster_state:ok' in node.ask('CLUSTER', 'INFO'), 'a cluster')
+        found(quorum, 'slots', 'broken', 'CROSSSLOT', master=node, env=env, alone=False)
+
+
+@case('role: a sentinel')
+def _():
+    with Quorum() as quorum:
+        config = quorum.path('sentinel.conf')
+        port = free_port()
+        config.write_text(f'port {port}\nbind 127.0.0.1\n')
+        program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+        sentinel = subprocess.Popen([program, str(config), '--sentinel'], stdout=subprocess.DEVNULL)
+        quorum.stack.callback(sentinel.wait)
+        quorum.stack.callback(sentinel.kill)
+        until(lambda: not socket.socket().connect_ex(('127.0.0.1', port)), 'a sentinel')
+        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(
+            quorum.masters[0].url, f'redis://127.0.0.1:{port}')}
+        found(quorum, 'role', 'broken', 'is a sentinel', env=env, alone=False)
+
+
+@case('times: a master_timeout that is not small')
+def _():
+    with Quorum() as quorum:
+        found(quorum, 'times', 'warning', 'is not small against max_ttl', '--master-timeout', '5s')
+
+
+@case('clock: masters that are apart, and one that runs at another speed')
+def _():
+    library = os.environ.get('STEPPED_CLOCK')
+    if not library or not os.path.exists(library):
+        return
+    with Quorum() as quorum:
+        file = quorum.path('clock')
+        file.write_bytes(struct.pack('q', 0))
+        with open(file, 'r+b') as opened, mmap.mmap(opened.fileno(), 8) as offset:
+            off = Master(str(quorum.directory), env={'LD_PRELOAD': library, 'REDLOCK_CLOCK_FILE': str(file)})
+            quorum.stack.callback(off.kill)
+            env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, off.url)}
+            offset[:] = struct.pack('q', 700_000)
+            found(quorum, 'clock', 'warning', 'more than half', env=env)
+            offset[:] = struct.pack('q', -1_500_000)
+            found(quorum, 'clock', 'broken', 'more than clock_offset_bound', env=env)
+            offset[:] = struct.pack('q', 0)
+            with drifting(offset, 0.2):
+                found(quorum, 'clock', 'broken', 'its clock went wrong by', '--clock-time', '500ms', master=off, env=env)
+
+
+@contextlib.contextmanager
+def drifting(offset, share):
+    """A clock that gains so much."""
+    stop = threading.Event()
+    began = time.monotonic()
+
+    def drift():
+        while not stop.wait(0.002):
+            offset[:] = struct.pack('q', int((time.monotonic() - began) * share * 1e6))
+
+    thread = threading.Thread(target=drift)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@case('tls: verified, unknown authority, wrong name, nearly over, not verified, no TLS there')
+def _():
+    with Quorum() as quorum:
+        certificates(quorum.directory)
+        options = ['--tls-cert-file', str(quorum.path('server.crt')), '--tls-key-file', str(quorum.path('server.key')),
+                   '--tls-ca-cert-file', str(quorum.path('ca.crt')), '--tls-auth-clients', 'no']
+        try:
+            masters = []
+            for _ in range(3):
+                port = free_port()
+                masters.append(port)
+                server = Master(str(quorum.directory), [*options, '--tls-port', str(port)])
+                quorum.stack.callback(server.kill)
+        except RuntimeError:
+            print('# this server has no TLS')
+            return
+        urls = {'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in masters)}
+        trusted = urls | {'REDLOCK_TLS_CA_FILE': str(quorum.path('ca.crt'))}
+        report = examine(quorum, env=trusted)
+        equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
+        found(quorum, 'tls', 'warning', 'its certificate ends in', env=trusted)
+        found(quorum, 'reachable', 'broken', 'certificate verify failed', env=urls, alone=False)
+        found(quorum, 'reachable', 'broken', 'certificate verify failed', '--tls-server-name', 'other', env=trusted,
+              alone=False)
+        found(quorum, 'tls', 'warning', 'is not verified', '--tls-insecure', env=urls, alone=False)
+        plain = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:')}
+        found(quorum, 'reachable', 'broken', 'cannot be asked', '--connect-timeout', '500ms', env=trusted | plain,
+              alone=False)
+
+
+def certificates(directory):
+    def openssl(*words):
+        subprocess.run(['openssl', *words], cwd=directory, check=True, capture_output=True)
+    openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=ca',
+            '-days', '30')
+    openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=x')
+    (directory / 'names').write_text('subjectAltName=DNS:localhost\n')
+    openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out',
+            'server.crt', '-days', '7', '-extfile', 'names')
+
+
+@case('tls: a password that travels in the clear')
+def _():
+    with Quorum() as quorum:
+        address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
+        if not address:
+            print('# this machine has no address but its own')
+            return
+        for master in quorum.masters:
+            master.ask('CONFIG', 'SET', 'bind', '* -::*')
+            master.ask('CONFIG', 'SET', 'protected-mode', 'no')
+            master.ask('CONFIG', 'SET', 'requirepass', 'sesame')
+        env = {'REDLOCK_MASTERS': ','.join(f'redis://:sesame@{address[0]}:{m.port}' for m in quorum.masters)}
+        report = found(quorum, 'tls', 'warning', 'for everybody to read', env=env)
+        assert 'sesame' not in json.dumps(report)
+
+
+if __name__ == '__main__':
+    main()

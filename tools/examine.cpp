@@ -1,0 +1,204 @@
+#include "examine.hpp"
+
+#include "redis.hpp"
+
+#include <redlock/clock.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace cli {
+namespace {
+
+constexpr int pings = 9;
+constexpr int clock_samples = 9;
+
+using us = std::chrono::microseconds;
+
+std::map<std::string, std::string> fields_of(std::string_view text) {
+    std::map<std::string, std::string> out;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (line.ends_with('\r')) {
+            line.remove_suffix(1);
+        }
+        if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
+            out.emplace(line.substr(0, colon), line.substr(colon + 1));
+        }
+    }
+    return out;
+}
+
+bool forbidden(const reply& answer) {
+    return answer.failed()
+           && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown command"));
+}
+
+class examination {
+public:
+    examination(const redlock::endpoint& where, const redlock::config& how, facts& out)
+        : how_(how),
+          out_(out),
+          master_(where, how) {
+        out_.certificate_left = master_.certificate_left();
+        read_info();
+        // One name, one server: a proxy that shares out its connections shows here.
+        redis other(where, how);
+        out_.run_id_of_other_connection = fields_of(other.ask({"INFO", "server"}).text)["run_id"];
+        read_configuration();
+        for (int i = 0; i < pings; ++i) {
+            const auto before = std::chrono::steady_clock::now();
+            master_.ask({"PING"});
+            out_.round_trips.push_back(
+                std::chrono::duration_cast<us>(std::chrono::steady_clock::now() - before));
+        }
+        std::sort(out_.round_trips.begin(), out_.round_trips.end());
+        try_permissions();
+        look_at_clock();
+    }
+
+    // The best of some: the shorter the round trip, the better it is known when the clock was read.
+    void look_at_clock() {
+        std::optional<clock_sample> best;
+        for (int i = 0; i < clock_samples; ++i) {
+            const auto before = redlock::clock::now();
+            const auto wall = std::chrono::system_clock::now();
+            const reply time = master_.ask({"TIME"});
+            const auto took = redlock::clock::now() - before;
+            if (time.items.size() != 2) {
+                return;
+            }
+            const us theirs(
+                std::strtoll(time.items[0].text.c_str(), nullptr, 10) * 1'000'000
+                + std::strtoll(time.items[1].text.c_str(), nullptr, 10));
+            const us ours = std::chrono::duration_cast<us>((wall + took / 2).time_since_epoch());
+            const us uncertain = std::chrono::duration_cast<us>(took / 2);
+            if (!best || uncertain < best->uncertain) {
+                best = {(before + took / 2).time_since_epoch(), theirs - ours, uncertain};
+            }
+        }
+        out_.clock.push_back(*best);
+    }
+
+private:
+    void read_info() {
+        reply info = master_.ask({"INFO"});
+        if (info.failed()) {
+            out_.permissions.push_back({"+info", true, info.text});
+        }
+        out_.info = fields_of(info.text);
+    }
+
+    void read_configuration() {
+        for (const char* name :
+             {"appendfsync", "appendonly", "no-appendfsync-on-rewrite", "min-replicas-to-write"}) {
+            const reply answer = master_.ask({"CONFIG", "GET", name});
+            if (forbidden(answer)) {
+                out_.permissions.push_back({"+config|get", false, answer.text});
+                return;
+            }
+            if (answer.items.size() == 2) {
+                out_.configuration[name] = answer.items[1].text;
+            }
+        }
+    }
+
+    // On keys of a lock that nobody has: they stand as any other's would.
+    void try_permissions() {
+        std::random_device random;
+        const std::string name = fmt::format("redlock-doctor-{:08x}{:08x}", random(), random());
+        const std::string lock =
+            how_.key_prefix.empty() ? name : how_.key_prefix + "{" + name + "}";
+        const std::string fence = how_.key_prefix + "{" + name + "}:fence";
+        const std::string channel = lock + ":free";
+        const std::string record = how_.key_prefix + ":epoch";
+        const reply set = attempt("+set", true, {"SET", lock, "doctor", "NX", "PX", "2000"});
+        if (set.failed() && !forbidden(set)) {
+            out_.write_refusal = set.text;
+        }
+        attempt("+get", true, {"GET", lock});
+        attempt("+pttl", true, {"PTTL", lock});
+        attempt("+pexpire", true, {"PEXPIRE", lock, "2000"});
+        const bool guarded = how_.protocol == redlock::protocol::guarded;
+        attempt("+eval", true, {"EVAL", "return 1", "1", lock});
+        attempt("+evalsha", false, {"EVALSHA", std::string(40, '0'), "1", lock});
+        if (guarded) {
+            attempt("+time", true, {"TIME"});
+            attempt("+hset", true, {"HSET", fence, "run", "doctor"});
+            const reply kept = attempt("+hmget", true, {"HMGET", record, "q"});
+            if (kept.items.size() == 1 && !kept.items[0].text.empty()) {
+                out_.record_quarantine = std::chrono::duration_cast<milliseconds>(
+                    us(std::strtoll(kept.items[0].text.c_str(), nullptr, 10)));
+            }
+            const reply script = master_.ask({"EVAL", "return 1", "3", lock, fence, record});
+            if (script.failed() && !forbidden(script)) {
+                out_.script_refusal = script.text;
+            }
+        }
+        attempt("+exists", false, {"EXISTS", lock});
+        attempt("+ping", false, {"PING"});
+        attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
+        if (how_.wake_ups == redlock::wake_up::push) {
+            attempt("+publish", false, {"PUBLISH", channel, "doctor"});
+        }
+        attempt("+del", true, {"DEL", lock, fence});
+    }
+
+    reply
+    attempt(const std::string& rule, bool needed, const std::vector<std::string_view>& words) {
+        reply answer = master_.ask(words);
+        out_.permissions.push_back({rule, needed, forbidden(answer) ? answer.text : ""});
+        return answer;
+    }
+
+    const redlock::config& how_;
+    facts& out_;
+    redis master_;
+};
+
+} // namespace
+
+std::string facts::operator[](const std::string& field) const {
+    const auto found = info.find(field);
+    return found == info.end() ? "" : found->second;
+}
+
+std::string facts::parameter(const std::string& name) const {
+    const auto found = configuration.find(name);
+    return found == configuration.end() ? "" : found->second;
+}
+
+std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
+    std::vector<facts> out(how.masters.size());
+    std::vector<std::unique_ptr<examination>> reached(how.masters.size());
+    const auto guarded = [&](std::size_t i, auto look) {
+        try {
+            look();
+        } catch (const connection_error& error) {
+            out[i].unreachable = error.what();
+            reached[i].reset();
+        }
+    };
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        out[i].endpoint = to_string(how.masters[i]);
+        guarded(
+            i, [&] { reached[i] = std::make_unique<examination>(how.masters[i], how, out[i]); });
+    }
+    std::this_thread::sleep_for(apart);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (reached[i]) {
+            guarded(i, [&] { reached[i]->look_at_clock(); });
+        }
+    }
+    return out;
+}
+
+} // namespace cli
