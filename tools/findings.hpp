@@ -28,6 +28,13 @@ struct finding {
 std::vector<finding>
 judge(const std::vector<facts>& masters, const redlock::config& how, const redlock::health& health);
 
+/// Those of one master alone.
+void judge_master(
+    const facts& master,
+    const redlock::endpoint& where,
+    const redlock::config& how,
+    std::vector<finding>& out);
+
 /// "ACL SETUSER ..." that is enough for this configuration.
 std::string acl_line(const redlock::config& how);
 

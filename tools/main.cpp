@@ -1,6 +1,7 @@
 // redlock: the command line of the library. See docs/cli.md.
 
 #include "command_line.hpp"
+#include "completion.hpp"
 #include "doctor.hpp"
 #include "exit_code.hpp"
 #include "hands.hpp"
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
         cli::add_look(line);
         cli::add_keys(line);
         cli::add_doctor(line);
+        cli::add_completion(line);
         try {
             cli::read_command_line(line, argc, argv);
         } catch (const CLI::Success& asked) {

@@ -127,6 +127,10 @@ std::string duration_text(milliseconds time) {
     return out.empty() ? "0s" : out;
 }
 
+std::string latency_text(std::chrono::microseconds time) {
+    return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1'000);
+}
+
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& words) {
     std::optional<std::string> best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;

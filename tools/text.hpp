@@ -21,6 +21,9 @@ milliseconds parse_duration(std::string_view text);
 /// The shortest form that says it all: "1m30s", "500ms", "0s".
 std::string duration_text(milliseconds time);
 
+/// "0.4 ms".
+std::string latency_text(std::chrono::microseconds time);
+
 /// The word that is nearest to `word`, if one is near enough to be a slip.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& words);
 

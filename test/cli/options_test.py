@@ -2,6 +2,9 @@
 """Where options come from, and what is never shown: options_test.py REDLOCK [CASE...]"""
 
 import pathlib
+import re
+import shutil
+import subprocess
 
 from harness import CONFIGURATION, USAGE, Quorum, case, contains, ended, equal, main, until
 
@@ -124,13 +127,54 @@ def with_auth(quorum, password, url=True):
     assert 'wrong-one' not in result.stderr and result.returncode == 201, result
 
 
+def commands_of(quorum):
+    text = ended(quorum.run('--help'), 0).stdout
+    return [line.split()[0] for line in text.partition('Subcommands:')[2].splitlines()
+            if re.match(r'  [a-z]', line)]
+
+
+def bash_offers(script, *words):
+    """What bash would offer for the last of the words."""
+    driver = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _redlock;'
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(['bash', '-c', driver, 'bash', script, *words], text=True, capture_output=True, check=True)
+    return done.stdout.split()
+
+
+@case('completions, as the shells understand them')
+def _():
+    with Quorum(0) as quorum:
+        for shell in ('bash', 'zsh', 'fish'):
+            script = quorum.path(shell)
+            script.write_text(ended(quorum.run('completion', shell), 0).stdout)
+            if shutil.which(shell):
+                subprocess.run([shell, '-n', script], check=True)
+        script = str(quorum.path('bash'))
+        equal(set(bash_offers(script, 'redlock', '')), set(commands_of(quorum)))
+        equal(bash_offers(script, 'redlock', 'run', '--gr'), ['--grace'])
+        equal(bash_offers(script, 'redlock', '--masters', 'run', 'status', '--inter'), [])
+        equal(bash_offers(script, 'redlock', '--ttl', 'x', 'watch', '--inter'), ['--interval'])
+        assert 'sort' in bash_offers(script, 'redlock', 'run', 'a', '--', 'sor')
+        contains(ended(quorum.run('completion', 'bsh'), USAGE).stderr, 'bash')
+
+
+@case('a manual page for each command')
+def _():
+    with Quorum(0) as quorum:
+        for command in ['', *commands_of(quorum)]:
+            page = ended(quorum.run('man', *command.split()), 0).stdout
+            contains(page, '.TH redlock', '.SH NAME', '.SH SYNOPSIS')
+            if shutil.which('groff'):
+                done = subprocess.run(['groff', '-man', '-ww', '-Tascii'], input=page, text=True, capture_output=True)
+                equal(done.stderr, '')
+        contains(ended(quorum.run('man', 'rnu'), USAGE).stderr, 'did you mean run?')
+
+
 @case('help for each command, with examples; and the version')
 def _():
     with Quorum(0) as quorum:
-        text = ended(quorum.run('--help'), 0).stdout
-        contains(text, 'REDLOCK_MAX_TTL', '--masters')
-        commands = [line.split()[0] for line in text.partition('Subcommands:')[2].splitlines()
-                    if line.startswith('  ') and line.strip() and not line.startswith('   ')]
+        contains(ended(quorum.run('--help'), 0).stdout, 'REDLOCK_MAX_TTL', '--masters')
+        commands = commands_of(quorum)
         assert 'run' in commands
         for command in commands:
             contains(ended(quorum.run(command, '--help'), 0).stdout, 'Usage: redlock ' + command, 'Examples:')

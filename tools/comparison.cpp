@@ -1,0 +1,217 @@
+#include "findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace cli {
+namespace {
+
+// What shows only of all together.
+class comparison {
+public:
+    comparison(
+        const std::vector<facts>& masters,
+        const redlock::config& how,
+        const redlock::health& health,
+        std::vector<finding>& out)
+        : masters_(masters),
+          how_(how),
+          health_(health),
+          out_(out) {}
+
+    void run() {
+        votes();
+        number();
+        same_server();
+        versions();
+        offsets();
+        rates();
+        times();
+    }
+
+private:
+    void add(severity level, std::string check, std::string what, std::string change = {}) {
+        out_.push_back({level, std::move(check), "", std::move(what), std::move(change)});
+    }
+
+    // The library's own verdict.
+    void votes() {
+        for (const redlock::master_health& one : health_.masters) {
+            if (one.state == redlock::master_state::quarantined) {
+                out_.push_back(
+                    {severity::warning,
+                     "quarantine",
+                     one.endpoint,
+                     fmt::format(
+                         "does not vote for {} more: it restarted, or was emptied, and may have "
+                         "forgotten locks",
+                         duration_text(one.quarantine_left.value_or(milliseconds(0)))),
+                     "wait, and find out why; nothing else is needed"});
+            }
+        }
+        if (!health_.ready) {
+            add(severity::broken,
+                "quorum",
+                fmt::format(
+                    "no lock can be had: {} of {} masters vote, {} are needed",
+                    health_.admitted,
+                    health_.masters.size(),
+                    health_.quorum),
+                "see what is said of the masters");
+        }
+        if (health_.quarantine_off) {
+            add(severity::warning,
+                "quarantine",
+                "is off: a master that restarts votes at once and may grant what it has forgotten",
+                "leave --no-quarantine away");
+        }
+    }
+
+    void number() {
+        const std::size_t n = masters_.size();
+        if (n < 3) {
+            add(severity::warning,
+                "quorum",
+                fmt::format("{} master{}: none may fail", n, n == 1 ? "" : "s"),
+                "three masters survive the loss of one, five that of two");
+        } else if (n % 2 == 0) {
+            add(severity::warning,
+                "quorum",
+                fmt::format("{0} masters survive no more failures than {1}", n, n - 1),
+                "use an odd number");
+        }
+    }
+
+    void same_server() {
+        std::map<std::string, std::string> first;
+        for (const facts& one : masters_) {
+            const std::string id = one["run_id"];
+            if (id.empty()) {
+                continue;
+            }
+            const auto [place, is_new] = first.emplace(id, one.endpoint);
+            if (!is_new) {
+                out_.push_back(
+                    {severity::broken,
+                     "duplicate",
+                     one.endpoint,
+                     "is the same server as " + place->second + ": together they have one vote",
+                     "name each server once"});
+            }
+        }
+    }
+
+    void versions() {
+        std::set<std::string> all;
+        for (const facts& one : masters_) {
+            if (one.unreachable.empty()) {
+                all.insert(one["redis_version"] + one["valkey_version"]);
+            }
+        }
+        if (all.size() > 1) {
+            add(severity::note, "version", fmt::format("the masters run {} versions", all.size()));
+        }
+    }
+
+    void offsets() {
+        const clock_sample* low = nullptr;
+        const clock_sample* high = nullptr;
+        for (const facts& one : masters_) {
+            if (!one.clock.empty()) {
+                const clock_sample& it = one.clock.front();
+                low = low == nullptr || it.ahead < low->ahead ? &it : low;
+                high = high == nullptr || it.ahead > high->ahead ? &it : high;
+            }
+        }
+        if (low == high) {
+            return;
+        }
+        const std::chrono::microseconds apart = high->ahead - low->ahead;
+        const std::chrono::microseconds surely = apart - high->uncertain - low->uncertain;
+        const std::chrono::microseconds bound = how_.clock_offset_bound;
+        const std::string what =
+            fmt::format("the masters' clocks are {} apart", latency_text(apart));
+        const std::string change = "run NTP on all of them, or raise --clock-offset-bound ("
+                                   + duration_text(how_.clock_offset_bound) + "), everywhere";
+        if (surely > bound) {
+            add(severity::broken, "clock", what + ": more than clock_offset_bound", change);
+        } else if (surely * 2 > bound) {
+            add(severity::warning,
+                "clock",
+                what + ": more than half of clock_offset_bound",
+                change);
+        } else {
+            add(severity::note, "clock", what);
+        }
+    }
+
+    // A clock that gains or loses against ours by more than a lease allows for.
+    void rates() {
+        for (const facts& one : masters_) {
+            if (one.clock.size() < 2) {
+                continue;
+            }
+            const clock_sample& a = one.clock.front();
+            const clock_sample& b = one.clock.back();
+            const double time = std::chrono::duration<double, std::micro>(b.at - a.at).count();
+            const double moved = std::abs(static_cast<double>((b.ahead - a.ahead).count()));
+            const double unknown = static_cast<double>((a.uncertain + b.uncertain).count());
+            const double surely = std::max(0.0, moved - unknown) / time;
+            if (surely * 2 > how_.clock_drift_factor) {
+                out_.push_back(
+                    {surely > how_.clock_drift_factor ? severity::broken : severity::warning,
+                     "clock",
+                     one.endpoint,
+                     fmt::format(
+                         "its clock went wrong by {} in {}: {:.2f} % and clock_drift_factor allows "
+                         "{:.2f} %",
+                         latency_text(std::chrono::microseconds(
+                             static_cast<std::chrono::microseconds::rep>(moved))),
+                         latency_text(std::chrono::microseconds(
+                             static_cast<std::chrono::microseconds::rep>(time))),
+                         surely * 100,
+                         how_.clock_drift_factor * 100),
+                     "see its clock: NTP should slew it, and never step it"});
+            }
+        }
+    }
+
+    void times() {
+        if (how_.master_timeout * 10 > how_.max_ttl) {
+            add(severity::warning,
+                "times",
+                fmt::format(
+                    "master_timeout ({}) is not small against max_ttl ({})",
+                    duration_text(how_.master_timeout),
+                    duration_text(how_.max_ttl)),
+                "a tenth is the most that makes sense");
+        }
+    }
+
+    const std::vector<facts>& masters_;
+    const redlock::config& how_;
+    const redlock::health& health_;
+    std::vector<finding>& out_;
+};
+
+} // namespace
+
+std::vector<finding> judge(
+    const std::vector<facts>& masters, const redlock::config& how, const redlock::health& health) {
+    std::vector<finding> out;
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        judge_master(masters[i], how.masters[i], how, out);
+    }
+    comparison(masters, how, health, out).run();
+    std::stable_sort(out.begin(), out.end(), [](const finding& a, const finding& b) {
+        return a.level > b.level;
+    });
+    return out;
+}
+
+} // namespace cli
