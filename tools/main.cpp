@@ -6,7 +6,9 @@
 #include "exit_code.hpp"
 #include "hands.hpp"
 #include "keys.hpp"
+#include "local.hpp"
 #include "look.hpp"
+#include "metrics.hpp"
 #include "run.hpp"
 
 #include <exception>
@@ -20,6 +22,8 @@ int main(int argc, char** argv) {
         cli::add_look(line);
         cli::add_keys(line);
         cli::add_doctor(line);
+        cli::add_local(line);
+        cli::add_metrics(line);
         cli::add_completion(line);
         try {
             cli::read_command_line(line, argc, argv);

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""`redlock local` and `metrics`: local_test.py REDLOCK [CASE...]"""
+
+import os
+import pathlib
+import pty
+import re
+import signal
+import socket
+import urllib.error
+import urllib.request
+
+import harness
+from harness import CONFIGURATION, NOT_FOUND, USAGE, Quorum, alive, case, contains, ended, equal, main, until
+
+
+def masters_of(line):
+    """Their ports, of the export line."""
+    contains(line, 'export REDLOCK_MASTERS=')
+    return [int(port) for port in re.findall(r'127\.0\.0\.1:(\d+)', line)]
+
+
+def pid_of(port):
+    with socket.create_connection(('127.0.0.1', port)) as connection:
+        connection.sendall(b'INFO server\r\n')
+        return int(re.search(rb'process_id:(\d+)', connection.recv(65536))[1])
+
+
+@case('local starts masters, prints a line for a shell, and ends them')
+def _():
+    with Quorum(0) as quorum:
+        for arguments, count in (([], 5), (['3'], 3)):
+            process = quorum.start('local', *arguments)
+            line = process.stdout.readline()
+            ports = masters_of(line)
+            equal(len(ports), count)
+            pids = [pid_of(port) for port in ports]
+            env = {'REDLOCK_MASTERS': line.strip().partition('=')[2], 'REDLOCK_NO_QUARANTINE': '1'}
+            equal(ended(quorum.run('run', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
+            process.send_signal(signal.SIGINT)
+            equal(process.wait(), 0)
+            assert not any(map(alive, pids))
+
+
+@case('local is killed: its masters die with it')
+def _():
+    with Quorum(0) as quorum:
+        process = quorum.start('local', '3')
+        pids = [pid_of(port) for port in masters_of(process.stdout.readline())]
+        process.kill()
+        until(lambda: not any(map(alive, pids)), 'the death of the masters')
+
+
+@case('local --faults keys: kill, restart, hang and continue, on a terminal')
+def _():
+    with Quorum(0) as quorum:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(harness.TOOL, [harness.TOOL, 'local', '3', '--faults', 'keys'],
+                      quorum.env | {'TERM': 'xterm', 'NO_COLOR': '1'})
+        seen = ''
+
+        def state(of, what):
+            nonlocal seen
+            while not re.search(rf'>{of}  redis://127\.0\.0\.1:\d+  {what}\r', seen.rpartition('\x1b[J')[2]):
+                seen += os.read(terminal, 4096).decode()
+
+        for key, what in (('2', 'up'), ('k', 'down'), ('r', 'up'), ('h', 'hung'), ('c', 'up')):
+            os.write(terminal, key.encode())
+            state(2, what)
+        os.write(terminal, b'q')
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        os.close(terminal)
+
+
+@case('local --faults random leaves a majority')
+def _():
+    with Quorum(0) as quorum:
+        process = quorum.start('local', '3', '--faults', 'random', '--every', '50ms')
+        ports = masters_of(process.stdout.readline())
+        equal(len(ports), 3)
+        changes = 0
+        while changes < 3:
+            line = process.stdout.readline()
+            changes += ' down' in line or ' hung' in line
+        process.terminate()
+        equal(process.wait(), 0)
+
+
+@case('local without a server says so')
+def _():
+    with Quorum(0) as quorum:
+        contains(ended(quorum.run('local', env={'PATH': str(quorum.directory)}), NOT_FOUND).stderr,
+                 'redis-server nor valkey-server')
+        ended(quorum.run('local', '0'), USAGE)
+        contains(ended(quorum.run('local', '--faults', 'randm'), USAGE).stderr, 'randm')
+
+
+@case('metrics as text')
+def _():
+    with Quorum() as quorum:
+        text = ended(quorum.run('metrics', '--quorum', 'east'), 0).stdout
+        contains(text, 'redlock_ready{quorum="east"} 1', 'redlock_masters_admitted{quorum="east"} 3', '# TYPE')
+        for master in quorum.masters[:2]:
+            master.kill()
+        contains(ended(quorum.run('metrics'), 0).stdout, 'redlock_ready{quorum="default"} 0')
+
+
+@case('metrics --listen serves them, until a signal comes')
+def _():
+    with Quorum() as quorum:
+        process = quorum.start('metrics', '--listen', '0')
+        url = process.stderr.readline().split()[-1]
+
+        def page():
+            with urllib.request.urlopen(url) as answer:
+                contains(answer.headers['Content-Type'], 'version=0.0.4')
+                return answer.read().decode()
+
+        until(lambda: 'redlock_masters_admitted{quorum="default"} 3' in page(), 'three masters')
+        try:
+            urllib.request.urlopen(url + '-not')
+            raise AssertionError('a page that is not there')
+        except urllib.error.HTTPError as error:
+            equal(error.code, 404)
+        quorum.masters[0].kill()
+        until(lambda: 'redlock_masters_admitted{quorum="default"} 2' in page(), 'two masters')
+        process.terminate()
+        equal(process.wait(), 0)
+        contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'nowhere to listen')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,11 @@
+// `redlock local`: real masters on this machine, for as long as it runs.
+
+#pragma once
+
+namespace cli {
+
+struct command_line;
+
+void add_local(command_line& to);
+
+} // namespace cli

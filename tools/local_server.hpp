@@ -1,0 +1,46 @@
+// One server process on a free port of the loopback, which dies with the tool.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace cli {
+
+class local_server {
+public:
+    enum class state { up, hung, down };
+
+    /// Starts it and waits until it answers. Throws `failure`.
+    local_server(std::string program, std::string directory);
+    ~local_server();
+    local_server(local_server&& other) noexcept;
+    local_server& operator=(local_server&&) = delete;
+
+    std::string url() const;
+    /// Also notices that somebody else has ended it.
+    state now() noexcept;
+
+    void kill() noexcept;
+    void hang() noexcept;
+    void resume() noexcept;
+    /// On the same port, and empty.
+    void restart();
+
+private:
+    void launch();
+    bool answers() const;
+
+    std::string program_;
+    std::string directory_;
+    std::uint16_t port_ = 0;
+    pid_t pid_ = -1;
+    bool hung_ = false;
+};
+
+/// redis-server or valkey-server, whichever is there; REDLOCK_REDIS_SERVER goes before. Throws.
+std::string server_program();
+
+} // namespace cli
