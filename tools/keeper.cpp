@@ -92,7 +92,8 @@ keeper_report keeper::read() {
     ssize_t size = 0;
     do { // NOLINT(cppcoreguidelines-avoid-do-while)
         size = ::recv(channel_, &out, sizeof out, 0);
-    } while (size < 0 && errno == EINTR);
+        // A keeper that ended before it read our last order: its last words still come.
+    } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
     const bool told = size == sizeof out;
     ended_ = !told || out.what == keeper_report::kind::gone;
     if (ended_) {

@@ -25,6 +25,7 @@ struct keeper_report {
     enum class kind : int {
         started, ///< `value` is the command's process id
         failed,  ///< it could not be executed; `value` is errno
+        due,     ///< the deadline came near, and the command was told to end
         ended,   ///< the command itself has ended; `value` is its wait status
         stopped, ///< it was stopped from the terminal
         gone,    ///< nothing of it is left; the keeper ends. `value`: how many would not die

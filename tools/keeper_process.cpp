@@ -267,7 +267,8 @@ void keeper_process::end_by(redlock::time_point kill_at) {
 
 void keeper_process::look_at_clock() {
     const auto now = redlock::clock::now();
-    if (phase_ == phase::running && now >= term_at_ && now < kill_at_) {
+    if (phase_ == phase::running && now >= std::min(term_at_, kill_at_)) {
+        report(keeper_report::kind::due, 0);
         ask_to_end();
     }
     if (phase_ == phase::killing

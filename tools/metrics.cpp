@@ -134,9 +134,7 @@ int serve(session& now, const metrics_wishes& wanted) {
     const tcp::endpoint bound = acceptor.local_endpoint();
     const std::string host = bound.address().to_string();
     say(fmt::format(
-        "http://{}:{}/metrics",
-        bound.address().is_v6() ? "[" + host + "]" : host,
-        bound.port()));
+        "http://{}:{}/metrics", bound.address().is_v6() ? "[" + host + "]" : host, bound.port()));
     accept(acceptor, now.manager, wanted.quorum);
     while (!now.pause(std::chrono::hours(1))) {
     }

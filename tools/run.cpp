@@ -4,6 +4,9 @@
 #include "keeper.hpp"
 #include "session.hpp"
 
+#include <redlock/shared_mutex.hpp>
+#include <redlock/slot_pool.hpp>
+
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
@@ -52,16 +55,17 @@ public:
     run(const run&) = delete;
     run& operator=(const run&) = delete;
 
-    int status() {
+    run_end end() {
         if (const int refused = acquire(); refused >= 0) {
-            return refused;
+            return {refused, false};
         }
         watch();
         while (!gone_) {
             session_->io.run_one();
         }
         keeper_.reset();
-        return finish();
+        const int status = finish();
+        return {status, lost_.has_value()};
     }
 
 private:
@@ -112,21 +116,11 @@ private:
                     to_string(session_->manager.get_health())));
             }
         });
-        const bool attach = !options_.token.empty();
-        session_->settle_for(attach ? redlock::wait_for::none() : wanted_.wait);
+        session_->settle_for(!options_.token.empty() ? redlock::wait_for::none() : wanted_.wait);
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {
-                lock_ = session_->wait([&](auto token) {
-                    return attach ? session_->manager.async_attach(
-                               options_.lock.resource,
-                               options_.token,
-                               wanted_,
-                               why,
-                               std::move(token))
-                                  : session_->manager.async_acquire(
-                                      options_.lock.resource, wanted_, why, std::move(token));
-                });
+                take(why);
             }
         } catch (const boost::system::system_error& error) {
             if (session_->signal() == 0) {
@@ -145,27 +139,72 @@ private:
         return -1;
     }
 
+    // Throws what the library does.
+    void take(redlock::diagnostics& why) {
+        redlock::lock_manager& manager = session_->manager;
+        const std::string& name = options_.lock.resource;
+        if (options_.slots > 0) {
+            redlock::slot_pool pool(manager, name, options_.slots);
+            slot_ = session_->wait(
+                [&](auto token) { return pool.async_acquire(wanted_, why, std::move(token)); });
+            return;
+        }
+        lock_ = session_->wait([&](auto token) {
+            return !options_.token.empty()
+                       ? manager.async_attach(name, options_.token, wanted_, why, std::move(token))
+                   : options_.shared ? redlock::shared_mutex(manager, name)
+                                           .async_lock_shared(wanted_, why, std::move(token))
+                   : options_.exclusive
+                       ? redlock::shared_mutex(manager, name)
+                             .async_lock(wanted_, why, std::move(token))
+                       : manager.async_acquire(name, wanted_, why, std::move(token));
+        });
+    }
+
+    // What is held, of either kind: they have the same functions.
+    template <typename F>
+    auto held(F use) {
+        return slot_.valid() ? use(slot_) : use(lock_);
+    }
+
+    bool holds() {
+        return held([](auto& it) { return it.held(); });
+    }
+
+    void abandon() {
+        held([](auto& it) { it.abandon(); });
+    }
+
+    redlock::time_point deadline() {
+        return held([](auto& it) { return it.deadline(); });
+    }
+
     void watch() {
-        keeper_->start(lock_.deadline(), variables());
+        keeper_->start(deadline(), variables());
         listen_to_signals();
         listen_to_keeper();
         refresh();
-        lock_.async_wait_lost(
-            why_lost_, [this](const redlock::error_code& error, redlock::loss_reason reason) {
-                if (!error) {
-                    lost(reason);
-                }
-            });
+        held([this](auto& it) {
+            it.async_wait_lost(
+                why_lost_, [this](const redlock::error_code& error, redlock::loss_reason reason) {
+                    if (!error) {
+                        lost(reason);
+                    }
+                });
+        });
     }
 
-    std::vector<std::string> variables() const {
+    std::vector<std::string> variables() {
         std::vector<std::string> out{
             "REDLOCK_RESOURCE=" + options_.lock.resource,
-            "REDLOCK_TOKEN=" + std::string(lock_.token()),
-            fmt::format("REDLOCK_DEADLINE={}", wall_time_of(lock_.deadline())),
+            "REDLOCK_TOKEN=" + held([](auto& it) { return std::string(it.token()); }),
+            fmt::format("REDLOCK_DEADLINE={}", wall_time_of(deadline())),
         };
-        if (const auto number = lock_.fencing_token()) {
+        if (const auto number = held([](auto& it) { return it.fencing_token(); })) {
             out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", *number));
+        }
+        if (slot_.valid()) {
+            out.push_back(fmt::format("REDLOCK_SLOT={}", slot_.number()));
         }
         return out;
     }
@@ -208,6 +247,9 @@ private:
         case keeper_report::kind::failed:
             exec_error_ = report.value;
             break;
+        case keeper_report::kind::due:
+            due_ = true;
+            break;
         case keeper_report::kind::ended:
             command_status_ = report.value;
             break;
@@ -215,7 +257,7 @@ private:
             // As every job: the shell must see it stopped. Nobody renews the lock meanwhile, and
             // the keeper ends the command when that takes too long.
             ::kill(0, SIGSTOP);
-            keeper_->set_deadline(lock_.deadline());
+            keeper_->set_deadline(deadline());
             keeper_->resume();
             break;
         case keeper_report::kind::gone:
@@ -237,10 +279,10 @@ private:
             std::clamp(options_.lock.ttl / 20, milliseconds(5), milliseconds(250)));
         refresh_.async_wait([this](const redlock::error_code& error) {
             if (!error && !lost_) {
-                const auto deadline = lock_.deadline();
-                if (lock_.held() && deadline != told_deadline_) {
-                    told_deadline_ = deadline;
-                    keeper_->set_deadline(deadline);
+                const auto until = deadline();
+                if (holds() && until != told_deadline_) {
+                    told_deadline_ = until;
+                    keeper_->set_deadline(until);
                 }
                 refresh();
             }
@@ -248,10 +290,14 @@ private:
     }
 
     void lost(redlock::loss_reason reason) {
-        lost_ = reason;
         if (!keeper_ || gone_) {
+            say(fmt::format(
+                "lost '{}' ({}) after the command had ended",
+                printable(options_.lock.resource),
+                to_string(reason)));
             return;
         }
+        lost_ = reason;
         const auto now = redlock::clock::now();
         // Where another may have it already there is no grace.
         const bool at_once =
@@ -269,13 +315,16 @@ private:
     int finish() {
         refresh_.cancel();
         stay();
-        if (options_.keep && !lost_ && lock_.held()) {
-            lock_.abandon();
+        if (options_.keep && !lost_ && holds()) {
+            abandon();
         }
-        if (lock_.valid()) {
-            const auto result =
-                session_->wait([&](auto token) { return lock_.async_release(std::move(token)); });
-            if (!lost_ && result != redlock::release_result::released
+        if (lock_.valid() || slot_.valid()) {
+            const auto result = held([this](auto& it) {
+                return session_->wait(
+                    [&](auto token) { return it.async_release(std::move(token)); });
+            });
+            if (!lost_ && options_.at_least.count() == 0
+                && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
                 say(fmt::format("the lock was {} when it was released", to_string(result)));
                 lost_ = redlock::loss_reason::expired;
@@ -288,6 +337,12 @@ private:
             say("the keeper of the command was killed, and the command with it");
             return static_cast<int>(exit_code::internal);
         }
+        if (due_ && !lost_) {
+            // The keeper's timer was faster than ours.
+            lost_ = redlock::loss_reason::majority_unreachable;
+            say(fmt::format(
+                "the lease of '{}' was not renewed in time", printable(options_.lock.resource)));
+        }
         if (lost_) {
             return static_cast<int>(exit_code::lost);
         }
@@ -298,7 +353,7 @@ private:
     // --at-least: the command has ended, but it is not another's turn yet.
     void stay() {
         signals_.cancel();
-        if (exec_error_ != 0 || lost_ || session_->signal() != 0) {
+        if (exec_error_ != 0 || lost_ || due_ || session_->signal() != 0) {
             return;
         }
         const auto until = begun_ + options_.at_least;
@@ -311,10 +366,10 @@ private:
             ::dup2(nothing, STDOUT_FILENO);
             ::close(nothing);
         }
-        while (!lost_ && redlock::clock::now() < until) {
+        while (holds() && redlock::clock::now() < until) {
             const auto left = std::chrono::ceil<milliseconds>(until - redlock::clock::now());
             if (session_->pause(std::min(left, milliseconds(100)))) {
-                lock_.abandon(); // the rest of the lease is the least that can be kept
+                abandon(); // the rest of the lease is the least that can be kept
                 return;
             }
         }
@@ -335,6 +390,7 @@ private:
     asio::steady_timer refresh_;
     asio::posix::stream_descriptor reports_;
     redlock::lock lock_;
+    redlock::slot slot_; // in its place, with --slots
     redlock::diagnostics why_lost_;
     redlock::time_point begun_;
     redlock::time_point told_deadline_;
@@ -342,18 +398,19 @@ private:
     int command_status_ = 0;
     int exec_error_ = 0;
     bool gone_ = false;
+    bool due_ = false;
     bool keeper_died_ = false;
 };
 
 } // namespace
 
-int run_under_lock(
+run_end run_under_lock(
     run_options options, redlock::config configuration, std::vector<std::string> command) {
     // Before the lock is taken: nobody should wait for a slip of the pen.
     if (const int error = look_for(command.front()); error != 0) {
-        return run::not_started(error);
+        return {run::not_started(error), false};
     }
-    return run(std::move(options), std::move(configuration), std::move(command)).status();
+    return run(std::move(options), std::move(configuration), std::move(command)).end();
 }
 
 } // namespace cli

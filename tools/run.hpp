@@ -4,6 +4,7 @@
 
 #include "settings.hpp"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,20 @@ struct run_options {
     milliseconds max_hold{0};
     milliseconds at_least{0};
     bool leave_daemons = false;
+    std::size_t slots = 0; // 0: a lock, else one of so many
+    bool shared = false;
+    bool exclusive = false;
     std::string token; // attach: of the lock that is there already
     bool keep = false; // attach: and that stays afterwards
 };
 
-/// The status to end with.
-int run_under_lock(
+/// How it went.
+struct run_end {
+    int status = 0;    ///< of the tool
+    bool lost = false; ///< the lock was lost while the command ran
+};
+
+run_end run_under_lock(
     run_options options, redlock::config configuration, std::vector<std::string> command);
 
 void add_run(command_line& to);

@@ -4,6 +4,8 @@
 #include "hands.hpp"
 #include "run.hpp"
 
+#include <redlock/slot_pool.hpp>
+
 #include <memory>
 
 namespace cli {
@@ -19,7 +21,7 @@ void add_times_of_run(CLI::App& app, run_options& into) {
         "--leave-daemons", into.leave_daemons, "Do not end what the command leaves behind");
 }
 
-int run_it(const run_options& options, const command_line& from) {
+run_end run_it(const run_options& options, const command_line& from) {
     if (!from.has_command || from.command.empty()) {
         throw failure(
             exit_code::usage,
@@ -45,7 +47,52 @@ void add_attach(command_line& to) {
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
         require_token(options->token);
-        return run_it(*options, to);
+        return run_it(*options, to).status;
+    });
+}
+
+void add_pool(command_line& to) {
+    auto options = std::make_shared<run_options>();
+    CLI::App& app = to.add(
+        "pool",
+        "Run a command under one slot of a pool",
+        "  redlock pool --size 3 encoders -- sh -c 'encode --gpu $REDLOCK_SLOT'\n\n"
+        "The same as run --slots. All else is as with run.");
+    app.add_option("--size", options->slots, "How many slots the pool has")
+        ->check(CLI::Range(std::size_t{1}, redlock::slot_pool_size_max))
+        ->type_name("L");
+    add_wishes(app, options->lock, "forever");
+    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if all are taken");
+    add_times_of_run(app, *options);
+    to.when(app, [options, &to] {
+        if (options->slots == 0) {
+            throw failure(exit_code::usage, "--size is missing: how many slots the pool has");
+        }
+        return run_it(*options, to).status;
+    });
+}
+
+void add_elect(command_line& to) {
+    auto options = std::make_shared<run_options>();
+    CLI::App& app = to.add(
+        "elect",
+        "Run a command on the leader only",
+        "  redlock elect scheduler -- /usr/sbin/scheduler    # on every machine\n\n"
+        "Waits until it leads, then runs the command. When leading is over it ends the command "
+        "and\n"
+        "is a candidate again; when the command ends it resigns and passes its status on. The\n"
+        "command has a fencing token.");
+    add_resource(app, options->lock.resource);
+    add_duration(app, "--ttl", options->lock.ttl, "How long a crashed leader is waited for");
+    app.add_flag("--fifo", options->lock.fifo, "Lead in the order of arrival");
+    add_times_of_run(app, *options);
+    to.when(app, [options, &to] {
+        options->lock.fencing = to.common.protocol == "guarded";
+        run_end last{0, true};
+        while (last.lost) {
+            last = run_it(*options, to);
+        }
+        return last.status;
     });
 }
 
@@ -68,8 +115,20 @@ void add_run(command_line& to) {
     add_duration(
         app, "--at-least", options->at_least, "Hold it so long even if the command ends sooner");
     app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if another has it");
-    to.when(app, [options, &to] { return run_it(*options, to); });
+    auto* const slots =
+        app.add_option("--slots", options->slots, "Under one of so many slots of this name")
+            ->check(CLI::Range(std::size_t{1}, redlock::slot_pool_size_max))
+            ->type_name("L");
+    auto* const shared = app.add_flag("--shared", options->shared, "As a reader, beside others");
+    auto* const exclusive =
+        app.add_flag("--exclusive", options->exclusive, "As the writer where others are --shared");
+    slots->excludes(shared);
+    slots->excludes(exclusive);
+    shared->excludes(exclusive);
+    to.when(app, [options, &to] { return run_it(*options, to).status; });
     add_attach(to);
+    add_pool(to);
+    add_elect(to);
 }
 
 } // namespace cli

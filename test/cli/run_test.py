@@ -528,11 +528,11 @@ def _():
 def _():
     with Quorum() as quorum:
         began = now()
-        process = quorum.start('run', '--at-least', '1200ms', '--ttl', '600ms', 'a', '--', 'sh', '-c', 'exit 6')
+        process = quorum.start('run', '--at-least', '1500ms', '--ttl', '1s', 'a', '--', 'sh', '-c', 'exit 6')
         until(quorum.keys, 'the key')
         ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'exit 1'), 0)
         equal(process.wait(), 6)
-        assert now() >= began + 1.2
+        assert now() >= began + 1.5
         equal(quorum.keys(), [])
 
 
