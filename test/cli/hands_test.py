@@ -143,8 +143,8 @@ def _():
     with Quorum() as quorum:
         token = acquired(quorum, 'a', '--ttl', '5s')
         env = {'REDLOCK_TOKEN': token}
-        result = quorum.run('attach', '--keep', '--ttl', '900ms', 'a', '--', 'sh', '-c',
-                            'sleep 1.5; echo $REDLOCK_TOKEN; exit 3', env=env)
+        result = quorum.run('attach', '--keep', '--ttl', '1200ms', 'a', '--', 'sh', '-c',
+                            'sleep 2; echo $REDLOCK_TOKEN; exit 3', env=env)
         equal(ended(result, 3).stdout.strip(), token)
         equal(quorum.keys(), ['redlock:{a}'])
         ended(quorum.run('attach', 'a', '--', 'true', env=env), 0)

@@ -421,7 +421,7 @@ def _():
 @case('renewal keeps the lock for as long as the command runs')
 def _():
     with Quorum() as quorum:
-        process = quorum.start('run', '--ttl', '300ms', 'a', '--', 'sh', '-c', 'sleep 1.5; echo end')
+        process = quorum.start('run', '--ttl', '1200ms', 'a', '--', 'sh', '-c', 'sleep 3; echo end')
         out, err = process.communicate()
         equal((out, err, process.returncode), ('end\n', '', 0))
 
