@@ -145,6 +145,8 @@ bool engine::hand_over(claim& lease, time_point now) {
     if (next.stage == operation::phase::attempting) {
         claim& attempt = *claims_.find(next.attempt);
         attempt.reported = true;
+        // Of another slot than that which it has now.
+        attempt.announced = attempt.is_slot() && attempt.votes.may_be_set();
         begin_removal(attempt, now);
     }
     end_survey(next);
@@ -207,9 +209,10 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     // The last attempt needs time for its round trip, or it is not worth its pause.
     const bool waits = again && !closing() && wanted.wait_until > later(now, 2 * retry_floor());
     const time_point due = waits ? next_try(wanted, attempt, now) : forever;
-    // Who goes on will either have the lock, and release it, or end here. Who ends and may have had
-    // a part of it tells those whom that part kept out.
-    attempt.announced = attempt.announced || (!waits && attempt.votes.may_be_set());
+    // Who goes on will either have the lock, and release it, or end here. Who ends, or may have
+    // another slot next, and may have had a part of this tells those whom that part kept out.
+    const bool leaves = !waits || attempt.is_slot();
+    attempt.announced = attempt.announced || (leaves && attempt.votes.may_be_set());
     begin_removal(attempt, now);
     if (waits) {
         pause(wanted, std::min(due, look_again(*lines_.find(wanted.line), now)));

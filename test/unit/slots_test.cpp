@@ -7,6 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -69,6 +70,20 @@ core::settings rules_without_polling(std::size_t masters, std::size_t hand_overs
     core::settings rules = rules_with(masters, hand_overs, true);
     rules.retry_delay_min = rules.retry_delay_max = 1h;
     return rules;
+}
+
+// The slots of whose removal the pool's waiters are told.
+std::set<std::string> told_free(const virtual_quorum& it) {
+    std::set<std::string> out;
+    for (const virtual_master& server : it.masters) {
+        for (const std::string& line : server.seen) {
+            const std::size_t key = line.find("p:{r}:slot:");
+            if (line.find(" remove 1 ") != line.npos && line.ends_with(" p:{r}:slot:free")) {
+                out.insert(line.substr(key, line.find(' ', key) - key));
+            }
+        }
+    }
+    return out;
 }
 
 std::vector<std::uint32_t> chosen(const core::census& found, std::size_t most) {
@@ -400,6 +415,47 @@ TEST_CASE("a slot that is handed over costs the masters nothing") {
     }
     CHECK(asked(it, "MGET") == surveys);
     CHECK(asked(it, "SET") == 3);
+}
+
+TEST_CASE("a slot that a hand-over has made needless is told to other processes") {
+    virtual_quorum it(rules_without_polling(3, 100));
+    it.start();
+    const answer mine = it.acquire_slot_now(waiting(), 2);
+    const std::uint32_t other = 1 - mine.slots.at(0);
+    hold(it, other);
+    const auto name = it.acquire_slot(waiting(), 2);
+    it.run_for(1s);
+    let_go(it, other);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.push(i, "p:{r}:slot:free", "one");
+    }
+    // The masters have given it the other slot, and it has not heard of that.
+    REQUIRE(it.run_while_not([&] { return asked(it, "SET " + slot_key(other)) == 3; }, 1s));
+    REQUIRE(it.answer_to(name) == nullptr);
+    it.release(mine);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->slots == mine.slots);
+    it.run_for(10ms);
+    CHECK(told_free(it) == std::set<std::string>{slot_key(other)});
+}
+
+TEST_CASE("who had a part of a slot, and looks for another, tells other processes") {
+    virtual_quorum it(rules_without_polling(3, 0));
+    it.start();
+    std::map<std::string, std::size_t> firsts; // who voted for it; on the others a thief was faster
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].when = [&, i](const arguments& words) {
+            if (words[0] == "SET" && firsts.emplace(words[1], i).first->second != i) {
+                it.masters[i].keys[words[1]] = {"thief"};
+            }
+            return mishap::none;
+        };
+    }
+    const auto name = it.acquire_slot(waiting(), core::slot_tries_max);
+    it.run_for(1s);
+    CHECK(it.answer_to(name) == nullptr);
+    CHECK(firsts.size() == core::slot_tries_max);
+    CHECK(told_free(it).size() == core::slot_tries_max);
 }
 
 TEST_CASE("a slot is not handed over to who says a smaller size") {
