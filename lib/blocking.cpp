@@ -46,18 +46,20 @@ struct manager::impl {
     explicit impl(config configuration) : locks(io.get_executor(), std::move(configuration)) {}
 
     asio::io_context io{1};
+    // What is called after `async_close` still has to be answered.
+    asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
     lock_manager locks;
     std::thread thread;
 };
 
 manager::manager(config configuration) : impl_(std::make_unique<impl>(std::move(configuration))) {
-    // Keeps the context busy until the manager is closed.
     impl_->locks.async_run([](error_code) {});
     impl_->thread = std::thread([this] { impl_->io.run(); });
 }
 
 manager::~manager() {
     impl_->locks.async_close([](error_code) {});
+    impl_->busy.reset();
     impl_->thread.join();
 }
 
