@@ -125,7 +125,10 @@ private:
             return;
         }
         manager->wait_hint(
-            name_, hints_, manager->now() + pause, bound([](observation& me, error_code failed) {
+            name_,
+            hints_,
+            core::later(manager->now(), pause),
+            bound([](observation& me, error_code failed) {
                 failed ? me.finish(failed, {}) : me.ask();
             }));
     }

@@ -1,6 +1,7 @@
 // Elections in virtual time: what a leader that stands still does, and how long nobody leads.
 
 #include <redlock/election.hpp>
+#include <redlock/observer.hpp>
 #include <redlock/testing.hpp>
 
 #include <boost/asio/use_awaitable.hpp>
@@ -105,4 +106,34 @@ TEST_CASE("election: after a crash the next leads within the ttl and a bounded d
         second.reset();
         quorum.advance(1s);
     }
+}
+
+TEST_CASE("election: who never asks again is woken by the news, and asks no more than that") {
+    struct counter : observer {
+        void started(const operation_start& what) override {
+            queries += what.kind == operation_kind::query ? 1U : 0U;
+        }
+        unsigned queries = 0;
+    };
+    const auto counted = std::make_shared<counter>();
+    config settings;
+    settings.observer = counted;
+    virtual_quorum quorum(3, settings);
+    election_options options;
+    options.poll = std::chrono::milliseconds::max();
+    election mine(quorum.manager(), "main", options);
+    std::optional<leader_status> seen;
+    mine.async_wait_change("nobody yet", [&](error_code, leader_status found) { seen = found; });
+    quorum.advance(1s);
+    REQUIRE(seen);
+    seen.reset();
+    counted->queries = 0;
+    mine.async_wait_change(std::string(), [&](error_code, leader_status found) { seen = found; });
+    quorum.advance(1min);
+    CHECK(!seen);
+    CHECK(counted->queries <= 4); // at first, and when the subscriptions were confirmed
+    leadership term = lead(quorum, mine);
+    term.async_resign([](error_code, release_result) {});
+    quorum.advance(1s);
+    CHECK(counted->queries <= 8);
 }
