@@ -138,6 +138,9 @@ bool engine::hand_over(claim& lease, time_point now) {
     if (lease.is_slot() && (lease.slots.size() != next.wants || lease.slots.back() >= next.slots)) {
         return false; // it wants more, or its pool ends before that one
     }
+    if (!lease.is_slot() && next.slots != 0) {
+        return false; // without a prefix a lock may have the name of a pool
+    }
     if (wants.fencing != lease.fencing || !may_hand_over(next, *mine, now)
         || now >= lease.votes.lasts_until(rules_.quorum()) - needed) {
         return false;

@@ -474,6 +474,22 @@ TEST_CASE("a slot is not handed over to who says a smaller size") {
     CHECK(it.answer_to(other)->slots.at(0) == 0);
 }
 
+TEST_CASE("a lock that is called as a pool's slots are is not handed over as a slot") {
+    core::settings rules = rules_with(3, 100, true);
+    rules.key_prefix.clear();
+    virtual_quorum it(rules);
+    it.start();
+    const answer mine = it.acquire_now(waiting(), "{r}:slot");
+    for (virtual_master& server : it.masters) {
+        server.keys["{r}:slot:0"] = {"somebody"};
+    }
+    const auto other = it.acquire_slot(waiting(), 1);
+    it.run_for(50ms);
+    it.release(mine);
+    it.run_for(5s);
+    CHECK(it.answer_to(other) == nullptr);
+}
+
 TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it stood") {
     for (const nanoseconds after : {0us, 500us, 1000us, 1500us, 2500us, 10'000us}) {
         for (const bool full : {true, false}) {
