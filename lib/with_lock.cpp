@@ -89,6 +89,10 @@ private:
         if ((lost_ || !lock_.held()) && (!result_ || is_abort(result_))) {
             result_ = std::make_exception_ptr(boost::system::system_error(errc::lost));
         }
+        if (!lock_.valid()) { // the work has taken it away
+            finish(std::move(result_));
+            return;
+        }
         lock_.async_release(
             asio::bind_executor(strand_, [self = shared_from_this()](error_code, release_result) {
                 self->finish(std::move(self->result_));

@@ -76,8 +76,9 @@ struct initiate_with_lock : initiation_base {
 /// \par Completion signature `void(std::exception_ptr)`
 /// \par Errors
 /// Null when `work` returned with the lock still held. Else `boost::system::system_error` with the
-/// error of the acquire, or with `errc::lost` if the lock was lost before `work` returned; or the
-/// exception that `work` threw, unless that is the `operation_aborted` that the loss caused.
+/// error of the acquire, or with `errc::lost` if the lock was lost, released or moved away before
+/// `work` returned; or the exception that `work` threw, unless that is the `operation_aborted` that
+/// the loss caused.
 /// Completes after the release is decided.
 /// \par Cancellation
 /// Terminal, partial and total: cancels the acquire, or is passed on to `work` as terminal.

@@ -137,3 +137,26 @@ TEST_CASE("election: who never asks again is woken by the news, and asks no more
     quorum.advance(1s);
     CHECK(counted->queries <= 8);
 }
+
+TEST_CASE("election: work that takes its term away ends the scope as one that was lost") {
+    virtual_quorum quorum;
+    election mine(quorum.manager(), "main");
+    leadership kept;
+    std::optional<std::exception_ptr> over;
+    const leader_work work = [&](leadership& term) -> boost::asio::awaitable<void> {
+        kept = std::move(term);
+        co_return;
+    };
+    mine.async_lead(work, [&](std::exception_ptr thrown) { over = thrown; });
+    quorum.advance(1s);
+    REQUIRE(over);
+    REQUIRE(*over);
+    try {
+        std::rethrow_exception(*over);
+    } catch (const boost::system::system_error& thrown) {
+        CHECK(thrown.code() == errc::lost);
+    }
+    CHECK(kept.held());
+    quorum.advance(1min);
+    CHECK(kept.held());
+}
