@@ -153,11 +153,16 @@ public:
     ///
     /// Whoever else still uses that token shares the lock: its release ends it for both. So give
     /// the lock up with `lock::abandon` before the token goes out, and never attach to a token
-    /// whose acquire failed: its removal may still be on its way.
+    /// whose acquire failed, as its removal may still be on its way, or has not completed: votes
+    /// that are still to come look gone, and the others would be removed.
+    ///
+    /// For locks of `async_acquire` and `async_acquire_as`. Of several resources under one lock it
+    /// takes over the one that is named; of the writer's lock of a `shared_mutex` it makes an
+    /// exclusive lock, which does not look for readers. A reader or a slot cannot be attached to.
     ///
     /// With `options.fencing` the new holder has a fencing token of its own, larger than that of
     /// the holder before, which the resource can then refuse: two round trips more. The lock must
-    /// have been taken with fencing.
+    /// have been taken with fencing. Two who attach at the same moment may both have the same.
     /// \param lock_token 40 hexadecimal digits in lower case
     /// \param options as for `async_acquire`; `wait` and `order` mean nothing here
     /// \par Completion signature `void(error_code, lock)`
