@@ -3,11 +3,13 @@
 //     blocking redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 
 #include <redlock/blocking.hpp>
+#include <redlock/blocking_shared.hpp>
 
 #include <chrono>
 #include <exception>
 #include <iostream>
 #include <mutex>
+#include <shared_mutex>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
@@ -48,6 +50,16 @@ void run(redlock::blocking::manager& manager) {
     }
     if (std::unique_lock guard(invoices, std::chrono::milliseconds(100)); guard) {
         std::cout << "locked within 100 ms\n";
+    }
+    redlock::blocking::shared_mutex prices(manager, "prices", options);
+    {
+        const std::shared_lock mine(prices); // beside other readers, here and elsewhere
+        const std::shared_lock another(prices);
+        std::cout << "two read\n";
+    }
+    {
+        const std::unique_lock alone(prices);
+        std::cout << "one writes\n";
     }
     // Any asynchronous function can be waited for.
     const redlock::lock_status status = manager.call(

@@ -25,7 +25,7 @@ LIMIT_S = 30
 EXPECTED = {
     'first_lock': ['got it: '],
     'callbacks': ['done, and the lock was released'],
-    'blocking': ['worked, with ', 'the lock was released', 'both are locked', 'locked within 100 ms', 'now it is free'],
+    'blocking': ['worked, with ', 'the lock was released', 'both are locked', 'locked within 100 ms', 'two read', 'one writes', 'now it is free'],
     'reentrant': [
         'booked -100 at depth 2', 'booked 100 at depth 2', 'booked 5 at depth 1',
         'took the lock 2 times',

@@ -78,6 +78,18 @@ struct call_token {
     std::shared_ptr<call_state_base> state;
 };
 
+/// What the standard's timed functions are given, as the library's; without end beyond a year.
+template <typename Rep, typename Period>
+wait_for wait_within(const std::chrono::duration<Rep, Period>& limit) {
+    using std::chrono::milliseconds;
+    // Beyond this the count of another unit could not be converted.
+    constexpr std::chrono::duration<double> long_enough = std::chrono::hours(24 * 365);
+    if (limit > long_enough) {
+        return wait_for::forever();
+    }
+    return std::max(std::chrono::ceil<milliseconds>(limit), milliseconds::zero());
+}
+
 [[noreturn]] void throw_error(const error_code& error);
 std::exception_ptr exception_of(const error_code& error);
 
@@ -311,14 +323,7 @@ public:
     /// `operation_aborted`
     template <typename Rep, typename Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        using std::chrono::milliseconds;
-        // Beyond this the count of another unit could not be converted.
-        constexpr std::chrono::duration<double> long_enough = std::chrono::hours(24 * 365);
-        if (limit > long_enough) {
-            return try_lock_within(wait_for::forever(), std::move(stop));
-        }
-        const auto rest = std::chrono::ceil<milliseconds>(limit);
-        return try_lock_within(std::max(rest, milliseconds::zero()), std::move(stop));
+        return try_lock_within(detail::wait_within(limit), std::move(stop));
     }
 
     /// The same until a moment. How long that is, is asked once: a clock that is set later does not

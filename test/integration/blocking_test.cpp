@@ -1,7 +1,6 @@
 // Blocking use, as a program with plain threads does it: the standard guards, stop tokens, loss.
+#include "blocking_site.hpp"
 #include "guarded_quorum.hpp"
-
-#include <redlock/blocking.hpp>
 
 #include <boost/asio/post.hpp>
 
@@ -39,43 +38,6 @@ static_assert(lockable<blocking::mutex>);
 static_assert(!timed_lockable<blocking::mutex>);
 static_assert(timed_lockable<blocking::timed_mutex>);
 static_assert(std::is_nothrow_destructible_v<blocking::manager>);
-
-struct site {
-    explicit site(
-        std::size_t n, const std::function<void(config&)>& change = [](config&) {})
-        : masters(n) {
-        settings = config_for(masters.urls());
-        change(settings);
-    }
-
-    std::unique_ptr<blocking::manager> client() const {
-        auto result = std::make_unique<blocking::manager>(settings);
-        const auto end = std::chrono::steady_clock::now() + 20s;
-        while (result->async().get_health().admitted < masters.size()) {
-            REQUIRE(std::chrono::steady_clock::now() < end);
-            std::this_thread::sleep_for(1ms);
-        }
-        return result;
-    }
-
-    quorum_of_masters masters;
-    config settings;
-};
-
-/// The error that `f` throws.
-template <typename F>
-error_code error_of(F f) {
-    try {
-        f();
-    } catch (const boost::system::system_error& error) {
-        return error.code();
-    }
-    return {};
-}
-
-acquire_options patient() {
-    return waiting(60s);
-}
 
 } // namespace
 

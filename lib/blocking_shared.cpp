@@ -1,0 +1,289 @@
+#include <redlock/blocking_shared.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace redlock::inline REDLOCK_ABI {
+
+namespace asio = boost::asio;
+
+namespace blocking {
+
+struct shared_mutex::state {
+    /// Whether those who are in have lost it. Then nobody joins them.
+    bool overdue() const noexcept {
+        return !leases.empty() && std::none_of(leases.begin(), leases.end(), [](const auto& one) {
+            return one.held();
+        });
+    }
+
+    bool open_for(kind wanted) const noexcept {
+        return wanted == kind::writer ? !writing && reading == 0
+                                      : !writing && writers_waiting == 0 && !overdue();
+    }
+
+    void enter(kind wanted) noexcept {
+        if (wanted == kind::writer) {
+            writing = true;
+        } else {
+            ++reading;
+        }
+    }
+
+    void leave(kind what) noexcept {
+        if (what == kind::writer) {
+            writing = false;
+        } else {
+            --reading;
+        }
+        changed.notify_all();
+    }
+
+    /// On the manager's thread, as stop callbacks may lock again.
+    void tell_of_loss() {
+        std::unique_lock lock(guard);
+        if (overdue()) {
+            std::stop_source told = lost;
+            lock.unlock();
+            told.request_stop();
+        }
+    }
+
+    /// The lease that would end first, and one that is lost before all.
+    redlock::lock take_first() {
+        const auto first =
+            std::min_element(leases.begin(), leases.end(), [](const auto& a, const auto& b) {
+                return std::pair(a.held(), a.deadline()) < std::pair(b.held(), b.deadline());
+            });
+        redlock::lock result = std::move(*first);
+        leases.erase(first);
+        return result;
+    }
+
+    mutable std::mutex guard;
+    std::condition_variable_any changed;
+    // From asking for it to having released it:
+    bool writing = false;
+    std::size_t reading = 0;
+    std::size_t writers_waiting = 0;   // for readers of this object
+    std::vector<redlock::lock> leases; // the writer's, or one of each reader
+    std::stop_source lost;
+    std::optional<release_result> last_release;
+    diagnostics last_attempt;
+};
+
+shared_mutex::shared_mutex(manager& owner, std::string resource, acquire_options options)
+    : manager_(owner),
+      resource_(std::move(resource)),
+      options_(options),
+      state_(std::make_shared<state>()) {}
+
+shared_mutex::~shared_mutex() = default;
+
+void shared_mutex::lock(std::stop_token stop) {
+    take_or_throw(kind::writer, stop);
+}
+
+bool shared_mutex::try_lock() {
+    return try_within(kind::writer, wait_for::none(), {});
+}
+
+void shared_mutex::unlock() noexcept {
+    give_back(kind::writer);
+}
+
+void shared_mutex::lock_shared(std::stop_token stop) {
+    take_or_throw(kind::reader, stop);
+}
+
+bool shared_mutex::try_lock_shared() {
+    return try_within(kind::reader, wait_for::none(), {});
+}
+
+void shared_mutex::unlock_shared() noexcept {
+    give_back(kind::reader);
+}
+
+void shared_mutex::take_or_throw(kind wanted, const std::stop_token& stop) {
+    if (const error_code error = take(wanted, options_.wait, stop)) {
+        detail::throw_error(error);
+    }
+}
+
+bool shared_mutex::try_within(kind wanted, wait_for limit, std::stop_token stop) {
+    const error_code error = take(wanted, limit, stop);
+    if (error && error != condition::not_acquired) {
+        detail::throw_error(error);
+    }
+    return !error;
+}
+
+error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token& stop) {
+    if (manager_.on_own_thread()) {
+        return errc::would_deadlock;
+    }
+    using std::chrono::milliseconds;
+    using std::chrono::steady_clock;
+    constexpr milliseconds long_enough = std::chrono::hours(24 * 365);
+    const bool endless = limit.limit() > long_enough;
+    const auto end = steady_clock::now() + std::min(limit.limit(), long_enough);
+    state& mine = *state_;
+    for (;;) {
+        {
+            std::unique_lock lock(mine.guard);
+            const auto open = [&] { return mine.open_for(wanted); };
+            const std::size_t waits = wanted == kind::writer ? 1 : 0;
+            mine.writers_waiting += waits;
+            const bool entered = endless ? mine.changed.wait(lock, stop, open)
+                                         : mine.changed.wait_until(lock, stop, end, open);
+            mine.writers_waiting -= waits;
+            if (!entered) {
+                mine.changed.notify_all(); // readers waited for this writer
+                if (stop.stop_requested()) {
+                    return asio::error::operation_aborted;
+                }
+                mine.last_attempt = {};
+                mine.last_attempt.message = "contended: another thread has this mutex";
+                return errc::contended;
+            }
+            mine.enter(wanted);
+        }
+        acquire_options options = options_;
+        options.wait = limit;
+        if (!endless && limit != wait_for::none()) {
+            const auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
+            options.wait = std::max(rest, milliseconds::zero());
+        }
+        try {
+            diagnostics why;
+            auto [error, taken] = manager_.call(
+                [&](auto token) {
+                    const redlock::shared_mutex mutex(manager_.async(), resource_);
+                    auto done = asio::as_tuple(std::move(token));
+                    return wanted == kind::writer
+                               ? mutex.async_lock(options, why, std::move(done))
+                               : mutex.async_lock_shared(options, why, std::move(done));
+                },
+                stop);
+            if (!error) {
+                taken.async_wait_lost([watched = std::weak_ptr(state_)](error_code, loss_reason) {
+                    if (const auto still = watched.lock()) {
+                        still->tell_of_loss();
+                    }
+                });
+            }
+            const std::lock_guard lock(mine.guard);
+            mine.last_attempt = std::move(why);
+            if (error) {
+                mine.leave(wanted);
+                return error;
+            }
+            // Beside those who have lost it meanwhile it would seem to be held for them, too.
+            if (mine.overdue()) {
+                mine.leave(wanted);
+                continue; // `taken` is released in the background
+            }
+            if (mine.leases.empty()) {
+                mine.lost = std::stop_source();
+            }
+            mine.leases.push_back(std::move(taken));
+            if (mine.overdue()) {
+                tell_of_loss(); // its handler may have come too early
+            }
+            return {};
+        } catch (...) {
+            const std::lock_guard lock(mine.guard);
+            mine.leave(wanted);
+            throw;
+        }
+    }
+}
+
+void shared_mutex::give_back(kind what) noexcept {
+    state& mine = *state_;
+    redlock::lock ended;
+    bool others_lost = false;
+    {
+        const std::lock_guard lock(mine.guard);
+        if (mine.leases.empty() || mine.writing != (what == kind::writer)) {
+            return;
+        }
+        ended = mine.take_first();
+        others_lost = mine.overdue(); // before, and this lease covered it
+        mine.last_release.reset();
+    }
+    try {
+        if (others_lost) {
+            tell_of_loss();
+        }
+        if (!manager_.on_own_thread()) {
+            const release_result result =
+                manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
+            const std::lock_guard lock(mine.guard);
+            mine.last_release = result;
+        }
+    } catch (...) {
+        // No memory, or no manager: the handle releases in the background, or the ttl does.
+    }
+    const std::lock_guard lock(mine.guard);
+    mine.leave(what);
+}
+
+void shared_mutex::tell_of_loss() {
+    asio::post(manager_.async().get_executor(), [told = state_] { told->tell_of_loss(); });
+}
+
+bool shared_mutex::held() const noexcept {
+    const std::lock_guard lock(state_->guard);
+    return !state_->leases.empty() && !state_->overdue();
+}
+
+time_point shared_mutex::deadline() const noexcept {
+    const std::lock_guard lock(state_->guard);
+    std::pair last(false, time_point::min());
+    for (const redlock::lock& one : state_->leases) {
+        last =
+            std::max(last, std::pair(one.held(), one.deadline())); // one that is lost says nothing
+    }
+    return last.second;
+}
+
+std::chrono::nanoseconds shared_mutex::remaining() const noexcept {
+    const std::lock_guard lock(state_->guard);
+    std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero();
+    for (const redlock::lock& one : state_->leases) {
+        longest = std::max(longest, one.remaining());
+    }
+    return longest;
+}
+
+std::optional<std::uint64_t> shared_mutex::fencing_token() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->writing && !state_->leases.empty() ? state_->leases.front().fencing_token()
+                                                      : std::nullopt;
+}
+
+std::stop_token shared_mutex::lost() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->lost.get_token();
+}
+
+std::optional<release_result> shared_mutex::last_release() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->last_release;
+}
+
+diagnostics shared_mutex::last_attempt() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->last_attempt;
+}
+
+} // namespace blocking
+
+} // namespace redlock::inline REDLOCK_ABI

@@ -1,0 +1,65 @@
+// What the tests of blocking use share: masters, and managers with threads of their own.
+#pragma once
+
+#include "quorum_fixture.hpp"
+
+#include <redlock/blocking.hpp>
+
+#include <memory>
+#include <thread>
+
+namespace redlock::test::blocking_use {
+
+/// Whether it comes true.
+template <typename Holds>
+bool soon(Holds holds) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() >= end) {
+            return false;
+        }
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
+
+struct site {
+    explicit site(
+        std::size_t n, const std::function<void(config&)>& change = [](config&) {})
+        : masters(n) {
+        settings = config_for(masters.urls());
+        change(settings);
+    }
+
+    std::unique_ptr<blocking::manager> client() const {
+        auto result = std::make_unique<blocking::manager>(settings);
+        REQUIRE(soon([&] { return result->async().get_health().admitted == masters.size(); }));
+        return result;
+    }
+
+    quorum_of_masters masters;
+    config settings;
+};
+
+/// A writer that gave up keeps readers out for 2 s.
+inline void guarded_and_brisk(config& c) {
+    c.protocol = protocol::guarded;
+    c.master_timeout = 500ms;
+}
+
+/// The error that `f` throws.
+template <typename F>
+error_code error_of(F f) {
+    try {
+        f();
+    } catch (const boost::system::system_error& error) {
+        return error.code();
+    }
+    return {};
+}
+
+inline acquire_options patient() {
+    return waiting(60s);
+}
+
+} // namespace redlock::test::blocking_use
