@@ -5,6 +5,7 @@
 
 #include <redlock/redlock.hpp>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -41,14 +42,17 @@ asio::awaitable<void> candidate(redlock::lock_manager& manager, std::string host
     co_await election.async_lead(work, asio::use_awaitable);
 }
 
-// Tells of three changes: the first leader, and what comes after it. Between two leaders there may
-// be a moment with none.
+// Tells who leads until its manager is closed. A term may be over before it is seen, and between
+// two leaders there may be a moment with none.
 asio::awaitable<void> look_on(redlock::lock_manager& manager) {
     redlock::election election(manager, "scheduler");
     std::string leader;
-    for (int change = 0; change < 3; ++change) {
-        const redlock::leader_status now =
-            co_await election.async_wait_change(leader, asio::use_awaitable);
+    for (;;) {
+        auto [error, now] =
+            co_await election.async_wait_change(leader, asio::as_tuple(asio::use_awaitable));
+        if (error) {
+            co_return;
+        }
         leader = now.leader;
         std::cout << "seen: " << (leader.empty() ? "nobody" : leader) << '\n';
     }
@@ -68,10 +72,10 @@ int main(int argc, char** argv) {
         redlock::lock_manager standby(io.get_executor(), config);
         redlock::lock_manager observer(io.get_executor(), config);
         int status = 0;
-        int left = 3;
+        int candidates = 2;
         const auto ended = [&](const std::exception_ptr& error) {
             status = error ? 1 : status;
-            if (--left == 0) {
+            if (--candidates == 0) {
                 for (auto* const manager : {&first, &standby, &observer}) {
                     manager->async_close(asio::detached);
                 }
@@ -82,7 +86,7 @@ int main(int argc, char** argv) {
         }
         asio::co_spawn(io, candidate(first, "host-1"), ended);
         asio::co_spawn(io, candidate(standby, "host-2"), ended);
-        asio::co_spawn(io, look_on(observer), ended);
+        asio::co_spawn(io, look_on(observer), asio::detached);
         io.run();
         return status;
     } catch (const std::exception& error) {
