@@ -76,7 +76,7 @@ void virtual_outside::end(connection& one) {
     one.id = 0;
     one.accepted = false;
     one.inbox.clear();
-    one.last_reply = {};
+    one.last_command = one.last_reply = {};
 }
 
 std::size_t virtual_outside::write(std::size_t link, std::string& bytes) {
@@ -85,9 +85,11 @@ std::size_t virtual_outside::write(std::size_t link, std::string& bytes) {
         return 0;
     }
     const std::size_t size = bytes.size();
+    // A stream: what is written later does not overtake where the way has become shorter.
+    one.last_command = std::max(one.last_command, all_.now() + master_of(one).round_trip / 2);
     later(
         all_.there,
-        all_.now() + master_of(one).round_trip / 2,
+        one.last_command,
         one,
         [this, text = std::exchange(bytes, {})](connection& there) {
             there.inbox += text;

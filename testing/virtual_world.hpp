@@ -115,6 +115,7 @@ private:
         std::uint32_t id = 0; // 0: there is none
         bool accepted = false;
         std::string inbox;
+        time_point last_command{};
         time_point last_reply{};
 
         void read() override { outside->read(*this); }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -231,4 +232,27 @@ TEST_CASE("virtual time: time is not moved on from inside a handler") {
     });
     quorum.advance(2s);
     CHECK(refused);
+}
+
+TEST_CASE("virtual time: no command overtakes another when a master answers sooner") {
+    virtual_quorum quorum(1);
+    lock_manager& manager = quorum.manager();
+    acquire_options options;
+    options.wait = wait_for::none();
+    std::vector<lock> held(2);
+    const auto ask = [&](std::size_t which) {
+        manager.async_acquire("r", options, [&, which](error_code error, lock taken) {
+            CHECK(!error == (which == 0));
+            held[which] = std::move(taken);
+        });
+        quorum.advance(1ms);
+    };
+    quorum.master(0).answer_after(60ms);
+    ask(0);
+    quorum.master(0).answer_after(1ms);
+    ask(1);
+    quorum.advance(1s);
+    CHECK(held[0].held());
+    CHECK(!held[1].valid());
+    CHECK(quorum.master(0).command({"GET", "redlock:{r}"}) == held[0].token());
 }
