@@ -104,9 +104,9 @@ public:
     /// Takes the lock with a token of the caller's choice, which may be known elsewhere before:
     /// for one who has to attach to the lock, or to release it, when this process is gone.
     ///
-    /// One attempt, as the removal of a failed one may still be on its way and would end the next
-    /// that has the same token. For the same reason a token is good for one call only, whatever
-    /// came of it: draw it from 20 random bytes.
+    /// One attempt, as the removal of a failed one may still be on its way and would end any lock
+    /// that has the same token, one that is held already, too. For the same reason a token is good
+    /// for one call only, whatever came of it: draw it from 20 random bytes.
     /// \param lock_token 40 hexadecimal digits in lower case, never used before
     /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`
     /// \par Completion signature `void(error_code, lock)`

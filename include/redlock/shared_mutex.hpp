@@ -62,7 +62,8 @@ struct initiate_downgrade : initiation_base {
 /// A majority of the masters has to grant either kind, and any two majorities share a master, which
 /// lets no writer in beside a reader. A writer also excludes, and is excluded by, every exclusive
 /// lock of the resource (`lock_manager::async_acquire`, `async_acquire_all`); a reader is kept out
-/// by those, but does not keep them out: where there are readers, let writers use `async_lock`.
+/// by those while a majority of the masters has their key, but does not keep them out, nor their
+/// renewals: where there are readers, let writers use `async_lock`.
 ///
 /// **Writers do not starve.** One that meets readers leaves word, and new readers are refused until
 /// it has been served, or has not asked again for 2 s (or four times `master_timeout`, if that is
