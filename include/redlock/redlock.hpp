@@ -1,4 +1,6 @@
-// The whole library in one include: a lock on a majority of N independent Redis masters.
+// The library in one include: locks on a majority of N independent Redis masters. What needs a
+// thread or another program is not in it: for blocking use include blocking.hpp,
+// blocking_shared.hpp or redis_lock.hpp, and for tests of your own testing.hpp.
 
 #pragma once
 
@@ -24,6 +26,7 @@
 #include <redlock/pool_status.hpp>
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
+#include <redlock/reentrant_mutex.hpp>
 #include <redlock/sharded.hpp>
 #include <redlock/shared_mutex.hpp>
 #include <redlock/slot_pool.hpp>

@@ -61,19 +61,19 @@ struct fragile {
 
 // A handler that is seen to be destroyed, and that owns what can cancel it, as those of coroutines
 // do.
-struct owner {
+struct held_by_handler {
     asio::cancellation_signal signal;
     bool* called;
 };
-auto owning_handler(std::vector<std::weak_ptr<owner>>& alive, bool& called) {
-    const auto mine = std::make_shared<owner>();
+auto owning_handler(std::vector<std::weak_ptr<held_by_handler>>& alive, bool& called) {
+    const auto mine = std::make_shared<held_by_handler>();
     mine->called = &called;
     alive.push_back(mine);
     return asio::bind_cancellation_slot(
         mine->signal.slot(), [mine](auto&&...) { *mine->called = true; });
 }
 
-std::size_t count_alive(const std::vector<std::weak_ptr<owner>>& all) {
+std::size_t count_alive(const std::vector<std::weak_ptr<held_by_handler>>& all) {
     std::size_t found = 0;
     for (const auto& one : all) {
         found += one.expired() ? 0U : 1U;
@@ -84,7 +84,7 @@ std::size_t count_alive(const std::vector<std::weak_ptr<owner>>& all) {
 } // namespace
 
 TEST_CASE("a context that is destroyed destroys the handlers of what is outstanding") {
-    std::vector<std::weak_ptr<owner>> alive;
+    std::vector<std::weak_ptr<held_by_handler>> alive;
     bool called = false;
     {
         fragile f;
@@ -121,7 +121,7 @@ TEST_CASE("a context that is destroyed destroys the handlers of what is outstand
 }
 
 TEST_CASE("a context that is destroyed destroys the handlers of run, ready and close") {
-    std::vector<std::weak_ptr<owner>> alive;
+    std::vector<std::weak_ptr<held_by_handler>> alive;
     bool called = false;
     {
         fragile f;
