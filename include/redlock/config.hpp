@@ -106,7 +106,9 @@ struct config {
     /// user data is not in the way: the lock is `prefix{resource}`, its fencing counter
     /// `prefix{resource}:fence`, a master's record `prefix:epoch`. Empty: the resource's name is
     /// the lock's key as it stands, to share locks with other Redlock clients; then no resource may
-    /// be named `:epoch` or like `{...}:fence`. At most 256 bytes.
+    /// be named `:epoch`, nor `{...}` with one of these behind it: `:fence`; `:queue` and
+    /// `:queue:until` (`fairness::fifo`); `:readers` and `:intent` (`shared_mutex`); `:slot:` and a
+    /// number, and the same with `:fence` (`slot_pool`). At most 256 bytes.
     std::string key_prefix = "redlock:";
 
     /// The longest lease that any process of the deployment uses, and so the quarantine of a

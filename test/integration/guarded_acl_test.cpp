@@ -1,5 +1,7 @@
 // What an ACL must allow for the guarded protocol. The lines here are those that the documentation
 // quotes.
+#include "blocking_site.hpp"
+#include "family_member.hpp"
 #include "guarded_quorum.hpp"
 
 #include <algorithm>
@@ -25,6 +27,10 @@ const std::vector<std::string> comfort = {
     "+unsubscribe",
     "&redlock:*"};
 
+// What readers and writers need besides.
+const std::vector<std::string> sharing = {
+    "+zadd", "+zscore", "+zrange", "+zrem", "+zremrangebyscore"};
+
 std::vector<std::string> without(std::vector<std::string> rules, const std::string& one) {
     std::erase(rules, one);
     return rules;
@@ -47,12 +53,7 @@ struct restricted_site {
             REQUIRE(master.command(line) == "OK");
             master.command({"FLUSHALL"});
         }
-        config settings = config_for(masters.urls());
-        guarded(settings);
-        settings.username = "locker";
-        settings.password = "pw";
-        settings.health_check_interval = 200ms;
-        me.emplace(io, settings);
+        me.emplace(io, settings());
         run_until(io, [&] {
             const health now = me->health();
             return std::none_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
@@ -73,6 +74,53 @@ struct restricted_site {
         }
         const bool extended = !me->extend(got->lock, 10s);
         return me->release(got->lock) == release_result::released && extended;
+    }
+
+    // As `works`, of readers and writers that meet.
+    bool shares() {
+        return succeeds([&](blocking::manager& manager) {
+            manager.ready(10s);
+            const redlock::shared_mutex mutex(manager.async(), "r");
+            const auto take = [&](bool writes, acquire_options options) {
+                return manager.call([&](auto token) {
+                    return writes ? mutex.async_lock(options, std::move(token))
+                                  : mutex.async_lock_shared(options, std::move(token));
+                });
+            };
+            const auto extended_and_released = [&](redlock::lock one) {
+                manager.call([&](auto token) { return one.async_extend(20s, std::move(token)); });
+                return manager.call([&](auto token) { return one.async_release(std::move(token)); })
+                       == release_result::released;
+            };
+            redlock::lock one = take(false, once());
+            redlock::lock two = take(false, once());
+            const bool refused =
+                blocking_use::error_of([&] { take(true, once()); }) == errc::contended;
+            bool good = refused && extended_and_released(std::move(one));
+            good = extended_and_released(std::move(two)) && good;
+            redlock::lock writer = take(true, waiting(3s));
+            manager.call(
+                [&](auto token) { return mutex.async_downgrade(writer, std::move(token)); });
+            return extended_and_released(std::move(writer)) && good;
+        });
+    }
+
+    // What a manager of this user can do, in calls that block.
+    template <typename What>
+    bool succeeds(What what) {
+        blocking::manager manager(settings());
+        bool result = false;
+        const error_code error = blocking_use::error_of([&] { result = what(manager); });
+        return !error && result;
+    }
+
+    config settings() const {
+        config result = config_for(masters.urls());
+        guarded(result);
+        result.username = "locker";
+        result.password = "pw";
+        result.health_check_interval = 200ms;
+        return result;
     }
 
     asio::io_context io;
@@ -146,4 +194,54 @@ TEST_CASE("guarded: keys outside the prefix that is allowed keep the masters out
     CHECK(site.me->health().admitted == 0);
     INFO(to_string(site.me->health()));
     CHECK(to_string(site.me->health()).find("NOPERM") != std::string::npos);
+}
+
+TEST_CASE("guarded: several resources, slots and elections need no more than a lock") {
+    restricted_site site;
+    site.allow(minimal);
+    for (const std::string kind : {"resources", "slot", "leader"}) {
+        INFO(kind);
+        CHECK(site.succeeds([&](blocking::manager& manager) {
+            manager.ready(10s);
+            std::shared_ptr<void> held = take_member(manager, kind, once());
+            const error_code error =
+                blocking_use::error_of([&] { take_member(manager, kind, once()); });
+            held.reset();
+            return error == errc::contended && take_member(manager, kind, waiting(20s)) != nullptr;
+        }));
+    }
+    CHECK(site.succeeds([&](blocking::manager& manager) {
+        manager.ready(10s);
+        slot_pool pool(manager.async(), "q", 4);
+        slots two = manager.call(
+            [&](auto token) { return pool.async_acquire_many(2, once(), std::move(token)); });
+        manager.call([&](auto token) { return two.async_extend(20s, std::move(token)); });
+        return manager.call([&](auto token) { return two.async_release(std::move(token)); })
+               == release_result::released;
+    }));
+}
+
+TEST_CASE("guarded: the status of a pool needs MGET") {
+    restricted_site site;
+    const auto told = [](blocking::manager& manager) {
+        manager.ready(10s);
+        slot_pool pool(manager.async(), "p", 4);
+        return manager.call([&](auto token) { return pool.async_status(std::move(token)); }).free()
+               == 4;
+    };
+    site.allow(minimal);
+    CHECK_FALSE(site.succeeds(told));
+    site.allow(with(minimal, {"+mget"}));
+    CHECK(site.succeeds(told));
+}
+
+TEST_CASE("guarded: readers and writers need the commands of sorted sets, and all that are named") {
+    restricted_site site;
+    site.allow(with(minimal, sharing));
+    CHECK(site.shares());
+    for (const std::string& one : sharing) {
+        INFO("without " << one);
+        site.allow(with(minimal, without(sharing, one)));
+        CHECK_FALSE(site.shares());
+    }
 }
