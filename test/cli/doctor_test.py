@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from harness import BROKEN, WARNINGS, Master, Quorum, case, contains, ended, equal, free_port, main, until
+from harness import BROKEN, WARNINGS, Master, Quorum, Skip, case, contains, ended, equal, free_port, main, until
 
 FINDS = {'broken': BROKEN, 'warning': WARNINGS, 'well': 0}
 
@@ -345,7 +345,7 @@ def _():
 def _():
     library = os.environ.get('STEPPED_CLOCK')
     if not library or not os.path.exists(library):
-        return
+        raise Skip('the module that steps clocks is not built')
     with Quorum() as quorum:
         file = quorum.path('clock')
         file.write_bytes(struct.pack('q', 0))
@@ -394,9 +394,8 @@ def _():
                 masters.append(port)
                 server = Master(str(quorum.directory), [*options, '--tls-port', str(port)])
                 quorum.stack.callback(server.kill)
-        except RuntimeError:
-            print('# this server has no TLS')
-            return
+        except RuntimeError as error:
+            raise Skip('this server has no TLS') from error
         urls = {'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in masters)}
         trusted = urls | {'REDLOCK_TLS_CA_FILE': str(quorum.path('ca.crt'))}
         report = examine(quorum, env=trusted)
@@ -427,8 +426,7 @@ def _():
     with Quorum() as quorum:
         address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
         if not address:
-            print('# this machine has no address but its own')
-            return
+            raise Skip('this machine has no address but the loopback')
         for master in quorum.masters:
             master.ask('CONFIG', 'SET', 'bind', '* -::*')
             master.ask('CONFIG', 'SET', 'protected-mode', 'no')
