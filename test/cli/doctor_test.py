@@ -7,13 +7,15 @@ import mmap
 import os
 import pathlib
 import re
+import resource
 import socket
 import struct
 import subprocess
 import threading
 import time
 
-from harness import BROKEN, WARNINGS, Master, Quorum, Skip, case, contains, ended, equal, free_port, main, until
+from harness import (
+    BROKEN, WARNINGS, Master, Quorum, ServerError, Skip, case, contains, ended, equal, free_port, main, until)
 
 FINDS = {'broken': BROKEN, 'warning': WARNINGS, 'well': 0}
 
@@ -262,6 +264,70 @@ def _():
         until(lambda: 'rdb_last_bgsave_status:err' in master.ask('INFO', 'persistence'), 'a failed snapshot')
         found(quorum, 'persistence', 'warning', 'last snapshot failed', master=master, alone=False)
         found(quorum, 'writes', 'broken', 'MISCONF', master=master, alone=False)
+
+
+@case('persistence: an append-only file that cannot be written')
+def _():
+    with Quorum() as quorum:
+        # A file that may not grow ends a program that does not ignore the signal.
+        program = quorum.path('server')
+        program.write_text('#!/bin/sh\ntrap "" XFSZ\nexec "${REAL_SERVER}" "$@"\n')
+        program.chmod(0o755)
+        real = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+        master = Master(str(quorum.directory), ['--appendonly', 'yes'], env={'REAL_SERVER': real}, program=program)
+        quorum.stack.callback(master.kill)
+        until(lambda: master.ask('PING') == 'PONG', 'the start of a server')  # its files are there
+        resource.prlimit(master.process.pid, resource.RLIMIT_FSIZE, (1, 1))
+        with contextlib.suppress(ServerError):
+            master.ask('SET', 'a', 'b')
+        until(lambda: 'aof_last_write_status:err' in master.ask('INFO', 'persistence'), 'a failed write')
+        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
+        found(quorum, 'persistence', 'broken', 'cannot write its append-only file', master=master, env=env,
+              alone=False)
+
+
+@case('role: a master that is loading its data')
+def _():
+    with Quorum() as quorum:
+        directory = quorum.path('loading')
+        directory.mkdir()
+        # Loading takes longer than the case, and is interrupted for those who ask.
+        options = ['--rdbcompression', 'no', '--key-load-delay', '2000', '--loading-process-events-interval-bytes',
+                   '1024']
+        master = Master(str(directory), options)
+        quorum.stack.callback(master.kill)
+        master.ask('EVAL', "for i = 1, 50000 do redis.call('SET', i, string.rep('x', 1000)) end", 0)
+        master.ask('SAVE')
+        master.restart()
+        until(lambda: 'loading:1' in master.ask('INFO', 'persistence'), 'the loading')
+        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
+        found(quorum, 'role', 'warning', 'is loading its data', master=master, env=env, alone=False)
+
+
+@case('version: a server that is too old')
+def _():
+    with Quorum() as quorum, socket.create_server(('127.0.0.1', 0)) as server:
+        def copy(source, target):
+            with contextlib.suppress(OSError):
+                while part := source.recv(65536):
+                    # A real server in all but this.
+                    target.sendall(re.sub(rb'redis_version:\d', b'redis_version:5', part))
+                target.shutdown(socket.SHUT_WR)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    master = socket.create_connection(('127.0.0.1', quorum.masters[0].port))
+                    threading.Thread(target=copy, args=(client, master), daemon=True).start()
+                    threading.Thread(target=copy, args=(master, client), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        old = f'redis://127.0.0.1:{server.getsockname()[1]}'
+        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, old)}
+        if 'valkey_version' in quorum.masters[0].ask('INFO', 'server'):
+            raise Skip('this server is no Redis')
+        found(quorum, 'version', 'warning', 'nothing below 6.2 is tested', env=env)
 
 
 @case('restart: a master in quarantine, and for how long')

@@ -73,10 +73,11 @@ class ServerError(Exception):
 class Master:
     """A real server in a directory of its own."""
 
-    def __init__(self, directory, options=(), env=None):
+    def __init__(self, directory, options=(), env=None, program=None):
         self.directory = directory
         self.options = list(options)
         self.env = os.environ | (env or {})
+        self.program = program or os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
         self.password = None
         for _ in range(10):
             self.port = free_port()
@@ -85,9 +86,8 @@ class Master:
         raise RuntimeError('no redis-server starts')
 
     def start(self):
-        program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
         self.process = subprocess.Popen(
-            [program, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '',
+            [self.program, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '',
              '--appendonly', 'no', '--dir', self.directory, *self.options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self.env,
             preexec_fn=die_with_parent)
