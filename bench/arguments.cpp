@@ -33,8 +33,12 @@ void add_options(CLI::App& app, arguments& into) {
     app.add_flag("--full", into.full, "take the time that figures worth keeping need");
     auto* const given =
         app.add_option(
-               "--masters", into.masters, "use these, host:port or redis://host:port, not new ones")
-            ->delimiter(',');
+               "--masters",
+               into.masters,
+               "use these, host:port or redis://[[user]:password@]host:port, not new ones")
+            ->delimiter(',')
+            // Everybody can read a command line.
+            ->envname("QUORUM_BENCH_MASTERS");
     app.add_option("--start", into.start, "start so many masters on this machine")
         ->check(CLI::Range(1, 32))
         ->capture_default_str()

@@ -166,7 +166,11 @@ void to_json(nlohmann::json& out, const hand_over_task& task) {
         {"log", task.log},
         {"masters", nlohmann::json::array()}};
     for (const auto& master : task.masters) {
-        out["masters"].push_back(to_string(master));
+        out["masters"].push_back(
+            {{"host", master.host},
+             {"port", master.port},
+             {"username", master.username},
+             {"password", master.password}});
     }
 }
 
@@ -184,7 +188,11 @@ void from_json(const nlohmann::json& in, hand_over_task& task) {
     in.at("waiters").get_to(task.waiters);
     in.at("log").get_to(task.log);
     for (const auto& master : in.at("masters")) {
-        task.masters.push_back(parse_address(master.get<std::string>()));
+        task.masters.push_back(
+            {master.at("host").get<std::string>(),
+             master.at("port").get<std::uint16_t>(),
+             master.at("username").get<std::string>(),
+             master.at("password").get<std::string>()});
     }
 }
 

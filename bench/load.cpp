@@ -1,48 +1,30 @@
 // Names, addresses and clocks that both sides of the benchmark share.
 #include "load.hpp"
 
+#include <redlock/config.hpp>
+
 #include <fmt/format.h>
 
 #include <unistd.h>
 
-#include <charconv>
 #include <ctime>
 #include <stdexcept>
 
 namespace bench {
 
 address parse_address(const std::string& text) {
-    const auto refuse = [&text](const char* why) {
-        return std::invalid_argument(
-            fmt::format("master '{}': {} (expected host:port or redis://host:port)", text, why));
+    const bool is_url = text.find("://") != std::string::npos;
+    const redlock::endpoint parsed(is_url ? text : "redis://" + text);
+    const auto refuse = [&parsed](const char* why) {
+        return std::invalid_argument(fmt::format("master '{}': {}", to_string(parsed), why));
     };
-    std::string rest = text;
-    if (const auto scheme = rest.find("://"); scheme != std::string::npos) {
-        if (rest.substr(0, scheme) != "redis") {
-            throw refuse("the floor speaks plain TCP only");
-        }
-        rest.erase(0, scheme + 3);
+    if (parsed.transport != redlock::transport::tcp) {
+        throw refuse("the floor speaks plain TCP only");
     }
-    if (!rest.empty() && rest.back() == '/') {
-        rest.pop_back();
+    if (parsed.database != 0) {
+        throw refuse("databases are not supported");
     }
-    if (rest.find_first_of("@/?") != std::string::npos) {
-        throw refuse("credentials, databases and options are not supported");
-    }
-    const auto colon = rest.rfind(':');
-    if (colon == std::string::npos || colon == 0) {
-        throw refuse("host or port is missing");
-    }
-    address parsed{rest.substr(0, colon), 0};
-    if (parsed.host.front() == '[' && parsed.host.back() == ']') {
-        parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-    }
-    const char* const end = rest.data() + rest.size();
-    const auto [stopped, error] = std::from_chars(rest.data() + colon + 1, end, parsed.port);
-    if (error != std::errc{} || stopped != end || parsed.port == 0) {
-        throw refuse("the port is not a number from 1 to 65535");
-    }
-    return parsed;
+    return {parsed.host, parsed.port, parsed.username, parsed.password};
 }
 
 std::string to_string(const address& master) {

@@ -17,10 +17,15 @@ namespace bench {
 struct address {
     std::string host;
     std::uint16_t port = 0;
+    // Empty: no AUTH is sent.
+    std::string username{};
+    std::string password{};
 };
 
-// "host:port" or "redis://host:port". Throws std::invalid_argument with a sentence.
+// "host:port" or "redis://[[user]:password@]host:port". Throws std::invalid_argument with a
+// sentence that never holds the password.
 address parse_address(const std::string& text);
+// Without user and password.
 std::string to_string(const address& master);
 
 // Who takes the locks: bare sockets, the library in one of its ways, or nobody: `pipeline` only

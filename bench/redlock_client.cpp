@@ -24,7 +24,9 @@ redlock::config make_config(const std::vector<address>& masters, const load& wor
     redlock::config made;
     made.protocol = work.who == side::plain ? redlock::protocol::plain : redlock::protocol::guarded;
     for (const auto& master : masters) {
-        made.masters.emplace_back("redis://" + to_string(master));
+        auto& endpoint = made.masters.emplace_back("redis://" + to_string(master));
+        endpoint.username = master.username;
+        endpoint.password = master.password;
     }
     // The servers were just started, or hold no lock of anybody: nothing to forget.
     made.quarantine = redlock::quarantine::off;

@@ -35,6 +35,50 @@ std::chrono::microseconds parse_seconds(const std::string& text) {
     return std::chrono::microseconds(static_cast<std::int64_t>(std::stod(text) * 1e6));
 }
 
+// Sends one command on a blocking socket and waits for its reply.
+std::string exchange(
+    const descriptor& socket, const address& master, const std::vector<std::string_view>& words) {
+    const auto fail = [&](std::string_view why) {
+        return std::runtime_error(
+            fmt::format("{} to {}: {}", words.front(), to_string(master), why));
+    };
+    const auto request = format_command(words);
+    for (std::size_t sent = 0; sent < request.size();) {
+        const auto n =
+            ::send(socket.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+        if (n <= 0) {
+            throw fail(std::strerror(errno));
+        }
+        sent += static_cast<std::size_t>(n);
+    }
+    std::string received;
+    for (;;) {
+        char chunk[4096];
+        const auto n = ::recv(socket.get(), chunk, sizeof chunk, 0);
+        if (n <= 0) {
+            throw fail(n == 0 ? "connection closed" : std::strerror(errno));
+        }
+        received.append(chunk, static_cast<std::size_t>(n));
+        if (const auto reply = scan_reply(received)) {
+            if (reply->head.front() == '-') {
+                throw fail(reply->head);
+            }
+            return std::string(reply->head.front() == '$' ? reply->body : reply->head);
+        }
+    }
+}
+
+void log_in(const descriptor& socket, const address& master) {
+    if (master.password.empty()) {
+        return;
+    }
+    std::vector<std::string_view> words{"AUTH", master.password};
+    if (!master.username.empty()) {
+        words.insert(words.begin() + 1, master.username);
+    }
+    exchange(socket, master, words);
+}
+
 } // namespace
 
 descriptor& descriptor::operator=(descriptor&& other) noexcept {
@@ -63,6 +107,7 @@ descriptor connect_to(const address& master) {
         if (socket && ::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) {
             const int on = 1;
             ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            log_in(socket, master);
             return socket;
         }
         error = errno;
@@ -126,34 +171,7 @@ blocking_connection::blocking_connection(const address& master, std::chrono::mil
 }
 
 std::string blocking_connection::command(const std::vector<std::string_view>& words) {
-    const auto fail = [&](std::string_view why) {
-        return std::runtime_error(
-            fmt::format("{} to {}: {}", words.front(), to_string(master_), why));
-    };
-    const auto request = format_command(words);
-    for (std::size_t sent = 0; sent < request.size();) {
-        const auto n =
-            ::send(socket_.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
-        if (n <= 0) {
-            throw fail(std::strerror(errno));
-        }
-        sent += static_cast<std::size_t>(n);
-    }
-    std::string received;
-    for (;;) {
-        char chunk[4096];
-        const auto n = ::recv(socket_.get(), chunk, sizeof chunk, 0);
-        if (n <= 0) {
-            throw fail(n == 0 ? "connection closed" : std::strerror(errno));
-        }
-        received.append(chunk, static_cast<std::size_t>(n));
-        if (const auto reply = scan_reply(received)) {
-            if (reply->head.front() == '-') {
-                throw fail(reply->head);
-            }
-            return std::string(reply->head.front() == '$' ? reply->body : reply->head);
-        }
-    }
+    return exchange(socket_, master_, words);
 }
 
 std::string info_field(const std::string& info, std::string_view field) {

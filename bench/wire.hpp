@@ -30,7 +30,7 @@ private:
     int fd_ = -1;
 };
 
-// A connected blocking TCP socket with TCP_NODELAY. Throws std::runtime_error.
+// A connected blocking TCP socket with TCP_NODELAY, logged in. Throws std::runtime_error.
 descriptor connect_to(const address& master);
 
 std::string format_command(const std::vector<std::string_view>& words);

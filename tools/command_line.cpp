@@ -22,11 +22,11 @@ class formatter : public CLI::Formatter {
 public:
     std::string make_usage(const CLI::App* app, std::string name) const override {
         std::string out = CLI::Formatter::make_usage(app, std::move(name));
-        if (app->get_footer().find(" -- ") == std::string::npos) {
+        if (tail_of(*app).empty()) {
             return out;
         }
         out.erase(out.find_last_not_of('\n') + 1);
-        return out + " -- COMMAND [ARGS...]\n";
+        return fmt::format("{} {}\n", out, tail_of(*app));
     }
 };
 
@@ -171,6 +171,13 @@ command_line::add(const std::string& name, const std::string& what, const std::s
 
 void command_line::when(CLI::App& asked, std::function<int()> what) {
     actions.push_back({&asked, std::move(what)});
+}
+
+std::string_view tail_of(const CLI::App& app) {
+    const std::string examples = app.get_footer();
+    return examples.find(" -- -") != std::string::npos  ? "-- OPTIONS..."
+           : examples.find(" -- ") != std::string::npos ? "-- COMMAND [ARGS...]"
+                                                        : "";
 }
 
 CLI::Option*

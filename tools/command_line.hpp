@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cli {
@@ -36,6 +37,10 @@ struct command_line {
     };
     std::vector<action> actions;
 };
+
+/// What of its command line is not the tool's own: "-- COMMAND [ARGS...]", "-- OPTIONS..." for
+/// another program's, or nothing. Its examples show which.
+std::string_view tail_of(const CLI::App& app);
 
 /// An option whose value is a duration.
 CLI::Option*

@@ -48,7 +48,7 @@ std::vector<const CLI::App*> apps_of(const CLI::App& app) {
 }
 
 bool runs_a_command(const CLI::App& app) {
-    return app.get_footer().find(" -- ") != std::string::npos;
+    return tail_of(app).starts_with("-- COMMAND");
 }
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
@@ -268,7 +268,7 @@ std::string man_of(const CLI::App& app) {
         ".SH SYNOPSIS\n.B redlock {}\n[\\fIoptions\\fR]{}{}\n.SH OPTIONS\n{}",
         troff(app.get_name()),
         troff(resource),
-        runs_a_command(app) ? " \\-\\- COMMAND [ARGS...]" : "",
+        tail_of(app).empty() ? "" : " " + troff(std::string(tail_of(app))),
         man_options(app));
     std::string footer = app.get_footer();
     const std::string_view begin = "Examples:\n";

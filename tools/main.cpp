@@ -1,5 +1,6 @@
 // redlock: the command line of the library. See docs/cli.md.
 
+#include "bench.hpp"
 #include "command_line.hpp"
 #include "completion.hpp"
 #include "doctor.hpp"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
         cli::add_doctor(line);
         cli::add_local(line);
         cli::add_metrics(line);
+        cli::add_bench(line);
         cli::add_completion(line);
         try {
             cli::read_command_line(line, argc, argv);

@@ -102,7 +102,13 @@ private:
     void warn_of_variables() const {
         constexpr std::string_view start = "REDLOCK_";
         std::vector<std::string> known{
-            "RESOURCE", "TOKEN", "FENCING_TOKEN", "DEADLINE", "SLOT", "REDIS_SERVER"};
+            "RESOURCE",
+            "TOKEN",
+            "FENCING_TOKEN",
+            "DEADLINE",
+            "SLOT",
+            "REDIS_SERVER",
+            "QUORUM_BENCH"};
         auto apps = into_.app.get_subcommands([](const CLI::App*) { return true; });
         apps.push_back(&into_.app);
         for (const CLI::App* app : apps) {
