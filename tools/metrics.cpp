@@ -106,20 +106,27 @@ private:
     std::string text_;
 };
 
-void accept(tcp::acceptor& from, const redlock::lock_manager& manager, const std::string& quorum) {
-    from.async_accept([&](const redlock::error_code& error, tcp::socket socket) {
-        if (!from.is_open()) {
-            return;
-        }
-        if (!error) {
-            std::make_shared<visit>(std::move(socket), manager, quorum)->start();
-        }
-        accept(from, manager, quorum);
-    });
+// The last accept ends when the acceptor is closed, and hears of it only while the session ends: so
+// the acceptor lives as long as the accept.
+void accept(
+    const std::shared_ptr<tcp::acceptor>& from,
+    const redlock::lock_manager& manager,
+    const std::string& quorum) {
+    from->async_accept(
+        [from, &manager, &quorum](const redlock::error_code& error, tcp::socket socket) {
+            if (!from->is_open()) {
+                return;
+            }
+            if (!error) {
+                std::make_shared<visit>(std::move(socket), manager, quorum)->start();
+            }
+            accept(from, manager, quorum);
+        });
 }
 
 int serve(session& now, const metrics_wishes& wanted) {
-    tcp::acceptor acceptor(now.io);
+    const auto shared = std::make_shared<tcp::acceptor>(now.io);
+    tcp::acceptor& acceptor = *shared;
     try {
         const tcp::endpoint where = endpoint_of(wanted.listen);
         acceptor.open(where.protocol());
@@ -135,7 +142,7 @@ int serve(session& now, const metrics_wishes& wanted) {
     const std::string host = bound.address().to_string();
     say(fmt::format(
         "http://{}:{}/metrics", bound.address().is_v6() ? "[" + host + "]" : host, bound.port()));
-    accept(acceptor, now.manager, wanted.quorum);
+    accept(shared, now.manager, wanted.quorum);
     while (!now.pause(std::chrono::hours(1))) {
     }
     acceptor.close();
