@@ -8,6 +8,7 @@
 #include <boost/system/system_error.hpp>
 
 #include <thread>
+#include <utility>
 
 namespace redlock::inline REDLOCK_ABI {
 
@@ -128,7 +129,8 @@ void manager::wait(
     }
     state->changed_.wait(lock, over);
     if (state->failure) {
-        std::rethrow_exception(state->failure);
+        // Taken out, so that the manager's thread has no part in its end.
+        std::rethrow_exception(std::exchange(state->failure, nullptr));
     }
 }
 
