@@ -38,13 +38,12 @@ memory_master& virtual_outside::master_of(const connection& one) const {
 
 void virtual_outside::later(
     agenda& when, time_point moment, connection& one, std::function<void(connection&)> f) {
-    when.emplace(
-        moment, [owner = owner_.weak_from_this(), &one, id = one.id, f = std::move(f)] {
-            const auto alive = owner.lock();
-            if (alive && one.id == id) {
-                f(one);
-            }
-        });
+    when.emplace(moment, [owner = owner_.weak_from_this(), &one, id = one.id, f = std::move(f)] {
+        const auto alive = owner.lock();
+        if (alive && one.id == id) {
+            f(one);
+        }
+    });
 }
 
 void virtual_outside::open(std::size_t link) {
@@ -122,8 +121,7 @@ void virtual_outside::read(connection& one) {
 }
 
 void virtual_outside::send_back(connection& one, std::string bytes) {
-    one.last_reply =
-        std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
+    one.last_reply = std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
     later(all_.here, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
         const std::lock_guard lock(owner_.guard);
         owner_.link_received(here.link, text);
@@ -240,25 +238,21 @@ lock_manager virtual_world::make_manager() {
     const auto make = [this](net::link_owner& owner) {
         return std::make_unique<virtual_outside>(*this, owner);
     };
-    return detail::manager_access::make(
-        std::make_shared<detail::manager_impl>(
-            context.get_executor(), settings, detail::time_source(now_), make));
+    return detail::manager_access::make(std::make_shared<detail::manager_impl>(
+        context.get_executor(), settings, detail::time_source(now_), make));
 }
 
 lock_manager& virtual_world::add_manager() {
     lock_manager& made = managers.emplace_back(make_manager());
     made.async_run(boost::asio::detached);
     const auto admitted = [&] { return made.get_health().admitted == masters.size(); };
-    const bool all_up = std::ranges::none_of(
-        masters, [](const auto& one) { return one->down || one->hung; });
-    run_until(now() + 1min, [&] {
-        return all_up ? admitted() : made.get_health().ready;
-    });
+    const bool all_up =
+        std::ranges::none_of(masters, [](const auto& one) { return one->down || one->hung; });
+    run_until(now() + 1min, [&] { return all_up ? admitted() : made.get_health().ready; });
     return made;
 }
 
-void virtual_world::each_connection(
-    memory_master& there, const std::function<void(listener&)>& f) {
+void virtual_world::each_connection(memory_master& there, const std::function<void(listener&)>& f) {
     for (const auto& [id, one] : std::map(there.connected)) {
         f(*one);
     }
@@ -275,15 +269,13 @@ void virtual_world::restart(std::size_t index, bool keeps) {
     kill(there);
     std::string id = std::to_string(index) + "-" + std::to_string(there.boots++) + "-";
     id.resize(40, '0'); // of a size with a real one
-    there.process.restart(
-        std::move(id), wall_us(), keeps ? there.process.data : memory::store());
+    there.process.restart(std::move(id), wall_us(), keeps ? there.process.data : memory::store());
     there.process.appends = true; // so a restart with its data is one that forgot nothing
     there.process.appendfsync = "always";
     there.down = false;
 }
 
-std::string virtual_world::command(
-    memory_master& there, const std::vector<std::string>& words) {
+std::string virtual_world::command(memory_master& there, const std::vector<std::string>& words) {
     const std::vector<std::string_view> views(words.begin(), words.end());
     return there.process.execute(views, wall_us()).describe();
 }

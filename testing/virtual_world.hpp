@@ -1,14 +1,14 @@
-// What virtual managers have in place of the world: masters in memory, the ways to them, and what is
-// to happen when. One thread has it all.
+// What virtual managers have in place of the world: masters in memory, the ways to them, and what
+// is to happen when. One thread has it all.
 
 #pragma once
 
-#include "memory/audience.hpp"
 #include "completion.hpp"
+#include "memory/audience.hpp"
 #include "memory/lua_machine.hpp"
+#include "memory/server.hpp"
 #include "net/link_owner.hpp"
 #include "net/outside.hpp"
-#include "memory/server.hpp"
 #include "time_source.hpp"
 
 #include <redlock/clock.hpp>
@@ -125,8 +125,8 @@ private:
 
     memory_master& master_of(const connection& one) const;
     /// `f` happens to that connection, unless it has ended by then.
-    void later(
-        agenda& when, time_point moment, connection& one, std::function<void(connection&)> f);
+    void
+    later(agenda& when, time_point moment, connection& one, std::function<void(connection&)> f);
     void end(connection& one);
     void read(connection& one);
     void send_back(connection& one, std::string bytes);

@@ -261,7 +261,8 @@ answer server::mget(words command) {
     for (const std::string_view key : command.subspan(1)) {
         const entry* const found = data.find(key, now_ms());
         values.push_back(
-            found == nullptr || found->is != entry::type::text ? answer::nil() : answer::bulk(found->value));
+            found == nullptr || found->is != entry::type::text ? answer::nil()
+                                                               : answer::bulk(found->value));
     }
     return answer::array(std::move(values));
 }

@@ -56,7 +56,7 @@ private:
 
     pid_t pid_ = -1;
     pid_t guardian_ = -1;
-    int life_ = -1; // open as long as this process lives: the guardian waits for its end
+    int life_ = -1;        // open as long as this process lives: the guardian waits for its end
     bool stopped_ = false; // by us: waiting for a change that cannot come would hang
 };
 

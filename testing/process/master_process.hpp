@@ -39,8 +39,8 @@ struct master_options {
     std::vector<std::string> extra; // appended to the command line: {"--databases", "4"}
 };
 
-// What is wanted, else the environment's REDLOCK_REDIS_SERVER, else redis-server, else valkey-server in PATH. Throws
-// std::runtime_error when there is none.
+// What is wanted, else the environment's REDLOCK_REDIS_SERVER, else redis-server, else
+// valkey-server in PATH. Throws std::runtime_error when there is none.
 std::filesystem::path find_server_program(const std::string& wanted = {});
 
 class master_process {
