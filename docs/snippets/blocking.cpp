@@ -1,0 +1,28 @@
+// Quoted by docs/blocking.md.
+
+#include <redlock/blocking.hpp>
+
+#include <mutex>
+#include <stop_token>
+#include <utility>
+
+namespace snippets::blocking {
+
+void work(const std::stop_token& stop);
+
+void guard(const redlock::config& config) {
+    redlock::blocking::manager manager(config); // its thread runs the library
+    redlock::blocking::mutex invoices(manager, "invoices");
+    {
+        const std::lock_guard guard(invoices); // over a majority of the masters
+        work(invoices.lost());                 // a std::stop_token
+    }
+}
+
+redlock::lock_status ask(redlock::blocking::manager& manager) {
+    redlock::lock_status status = manager.call(
+        [&](auto token) { return manager.async().async_query("invoices", std::move(token)); });
+    return status;
+}
+
+} // namespace snippets::blocking

@@ -1,0 +1,18 @@
+// Quoted by docs/errors.md.
+
+#include <redlock/redlock.hpp>
+
+#include <iostream>
+
+namespace snippets::errors {
+
+void decide(const redlock::error_code& error, const redlock::diagnostics& why) {
+    if (error == redlock::condition::not_acquired) {
+        // somebody has it: skip this turn
+    } else if (error == redlock::condition::unavailable) {
+        // the quorum is down: tell somebody
+    }
+    std::clog << to_string(why) << '\n';
+}
+
+} // namespace snippets::errors

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Whether the documents are true: check.py SOURCE_ROOT BUILD_ROOT PROGRAM...
+
+Every block of every page says where it comes from, and that is looked at or run; every link leads
+somewhere; every page is in the navigation. CONTRIBUTING.md tells how a page is written. Reports in TAP.
+"""
+
+import collections
+import concurrent.futures
+import pathlib
+import sys
+
+from pages import all_pages
+import quotes
+import runs
+
+results = []
+
+
+def point(name, error):
+    """One line for scripts/summarize, with what is wrong behind it."""
+    results.append(error is None)
+    print(f'{"ok" if error is None else "not ok"} {len(results)} - {name}')
+    if error is not None:
+        print(''.join(f'# {line}\n' for line in error.splitlines()), end='')
+    sys.stdout.flush()
+
+
+def check_reading(pages, root, build):
+    by_path = {page.path.resolve(): page for page in pages}
+    compiled = quotes.compiled_files(build, root)
+    for page in pages:
+        for index, block in enumerate(page.blocks):
+            error = quotes.block_error(page, index, root, compiled)
+            if block.kind == 'from' or error:
+                about = block.origin[1]['path'] if block.kind == 'from' else 'has an origin'
+                point(f'{page.name}:{block.line} {about}', error)
+        errors = [f'line {line}: {error}' for line, target in page.links
+                  if (error := quotes.link_error(page, target, by_path))]
+        point(f'{page.name} links', '\n'.join(errors) or None)
+    for name, errors in {'navigation': quotes.navigation_errors(root),
+                         'metrics of docs/operations.md': quotes.metrics_errors(root)}.items():
+        point(name, '\n'.join(errors) or None)
+
+
+def check_running(pages, env):
+    pages = [page for page in pages if runs.steps(page)]
+    alone = runs.isolation()
+    if not alone:
+        print('# no namespaces here: one page at a time, on the ports of this machine')
+    # They wait more than they compute.
+    with concurrent.futures.ThreadPoolExecutor(4 if alone else 1) as pool:
+        for page, errors in zip(pages, pool.map(lambda page: list(runs.run(page, env, alone)), pages)):
+            for line, error in errors:
+                point(f'{page.name}:{line} runs', error)
+
+
+def main():
+    root, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    pages = all_pages(root)
+    check_reading(pages, root, build)
+    check_running(pages, runs.environment(sys.argv[3:], root, build))
+    count = collections.Counter(block.kind for page in pages for block in page.blocks)
+    print(f'# {count["from"]} blocks are quotations, {count["run"]} are run, '
+          f'{count["output"]} are their output, {count["not run"]} are not run:')
+    for page in pages:
+        for block in page.blocks:
+            if block.kind == 'not run':
+                print(f'#   {page.name}:{block.line}: {" ".join(block.origin[1]["reason"].split())}')
+    print(f'1..{len(results)}')
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == '__main__':
+    main()

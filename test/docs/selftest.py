@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Wrong pages, each of which the checks must refuse, and right ones which they must not. In TAP."""
+
+import pathlib
+import sys
+import tempfile
+
+from pages import Page
+import quotes
+import runs
+
+SOURCE = '''\
+int main() {
+    one();
+    two();
+    three();
+}
+'''
+
+# The fence is written ~~~ here. What the error has to say, or None if there must be none.
+BLOCKS = [
+    ('a quotation', '<!-- from a.cpp -->\n~~~cpp\none();\ntwo();\n~~~', None),
+    ('with something left out', '<!-- from a.cpp -->\n~~~cpp\nint main() {\n    // ...\n    three();\n}\n~~~', None),
+    ('plain text', '~~~text\nanything\n~~~', None),
+    ('a reason', '<!-- not run: it needs a cluster -->\n~~~sh\nkubectl get pods\n~~~', None),
+    ('a comment of two lines', '<!-- run after: true;\n  true -->\n~~~sh\ntrue\n~~~', None),
+    ('C++ from nowhere', '~~~cpp\none();\n~~~', 'no origin'),
+    ('sh from nowhere', '~~~sh\ntrue\n~~~', 'no origin'),
+    ('a comment that is not directly before', '<!-- run -->\n\n~~~sh\ntrue\n~~~', 'no origin'),
+    ('an unknown comment', '<!-- runs -->\n~~~sh\ntrue\n~~~', "not 'runs'"),
+    ('no language', '~~~\nACL SETUSER\n~~~', 'names no language'),
+    ('no end', '<!-- run -->\n~~~sh\ntrue', 'no end'),
+    ('another word', '<!-- from a.cpp -->\n~~~cpp\none(1);\n~~~', "has not, in one piece and in this place: 'one(1);'"),
+    ('another order', '<!-- from a.cpp -->\n~~~cpp\ntwo();\n// ...\none();\n~~~', "in this place: 'one();'"),
+    ('a line left out in silence', '<!-- from a.cpp -->\n~~~cpp\none();\nthree();\n~~~', 'in one piece'),
+    ('another indentation', '<!-- from a.cpp -->\n~~~cpp\none();\n    two();\n~~~', 'in one piece'),
+    ('nothing but dots', '<!-- from a.cpp -->\n~~~cpp\n// ...\n~~~', 'nothing is quoted'),
+    ('a file that is not there', '<!-- from b.cpp -->\n~~~cpp\none();\n~~~', 'there is no b.cpp'),
+    ('a file outside', '<!-- from ../../etc/passwd -->\n~~~cpp\none();\n~~~', 'there is no'),
+    ('C++ that nobody compiles', '<!-- from c.cpp -->\n~~~cpp\none();\n~~~', 'is not compiled'),
+    ('C++ that is said not to run', '<!-- not run: why -->\n~~~cpp\none();\n~~~', 'quoted from a compiled'),
+    ('no reason', '<!-- not run: -->\n~~~sh\ntrue\n~~~', 'no origin'),
+    ('a program in YAML', '<!-- run -->\n~~~yaml\na: b\n~~~', 'cannot be run'),
+    ('output of nothing', '<!-- output of the above -->\n~~~text\na\n~~~', 'block above is not run'),
+    ('any output', '<!-- run -->\n~~~sh\ntrue\n~~~\n<!-- output of the above -->\n~~~text\n...\n~~~', 'any output'),
+    ('a file for nobody', '<!-- file a.conf -->\n~~~ini\na\n~~~\n<!-- run -->\n~~~sh\ntrue\n~~~', 'mentions a.conf'),
+    ('a file for somebody', '<!-- file a.conf -->\n~~~ini\na\n~~~\n<!-- run -->\n~~~sh\ncat a.conf\n~~~', None),
+    ('a file elsewhere', '<!-- file ../a -->\n~~~ini\na\n~~~', 'not in the scratch'),
+]
+
+RUNS = [
+    ('the output', 'echo one; echo two', 'one\ntwo', None),
+    ('with dots', 'echo "took 12 ms, or so"; seq 5', 'took ... ms, or so\n...\n5', None),
+    ('other output', 'echo one', 'two', 'the output is another'),
+    ('more output', 'echo one; echo two', 'one', 'the output is another'),
+    ('less output', 'echo one', 'one\n...\ntwo', 'the output is another'),
+    ('a failure', 'echo about to; false; true', None, 'about to'),
+    ('a failure that ends the shell', 'exit 3', None, 'exit status 3'),
+    ('an end in the middle of the page', 'exit 0', None, 'the page ended here'),
+    ('a mistake of syntax', 'if', None, 'exit status'),
+    ('a program that is not there', 'no-such-program', None, 'not found'),
+]
+
+LINKS = [
+    ('a page', 'other.md', None),
+    ('a heading', 'other.md#a-heading-with-code', None),
+    ('the second of two', 'other.md#there-1', 'the site names this heading otherwise'),
+    ('one of its own', '#here', None),
+    ('the net', 'https://example.org/', None),
+    ('no page', 'none.md', 'there is no such file'),
+    ('no heading', 'other.md#none', 'no such heading'),
+    ('no heading of its own', '#there', 'no such heading'),
+    ('outside', '../../../etc/passwd', 'there is no such file'),
+    ('absolute', '/docs/other.md', 'absolute'),
+]
+
+results = []
+
+
+def point(name, found, expected):
+    holds = found is None if expected is None else found is not None and expected in found
+    results.append(holds)
+    print(f'{"ok" if holds else "not ok"} {len(results)} - {name}')
+    if not holds:
+        print(f'#   found {found!r}\n#   expected {expected!r}')
+
+
+def page_of(root, text):
+    path = root / 'docs' / 'page.md'
+    path.write_text(text.replace('~~~', '```') + '\n')
+    return Page(root, path)
+
+
+def check_blocks(root):
+    compiled = {(root / 'a.cpp').resolve()}
+    for name, text, expected in BLOCKS:
+        page = page_of(root, 'Text.\n\n' + text)
+        errors = [quotes.block_error(page, index, root, compiled) for index in range(len(page.blocks))]
+        point(f'block: {name}', next((error for error in errors if error), None), expected)
+
+
+def check_runs(root):
+    alone = runs.isolation()
+    env = runs.environment([], root, root)
+    for name, command, output, expected in RUNS:
+        text = f'<!-- run -->\n~~~sh\n{command}\n~~~\n'
+        if output is not None:
+            text += f'<!-- output of the above -->\n~~~text\n{output}\n~~~\n'
+        found = [error for _, error in runs.run(page_of(root, text), env, alone)]
+        assert len(found) == 1
+        point(f'run: {name}', found[0], expected)
+
+    page = page_of(root, '<!-- file in/a -->\n~~~ini\nmine\n~~~\n<!-- run after: word=$(cat in/a) -->\n~~~sh\nb=$word\n~~~\n'
+                         'Then\n\n<!-- run -->\n~~~sh\necho "$b"\n~~~\n<!-- output of the above -->\n~~~text\nmine\n~~~\n'
+                         '<!-- run -->\n~~~sh\nfalse\n~~~\n<!-- run -->\n~~~sh\ntrue\n~~~')
+    first, second, failed, last = (error for _, error in runs.run(page, env, alone))
+    point('run: blocks share a shell and a directory', first or second, None)
+    point('run: the block that fails is named', failed, 'exit status 1')
+    point('run: what comes behind it has not run', last, 'was not reached')
+    page = page_of(root, '<!-- run -->\n~~~sh\ntrue\n~~~\n<!-- run after: false -->\n~~~sh\ntrue\n~~~')
+    good, unprepared = (error for _, error in runs.run(page, env, alone))
+    point('run: what is run before one is not blamed on the one above', good, None)
+    point('run: ... but named', unprepared, 'in what is run before it: false')
+
+    for kind in [[], alone] if alone else [[]]:
+        page = page_of(root, '<!-- run -->\n~~~sh\nsetsid -f sleep 98765\n(sleep 98765 &)\necho up\n~~~')
+        point('run: one that leaves something behind', next(runs.run(page, env, kind))[1], None)
+        point('run: ... which is ended', next((path for path in pathlib.Path('/proc').glob('[0-9]*/cmdline')
+                                                if b'98765' in runs_of(path)), None), None)
+
+
+def runs_of(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b''
+
+
+def check_links(root):
+    other = root / 'docs' / 'other.md'
+    other.write_text('# A heading, with `code`\n\n## There\n\n## There\n')
+    page = page_of(root, '# Here\n')
+    pages = {page.path.resolve(): page, other.resolve(): Page(root, other)}
+    for name, target, expected in LINKS:
+        point(f'link: {name}', quotes.link_error(page, target, pages), expected)
+    page = page_of(root, '[a](one.md) and ![b](<two.svg>)\n\n[c]: three.md\n\n`[d](four.md)` <img src="five.svg">')
+    point('link: each kind is found', str([target for _, target in page.links]),
+          "['one.md', 'two.svg', 'three.md', 'five.svg']")
+
+
+def check_navigation(root):
+    def errors(text):
+        (root / 'mkdocs.yml').write_text(text)
+        return '; '.join(quotes.navigation_errors(root)) or None
+    point('navigation: complete', errors('nav:\n  - Page: page.md\n  - More:\n      - other.md\n'), None)
+    point('navigation: an orphan', errors('nav:\n  - Page: page.md\n'), 'docs/other.md is not in')
+    point('navigation: no page', errors('nav:\n  - page.md\n  - other.md\n  - A: none.md\n'), 'lists none.md')
+    point('navigation: twice', errors('nav:\n  - page.md\n  - other.md\n  - other.md\n'), 'other.md twice')
+    point('navigation: another list', errors('nav:\n  - page.md\nplugins:\n  - other.md\n'), 'docs/other.md is not')
+
+    (root / 'lib').mkdir()
+    (root / 'lib' / 'prometheus.cpp').write_text('{"redlock_a", counts, 1}')
+    for name, table, expected in [('the same', '| `redlock_a` | counter |', None),
+                                  ('another type', '| `redlock_a` | gauge |', 'redlock_a, a gauge'),
+                                  ('one is missing', '', 'redlock_a, a counter')]:
+        (root / 'docs' / 'operations.md').write_text(table)
+        point(f'metrics: {name}', '; '.join(quotes.metrics_errors(root)) or None, expected)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        (root / 'docs').mkdir()
+        for file in ('a.cpp', 'c.cpp'):
+            (root / file).write_text(SOURCE)
+        check_blocks(root)
+        check_runs(root)
+        check_links(root)
+        check_navigation(root)
+    print(f'1..{len(results)}')
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == '__main__':
+    main()
