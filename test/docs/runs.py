@@ -94,7 +94,7 @@ def environment(programs, root, build):
     env = {name: value for name, value in os.environ.items() if not name.startswith('REDLOCK_')}
     folders = dict.fromkeys(os.path.dirname(os.path.abspath(program)) for program in programs)
     env['PATH'] = ':'.join([*folders, env.get('PATH', '/usr/bin:/bin')])
-    env |= {'REDLOCK_SOURCE': str(root), 'REDLOCK_BUILD': str(build), 'LC_ALL': 'C.UTF-8'}
+    env |= {'SOURCE_ROOT': str(root), 'BUILD_ROOT': str(build), 'LC_ALL': 'C.UTF-8'}
     if 'REDLOCK_REDIS_SERVER' in os.environ:
         env['REDLOCK_REDIS_SERVER'] = os.environ['REDLOCK_REDIS_SERVER']
     return env
