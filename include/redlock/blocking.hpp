@@ -290,6 +290,7 @@ public:
     /// How the masters voted when the lock was last asked for.
     diagnostics last_attempt() const;
 
+    /// What is locked.
     const std::string& resource() const noexcept { return resource_; }
 
 protected:

@@ -107,6 +107,7 @@ public:
     /// How the masters voted when they were last asked for either lock.
     diagnostics last_attempt() const;
 
+    /// What is locked.
     const std::string& resource() const noexcept { return resource_; }
 
 private:

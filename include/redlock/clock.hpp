@@ -13,10 +13,15 @@ namespace redlock::inline REDLOCK_ABI {
 /// Linux, so a process that was resumed after its lease had ended would still believe in it. Meets
 /// the standard *TrivialClock* requirements. Its epoch means nothing outside this machine.
 struct clock {
+    /// Its unit.
     using duration = std::chrono::nanoseconds;
+    /// As *TrivialClock* wants it.
     using rep = duration::rep;
+    /// As *TrivialClock* wants it.
     using period = duration::period;
+    /// What `now` gives.
     using time_point = std::chrono::time_point<clock>;
+    /// It never steps.
     static constexpr bool is_steady = true;
 
     /// The present time. Thread-safe, no allocation; a few dozen nanoseconds.

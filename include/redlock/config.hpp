@@ -23,13 +23,13 @@ enum class transport : std::uint8_t { tcp, tls, unix_socket };
 
 /// One master. Made from a URL, or member by member.
 struct endpoint {
-    redlock::transport transport = transport::tcp;
-    std::string host;          ///< name or address; not for Unix sockets
-    std::uint16_t port = 6379; ///< 1 to 65535; not for Unix sockets
-    std::string path;          ///< of the Unix socket, absolute
-    std::string username;      ///< ACL user; empty: the default user
-    std::string password;      ///< empty: no AUTH is sent
-    int database = 0;          ///< 0 to 15 unless the server is told otherwise; at most 65535
+    redlock::transport transport = transport::tcp; ///< how it is reached
+    std::string host;                              ///< name or address; not for Unix sockets
+    std::uint16_t port = 6379;                     ///< 1 to 65535; not for Unix sockets
+    std::string path;                              ///< of the Unix socket, absolute
+    std::string username;                          ///< ACL user; empty: the default user
+    std::string password;                          ///< empty: no AUTH is sent
+    int database = 0; ///< 0 to 15 unless the server is told otherwise; at most 65535
 
     endpoint() = default;
 
@@ -52,6 +52,7 @@ struct endpoint {
 
     // NOLINTEND(google-explicit-constructor)
 
+    /// Member by member; names are not looked up.
     friend bool operator==(const endpoint&, const endpoint&) = default;
 };
 

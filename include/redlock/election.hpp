@@ -64,12 +64,16 @@ public:
     /// Of a lock that was taken.
     explicit leadership(lock held) noexcept : lock_(std::move(held)) {}
 
+    /// Whether there is a term at all, over or not; see `lock::valid`.
     bool valid() const noexcept { return lock_.valid(); }
     /// Whether this process leads now. Reads a clock; no I/O. False from `stop_margin` before the
     /// lease's end on.
     bool held() const noexcept { return lock_.held(); }
+    /// The same as `held`.
     explicit operator bool() const noexcept { return held(); }
+    /// Until `deadline`; 0 when it has passed. See `lock::remaining`.
     std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
+    /// The end of the lease, which renewal moves on. See `lock::deadline`.
     time_point deadline() const noexcept { return lock_.deadline(); }
 
     /// Larger than that of every leader before, and the same for the whole term. Give it to what
@@ -122,13 +126,16 @@ using leader_work = std::function<boost::asio::awaitable<void>(leadership&)>;
 /// election may go before an operation has ended. \par Blocking use `blocking::manager::call`.
 class election {
 public:
+    /// That of the manager.
     using executor_type = boost::asio::any_io_executor;
 
     /// No I/O and no check: what is out of range ends the operations with
     /// `errc::invalid_argument`. \param name of the lock behind it: 1 to `resource_name_max` bytes
     election(lock_manager& manager, std::string name, election_options options = {});
 
+    /// What it is held over.
     const std::string& name() const noexcept { return name_; }
+    /// The manager's.
     executor_type get_executor() const noexcept { return manager_->get_executor(); }
 
     /// Waits until this process leads. \par Completion signature `void(error_code, leadership)`

@@ -42,6 +42,7 @@ public:
     std::uint64_t token() const noexcept { return token_; }
     /// The largest that the resource has seen; empty if it does not tell.
     std::optional<std::uint64_t> highest() const noexcept { return highest_; }
+    /// A sentence with both numbers, for people.
     const char* what() const noexcept override { return text_->c_str(); }
 
 private:
@@ -148,7 +149,7 @@ private:
 /// so keys that one lock guards should share one. It is not the counter of the lock: that one is on
 /// the masters, this one is where the data is.
 struct fence_key {
-    std::string name;
+    std::string name; ///< of the key, any bytes but none
 
     /// A fence for one key, in the same slot of a cluster: `{account:7}:highest-token` for
     /// `account:7`, and `{user:1}:cart:highest-token` for `{user:1}:cart`. Throws

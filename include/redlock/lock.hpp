@@ -50,6 +50,7 @@ class lock {
 public:
     /// An empty handle.
     lock() noexcept = default;
+    /// Leaves `other` empty.
     lock(lock&& other) noexcept = default;
     /// Releases in the background what this handle held before.
     lock& operator=(lock&& other) noexcept;

@@ -36,17 +36,21 @@ struct manager_access;
 /// must live until the handler runs. The manager must not outlive the `io_context` of its executor.
 class lock_manager {
 public:
+    /// What it runs on.
     using executor_type = boost::asio::any_io_executor;
 
     /// Checks the configuration and reads the TLS files; no other I/O. Throws
     /// `std::invalid_argument` with a sentence that says which value is wrong and what is allowed.
     lock_manager(executor_type executor, config configuration);
+    /// What was moved from can be assigned to or destroyed, and nothing else.
     lock_manager(lock_manager&&) noexcept;
+    /// Ends what this one was before, as the destructor does.
     lock_manager& operator=(lock_manager&&) noexcept;
     lock_manager(const lock_manager&) = delete;
     lock_manager& operator=(const lock_manager&) = delete;
     ~lock_manager();
 
+    /// The one it was made with.
     executor_type get_executor() const noexcept;
 
     /// Connects to the masters, keeps the connections and reconnects them until it is cancelled or

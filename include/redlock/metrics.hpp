@@ -24,6 +24,7 @@ namespace redlock::inline REDLOCK_ABI {
 /// copies are independent.
 class histogram {
 public:
+    /// What is counted.
     using duration = std::chrono::nanoseconds;
 
     /// The upper bounds of the buckets; a duration belongs to the first that it does not exceed.
@@ -93,12 +94,16 @@ private:
 template <auto Last>
 class counts_per {
 public:
+    /// The enumeration.
     using kind = decltype(Last);
+    /// How many values it has.
     static constexpr std::size_t size = static_cast<std::size_t>(Last) + 1;
 
+    /// How often this value came.
     std::uint64_t& operator[](kind what) noexcept {
         return counts_[static_cast<std::size_t>(what)];
     }
+    /// How often this value came.
     std::uint64_t operator[](kind what) const noexcept {
         return counts_[static_cast<std::size_t>(what)];
     }
@@ -189,9 +194,9 @@ std::string_view to_string(master_state) noexcept;
 
 /// The health of one master.
 struct master_health {
-    std::string endpoint; ///< as configured, without the password
-    master_state state = master_state::down;
-    std::string text; ///< why it does not vote; empty if it does
+    std::string endpoint;                    ///< as configured, without the password
+    master_state state = master_state::down; ///< whether it votes
+    std::string text;                        ///< why it does not vote; empty if it does
     std::optional<std::chrono::milliseconds> quarantine_left; ///< if quarantined
     std::string version;            ///< of the server, e.g. "redis 7.0.15"; empty until known
     std::string run_id;             ///< of the server process; empty until known

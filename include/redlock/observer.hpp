@@ -30,8 +30,8 @@ std::string_view to_string(operation_kind) noexcept;
 /// An operation that begins. What it refers to lives as long as the call.
 struct operation_start {
     std::uint64_t id = 0; ///< names the operation in its manager; never 0, never used twice
-    operation_kind kind = operation_kind::acquire;
-    std::string_view resource = {};
+    operation_kind kind = operation_kind::acquire; ///< what is done
+    std::string_view resource = {};                ///< its name, as it was given
     /// The lock that it is about: the id of the acquire that took it. 0 for an acquire or a query.
     std::uint64_t lock = 0;
     /// The lease that is asked for; 0 for a release or a query.
@@ -41,9 +41,9 @@ struct operation_start {
 
 /// An operation that has ended. What it refers to lives as long as the call.
 struct operation_end {
-    std::uint64_t id = 0; ///< as at its start
-    operation_kind kind = operation_kind::acquire;
-    std::string_view resource = {};
+    std::uint64_t id = 0;                          ///< as at its start
+    operation_kind kind = operation_kind::acquire; ///< what is done
+    std::string_view resource = {};                ///< its name, as it was given
     std::uint64_t lock = 0; ///< as at its start; of an acquire that succeeded its own id
     /// What its handler is told. A release and a query end without one, whatever they found.
     error_code error = {};
@@ -53,8 +53,8 @@ struct operation_end {
 
 /// A lock that is held. What it refers to lives as long as the call.
 struct held_lock {
-    std::uint64_t id = 0; ///< the id of the acquire that took it
-    std::string_view resource = {};
+    std::uint64_t id = 0;                            ///< the id of the acquire that took it
+    std::string_view resource = {};                  ///< its name, as it was given
     std::optional<std::uint64_t> fencing_token = {}; ///< if it was asked for
 };
 

@@ -30,6 +30,7 @@ public:
     /// The limit; `milliseconds::max()` means for ever.
     constexpr std::chrono::milliseconds limit() const noexcept { return limit_; }
 
+    /// By the limit.
     friend constexpr bool operator==(wait_for, wait_for) noexcept = default;
 
 private:

@@ -36,9 +36,9 @@ enum class lock_state : std::uint8_t {
 
 /// The enumerator's name as written above. The text lives for ever.
 std::string_view to_string(release_result) noexcept;
-/// \copydoc to_string(release_result)
+/// The enumerator's name as written above. The text lives for ever.
 std::string_view to_string(loss_reason) noexcept;
-/// \copydoc to_string(release_result)
+/// The enumerator's name as written above. The text lives for ever.
 std::string_view to_string(lock_state) noexcept;
 
 } // namespace redlock::inline REDLOCK_ABI

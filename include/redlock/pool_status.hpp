@@ -14,7 +14,7 @@ namespace redlock::inline REDLOCK_ABI {
 
 /// One slot.
 struct slot_status {
-    lock_state state = lock_state::undecided;
+    lock_state state = lock_state::undecided; ///< free, held, or no majority says either
     /// Tells owners apart without giving their tokens away, as in `lock_status`; empty unless the
     /// slot is held.
     std::string owner;
@@ -26,8 +26,11 @@ struct pool_status {
     std::size_t answered = 0;       ///< masters that told of all slots
     std::size_t quorum = 0;         ///< so many have to, or slots stay undecided
 
+    /// Slots that somebody has.
     std::size_t held() const noexcept { return count(lock_state::held); }
+    /// Slots that nobody has.
     std::size_t free() const noexcept { return count(lock_state::free); }
+    /// Slots in this state.
     std::size_t count(lock_state state) const noexcept {
         return static_cast<std::size_t>(
             std::count_if(slots.begin(), slots.end(), [state](const slot_status& one) {

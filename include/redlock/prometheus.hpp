@@ -18,8 +18,8 @@ struct prometheus_source {
     /// Tells the managers of a page apart: the label `quorum` of everything that is said of this
     /// one. Any text; what is not printable ASCII is written as `\xNN`.
     std::string quorum = "default";
-    redlock::metrics metrics;
-    redlock::health health;
+    redlock::metrics metrics; ///< as `lock_manager::get_metrics` gave them
+    redlock::health health;   ///< as `lock_manager::get_health` gave it
 };
 
 /// The figures of some managers in the text exposition format 0.0.4. Complete with `HELP` and

@@ -17,8 +17,8 @@ enum class protocol : std::uint8_t {
     guarded,
     /// `SET key token NX PX ttl`, compare-and-delete, compare-and-extend: what other Redlock
     /// clients speak. For sharing locks with such clients, and for masters that allow no scripts
-    /// but have
-    /// native commands (Redis 8.4, Valkey 9); others can then not release, and the ttl ends a lock.
+    /// but have native commands (Redis 8.4, Valkey 9); others can then not release, and the ttl
+    /// ends a lock.
     plain,
 };
 

@@ -47,6 +47,7 @@ class reentrant_hold {
 public:
     /// An empty one.
     reentrant_hold() noexcept = default;
+    /// Leaves `other` empty.
     reentrant_hold(reentrant_hold&& other) noexcept;
     /// Leaves what this one had before.
     reentrant_hold& operator=(reentrant_hold&& other) noexcept;
@@ -57,13 +58,16 @@ public:
     bool valid() const noexcept { return lease_ != nullptr; }
     /// Whether the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
+    /// The same as `held`.
     explicit operator bool() const noexcept { return held(); }
     /// How often the owner was in when this entry was made, with it: 1 for the first.
     std::uint32_t depth() const;
 
     /// See `lock`.
     std::string_view resource() const { return shared().resource(); }
+    /// See `lock`.
     time_point deadline() const { return shared().deadline(); }
+    /// See `lock`.
     std::chrono::nanoseconds remaining() const { return shared().remaining(); }
     /// The same for all entries, until the last is left.
     std::optional<std::uint64_t> fencing_token() const { return shared().fencing_token(); }
@@ -131,6 +135,7 @@ private:
 /// outlive the entries.
 class reentrant_mutex {
 public:
+    /// No limit to how often an owner may be in.
     static constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
     /// Without I/O. \param manager must outlive the mutex
@@ -142,7 +147,9 @@ public:
         std::string resource,
         acquire_options options = {},
         std::uint32_t depth_max = unbounded);
+    /// What was moved from can be assigned to or destroyed, and nothing else.
     reentrant_mutex(reentrant_mutex&&) noexcept = default;
+    /// Ends what this one was before, as the destructor does.
     reentrant_mutex& operator=(reentrant_mutex&&) noexcept = default;
     ~reentrant_mutex();
 

@@ -29,7 +29,7 @@ struct named_quorum {
     /// 1 to 64 visible characters of ASCII. It decides which resources have their home here
     /// (`place`), so the masters may move and the name must not change.
     std::string name;
-    redlock::config config;
+    redlock::config config; ///< its masters and times
 };
 
 /// Everything that a `sharded_manager` needs to know. All processes that lock the same resources
@@ -53,14 +53,14 @@ error_code validate(const sharded_config& config, std::string& reason);
 
 /// The counters of one quorum of several.
 struct quorum_metrics {
-    std::string quorum; ///< its name
-    redlock::metrics metrics;
+    std::string quorum;       ///< its name
+    redlock::metrics metrics; ///< as of its `lock_manager`
 };
 
 /// The health of one quorum of several.
 struct quorum_health {
-    std::string quorum; ///< its name
-    redlock::health health;
+    std::string quorum;     ///< its name
+    redlock::health health; ///< as of its `lock_manager`
 };
 
 /// The health of several quorums.
@@ -82,17 +82,21 @@ std::string to_string(const sharded_health&);
 /// Those of `lock_manager`.
 class sharded_manager {
 public:
+    /// What it runs on.
     using executor_type = boost::asio::any_io_executor;
 
     /// Checks the configuration and reads the TLS files; no other I/O. Throws
     /// `std::invalid_argument` with a sentence that says which value is wrong and what is allowed.
     sharded_manager(executor_type executor, sharded_config configuration);
+    /// What was moved from can be assigned to or destroyed, and nothing else.
     sharded_manager(sharded_manager&&) noexcept;
+    /// Ends what this one was before, as the destructor does.
     sharded_manager& operator=(sharded_manager&&) noexcept;
     sharded_manager(const sharded_manager&) = delete;
     sharded_manager& operator=(const sharded_manager&) = delete;
     ~sharded_manager();
 
+    /// The one it was made with.
     executor_type get_executor() const noexcept;
 
     /// Runs all quorums, until it is cancelled or the manager is closed. A quorum that cannot be

@@ -83,7 +83,9 @@ public:
         : manager_(&manager),
           resource_(std::move(resource)) {}
 
+    /// The one it was made with.
     lock_manager& manager() const noexcept { return *manager_; }
+    /// What is locked.
     const std::string& resource() const noexcept { return resource_; }
 
     /// Locks for writing: alone. With `acquire_options::fencing` the lock has a fencing token,

@@ -36,48 +36,63 @@ struct slot_maker;
 /// `redlock::lock`.
 class slot_lease {
 public:
+    /// See `lock`.
     bool valid() const noexcept { return lock_.valid(); }
+    /// See `lock`: look before each step that nobody else must do.
     bool held() const noexcept { return lock_.held(); }
+    /// The same as `held`.
     explicit operator bool() const noexcept { return held(); }
     /// `name:slot:number`, or with several numbers; for people: no lock is taken under it.
     std::string_view resource() const { return lock_.resource(); }
+    /// See `lock`. A secret.
     std::string_view token() const { return lock_.token(); }
     /// Larger than that of every earlier owner of the number, or of any of them; those of two
     /// numbers have nothing to do with each other.
     std::optional<std::uint64_t> fencing_token() const { return lock_.fencing_token(); }
+    /// See `lock`.
     time_point deadline() const noexcept { return lock_.deadline(); }
+    /// See `lock`.
     std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
 
+    /// See `lock::async_extend`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return lock_.async_extend(ttl, std::forward<CompletionToken>(token));
     }
+    /// Also tells how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto
     async_extend(std::chrono::milliseconds ttl, diagnostics& out, CompletionToken&& token = {}) {
         return lock_.async_extend(ttl, out, std::forward<CompletionToken>(token));
     }
+    /// See `lock::async_release`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(CompletionToken&& token = {}) {
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
+    /// Also tells how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(diagnostics& out, CompletionToken&& token = {}) {
         return lock_.async_release(out, std::forward<CompletionToken>(token));
     }
+    /// See `lock::async_wait_lost`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return lock_.async_wait_lost(std::forward<CompletionToken>(token));
     }
+    /// Also tells how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(diagnostics& out, CompletionToken&& token = {}) {
         return lock_.async_wait_lost(out, std::forward<CompletionToken>(token));
     }
 
+    /// See `lock::abandon`.
     void abandon() noexcept { lock_.abandon(); }
 
 protected:
+    /// An empty one.
     slot_lease() noexcept = default;
+    /// Of a lock that was taken.
     explicit slot_lease(lock&& held) noexcept : lock_(std::move(held)) {}
 
 private:
@@ -119,6 +134,7 @@ public:
 
     /// Which ones, in increasing order. Empty for an empty handle.
     const std::vector<std::size_t>& numbers() const noexcept { return numbers_; }
+    /// How many.
     std::size_t size() const noexcept { return numbers_.size(); }
 
 private:
@@ -150,14 +166,18 @@ private:
 /// end with `errc::closed`.
 class slot_pool {
 public:
+    /// That of the manager.
     using executor_type = boost::asio::any_io_executor;
 
     /// Does no I/O. Throws `std::invalid_argument` with a sentence where the name is not 1 to
     /// `resource_name_max` bytes long or the size not 1 to `slot_pool_size_max`.
     slot_pool(lock_manager& manager, std::string name, std::size_t size);
 
+    /// As it was made.
     const std::string& name() const noexcept { return name_; }
+    /// How many slots it has.
     std::size_t size() const noexcept { return size_; }
+    /// The manager's.
     executor_type get_executor() const noexcept;
 
     /// Takes any free slot: no number is preferred. While all are taken it waits as long as

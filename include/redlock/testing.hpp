@@ -46,6 +46,7 @@ struct master_options {
 /// \par Thread safety None: one thread at a time.
 class master {
 public:
+    /// Leaves the other without a server: it can only be destroyed.
     master(master&&) noexcept;
     master& operator=(master&&) = delete;
     ~master();
@@ -97,8 +98,11 @@ public:
     /// when no server's program is found, or with the server's own words when one does not start.
     explicit masters(std::size_t count = 3, const master_options& options = {});
 
+    /// Throws `std::out_of_range`.
     master& operator[](std::size_t index) { return all_.at(index); }
+    /// How many there are, alive or not.
     std::size_t size() const noexcept { return all_.size(); }
+    /// Of each, in their order.
     std::vector<std::string> urls() const;
 
     /// A configuration for these masters, fit for a test: `quarantine::off`, as they are known to
@@ -177,6 +181,7 @@ public:
     /// it.
     lock_manager make_manager();
 
+    /// How many masters there are, alive or not.
     std::size_t size() const noexcept;
     /// Throws `std::out_of_range`.
     virtual_master master(std::size_t index);
