@@ -273,7 +273,7 @@ void manager_impl::begin_acquire(
 void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
     acquire_op& op = *acquires_.find(handle_of(done.cookie));
     if (claim.is_slot()) {
-        op.resource = name_of_slots(op.resource, claim.slots);
+        op.resource = name_of_slots(op.resource, claim.slots->numbers);
     }
     auto lease = std::make_shared<lease_handle>(
         self(),
@@ -283,7 +283,9 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
         claim.token,
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
     lease->claim = claim.self;
-    lease->slots = claim.slots;
+    if (claim.is_slot()) {
+        lease->slots = claim.slots->numbers;
+    }
     lease->observed = op.observed;
     if (leases_.size() <= claim.self.index) {
         leases_.resize(claim.self.index + 1);

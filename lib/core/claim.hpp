@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -142,6 +143,13 @@ enum class adoption : std::uint8_t {
     raises, // ... and to raise them to a token that is new
 };
 
+/// What a claim on slots of a pool knows besides. Apart, as most claims are on locks.
+struct slot_part {
+    std::string pool_key;               // what they are of
+    std::vector<std::uint32_t> numbers; // in order
+    std::size_t handed_over = 0;        // local hand-overs in a row
+};
+
 struct claim {
     enum class phase : std::uint8_t { asking, held, removing };
     static constexpr std::size_t nobody = ~std::size_t{0};
@@ -152,9 +160,7 @@ struct claim {
     lock_form form = lock_form::exclusive;
     std::string key;                  // of several resources: all keys, packed
     std::string fence_key;            // guarded, of one resource
-    std::string pool_key;             // of slots: what they are of
-    std::vector<std::uint32_t> slots; // their numbers, in order
-    std::size_t handed_over = 0;      // of slots: local hand-overs in a row
+    std::unique_ptr<slot_part> slots; // null for a lock
     std::array<char, 40> token{};
     bool fencing = false;
     std::uint64_t fencing_token = 0; // once it is held
@@ -197,9 +203,9 @@ struct claim {
     std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
 
     /// What those wait for who wait for it: the lock, or any slot of its pool.
-    const std::string& line_key() const noexcept { return pool_key.empty() ? key : pool_key; }
+    const std::string& line_key() const noexcept { return is_slot() ? slots->pool_key : key; }
     lock_form line_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
-    bool is_slot() const noexcept { return !pool_key.empty(); }
+    bool is_slot() const noexcept { return slots != nullptr; }
 
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline - stop_margin; }
@@ -207,9 +213,7 @@ struct claim {
     void reset() {
         form = lock_form::exclusive;
         votes.texts.clear();
-        pool_key.clear();
-        slots.clear();
-        handed_over = 0;
+        slots.reset();
         extensions_wanted.clear();
         extending = {};
         renewal_delay.reset();

@@ -12,6 +12,7 @@
 #include "keys.hpp"
 
 #include <algorithm>
+#include <memory>
 
 namespace redlock::core {
 
@@ -193,22 +194,24 @@ void engine::survey_over(survey& done, time_point now) {
 // What the next attempt is for: one slot, or several as one lock.
 void engine::name_slots(claim& attempt, operation& wanted) {
     const auto first = wanted.candidates.end() - static_cast<std::ptrdiff_t>(wanted.wants);
-    attempt.slots.assign(first, wanted.candidates.end());
+    attempt.slots = std::make_unique<slot_part>();
+    std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
+    numbers.assign(first, wanted.candidates.end());
     wanted.candidates.erase(first, wanted.candidates.end());
-    attempt.pool_key = wanted.key;
+    attempt.slots->pool_key = wanted.key;
     if (wanted.wants == 1) {
-        assign_slot_key(attempt.key, attempt.pool_key, attempt.slots[0]);
+        assign_slot_key(attempt.key, wanted.key, numbers[0]);
         assign_slot_fence_key(attempt.fence_key, attempt.key);
         return;
     }
-    std::ranges::sort(attempt.slots);
+    std::ranges::sort(numbers);
     attempt.form = lock_form::all;
     attempt.key.clear();
     attempt.fence_key.clear();
     std::string key;
     std::string fence;
-    for (const std::uint32_t number : attempt.slots) {
-        assign_slot_key(key, attempt.pool_key, number);
+    for (const std::uint32_t number : numbers) {
+        assign_slot_key(key, wanted.key, number);
         assign_slot_fence_key(fence, key);
         pack(attempt.key, key);
         pack(attempt.key, fence);
@@ -311,7 +314,7 @@ void engine::look_on(handle place, operation& served, const claim& won, time_poi
         return;
     }
     operation& next = *operations_.find(mine->head);
-    if (won.handed_over > 0 && !std::exchange(mine->latest.again, false)) {
+    if (won.slots->handed_over > 0 && !std::exchange(mine->latest.again, false)) {
         pause(next, mine->look_at);
         return;
     }

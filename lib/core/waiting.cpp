@@ -128,14 +128,16 @@ bool engine::hand_over(claim& lease, time_point now) {
     if (mine == nullptr || mine->length == 0 || closing()) {
         return false;
     }
-    std::size_t& in_a_row = lease.is_slot() ? lease.handed_over : mine->handed_over;
+    std::size_t& in_a_row = lease.is_slot() ? lease.slots->handed_over : mine->handed_over;
     if (in_a_row >= rules_.hand_overs_max) {
         return false;
     }
     operation& next = *operations_.find(mine->head);
     const acquire_options& wants = next.options;
     const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
-    if (lease.is_slot() && (lease.slots.size() != next.wants || lease.slots.back() >= next.slots)) {
+    if (lease.is_slot()
+        && (lease.slots->numbers.size() != next.wants
+            || lease.slots->numbers.back() >= next.slots)) {
         return false; // it wants more, or its pool ends before that one
     }
     if (!lease.is_slot() && next.slots != 0) {
@@ -178,7 +180,7 @@ void engine::wake_line(const claim& ended, time_point now) {
     if (mine == nullptr) {
         return;
     }
-    const std::size_t in_a_row = ended.is_slot() ? ended.handed_over : mine->handed_over;
+    const std::size_t in_a_row = ended.is_slot() ? ended.slots->handed_over : mine->handed_over;
     const bool yields = in_a_row >= rules_.hand_overs_max && in_a_row > 0;
     mine->handed_over = 0;
     mine->holder = {};

@@ -325,7 +325,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .why = {},
         .lease = lease.self,
         .token = std::string(lease.token_text()),
-        .slots = lease.slots,
+        .slots = lease.is_slot() ? lease.slots->numbers : std::vector<std::uint32_t>{},
         .deadline = lease.deadline,
         .held_until = lease.held_until(),
         .attempts = done.attempts,
