@@ -35,6 +35,7 @@ CORE_RANKS = {
     'answer': 2,
     'admission': 2,
     'login': 1,
+    'presence': 1,
     'connection': 3,
     'subscriber': 3,
     'round': 4,

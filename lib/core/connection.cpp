@@ -8,31 +8,29 @@
 namespace redlock::core {
 
 void connection::start(time_point now) {
-    if (state_ == state::idle) {
+    if (presence_.is(presence::state::idle)) {
         open(now);
     }
 }
 
 void connection::stop(std::string_view why, time_point now) {
-    if (state_ == state::opening || state_ == state::introducing || state_ == state::up) {
+    if (presence_.begun()) {
         lose(why, false, now);
     }
-    state_ = state::idle;
-    wake_ = forever;
+    presence_.stop();
     why_down_ = why;
 }
 
 void connection::open(time_point now) {
-    state_ = state::opening;
-    wake_ = later(now, rules_.connect_timeout);
+    presence_.open(now);
     events_.open(master_);
 }
 
 void connection::opened(time_point now) {
-    if (state_ != state::opening) {
+    if (!presence_.is(presence::state::opening)) {
         return;
     }
-    state_ = state::introducing;
+    presence_.opened();
     ++counters_.connects;
     reader_.clear();
     output_.clear();
@@ -64,18 +62,14 @@ void connection::say(
 }
 
 void connection::closed(std::string_view why, time_point now) {
-    if (state_ == state::opening || state_ == state::introducing || state_ == state::up) {
+    if (presence_.begun()) {
         lose(why, false, now);
     }
 }
 
 void connection::lose(std::string_view why, bool refused, time_point now) {
-    const bool was_opened = state_ != state::opening;
-    counters_.disconnects += was_opened ? 1U : 0U;
-    state_ = state::waiting;
-    wake_ = now + delay_.next(rules_.reconnect_delay_min, rules_.reconnect_delay_max, random_);
-    check_ = forever;
-    silent_ = false;
+    counters_.disconnects += presence_.connected() ? 1U : 0U;
+    presence_.lost(now);
     introducing_again_ = false;
     refused_ = refused;
     why_down_ = why;
@@ -101,7 +95,7 @@ void connection::written(std::size_t bytes) noexcept {
 }
 
 std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_point now) {
-    assert(state_ == state::up || state_ == state::introducing);
+    assert(presence_.connected());
     output_.append(bytes);
     queued_ += bytes.size();
     in_flight_.push_back({what, now});
@@ -110,12 +104,12 @@ std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_
 }
 
 void connection::received(std::span<const char> bytes, time_point now) {
-    if (state_ != state::introducing && state_ != state::up) {
+    if (!presence_.connected()) {
         return;
     }
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
-    while (state_ == state::introducing || state_ == state::up) {
+    while (presence_.connected()) {
         const reply* const answer = reader_.next();
         if (answer == nullptr) {
             if (!reader_.error().empty()) {
@@ -131,14 +125,13 @@ void connection::received(std::span<const char> bytes, time_point now) {
         in_flight_.pop_front();
         handle(command, *answer, now);
     }
-    if (state_ == state::up) {
+    if (up()) {
         if (fitness_.fit && now >= fitness_.votes_from) {
-            check_ = later(now, rules_.health_check_interval);
+            presence_.checked(now);
         }
-        if (silent_
-            && (in_flight_.empty()
-                || now < later(in_flight_.front().sent, rules_.master_timeout))) {
-            set_silent(false, now);
+        if (silent() && !presence_.overdue(oldest(), now)) {
+            presence_.answers_again();
+            silence_changed(now);
         }
     }
 }
@@ -197,7 +190,7 @@ void connection::introduced(const reply& answer, time_point now) {
     }
     const ladder kept = info_.commands;
     info_ = *std::move(info);
-    if (state_ == state::up) {
+    if (up()) {
         info_.commands = kept; // steps that were taken down stay taken
     } else if (rules_.guarded()) {
         info_.commands = {};
@@ -237,13 +230,11 @@ void connection::shook_hands(const reply& got, time_point sent, time_point now) 
 
 void connection::introduction_done(time_point now) {
     introducing_again_ = false;
-    if (state_ == state::introducing) {
-        state_ = state::up;
-        wake_ = forever;
+    if (!up()) {
+        presence_.introduced();
         why_down_.clear();
-        delay_.reset();
     }
-    check_ = later(now, rules_.health_check_interval);
+    presence_.checked(now);
     events_.standing_changed(master_, now);
 }
 
@@ -278,67 +269,49 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
 }
 
 void connection::introduce_again(time_point now) {
-    if (state_ != state::up || introducing_again_) {
+    if (!up() || introducing_again_) {
         return;
     }
     introducing_again_ = true;
     say(command_kind::introduce, {"INFO"}, now);
 }
 
-void connection::set_silent(bool silent, time_point now) {
-    silent_ = silent;
-    silent_since_ = now;
-    events_.noted(master_, silent ? "silent for longer than master_timeout" : "answers again");
+void connection::silence_changed(time_point now) {
+    events_.noted(master_, silent() ? "silent for longer than master_timeout" : "answers again");
     events_.standing_changed(master_, now);
 }
 
-time_point connection::next_due() const noexcept {
-    if (state_ != state::up) {
-        return wake_;
-    }
-    if (silent_) {
-        return later(silent_since_, rules_.health_check_interval);
-    }
-    const time_point silence =
-        in_flight_.empty() ? forever : later(in_flight_.front().sent, rules_.master_timeout);
-    return std::min(silence, check_);
-}
-
 void connection::time_passed(time_point now) {
-    if (now < next_due()) {
-        return;
-    }
-    switch (state_) {
-    case state::idle:
+    switch (presence_.due(oldest(), now)) {
+    case duty::nothing:
         break;
-    case state::waiting:
+    case duty::open:
         open(now);
         break;
-    case state::opening:
-    case state::introducing:
+    case duty::give_up_opening:
         lose(
-            state_ == state::opening ? "connect_timeout passed before it was connected"
-                                     : "connect_timeout passed before it introduced itself",
+            presence_.connected() ? "connect_timeout passed before it introduced itself"
+                                  : "connect_timeout passed before it was connected",
             false,
             now);
         break;
-    case state::up:
-        if (silent_) {
-            lose("silent for longer than master_timeout and health_check_interval", false, now);
-        } else if (
-            !in_flight_.empty() && now >= later(in_flight_.front().sent, rules_.master_timeout)) {
-            set_silent(true, now);
-        } else {
-            check_ = later(now, rules_.health_check_interval);
-            if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
-                introduce_again(now); // what keeps it out may pass, or be taken away by hand
-            } else if (in_flight_.empty()) {
-                // What is known of its clock gets worse while nothing is asked.
-                if (rules_.guarded()) {
-                    say(command_kind::read_clock, {"TIME"}, now);
-                } else {
-                    say(command_kind::ping, {"PING"}, now);
-                }
+    case duty::fall_silent:
+        presence_.fall_silent(now);
+        silence_changed(now);
+        break;
+    case duty::give_up_silent:
+        lose("silent for longer than master_timeout and health_check_interval", false, now);
+        break;
+    case duty::ask_after_health:
+        presence_.checked(now);
+        if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
+            introduce_again(now); // what keeps it out may pass, or be taken away by hand
+        } else if (in_flight_.empty()) {
+            // What is known of its clock gets worse while nothing is asked.
+            if (rules_.guarded()) {
+                say(command_kind::read_clock, {"TIME"}, now);
+            } else {
+                say(command_kind::ping, {"PING"}, now);
             }
         }
         break;

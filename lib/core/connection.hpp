@@ -1,5 +1,5 @@
 // The state of the one connection to a master: connects, introduces itself, keeps the commands in
-// flight in order, notices silence, checks health, reconnects with jittered back-off.
+// flight in order, and does what its presence says is due.
 //
 // The bytes and the socket are elsewhere: this is told what happened and asks for what it needs.
 // Replies match commands first in, first out, so a late reply can never be taken for another. When
@@ -10,9 +10,9 @@
 
 #include "admission.hpp"
 #include "answer.hpp"
-#include "backoff.hpp"
 #include "command.hpp"
 #include "pool.hpp"
+#include "presence.hpp"
 #include "ring.hpp"
 #include "server_clock.hpp"
 #include "settings.hpp"
@@ -71,7 +71,7 @@ public:
         : master_(master),
           rules_(rules),
           events_(events),
-          random_(random),
+          presence_(rules, random),
           quarantine_(
               rules.quarantine
                   ? std::chrono::ceil<std::chrono::microseconds>(rules.quarantine_time())
@@ -89,15 +89,13 @@ public:
     /// \}
 
     /// When `time_passed` wants to be called next.
-    time_point next_due() const noexcept;
+    time_point next_due() const noexcept { return presence_.next_due(oldest()); }
 
     /// Connected and introduced: commands can be sent. It may be silent, or unfit to vote.
-    bool up() const noexcept { return state_ == state::up; }
-    bool connecting() const noexcept {
-        return state_ == state::opening || state_ == state::introducing;
-    }
+    bool up() const noexcept { return presence_.up(); }
+    bool connecting() const noexcept { return presence_.begun() && !presence_.up(); }
     /// Up, but has not answered for `master_timeout`.
-    bool silent() const noexcept { return silent_; }
+    bool silent() const noexcept { return presence_.silent(); }
     /// Up, but too far behind to be given more.
     bool overloaded() const noexcept { return in_flight_.size() >= in_flight_max; }
     /// Why it is not up.
@@ -143,8 +141,6 @@ public:
     master_metrics& counters() noexcept { return counters_; }
 
 private:
-    enum class state : std::uint8_t { idle, waiting, opening, introducing, up };
-
     struct in_flight {
         ticket what;
         time_point sent;
@@ -158,22 +154,19 @@ private:
     void shook_hands(const reply& got, time_point sent, time_point now);
     void introduction_done(time_point now);
     void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
-    void set_silent(bool silent, time_point now);
+    void silence_changed(time_point now);
+    time_point oldest() const noexcept {
+        return in_flight_.empty() ? forever : in_flight_.front().sent;
+    }
 
     std::size_t master_;
     const settings& rules_;
     connection_events& events_;
-    jitter& random_;
 
-    state state_ = state::idle;
-    time_point wake_ = forever;  // reconnect, or give the connecting up
-    time_point check_ = forever; // the next health check
-    time_point silent_since_ = never;
-    bool silent_ = false;
+    presence presence_;
     bool refused_ = false;
     bool introducing_again_ = false;
     std::string why_down_ = "not connected yet";
-    backoff delay_;
     server_info info_;
     fitness fitness_;
     bool fsyncs_always_ = false;

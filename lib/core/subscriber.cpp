@@ -2,17 +2,15 @@
 
 #include "login.hpp"
 
-#include <algorithm>
-
 namespace redlock::core {
 
 void subscriber::watch(std::string_view channel, time_point now) {
     if (!watched_.emplace(channel).second) {
         return;
     }
-    if (state_ == state::idle) {
+    if (!wanted()) {
         open(now);
-    } else if (connected() && !refused_) {
+    } else if (presence_.connected() && !refused_) {
         change(asked::subscribe, {"SUBSCRIBE", channel}, now);
     }
 }
@@ -23,18 +21,17 @@ void subscriber::unwatch(std::string_view channel, time_point now) {
         return;
     }
     watched_.erase(found);
-    if (connected()) {
+    if (presence_.connected()) {
         change(asked::unsubscribe, {"UNSUBSCRIBE", channel}, now);
     }
 }
 
 void subscriber::stop(std::string_view why) {
-    if (state_ == state::opening || connected()) {
+    if (presence_.begun()) {
         events_.close_pushes(master_);
     }
-    state_ = state::idle;
-    wake_ = check_ = forever;
-    silent_ = refused_ = false;
+    presence_.stop();
+    refused_ = false;
     why_not_ = why;
     watched_.clear();
     output_.clear();
@@ -42,16 +39,15 @@ void subscriber::stop(std::string_view why) {
 }
 
 void subscriber::open(time_point now) {
-    state_ = state::opening;
-    wake_ = later(now, rules_.connect_timeout);
+    presence_.open(now);
     events_.open_pushes(master_);
 }
 
 void subscriber::opened(time_point now) {
-    if (state_ != state::opening) {
+    if (!presence_.is(presence::state::opening)) {
         return;
     }
-    state_ = state::introducing;
+    presence_.opened();
     reader_.clear();
 
     const credentials& mine = rules_.masters[master_];
@@ -84,16 +80,14 @@ void subscriber::change(
 }
 
 void subscriber::closed(std::string_view why, time_point now) {
-    if (state_ == state::opening || connected()) {
+    if (presence_.begun()) {
         lose(why, now);
     }
 }
 
 void subscriber::lose(std::string_view why, time_point now) {
-    state_ = state::waiting;
-    wake_ = now + delay_.next(rules_.reconnect_delay_min, rules_.reconnect_delay_max, random_);
-    check_ = forever;
-    silent_ = refused_ = false;
+    presence_.lost(now);
+    refused_ = false;
     why_not_ = why;
     output_.clear();
     reader_.clear();
@@ -103,11 +97,11 @@ void subscriber::lose(std::string_view why, time_point now) {
 }
 
 void subscriber::received(std::span<const char> bytes, time_point now) {
-    if (!connected()) {
+    if (!presence_.connected()) {
         return;
     }
     reader_.feed(bytes);
-    while (connected()) {
+    while (presence_.connected()) {
         const reply* const got = reader_.next();
         if (got == nullptr) {
             if (!reader_.error().empty()) {
@@ -115,16 +109,14 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
             }
             break;
         }
-        if (!handle(*got, now) && connected()) {
+        if (!handle(*got, now) && presence_.connected()) {
             lose("a reply that nobody asked for", now);
         }
     }
-    if (state_ == state::up) {
-        check_ = later(now, rules_.health_check_interval);
-        if (silent_
-            && (in_flight_.empty()
-                || now < later(in_flight_.front().sent, rules_.master_timeout))) {
-            silent_ = false;
+    if (presence_.up()) {
+        presence_.checked(now);
+        if (presence_.silent() && !presence_.overdue(oldest(), now)) {
+            presence_.answers_again();
             why_not_.clear();
         }
     }
@@ -163,11 +155,9 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
         // Who may not say PING is heard all the same.
         if (got.is_error() && !got.text.starts_with("NOPERM")) {
             lose(got.text, now);
-        } else if (state_ == state::introducing) {
-            state_ = state::up;
-            wake_ = forever;
+        } else if (presence_.is(presence::state::introducing)) {
+            presence_.introduced();
             why_not_.clear();
-            delay_.reset();
         }
         return got.is_error() || got.type == reply_type::status
                || (got.type == reply_type::array && got.elements.size() == 2
@@ -200,45 +190,27 @@ void subscriber::hint(const reply& got, std::string_view release, time_point now
     }
 }
 
-time_point subscriber::next_due() const noexcept {
-    if (state_ != state::up) {
-        return wake_;
-    }
-    if (silent_) {
-        return later(silent_since_, rules_.health_check_interval);
-    }
-    const time_point silence =
-        in_flight_.empty() ? forever : later(in_flight_.front().sent, rules_.master_timeout);
-    return std::min(silence, check_);
-}
-
 void subscriber::time_passed(time_point now) {
-    if (now < next_due()) {
-        return;
-    }
-    switch (state_) {
-    case state::idle:
+    switch (presence_.due(oldest(), now)) {
+    case duty::nothing:
         break;
-    case state::waiting:
+    case duty::open:
         open(now);
         break;
-    case state::opening:
-    case state::introducing:
+    case duty::give_up_opening:
         lose("connect_timeout passed before it was connected", now);
         break;
-    case state::up:
-        if (silent_) {
-            lose("silent for longer than master_timeout and health_check_interval", now);
-        } else if (
-            !in_flight_.empty() && now >= later(in_flight_.front().sent, rules_.master_timeout)) {
-            silent_ = true;
-            why_not_ = "silent for longer than master_timeout";
-            silent_since_ = now;
-        } else {
-            check_ = later(now, rules_.health_check_interval);
-            if (in_flight_.empty()) {
-                say(asked::ping, {"PING"}, now);
-            }
+    case duty::fall_silent:
+        presence_.fall_silent(now);
+        why_not_ = "silent for longer than master_timeout";
+        break;
+    case duty::give_up_silent:
+        lose("silent for longer than master_timeout and health_check_interval", now);
+        break;
+    case duty::ask_after_health:
+        presence_.checked(now);
+        if (in_flight_.empty()) {
+            say(asked::ping, {"PING"}, now);
         }
         break;
     }

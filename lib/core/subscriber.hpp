@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "backoff.hpp"
+#include "presence.hpp"
 #include "resp.hpp"
 #include "ring.hpp"
 #include "settings.hpp"
@@ -52,7 +52,7 @@ public:
         : master_(master),
           rules_(rules),
           events_(events),
-          random_(random) {}
+          presence_(rules, random) {}
 
     /// \name What is waited for. Changes leave with the next write.
     /// \{
@@ -75,12 +75,12 @@ public:
     /// \}
 
     /// When `time_passed` wants to be called next.
-    time_point next_due() const noexcept;
+    time_point next_due() const noexcept { return presence_.next_due(oldest()); }
 
     /// Connected and able to hear. A channel that was watched just now is heard from its hint on.
-    bool live() const noexcept { return state_ == state::up && !refused_ && !silent_; }
+    bool live() const noexcept { return presence_.up() && !refused_ && !presence_.silent(); }
     /// It was wanted at some time.
-    bool wanted() const noexcept { return state_ != state::idle; }
+    bool wanted() const noexcept { return !presence_.is(presence::state::idle); }
     /// Connected, but the server will not have it subscribe.
     bool refused() const noexcept { return refused_; }
     /// Why it is not live, in the server's words where it refused.
@@ -92,7 +92,6 @@ public:
     std::string& output() noexcept { return output_; }
 
 private:
-    enum class state : std::uint8_t { idle, waiting, opening, introducing, up };
     enum class asked : std::uint8_t { login, name, ping, subscribe, unsubscribe };
 
     struct in_flight {
@@ -100,7 +99,9 @@ private:
         time_point sent;
     };
 
-    bool connected() const noexcept { return state_ == state::introducing || state_ == state::up; }
+    time_point oldest() const noexcept {
+        return in_flight_.empty() ? forever : in_flight_.front().sent;
+    }
     void open(time_point now);
     void lose(std::string_view why, time_point now);
     void say(asked what, std::initializer_list<std::string_view> arguments, time_point now);
@@ -112,16 +113,10 @@ private:
     std::size_t master_;
     const settings& rules_;
     subscriber_events& events_;
-    jitter& random_;
 
-    state state_ = state::idle;
-    time_point wake_ = forever;  // reconnect, or give the connecting up
-    time_point check_ = forever; // the next health check
-    time_point silent_since_ = never;
-    bool silent_ = false;
+    presence presence_;
     bool refused_ = false;
     std::string why_not_ = "not connected yet";
-    backoff delay_;
     std::set<std::string, std::less<>> watched_;
 
     reply_reader reader_;

@@ -1,0 +1,112 @@
+// Whether the other end of a connection, of either kind, is there: when to open it, when to give up
+// opening it, when to ask after the server's health, and when the server counts as silent.
+
+#pragma once
+
+#include "backoff.hpp"
+#include "settings.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace redlock::core {
+
+/// What a connection has to do by itself, because time passed.
+enum class duty : std::uint8_t {
+    nothing,
+    open,             // the delay after the last loss is over
+    give_up_opening,  // `connect_timeout` passed
+    fall_silent,      // `master_timeout` passed without an answer
+    give_up_silent,   // ... and `health_check_interval` after that
+    ask_after_health, // nothing was heard for `health_check_interval`
+};
+
+class presence {
+public:
+    enum class state : std::uint8_t { idle, waiting, opening, introducing, up };
+
+    presence(const settings& rules, jitter& random) : rules_(rules), random_(random) {}
+
+    /// \name Where it stands
+    /// \{
+    bool is(state which) const noexcept { return state_ == which; }
+    bool up() const noexcept { return state_ == state::up; }
+    /// Bytes go to and fro.
+    bool connected() const noexcept { return state_ == state::introducing || up(); }
+    /// There is a socket, or will be.
+    bool begun() const noexcept { return state_ == state::opening || connected(); }
+    /// Up, but has not answered for `master_timeout`.
+    bool silent() const noexcept { return silent_; }
+    /// \}
+
+    /// \name What happened
+    /// \{
+    void open(time_point now) noexcept {
+        state_ = state::opening;
+        wake_ = later(now, rules_.connect_timeout);
+    }
+    void opened() noexcept { state_ = state::introducing; }
+    void introduced() noexcept {
+        state_ = state::up;
+        wake_ = forever;
+        delay_.reset();
+    }
+    void lost(time_point now) noexcept {
+        state_ = state::waiting;
+        wake_ = now + delay_.next(rules_.reconnect_delay_min, rules_.reconnect_delay_max, random_);
+        check_ = forever;
+        silent_ = false;
+    }
+    void stop() noexcept {
+        state_ = state::idle;
+        wake_ = check_ = forever;
+        silent_ = false;
+    }
+    /// It is well, or was just asked how it is.
+    void checked(time_point now) noexcept { check_ = later(now, rules_.health_check_interval); }
+    void fall_silent(time_point now) noexcept {
+        silent_ = true;
+        silent_since_ = now;
+    }
+    void answers_again() noexcept { silent_ = false; }
+    /// \}
+
+    /// \name What is due
+    /// `oldest` is when the oldest command without an answer was sent; `forever`: there is none.
+    /// \{
+    bool overdue(time_point oldest, time_point now) const noexcept {
+        return now >= later(oldest, rules_.master_timeout);
+    }
+    time_point next_due(time_point oldest) const noexcept {
+        if (!up()) {
+            return wake_;
+        }
+        return silent_ ? later(silent_since_, rules_.health_check_interval)
+                       : std::min(later(oldest, rules_.master_timeout), check_);
+    }
+    duty due(time_point oldest, time_point now) const noexcept {
+        if (state_ == state::idle || now < next_due(oldest)) {
+            return duty::nothing;
+        }
+        if (!up()) {
+            return state_ == state::waiting ? duty::open : duty::give_up_opening;
+        }
+        if (silent_) {
+            return duty::give_up_silent;
+        }
+        return overdue(oldest, now) ? duty::fall_silent : duty::ask_after_health;
+    }
+    /// \}
+
+private:
+    const settings& rules_;
+    jitter& random_;
+    state state_ = state::idle;
+    time_point wake_ = forever;  // open again, or give the opening up
+    time_point check_ = forever; // ask after its health
+    time_point silent_since_ = never;
+    bool silent_ = false;
+    backoff delay_;
+};
+
+} // namespace redlock::core
