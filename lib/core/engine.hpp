@@ -8,7 +8,8 @@
 //
 //   engine.cpp   life, time, masters: connections and their admission
 //   replies.cpp  whose answer it is
-//   acquire.cpp  operations: attempts, the deciding vote, the end, cancellation
+//   acquire.cpp  acquires: beginning, deadlines, end, cancellation
+//   attempt.cpp  one attempt of an acquire: who is asked, the deciding vote
 //   forms.cpp    what several resources, readers and writers need besides
 //   raise.cpp    fencing counters that are brought to one number
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
@@ -191,7 +192,13 @@ private:
     }
     std::string why_not(std::size_t master, time_point now) const;
 
-    // acquire.cpp
+    // acquire.cpp (and the public acquire, cancel)
+    void finish(operation& wanted, time_point now);
+    void finish_if_on_wire(operation& wanted, time_point now);
+    bool on_wire(const claim& rolled_back) const noexcept;
+    void operation_due(operation& wanted, time_point now);
+
+    // attempt.cpp
     void start_attempt(operation& wanted, time_point now, std::string_view token = {});
     claim& new_claim(operation& wanted, time_point now, std::string_view token = {});
     void ask_everybody(claim& attempt, time_point now);
@@ -203,10 +210,6 @@ private:
     void decide(claim& attempt, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
-    void finish(operation& wanted, time_point now);
-    void finish_if_on_wire(operation& wanted, time_point now);
-    bool on_wire(const claim& rolled_back) const noexcept;
-    void operation_due(operation& wanted, time_point now);
 
     // raise.cpp
     void level(operation& wanted, claim& attempt, time_point now);

@@ -8,78 +8,12 @@
 #include "survey.hpp"
 
 #include "engine.hpp"
-#include "hash.hpp"
 #include "keys.hpp"
 
 #include <algorithm>
 #include <memory>
 
 namespace redlock::core {
-
-void census::reset(
-    std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted) {
-    quorum_ = quorum;
-    wanted_ = wanted;
-    complete_ = found_ = 0;
-    awaited_ = 0;
-    masters_.assign(masters, part{});
-    free_.assign(slots, 0);
-}
-
-void census::asked(std::size_t master, unsigned answers) noexcept {
-    masters_[master].awaited += answers;
-    awaited_ += answers;
-}
-
-void census::told(std::size_t master, std::uint32_t first, std::string_view free) {
-    part& mine = masters_[master];
-    for (std::size_t i = 0; i < free.size() && first + i < free_.size(); ++i) {
-        if (free[i] == '1') {
-            ++mine.free;
-            found_ += ++free_[first + i] == quorum_ ? 1U : 0U;
-        }
-    }
-    one_answer(mine);
-}
-
-void census::failed(std::size_t master) noexcept {
-    masters_[master].failed = true;
-    one_answer(masters_[master]);
-}
-
-void census::one_answer(part& from) noexcept {
-    --awaited_;
-    complete_ += --from.awaited == 0 && !from.failed ? 1U : 0U;
-}
-
-void census::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {
-    out.clear();
-    std::size_t seen = 0;
-    for (std::uint32_t i = 0; i < free_.size(); ++i) {
-        if (free_[i] < quorum_) {
-            continue;
-        }
-        ++seen;
-        if (out.size() < most) {
-            out.push_back(i);
-        } else if (const std::size_t place = random.below(seen); place < most) {
-            out[place] = i;
-        }
-    }
-    for (std::size_t i = out.size(); i > 1; --i) {
-        std::swap(out[i - 1], out[random.below(i)]);
-    }
-}
-
-slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum) {
-    for (const std::string_view one : tokens) {
-        if (static_cast<std::size_t>(std::ranges::count(tokens, one)) >= quorum) {
-            return one.empty() ? slot_status{lock_state::free, {}}
-                               : slot_status{lock_state::held, digest_of(one)};
-        }
-    }
-    return {};
-}
 
 survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted) {
     survey& made = surveys_.create();

@@ -28,7 +28,7 @@ VARIANTS = [
         seeds=1000,
         edits=(
             either(
-                'acquire.cpp',
+                'attempt.cpp',
                 'attempt.votes.lasts_until(rules_.quorum())',
                 'guaranteed_until(now, attempt.ttl, rules_.drift)',
                 before='lasts_until = std::min(',
@@ -49,12 +49,12 @@ VARIANTS = [
                 new='    bool t0_read = false;\n',
             ),
             at(
-                'acquire.cpp',
+                'attempt.cpp',
                 before='    attempt.operation = wanted.self;\n',
                 new='    attempt.t0_read = false;\n',
             ),
             when(
-                'acquire.cpp',
+                'attempt.cpp',
                 '''
         if (attempt.stage == claim::phase::asking && !attempt.t0_read) {
             attempt.t0_read = true;

@@ -12,12 +12,12 @@ HELD_ONCE = (
         new='    bool held_once = false;\n',
     ),
     at(
-        'acquire.cpp',
+        'attempt.cpp',
         before='    attempt.stage = claim::phase::asking;\n',
         new='    attempt.held_once = false;\n',
     ),
     at(
-        'acquire.cpp',
+        'attempt.cpp',
         before='    attempt.stage = claim::phase::held;\n',
         new='    attempt.held_once = true;\n',
     ),
@@ -146,7 +146,7 @@ VARIANTS = [
                 new='    std::array<char, 40> token{};\n',
             ),
             instead(
-                'acquire.cpp',
+                'attempt.cpp',
                 '    host_.random(secret);\n    write_hex(secret, attempt.token);\n',
                 '''    if (%ON && wanted.attempts > 0) {
         attempt.token = wanted.token;
@@ -173,7 +173,7 @@ VARIANTS = [
                 new='    handle begun_for;\n',
             ),
             at(
-                'acquire.cpp',
+                'attempt.cpp',
                 before='    attempt.operation = wanted.self;\n',
                 new='    attempt.begun_for = wanted.self;\n',
             ),
@@ -237,7 +237,7 @@ VARIANTS = [
                 after='    append_command(out, {"SET", key, token, "NX", "PX",',
             ),
             when(
-                'acquire.cpp',
+                'attempt.cpp',
                 '''
         if (what == vote::granted && !rules_.guarded()) {
             scratch_.clear();

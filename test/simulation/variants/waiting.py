@@ -18,7 +18,7 @@ VARIANTS = [
             ),
             # Who is given a lease looks at what is left of it, too.
             instead(
-                'acquire.cpp',
+                'attempt.cpp',
                 'now >= lasts_until - needed',
                 'now >= lasts_until - needed && !(%ON && attempt.given_at != attempt.asked_at)',
             ),
