@@ -19,19 +19,19 @@ public:
 
     // Each of them locks. The owner is an object that goes from one to the next: not the thread,
     // so it may be another one each time.
-    void transfer(const redlock::owner& who, int amount) {
+    void transfer(const redlock::reentrant_owner& who, int amount) {
         const redlock::reentrant_hold hold = enter(who);
         book(who, -amount);
         book(who, amount);
     }
 
-    void book(const redlock::owner& who, int amount) {
+    void book(const redlock::reentrant_owner& who, int amount) {
         const redlock::reentrant_hold hold = enter(who);
         std::cout << "booked " << amount << " at depth " << hold.depth() << '\n';
     }
 
 private:
-    redlock::reentrant_hold enter(const redlock::owner& who) {
+    redlock::reentrant_hold enter(const redlock::reentrant_owner& who) {
         return manager_.call(
             [&](auto token) { return mutex_.async_acquire(who, std::move(token)); });
     }
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
 
         redlock::blocking::manager manager(config);
         ledger books(manager);
-        const redlock::owner request;
+        const redlock::reentrant_owner request;
         books.transfer(request, 100);
         books.book(request, 5);
         std::cout << "took the lock " << manager.async().get_metrics().acquired << " times\n";

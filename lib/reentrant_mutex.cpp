@@ -222,7 +222,7 @@ std::uint64_t next_owner() noexcept {
 
 } // namespace
 
-owner::owner() noexcept : id_(next_owner()) {}
+reentrant_owner::reentrant_owner() noexcept : id_(next_owner()) {}
 
 reentrant_hold::reentrant_hold(lease_ptr lease, std::uint32_t depth) noexcept
     : lease_(std::move(lease)),

@@ -24,11 +24,11 @@ struct reentrant_lease;
 /// work, and pass it by reference to all that belongs to it, on whichever thread that runs.
 /// \par Thread safety
 /// Shared freely: it never changes.
-class owner {
+class reentrant_owner {
 public:
-    owner() noexcept;
-    owner(const owner&) = delete;
-    owner& operator=(const owner&) = delete;
+    reentrant_owner() noexcept;
+    reentrant_owner(const reentrant_owner&) = delete;
+    reentrant_owner& operator=(const reentrant_owner&) = delete;
 
     /// Names it in this process; used once.
     std::uint64_t id() const noexcept { return id_; }
@@ -166,12 +166,12 @@ public:
     /// Terminal, partial and total: ends the waiting with `operation_aborted` and cleans up as
     /// `lock_manager::async_acquire` does; others of the same owner go on waiting.
     template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire(const owner& who, CompletionToken&& token = {}) {
+    auto async_acquire(const reentrant_owner& who, CompletionToken&& token = {}) {
         return acquire(who, nullptr, std::forward<CompletionToken>(token));
     }
     /// Also tells how each master voted, where they were asked for this entry.
     template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire(const owner& who, diagnostics& out, CompletionToken&& token = {}) {
+    auto async_acquire(const reentrant_owner& who, diagnostics& out, CompletionToken&& token = {}) {
         return acquire(who, &out, std::forward<CompletionToken>(token));
     }
 
@@ -196,7 +196,7 @@ private:
     boost::asio::any_io_executor executor() const;
 
     template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
-    auto acquire(const owner& who, diagnostics* out, CompletionToken&& token) {
+    auto acquire(const reentrant_owner& who, diagnostics* out, CompletionToken&& token) {
         return boost::asio::async_initiate<CompletionToken, acquire_signature>(
             initiate_acquire{{executor()}}, token, impl_, who.id(), out);
     }

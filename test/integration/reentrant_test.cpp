@@ -18,7 +18,7 @@ struct entry {
 };
 using entry_ptr = std::shared_ptr<entry>;
 
-entry_ptr begin(reentrant_mutex& mutex, const owner& who) {
+entry_ptr begin(reentrant_mutex& mutex, const reentrant_owner& who) {
     const auto result = std::make_shared<entry>();
     mutex.async_acquire(
         who,
@@ -37,7 +37,7 @@ entry_ptr finish(quorum_fixture& site, const entry_ptr& begun) {
     return begun;
 }
 
-entry_ptr enter(quorum_fixture& site, reentrant_mutex& mutex, const owner& who) {
+entry_ptr enter(quorum_fixture& site, reentrant_mutex& mutex, const reentrant_owner& who) {
     return finish(site, begin(mutex, who));
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("an owner enters again without asking the masters, and under the same 
     acquire_options options = with_token();
     options.renew = renewal::off;
     reentrant_mutex mutex(site.me.manager(), "r", options);
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = enter(site, mutex, me);
     INFO(to_string(first->why));
     REQUIRE(!first->error);
@@ -111,8 +111,8 @@ TEST_CASE("an owner enters again without asking the masters, and under the same 
 TEST_CASE("another owner waits until the last entry is left, however it is left") {
     quorum_fixture site(3);
     reentrant_mutex mutex(site.me.manager(), "r", waiting(30s));
-    const owner me;
-    const owner you;
+    const reentrant_owner me;
+    const reentrant_owner you;
     const entry_ptr first = enter(site, mutex, me);
     const entry_ptr second = enter(site, mutex, me);
     const entry_ptr yours = begin(mutex, you);
@@ -131,7 +131,7 @@ TEST_CASE("two mutexes on one resource exclude each other, whoever the owner") {
     quorum_fixture site(3);
     reentrant_mutex one(site.me.manager(), "r", once());
     reentrant_mutex other(site.me.manager(), "r", once());
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = enter(site, one, me);
     CHECK(!first->error);
     CHECK(enter(site, other, me)->error == errc::contended);
@@ -141,7 +141,7 @@ TEST_CASE("a depth that is bounded is an error beyond, and changes nothing") {
     quorum_fixture site(3);
     reentrant_mutex mutex(site.me.manager(), "r", once(), 2);
     CHECK_THROWS_AS(reentrant_mutex(site.me.manager(), "r", once(), 0), std::invalid_argument);
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = enter(site, mutex, me);
     const entry_ptr second = enter(site, mutex, me);
     CHECK(enter(site, mutex, me)->error == errc::too_deep);
@@ -154,7 +154,7 @@ TEST_CASE("a depth that is bounded is an error beyond, and changes nothing") {
 TEST_CASE("to enter again after a loss is an error, until all entries are left") {
     quorum_fixture site(3);
     reentrant_mutex mutex(site.me.manager(), "r", once_unrenewed(300ms));
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = enter(site, mutex, me);
     const entry_ptr second = enter(site, mutex, me);
     bool lost = false;
@@ -175,8 +175,8 @@ TEST_CASE("to enter again after a loss is an error, until all entries are left")
 TEST_CASE("a late leave does not touch the lock of the owner that came since") {
     quorum_fixture site(3);
     reentrant_mutex mutex(site.me.manager(), "r", once_unrenewed(20s));
-    const owner me;
-    const owner you;
+    const reentrant_owner me;
+    const reentrant_owner you;
     const entry_ptr mine = enter(site, mutex, me);
     site.everywhere({"DEL", "redlock:{r}"}); // as if it had expired in a pause
     const entry_ptr yours = enter(site, mutex, you);
@@ -195,7 +195,7 @@ TEST_CASE("who enters twice at once is in twice, and a cancelled first does not 
     other.until_admitted(3);
     redlock::lock theirs = other.take("r");
     reentrant_mutex mutex(site.me.manager(), "r", waiting(30s));
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = begin(mutex, me);
     const entry_ptr second = begin(mutex, me);
     const entry_ptr third = begin(mutex, me);
@@ -226,7 +226,7 @@ TEST_CASE("all that wait for one owner hear of an outage") {
     site.masters[1].kill();
     run_until(site.io, [&] { return site.me.health().admitted == 1; });
     reentrant_mutex mutex(site.me.manager(), "r", once());
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = begin(mutex, me);
     const entry_ptr second = begin(mutex, me);
     CHECK(finish(site, first)->error == errc::no_quorum);
@@ -237,7 +237,7 @@ TEST_CASE("all that wait for one owner hear of an outage") {
 TEST_CASE("entries may outlive their mutex, and the manager") {
     quorum_fixture site(3);
     auto mutex = std::make_unique<reentrant_mutex>(site.me.manager(), "r", once());
-    const owner me;
+    const reentrant_owner me;
     const entry_ptr first = enter(site, *mutex, me);
     mutex.reset();
     CHECK(first->hold.held());
@@ -252,7 +252,7 @@ TEST_CASE("a reentrant mutex blocks by way of a call") {
     quorum_of_masters masters(3);
     blocking::manager manager(config_for(masters.urls()));
     reentrant_mutex mutex(manager.async(), "r");
-    const owner me;
+    const reentrant_owner me;
     const auto enter = [&] {
         return manager.call([&](auto token) { return mutex.async_acquire(me, std::move(token)); });
     };
