@@ -12,6 +12,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
 
+#include <concepts>
 #include <exception>
 #include <functional>
 #include <string>
@@ -60,6 +61,9 @@ struct initiate_with_lock : initiation_base {
     }
 };
 
+template <typename T>
+concept any_manager = std::derived_from<T, lock_manager> || std::derived_from<T, sharded_manager>;
+
 } // namespace detail
 
 /// Takes the lock, runs `work` while it is held, and releases it however `work` ends.
@@ -71,8 +75,9 @@ struct initiate_with_lock : initiation_base {
 ///
 /// `work` runs on a strand of the manager's executor. It is a coroutine and must not hold
 /// references to a lambda's captures that die before it ends: pass what it needs as captures of
-/// `work` itself, which lives as long as the scope. \param manager runs, and outlives the acquiring
-/// \param resource, options see `lock_manager::async_acquire`
+/// `work` itself, which lives as long as the scope.
+/// \param manager a `lock_manager` or a `sharded_manager`; runs, and outlives the acquiring
+/// \param resource, options see `async_acquire` of the manager
 /// \par Completion signature `void(std::exception_ptr)`
 /// \par Errors
 /// Null when `work` returned with the lock still held. Else `boost::system::system_error` with the
@@ -83,30 +88,11 @@ struct initiate_with_lock : initiation_base {
 /// \par Cancellation
 /// Terminal, partial and total: cancels the acquire, or is passed on to `work` as terminal.
 template <
+    detail::any_manager Manager,
     boost::asio::completion_token_for<detail::with_lock_signature> CompletionToken =
         boost::asio::deferred_t>
 auto async_with_lock(
-    lock_manager& manager,
-    std::string resource,
-    acquire_options options,
-    locked_work work,
-    CompletionToken&& token = {}) {
-    return boost::asio::async_initiate<CompletionToken, detail::with_lock_signature>(
-        detail::initiate_with_lock{{manager.get_executor()}},
-        token,
-        &manager,
-        std::move(resource),
-        options,
-        std::move(work));
-}
-
-/// The same with the lock at its home among several quorums: errors as
-/// `sharded_manager::async_acquire` has them.
-template <
-    boost::asio::completion_token_for<detail::with_lock_signature> CompletionToken =
-        boost::asio::deferred_t>
-auto async_with_lock(
-    sharded_manager& manager,
+    Manager& manager,
     std::string resource,
     acquire_options options,
     locked_work work,
