@@ -3,32 +3,13 @@
 #pragma once
 
 #include "load.hpp"
-
-#include <sys/types.h>
+#include "process/master_process.hpp"
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
 namespace bench {
-
-// Owns one process; kills and reaps it.
-class child_process {
-public:
-    child_process(const std::vector<std::string>& words, const std::string& output_file);
-    child_process(child_process&& other) noexcept;
-    child_process& operator=(child_process&& other) noexcept;
-    ~child_process();
-
-    pid_t id() const noexcept { return pid_; }
-    // False once the process has ended.
-    bool running() noexcept;
-    void signal(int number) noexcept;
-    void kill() noexcept;
-
-private:
-    pid_t pid_ = -1;
-};
 
 class masters {
 public:
@@ -45,10 +26,8 @@ public:
     void resume(std::size_t index);
 
 private:
-    void start(std::size_t index, const std::string& program, const std::string& directory);
-
     std::vector<address> addresses_;
-    std::vector<child_process> processes_;
+    std::vector<redlock::testing::process::master_process> servers_;
 };
 
 } // namespace bench

@@ -83,10 +83,12 @@ LAYERS = {
     'lib/core': {'lib/core', 'include'},
     'lib/net': {'lib/net', 'lib/core', 'include'},
     'lib': {'lib', 'lib/net', 'lib/core', 'include'},
-    'testing': {'testing', 'lib', 'lib/net', 'lib/core', 'include'},
+    'testing/process': {'testing/process', 'include'},
+    'testing': {'testing', 'testing/process', 'lib', 'lib/net', 'lib/core', 'include'},
     'tools': {'tools', 'include'},
     'examples': {'examples', 'include'},
-    'bench': {'bench', 'include'},
+    'examples/demo': {'examples/demo', 'testing/process', 'include'},
+    'bench': {'bench', 'testing/process', 'include'},
 }
 
 STANDARD = set('''
@@ -163,7 +165,7 @@ class Checker:
 
     def resolve(self, path, name):
         """A project file that an include names, as the compiler would look for it."""
-        for directory in (pathlib.PurePosixPath(path).parent, 'lib', 'include'):
+        for directory in (pathlib.PurePosixPath(path).parent, 'lib', 'include', 'testing'):
             absolute = (self.root / directory / name).resolve()
             if absolute.is_file() and absolute.is_relative_to(self.root.resolve()):
                 return absolute.relative_to(self.root.resolve()).as_posix()

@@ -73,6 +73,7 @@ become(char* const* argv, int output, int report, tie to_parent, [[maybe_unused]
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::setpgid(0, 0); // Ctrl-C is for the parent, whose end is then the child's
 #if defined(__linux__)
     if (to_parent == tie::death_signal) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
