@@ -1,14 +1,10 @@
 // A pool of slots on real masters: never more holders than slots, nothing left behind, and few
 // commands.
-#include "guarded_quorum.hpp"
-#include "quorum_fixture.hpp"
+#include "slot_pool_site.hpp"
 #include "support/free_port.hpp"
-
-#include <redlock/slot_pool.hpp>
 
 #include <boost/asio/steady_timer.hpp>
 
-#include <functional>
 #include <set>
 #include <stdexcept>
 
@@ -16,109 +12,6 @@ using namespace redlock;
 using namespace redlock::test;
 
 namespace {
-
-struct taking {
-    bool done = false;
-    error_code error;
-    redlock::slot slot;
-    diagnostics why;
-    asio::cancellation_signal cancel;
-
-    std::string explained() const { return error.message() + " | " + to_string(why); }
-};
-using taking_ptr = std::shared_ptr<taking>;
-
-struct taking_many {
-    bool done = false;
-    error_code error;
-    redlock::slots slots;
-    diagnostics why;
-};
-
-taking_ptr begin(slot_pool& pool, acquire_options options = once()) {
-    const auto result = std::make_shared<taking>();
-    pool.async_acquire(
-        options,
-        result->why,
-        asio::bind_cancellation_slot(
-            result->cancel.slot(), [result](error_code error, redlock::slot slot) {
-                result->error = error;
-                result->slot = std::move(slot);
-                result->done = true;
-            }));
-    return result;
-}
-
-struct pool_site : quorum_fixture {
-    explicit pool_site(const std::function<void(config&)>& change = guarded)
-        : quorum_fixture(3, change) {}
-
-    taking_ptr finish(const taking_ptr& begun) {
-        run_until(io, [&] { return begun->done; });
-        return begun;
-    }
-    taking_ptr acquire(slot_pool& pool, acquire_options options = once()) {
-        return finish(begin(pool, options));
-    }
-    redlock::slot take(slot_pool& pool, acquire_options options = once()) {
-        const taking_ptr result = acquire(pool, options);
-        INFO(result->explained());
-        REQUIRE(!result->error);
-        return std::move(result->slot);
-    }
-    release_result release(redlock::slot& held) {
-        std::optional<release_result> result;
-        held.async_release([&](error_code, release_result what) { result = what; });
-        run_until(io, [&] { return result.has_value(); });
-        return *result;
-    }
-    pool_status status(slot_pool& pool) {
-        std::optional<pool_status> result;
-        pool.async_status([&](error_code error, pool_status found) {
-            CHECK(!error);
-            result = std::move(found);
-        });
-        run_until(io, [&] { return result.has_value(); });
-        return *result;
-    }
-    bool no_slot_left() {
-        return eventually([this] { return masters.total_keys("*:slot:?") == 0; });
-    }
-};
-
-const milliseconds long_wait = 24h;
-
-// Nobody asks again but who was told to, or whose time has come by what the masters said.
-void patient(config& settings) {
-    guarded(settings);
-    settings.retry_delay_min = settings.retry_delay_max = 1h;
-}
-
-void patient_and_plain(config& settings) {
-    patient(settings);
-    settings.protocol = protocol::plain;
-}
-
-std::string subscribers(const master_process& master, const std::string& pool) {
-    const std::string said =
-        master.command({"PUBSUB", "NUMSUB", "redlock:{" + pool + "}:slot:free"});
-    return said.substr(said.find_last_not_of("0123456789") + 1);
-}
-
-bool heard_by(pool_site& site, const std::string& pool, const std::string& count) {
-    return site.eventually([&] {
-        return std::all_of(
-            site.masters.begin(), site.masters.end(), [&](const master_process& one) {
-                return subscribers(one, pool) == count;
-            });
-    });
-}
-
-// What a search costs a master.
-std::uint64_t questions(const master_process& master) {
-    return calls_of(master, "eval") + calls_of(master, "evalsha") + calls_of(master, "mget")
-           + calls_of(master, "set");
-}
 
 // Fills the slots from outside, but for each `free_each`th.
 void fill(const quorum_of_masters& masters, std::size_t size, std::size_t free_each) {
@@ -137,7 +30,7 @@ void fill(const quorum_of_masters& masters, std::size_t size, std::size_t free_e
 } // namespace
 
 TEST_CASE("each of the slots is taken once, in both protocols") {
-    for (const auto& change : {patient, patient_and_plain}) {
+    for (const auto& change : {pool_site::patient, pool_site::patient_and_plain}) {
         pool_site site(change);
         slot_pool pool(site.me.manager(), "crew", 5);
         std::vector<slot> held;
@@ -270,24 +163,24 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
 
 TEST_CASE("a slot of a thousand of which ten are free is found in two round trips") {
     for (const bool plain : {false, true}) {
-        pool_site site(plain ? patient_and_plain : patient);
+        pool_site site(plain ? pool_site::patient_and_plain : pool_site::patient);
         fill(site.masters, 1000, 100);
         slot_pool pool(site.me.manager(), "crew", 1000);
         std::vector<slot> held;
         for (int i = 0; i < 10; ++i) {
-            const std::uint64_t before = questions(site.masters[0]);
+            const std::uint64_t before = pool_site::questions(site.masters[0]);
             const taking_ptr one = site.acquire(pool);
             INFO(one->explained());
             REQUIRE(!one->error);
             CHECK(one->slot.number() % 100 == 0);
             CHECK(one->why.attempts == 1);
             // The survey is two commands that leave together; then the vote, which may be late.
-            CHECK(questions(site.masters[0]) - before <= 2 + 1 + 1);
+            CHECK(pool_site::questions(site.masters[0]) - before <= 2 + 1 + 1);
             held.push_back(std::move(one->slot));
         }
-        const std::uint64_t before = questions(site.masters[0]);
+        const std::uint64_t before = pool_site::questions(site.masters[0]);
         CHECK(site.acquire(pool)->error == errc::contended);
-        CHECK(questions(site.masters[0]) - before <= 2 + 1);
+        CHECK(pool_site::questions(site.masters[0]) - before <= 2 + 1);
         const pool_status found = site.status(pool);
         CHECK(found.answered == 3);
         CHECK(found.held() == 1000);
@@ -304,60 +197,6 @@ TEST_CASE("the largest pool works as the smallest") {
     CHECK(found.slots.size() == slot_pool_size_max);
     CHECK(found.held() == 1);
     CHECK(found.slots[one.number()].state == lock_state::held);
-}
-
-TEST_CASE("a full pool sends nothing until a slot is released, and then wakes who waits") {
-    pool_site site(patient);
-    client other(site.io, site.changed(patient));
-    other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 3);
-    slot_pool theirs(other.manager(), "crew", 3);
-    std::vector<slot> held;
-    for (int i = 0; i < 3; ++i) {
-        held.push_back(site.take(mine, once_unrenewed(30s)));
-    }
-    std::vector<taking_ptr> line;
-    for (int i = 0; i < 3; ++i) {
-        line.push_back(begin(theirs, waiting(long_wait)));
-    }
-    REQUIRE(heard_by(site, "crew", "1"));
-    std::uint64_t before = 0;
-    REQUIRE(site.eventually([&] {
-        return std::exchange(before, questions(site.masters[0])) == questions(site.masters[0]);
-    }));
-    site.pass(500ms);
-    CHECK(questions(site.masters[0]) == before);
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        CHECK(!line[i]->done);
-        CHECK(site.release(held[i]) == release_result::released);
-        site.finish(line[i]);
-        INFO(line[i]->explained());
-        REQUIRE(!line[i]->error);
-        CHECK(line[i]->slot.number() == held[i].number());
-    }
-    CHECK(heard_by(site, "crew", "0"));
-}
-
-TEST_CASE("without pushes who waits for a slot asks again") {
-    for (const protocol speaks : {protocol::guarded, protocol::plain}) {
-        const auto polls = [&](config& settings) {
-            settings.protocol = speaks;
-            settings.wake_ups = wake_up::poll;
-        };
-        pool_site site(polls);
-        client other(site.io, site.changed(polls));
-        other.until_admitted(3);
-        slot_pool mine(site.me.manager(), "crew", 1);
-        slot_pool theirs(other.manager(), "crew", 1);
-        slot held = site.take(mine);
-        const taking_ptr next = begin(theirs, waiting(60s));
-        site.pass(50ms);
-        CHECK(!next->done);
-        CHECK(site.release(held) == release_result::released);
-        site.finish(next);
-        CHECK(next->slot.held());
-        CHECK(subscribers(site.masters[0], "crew") == "0");
-    }
 }
 
 TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
@@ -407,35 +246,6 @@ TEST_CASE("a worker that loses its slot is told, as the holder of a lock is") {
     CHECK(site.acquire(pool)->error == errc::no_quorum);
 }
 
-TEST_CASE("a cancelled wait for a slot leaves nothing") {
-    pool_site site(patient);
-    client other(site.io, site.changed(patient));
-    other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 1);
-    slot_pool theirs(other.manager(), "crew", 1);
-    slot held = site.take(mine);
-    std::vector<taking_ptr> line;
-    for (int i = 0; i < 3; ++i) {
-        line.push_back(begin(theirs, waiting(long_wait)));
-    }
-    REQUIRE(heard_by(site, "crew", "1"));
-    for (const taking_ptr& one : line) {
-        one->cancel.emit(asio::cancellation_type::all);
-        site.finish(one);
-        CHECK(one->error == asio::error::operation_aborted);
-    }
-    CHECK(heard_by(site, "crew", "0"));
-    CHECK(other.count().waiting == 0);
-    // One that is cancelled when the slot is free has it, or leaves no trace of it.
-    held = slot();
-    REQUIRE(site.no_slot_left());
-    const taking_ptr quick = begin(theirs, waiting(long_wait));
-    quick->cancel.emit(asio::cancellation_type::all);
-    site.finish(quick);
-    quick->slot = slot();
-    CHECK(site.no_slot_left());
-}
-
 TEST_CASE("a pool of one slot is a lock, with fencing tokens that increase") {
     pool_site site;
     client other(site.io, site.changed(guarded));
@@ -457,32 +267,6 @@ TEST_CASE("a pool of one slot is a lock, with fencing tokens that increase") {
     }
 }
 
-TEST_CASE("waiters of one process have slots in the order in which they came, and hand them over") {
-    pool_site site(patient);
-    slot_pool pool(site.me.manager(), "crew", 2);
-    std::vector<slot> held;
-    for (int i = 0; i < 2; ++i) {
-        held.push_back(site.take(pool));
-    }
-    std::vector<taking_ptr> line;
-    for (int i = 0; i < 20; ++i) {
-        line.push_back(begin(pool, waiting(long_wait)));
-    }
-    REQUIRE(heard_by(site, "crew", "1"));
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        CHECK(!line[i]->done);
-        CHECK(site.release(held[i]) == release_result::released);
-        site.finish(line[i]);
-        INFO(line[i]->explained());
-        REQUIRE(!line[i]->error);
-        CHECK(line[i]->slot.number() == held[i].number());
-        held.push_back(std::move(line[i]->slot));
-    }
-    CHECK(site.me.count().hand_overs == 20);
-    held.clear();
-    CHECK(site.no_slot_left());
-}
-
 TEST_CASE("processes that say different sizes share the numbers that both know") {
     pool_site site;
     client other(site.io, site.changed(guarded));
@@ -502,118 +286,4 @@ TEST_CASE("processes that say different sizes share the numbers that both know")
     CHECK(numbers.size() == 4);
     CHECK(site.acquire(large)->error == errc::contended);
     CHECK(site.acquire(small)->error == errc::contended);
-}
-
-TEST_CASE("several slots are taken together, or none, and wait for a release as one does") {
-    pool_site site(patient);
-    client other(site.io, site.changed(patient));
-    other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 5);
-    slot_pool theirs(other.manager(), "crew", 5);
-    std::vector<slot> held;
-    for (int i = 0; i < 3; ++i) {
-        held.push_back(site.take(mine));
-    }
-    const auto many = [&](slot_pool& pool, std::size_t count, const acquire_options& options) {
-        const auto result = std::make_shared<taking_many>();
-        pool.async_acquire_many(
-            count, options, result->why, [result](error_code error, redlock::slots got) {
-                result->error = error;
-                result->slots = std::move(got);
-                result->done = true;
-            });
-        return result;
-    };
-    const auto finish_many = [&](const auto& one) {
-        run_until(site.io, [&] { return one->done; });
-        INFO(one->error.message() << " | " << to_string(one->why));
-        return one->error;
-    };
-
-    const auto two = many(theirs, 2, with_token(once()));
-    REQUIRE(!finish_many(two));
-    CHECK(two->slots.held());
-    REQUIRE(two->slots.numbers().size() == 2);
-    CHECK(two->slots.numbers()[0] < two->slots.numbers()[1]);
-    CHECK(two->slots.fencing_token());
-    CHECK(
-        two->slots.resource()
-        == "crew:slot:" + std::to_string(two->slots.numbers()[0]) + ","
-               + std::to_string(two->slots.numbers()[1]));
-    CHECK(site.status(mine).held() == 5);
-    CHECK(site.acquire(mine)->error == errc::contended);
-    CHECK(finish_many(many(mine, 2, once())) == errc::contended);
-    // Less than what is wanted is not taken.
-    CHECK(site.release(held[0]) == release_result::released);
-    CHECK(finish_many(many(mine, 2, once())) == errc::contended);
-    CHECK(site.status(mine).held() == 4);
-
-    // Each release is heard of, and the last of them makes enough.
-    const auto waits = many(mine, 3, waiting(long_wait));
-    REQUIRE(heard_by(site, "crew", "1"));
-    CHECK(site.release(held[1]) == release_result::released);
-    site.pass(100ms);
-    CHECK(!waits->done);
-    std::optional<release_result> said;
-    two->slots.async_release([&](error_code, release_result result) { said = result; });
-    REQUIRE(!finish_many(waits));
-    run_until(site.io, [&] { return said.has_value(); });
-    CHECK(*said == release_result::released);
-    CHECK(waits->slots.numbers().size() == 3);
-    for (const std::size_t number : waits->slots.numbers()) {
-        CHECK(number != held[2].number());
-    }
-    waits->slots = redlock::slots();
-    held.clear();
-    CHECK(site.no_slot_left());
-
-    CHECK(finish_many(many(mine, 0, once())) == errc::invalid_argument);
-    const auto more = many(mine, 6, once());
-    CHECK(finish_many(more) == errc::invalid_argument);
-    CHECK(more->why.message == "6 slots are wanted; allowed: 1 to 5");
-}
-
-TEST_CASE("two that want several slots each do not block each other") {
-    pool_site site;
-    client other(site.io, site.changed(guarded));
-    other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 3);
-    slot_pool theirs(other.manager(), "crew", 3);
-    std::size_t inside = 0;
-    std::size_t rounds = 0;
-    std::size_t workers = 0;
-    std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
-        pool.async_acquire_many(2, waiting(60s), [&](error_code error, slots got) {
-            REQUIRE(!error);
-            CHECK(++inside == 1); // two pairs do not fit into three
-            if (++rounds > 60) {
-                --workers;
-                --inside;
-                return;
-            }
-            const auto kept = std::make_shared<slots>(std::move(got));
-            asio::post(site.io, [&, kept] {
-                --inside;
-                kept->async_release([&, kept](error_code, release_result) { work(pool); });
-            });
-        });
-    };
-    for (slot_pool* const pool : {&mine, &theirs, &mine, &theirs}) {
-        ++workers;
-        work(*pool);
-    }
-    run_until(
-        site.io, [&] { return workers == 0; }, 60s);
-    CHECK(site.no_slot_left());
-}
-
-TEST_CASE("the plain protocol has no several slots at once") {
-    pool_site site(patient_and_plain);
-    slot_pool pool(site.me.manager(), "crew", 3);
-    diagnostics why;
-    std::optional<error_code> ended;
-    pool.async_acquire_many(2, once(), why, [&](error_code error, const slots&) { ended = error; });
-    run_until(site.io, [&] { return ended.has_value(); });
-    CHECK(*ended == errc::invalid_argument);
-    CHECK(why.message == "several slots at once need protocol guarded");
 }

@@ -1,25 +1,20 @@
-// The helpers of the tests, tested: against the real server that is installed, and the fake one
-// against a client that is known to be right.
+// The fake master, tested: against the real server that is installed, and against a client that is
+// known to be right.
 #include "fake_master.hpp"
 #include "master_process.hpp"
+#include "raw_client.hpp"
 #include "resp_text.hpp"
 #include "resp_wire.hpp"
 #include "run.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <catch2/catch_test_macros.hpp>
 
-#include <array>
-#include <csignal>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -29,221 +24,8 @@ using asio::ip::tcp;
 using namespace redlock::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-// Bare bytes: for what a well-behaved client would not show.
-class raw_client {
-public:
-    explicit raw_client(std::uint16_t port) : socket_(io_) {
-        socket_.connect(tcp::endpoint(free_port::loopback(), port));
-    }
-
-    void send(const std::string& bytes) { asio::write(socket_, asio::buffer(bytes)); }
-
-    std::string receive(std::size_t bytes) {
-        std::string result(bytes, '\0');
-        asio::read(socket_, asio::buffer(result));
-        return result;
-    }
-
-    std::string receive_all() {
-        std::string result;
-        boost::system::error_code ignored;
-        asio::read(socket_, asio::dynamic_buffer(result), ignored);
-        return result;
-    }
-
-    std::size_t receive_some() {
-        std::array<char, 4096> buffer{};
-        return socket_.read_some(asio::buffer(buffer));
-    }
-
-    std::size_t available() { return socket_.available(); }
-
-private:
-    asio::io_context io_;
-    tcp::socket socket_;
-};
-
-std::string request(const std::vector<std::string>& args) {
-    std::vector<std::string> encoded;
-    for (const std::string& arg : args) {
-        encoded.push_back(wire::bulk(arg));
-    }
-    return wire::array(encoded);
-}
-
-std::string tls_ping(
-    const master_process& master,
-    const std::filesystem::path& ca,
-    const std::filesystem::path& certificate = {},
-    const std::filesystem::path& key = {}) {
-    asio::io_context io;
-    asio::ssl::context context(asio::ssl::context::tls_client);
-    context.load_verify_file(ca.string());
-    context.set_verify_mode(asio::ssl::verify_peer);
-    if (!certificate.empty()) {
-        context.use_certificate_file(certificate.string(), asio::ssl::context::pem);
-        context.use_private_key_file(key.string(), asio::ssl::context::pem);
-    }
-    asio::ssl::stream<tcp::socket> stream(io, context);
-    stream.set_verify_callback(asio::ssl::host_name_verification("localhost"));
-    stream.next_layer().connect(tcp::endpoint(free_port::loopback(), master.tls_port()));
-    stream.handshake(asio::ssl::stream_base::client);
-    asio::write(stream, asio::buffer(request({"PING"})));
-    std::string line;
-    asio::read_until(stream, asio::dynamic_buffer(line), "\r\n");
-    return line;
-}
-
-} // namespace
-
-TEST_CASE("a temporary directory goes with its object") {
-    std::filesystem::path path;
-    {
-        temp_dir first;
-        path = first.path();
-        const temp_dir second = std::move(first);
-        CHECK(std::filesystem::is_directory(path));
-    }
-    CHECK_FALSE(std::filesystem::exists(path));
-}
-
-TEST_CASE("a program that does not exist is an exception") {
-    const temp_dir dir;
-    CHECK(find_program("no-such-program-anywhere").empty());
-    CHECK_THROWS_AS(child_process({"/nonexistent/program"}, dir.path() / "log"), std::system_error);
-}
-
-TEST_CASE("a master answers, hangs, resumes, dies and comes back empty") {
-    master_process master;
-    const pid_t first = master.pid();
-    CHECK(master.url() == "redis://127.0.0.1:" + std::to_string(master.port()));
-    CHECK(master.command({"SET", "a", "1", "NX", "PX", "60000"}) == "OK");
-    CHECK(master.command({"SET", "a", "2", "NX"}) == "(nil)");
-    CHECK(master.command({"INCR", "a"}) == "2");
-    CHECK(master.command({"MGET", "a", "b"}) == "2\n(nil)");
-    CHECK(master.command({"KEYS", "x*"}) == "(empty array)");
-    CHECK(master.command({"NONSENSE"}).starts_with("(error) ERR unknown command"));
-    CHECK(master.command({"DEBUG", "SLEEP", "0"}) == "OK");
-    CHECK(master.keys() == std::vector<std::string>{"a"});
-
-    master.hang();
-    CHECK(master.running());
-    CHECK_THROWS_AS(
-        resp_client("127.0.0.1", master.port(), 100ms).command({"PING"}), std::runtime_error);
-    master.resume();
-    master.resume();
-    CHECK(master.command({"PING"}) == "PONG");
-
-    master.kill();
-    CHECK_FALSE(master.running());
-    CHECK_THROWS_AS(master.command({"PING"}), std::runtime_error);
-    CHECK_THROWS_AS(master.hang(), std::runtime_error);
-    const std::string url = master.url();
-    master.restart();
-    CHECK(master.url() == url);
-    CHECK(master.pid() != first);
-    CHECK(master.keys().empty());
-}
-
-TEST_CASE("a master with an append-only file keeps its data over a kill, until it is wiped") {
-    master_options options;
-    options.appendonly = true;
-    options.appendfsync = "always";
-    master_process master(options);
-    CHECK(master.command({"SET", "a", "1"}) == "OK");
-    master.hang();
-    master.restart();
-    CHECK(master.command({"GET", "a"}) == "1");
-    master.restart_empty();
-    CHECK(master.command({"GET", "a"}) == "(nil)");
-    CHECK(master.command({"CONFIG", "GET", "appendfsync"}) == "appendfsync\nalways");
-}
-
-TEST_CASE("a master takes options: password, socket, memory, others") {
-    master_options options;
-    options.requirepass = "secret";
-    options.unix_socket = true;
-    options.maxmemory = "64mb";
-    options.maxmemory_policy = "volatile-lru";
-    options.extra = {"--databases", "3"};
-    master_process master(options);
-    CHECK(master.command({"CONFIG", "GET", "maxmemory-policy"}).ends_with("volatile-lru"));
-    CHECK(master.command({"CONFIG", "GET", "databases"}).ends_with("3"));
-    CHECK(resp_client("127.0.0.1", master.port()).command({"PING"}).starts_with("(error) NOAUTH"));
-
-    asio::io_context io;
-    asio::local::stream_protocol::socket socket(io);
-    socket.connect(master.unix_path().string());
-    CHECK(master.unix_url() == "unix://" + master.unix_path().string());
-    asio::write(socket, asio::buffer(request({"PING"})));
-    std::string line;
-    asio::read_until(socket, asio::dynamic_buffer(line), "\r\n");
-    CHECK(line.starts_with("-NOAUTH"));
-}
-
-TEST_CASE("a master that cannot start says why") {
-    master_options options;
-    options.extra = {"--no-such-directive", "1"};
-    CHECK_THROWS_AS(master_process(options), std::runtime_error);
-}
-
-TEST_CASE("a master leaves neither process nor directory") {
-    pid_t pid = 0;
-    std::filesystem::path dir;
-    {
-        master_process first;
-        master_process second;
-        pid = first.pid();
-        dir = first.unix_path().parent_path();
-        second = std::move(first);
-        CHECK(second.pid() == pid);
-        second.hang();
-    }
-    CHECK(::kill(pid, 0) == -1);
-    CHECK_FALSE(std::filesystem::exists(dir));
-}
-
-TEST_CASE("a master speaks TLS with the right authority only") {
-    master_options options;
-    options.tls = true;
-    const master_process master(options);
-    const tls_files& files = master.certificates();
-    CHECK(master.tls_url() == "rediss://localhost:" + std::to_string(master.tls_port()));
-    CHECK(tls_ping(master, files.ca()) == "+PONG\r\n");
-    CHECK_THROWS_AS(tls_ping(master, files.other_ca()), boost::system::system_error);
-}
-
-TEST_CASE("a master may ask for a client's certificate") {
-    master_options options;
-    options.tls = true;
-    options.tls_auth_clients = true;
-    const master_process master(options);
-    const tls_files& files = master.certificates();
-    CHECK(
-        tls_ping(master, files.ca(), files.client_certificate(), files.client_key())
-        == "+PONG\r\n");
-    CHECK_THROWS_AS(tls_ping(master, files.ca()), boost::system::system_error);
-    CHECK_THROWS_AS(
-        tls_ping(master, files.ca(), files.other_client_certificate(), files.other_client_key()),
-        boost::system::system_error);
-}
-
-TEST_CASE("a quorum of masters is independent servers") {
-    quorum_of_masters masters(5);
-    REQUIRE(masters.size() == 5);
-    REQUIRE(masters.urls().size() == 5);
-    CHECK(masters[2].command({"SET", "k:1", "v"}) == "OK");
-    CHECK(masters[3].command({"SET", "k:2", "v"}) == "OK");
-    masters[4].kill();
-    using counts = std::vector<std::optional<std::size_t>>;
-    CHECK(masters.count_keys("k:*") == counts{0, 0, 1, 1, std::nullopt});
-    CHECK(masters.total_keys() == 2);
-}
-
 TEST_CASE("the parser takes requests in any pieces and refuses what is none") {
-    const std::string bytes = request({"SET", "k", "a\r\nb"}) + request({"PING"});
+    const std::string bytes = request_bytes({"SET", "k", "a\r\nb"}) + request_bytes({"PING"});
     request_parser parser;
     std::vector<std::vector<std::string>> seen;
     for (const char byte : bytes) {
@@ -414,7 +196,7 @@ TEST_CASE("a hanging fake master executes late, or answers late") {
     fake.when("SET", fake_action::hang(), 1);
     fake.when("DEL", fake_action::execute_then_hang(), 1);
     raw_client client(fake.port());
-    client.send(request({"SET", "k", "v"}) + request({"PING"}));
+    client.send(request_bytes({"SET", "k", "v"}) + request_bytes({"PING"}));
     fake.wait_for_command("PING");
     CHECK(fake.keys().empty());
     CHECK(client.available() == 0);
@@ -422,7 +204,7 @@ TEST_CASE("a hanging fake master executes late, or answers late") {
     CHECK(client.receive(12) == "+OK\r\n+PONG\r\n");
     CHECK(fake.get_key("k") == "v");
 
-    client.send(request({"DEL", "k"}));
+    client.send(request_bytes({"DEL", "k"}));
     fake.wait_for_command("DEL");
     CHECK(fake.keys().empty());
     CHECK(resp_client("127.0.0.1", fake.port()).command({"PING"}) == "PONG");
@@ -435,11 +217,13 @@ TEST_CASE("behind a hanging command rules are asked when it is released") {
     fake_master fake;
     fake.when("SET", fake_action::hang(), 2);
     raw_client client(fake.port());
-    client.send(request({"SET", "a", "1"}) + request({"SET", "b", "2"}) + request({"GET", "b"}));
+    client.send(
+        request_bytes({"SET", "a", "1"}) + request_bytes({"SET", "b", "2"})
+        + request_bytes({"GET", "b"}));
     fake.wait_for_command("GET");
     fake.release_hung();
     CHECK(fake.keys() == std::map<std::string, std::string>{{"a", "1"}});
-    client.send(request({"GET", "a"}));
+    client.send(request_bytes({"GET", "a"}));
     fake.wait_for_command("GET", 2);
     CHECK(client.receive(5) == "+OK\r\n");
     fake.release_hung();
@@ -452,7 +236,7 @@ TEST_CASE("a fake master executes what a client sent before it went away") {
     fake.when("SET", fake_action::hang(), 1);
     {
         raw_client client(fake.port());
-        client.send(request({"SET", "k", "v"}));
+        client.send(request_bytes({"SET", "k", "v"}));
         fake.wait_for_command("SET");
     }
     fake.wait_for_open_connections(0);
@@ -465,9 +249,9 @@ TEST_CASE("a fake master closes before, in the middle of and after") {
     fake.when("SET", fake_action::close_before_reply(), 1);
     fake.when("SET", fake_action::execute_then_close(), 1);
     fake.when("GET", fake_action::close_mid_reply(3), 1);
-    const std::string set = request({"SET", "k", "v"});
+    const std::string set = request_bytes({"SET", "k", "v"});
     raw_client first(fake.port());
-    first.send(request({"PING"}) + set);
+    first.send(request_bytes({"PING"}) + set);
     CHECK(first.receive_all() == "+PONG\r\n");
     CHECK(fake.keys().empty());
     raw_client second(fake.port());
@@ -475,7 +259,7 @@ TEST_CASE("a fake master closes before, in the middle of and after") {
     CHECK(second.receive_all().empty());
     CHECK(fake.get_key("k") == "v");
     raw_client third(fake.port());
-    third.send(request({"GET", "k"}));
+    third.send(request_bytes({"GET", "k"}));
     CHECK(third.receive_all() == "$1\r");
     fake.wait_for_open_connections(0);
     CHECK(fake.connections_accepted() == 3);
@@ -489,7 +273,7 @@ TEST_CASE("a fake master delays, splits, babbles and exaggerates") {
     fake.when("GET", fake_action::too_large(200'000), 1);
     fake.set_key("k", "v");
     raw_client client(fake.port());
-    const std::string get = request({"GET", "k"});
+    const std::string get = request_bytes({"GET", "k"});
 
     const auto start = std::chrono::steady_clock::now();
     client.send(get);
@@ -519,7 +303,7 @@ TEST_CASE("a fake master refuses, drops, keeps silent and restarts") {
     fake.wait_for_connections(1);
     fake.refuse_connections(true);
     CHECK_THROWS_AS(raw_client(fake.port()), boost::system::system_error);
-    old.send(request({"PING"}));
+    old.send(request_bytes({"PING"}));
     CHECK(old.receive(7) == "+PONG\r\n");
     fake.refuse_connections(false);
     fake.drop_connections();
@@ -527,7 +311,7 @@ TEST_CASE("a fake master refuses, drops, keeps silent and restarts") {
 
     fake.accept_but_say_nothing(true);
     raw_client patient(fake.port());
-    patient.send(request({"SET", "k", "v"}));
+    patient.send(request_bytes({"SET", "k", "v"}));
     fake.wait_for_command("SET");
     CHECK(patient.available() == 0);
     fake.accept_but_say_nothing(false);
@@ -545,7 +329,7 @@ TEST_CASE("a fake master records what came in one write as one read") {
     raw_client client(fake.port());
     std::string batch;
     for (int i = 0; i < 100; ++i) {
-        batch += request({"SET", "k" + std::to_string(i), "v"});
+        batch += request_bytes({"SET", "k" + std::to_string(i), "v"});
     }
     client.send(batch);
     fake.wait_for([](const fake_master::log& log) { return log.size() == 100; });
@@ -565,7 +349,7 @@ TEST_CASE("a fake master runs on the context of the test") {
     run(io, [&]() -> asio::awaitable<void> {
         const tcp::endpoint endpoint(free_port::loopback(), fake.port());
         co_await socket.async_connect(endpoint, asio::use_awaitable);
-        const std::string ping = request({"PING"});
+        const std::string ping = request_bytes({"PING"});
         co_await asio::async_write(socket, asio::buffer(ping), asio::use_awaitable);
         std::string pong(7, '\0');
         co_await asio::async_read(socket, asio::buffer(pong), asio::use_awaitable);
@@ -576,27 +360,4 @@ TEST_CASE("a fake master runs on the context of the test") {
     CHECK(fake.count("PING") == 1);
     socket.close();
     run_until(io, [&fake] { return fake.connections_open() == 0; });
-}
-
-TEST_CASE("run rethrows, ignores results and does not hang") {
-    asio::io_context io;
-    CHECK_THROWS_AS(
-        run(io,
-            []() -> asio::awaitable<void> {
-                throw std::logic_error("expected");
-                co_return;
-            }),
-        std::logic_error);
-    run(io, []() -> asio::awaitable<int> { co_return 1; });
-    asio::steady_timer never(io, asio::steady_timer::time_point::max());
-    CHECK_THROWS_AS(
-        run(
-            io,
-            [&never]() -> asio::awaitable<void> { co_await never.async_wait(asio::use_awaitable); },
-            1s),
-        time_limit_error);
-    CHECK_THROWS_AS(
-        run_until(
-            io, [] { return false; }, 1s),
-        time_limit_error);
 }

@@ -1,0 +1,133 @@
+// Several slots of a pool as one lock, on real masters.
+#include "slot_pool_site.hpp"
+
+#include <functional>
+#include <stdexcept>
+
+using namespace redlock;
+using namespace redlock::test;
+
+namespace {
+
+struct taking_many {
+    bool done = false;
+    error_code error;
+    redlock::slots slots;
+    diagnostics why;
+};
+
+} // namespace
+
+TEST_CASE("several slots are taken together, or none, and wait for a release as one does") {
+    pool_site site(pool_site::patient);
+    client other(site.io, site.changed(pool_site::patient));
+    other.until_admitted(3);
+    slot_pool mine(site.me.manager(), "crew", 5);
+    slot_pool theirs(other.manager(), "crew", 5);
+    std::vector<slot> held;
+    for (int i = 0; i < 3; ++i) {
+        held.push_back(site.take(mine));
+    }
+    const auto many = [&](slot_pool& pool, std::size_t count, const acquire_options& options) {
+        const auto result = std::make_shared<taking_many>();
+        pool.async_acquire_many(
+            count, options, result->why, [result](error_code error, redlock::slots got) {
+                result->error = error;
+                result->slots = std::move(got);
+                result->done = true;
+            });
+        return result;
+    };
+    const auto finish_many = [&](const auto& one) {
+        run_until(site.io, [&] { return one->done; });
+        INFO(one->error.message() << " | " << to_string(one->why));
+        return one->error;
+    };
+
+    const auto two = many(theirs, 2, with_token(once()));
+    REQUIRE(!finish_many(two));
+    CHECK(two->slots.held());
+    REQUIRE(two->slots.numbers().size() == 2);
+    CHECK(two->slots.numbers()[0] < two->slots.numbers()[1]);
+    CHECK(two->slots.fencing_token());
+    CHECK(
+        two->slots.resource()
+        == "crew:slot:" + std::to_string(two->slots.numbers()[0]) + ","
+               + std::to_string(two->slots.numbers()[1]));
+    CHECK(site.status(mine).held() == 5);
+    CHECK(site.acquire(mine)->error == errc::contended);
+    CHECK(finish_many(many(mine, 2, once())) == errc::contended);
+    // Less than what is wanted is not taken.
+    CHECK(site.release(held[0]) == release_result::released);
+    CHECK(finish_many(many(mine, 2, once())) == errc::contended);
+    CHECK(site.status(mine).held() == 4);
+
+    // Each release is heard of, and the last of them makes enough.
+    const auto waits = many(mine, 3, waiting(pool_site::long_wait));
+    REQUIRE(site.heard_by("crew", "1"));
+    CHECK(site.release(held[1]) == release_result::released);
+    site.pass(100ms);
+    CHECK(!waits->done);
+    std::optional<release_result> said;
+    two->slots.async_release([&](error_code, release_result result) { said = result; });
+    REQUIRE(!finish_many(waits));
+    run_until(site.io, [&] { return said.has_value(); });
+    CHECK(*said == release_result::released);
+    CHECK(waits->slots.numbers().size() == 3);
+    for (const std::size_t number : waits->slots.numbers()) {
+        CHECK(number != held[2].number());
+    }
+    waits->slots = redlock::slots();
+    held.clear();
+    CHECK(site.no_slot_left());
+
+    CHECK(finish_many(many(mine, 0, once())) == errc::invalid_argument);
+    const auto more = many(mine, 6, once());
+    CHECK(finish_many(more) == errc::invalid_argument);
+    CHECK(more->why.message == "6 slots are wanted; allowed: 1 to 5");
+}
+
+TEST_CASE("two that want several slots each do not block each other") {
+    pool_site site;
+    client other(site.io, site.changed(guarded));
+    other.until_admitted(3);
+    slot_pool mine(site.me.manager(), "crew", 3);
+    slot_pool theirs(other.manager(), "crew", 3);
+    std::size_t inside = 0;
+    std::size_t rounds = 0;
+    std::size_t workers = 0;
+    std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
+        pool.async_acquire_many(2, waiting(60s), [&](error_code error, slots got) {
+            REQUIRE(!error);
+            CHECK(++inside == 1); // two pairs do not fit into three
+            if (++rounds > 60) {
+                --workers;
+                --inside;
+                return;
+            }
+            const auto kept = std::make_shared<slots>(std::move(got));
+            asio::post(site.io, [&, kept] {
+                --inside;
+                kept->async_release([&, kept](error_code, release_result) { work(pool); });
+            });
+        });
+    };
+    for (slot_pool* const pool : {&mine, &theirs, &mine, &theirs}) {
+        ++workers;
+        work(*pool);
+    }
+    run_until(
+        site.io, [&] { return workers == 0; }, 60s);
+    CHECK(site.no_slot_left());
+}
+
+TEST_CASE("the plain protocol has no several slots at once") {
+    pool_site site(pool_site::patient_and_plain);
+    slot_pool pool(site.me.manager(), "crew", 3);
+    diagnostics why;
+    std::optional<error_code> ended;
+    pool.async_acquire_many(2, once(), why, [&](error_code error, const slots&) { ended = error; });
+    run_until(site.io, [&] { return ended.has_value(); });
+    CHECK(*ended == errc::invalid_argument);
+    CHECK(why.message == "several slots at once need protocol guarded");
+}

@@ -1,0 +1,62 @@
+// Bare bytes to a server: for what a well-behaved client would not show.
+#pragma once
+
+#include "free_port.hpp"
+#include "resp_wire.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace redlock::test {
+
+class raw_client {
+public:
+    explicit raw_client(std::uint16_t port) : socket_(io_) {
+        socket_.connect(boost::asio::ip::tcp::endpoint(free_port::loopback(), port));
+    }
+
+    void send(const std::string& bytes) { boost::asio::write(socket_, boost::asio::buffer(bytes)); }
+
+    std::string receive(std::size_t bytes) {
+        std::string result(bytes, '\0');
+        boost::asio::read(socket_, boost::asio::buffer(result));
+        return result;
+    }
+
+    std::string receive_all() {
+        std::string result;
+        boost::system::error_code ignored;
+        boost::asio::read(socket_, boost::asio::dynamic_buffer(result), ignored);
+        return result;
+    }
+
+    std::size_t receive_some() {
+        std::array<char, 4096> buffer{};
+        return socket_.read_some(boost::asio::buffer(buffer));
+    }
+
+    std::size_t available() { return socket_.available(); }
+
+private:
+    boost::asio::io_context io_;
+    boost::asio::ip::tcp::socket socket_;
+};
+
+inline std::string request_bytes(const std::vector<std::string>& args) {
+    std::vector<std::string> encoded;
+    for (const std::string& arg : args) {
+        encoded.push_back(wire::bulk(arg));
+    }
+    return wire::array(encoded);
+}
+
+} // namespace redlock::test

@@ -1,0 +1,96 @@
+// What a survey makes of the masters' answers: which slots are free, and who has the others.
+
+#include "core/census.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace core = redlock::core;
+using redlock::lock_state;
+
+namespace {
+
+std::vector<std::uint32_t> chosen(const core::census& found, std::size_t most) {
+    core::jitter random(7);
+    std::vector<std::uint32_t> out{99};
+    found.choose(most, random, out);
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("a slot is worth asking for where it is free on a majority") {
+    core::census found;
+    found.reset(3, 2, 4);
+    for (std::size_t i = 0; i < 3; ++i) {
+        found.asked(i, 1);
+    }
+    found.told(0, 0, "1100");
+    CHECK(found.found() == 0);
+    CHECK(!found.decided());
+    found.told(1, 0, "1010");
+    CHECK(found.found() == 1);
+    CHECK(found.decided());
+    CHECK(chosen(found, 9) == std::vector<std::uint32_t>{0});
+    found.told(2, 0, "0110");
+    CHECK(found.over());
+    CHECK(found.complete() == 3);
+    CHECK(found.free_on(2) == 2);
+    CHECK(std::ranges::is_permutation(chosen(found, 9), std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+TEST_CASE("a survey that found nothing waits for all who owe an answer") {
+    core::census found;
+    found.reset(3, 2, 600);
+    for (std::size_t i = 0; i < 3; ++i) {
+        found.asked(i, 2);
+    }
+    const std::string none(512, '0');
+    const std::string rest(88, '0');
+    for (std::size_t i = 0; i < 2; ++i) {
+        found.told(i, 0, none);
+        CHECK(found.complete() == i);
+        found.told(i, 512, rest);
+    }
+    CHECK(found.complete() == 2);
+    CHECK(!found.decided());
+    CHECK(found.owes(2));
+    found.told(2, 0, none);
+    found.failed(2);
+    CHECK(found.decided());
+    CHECK(found.complete() == 2); // half an answer is none
+    CHECK(chosen(found, 9).empty());
+}
+
+TEST_CASE("each free slot is chosen about as often as the others") {
+    core::census found;
+    found.reset(1, 1, 10);
+    found.asked(0, 1);
+    found.told(0, 0, "1111111111");
+    core::jitter random(1);
+    std::vector<int> first(10);
+    std::vector<std::uint32_t> some;
+    for (int i = 0; i < 10'000; ++i) {
+        found.choose(3, random, some);
+        REQUIRE(some.size() == 3);
+        CHECK(std::set<std::uint32_t>(some.begin(), some.end()).size() == 3);
+        ++first[some[0]];
+    }
+    for (const int times : first) {
+        CHECK(times > 800);
+        CHECK(times < 1200);
+    }
+}
+
+TEST_CASE("who has a slot is what a majority says") {
+    CHECK(core::judge_slot({"a", "a", "b"}, 2).state == lock_state::held);
+    CHECK(core::judge_slot({"a", "b", "b"}, 2).owner == core::judge_slot({"b", "b"}, 2).owner);
+    CHECK(core::judge_slot({"a", "b", ""}, 2).state == lock_state::undecided);
+    CHECK(core::judge_slot({"", "a", ""}, 2).state == lock_state::free);
+    CHECK(core::judge_slot({"a"}, 2).state == lock_state::undecided);
+    CHECK(core::judge_slot({}, 2).state == lock_state::undecided);
+}

@@ -1,0 +1,108 @@
+// What the tests of connections have in common.
+
+#pragma once
+
+#include "core/connection.hpp"
+#include "virtual_master.hpp"
+#include "virtual_quorum.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace unit {
+
+namespace core = redlock::core;
+using lines = std::vector<std::string>;
+
+/// One connection, and a record of what it wanted. The test plays the socket and the server.
+struct connection_site final : core::connection_events {
+    explicit connection_site(core::settings with) : rules(std::move(with)) {
+        server.run_id = "abc";
+    }
+    connection_site() : connection_site(settings_for(1)) {}
+
+    void open(std::size_t) override { ++opens; }
+    void close(std::size_t) override { ++closes; }
+    void standing_changed(std::size_t, time_point) override { ++changes; }
+    void replied(
+        std::size_t,
+        const core::ticket& command,
+        const core::reply& answer,
+        time_point sent,
+        time_point) override {
+        replies.emplace_back(command.subject.index, std::string(answer.text));
+        sent_at.push_back(sent);
+    }
+    void dropped(std::size_t, const core::ticket& command, time_point) override {
+        up_when_dropped = up_when_dropped || link.up();
+        drops.push_back(command.subject.index);
+    }
+    void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
+
+    /// The commands in the output, which is taken as written.
+    lines written() {
+        lines found;
+        link.written(link.output().size());
+        std::string bytes = std::exchange(link.output(), {});
+        while (const auto words = virtual_master::take_command(bytes)) {
+            std::string line;
+            for (const std::string& word : *words) {
+                line += (line.empty() ? "" : " ") + word;
+            }
+            found.push_back(line);
+        }
+        return found;
+    }
+    void hear(const std::string& bytes) { link.received({bytes.data(), bytes.size()}, now); }
+    void wait(nanoseconds span) {
+        now += span;
+        link.time_passed(now);
+    }
+    /// Opened, and every command of the introduction answered by `server`.
+    void introduce() {
+        link.opened(now);
+        std::string bytes = std::exchange(link.output(), {});
+        link.written(bytes.size());
+        while (const auto words = virtual_master::take_command(bytes)) {
+            hear(server.execute(*words, now));
+        }
+    }
+    void bring_up() {
+        link.start(now);
+        introduce();
+    }
+    void send(std::uint32_t name) {
+        link.send(
+            "*1\r\n$4\r\nWHAT\r\n",
+            {.kind = core::command_kind::acquire, .subject = {name, 1}},
+            now);
+    }
+
+    /// The server will not have a command said this way.
+    void refuse(core::command_kind kind, core::rung how) {
+        core::reply refusal;
+        refusal.type = core::reply_type::error;
+        refusal.text = "NOPERM this user has no permissions";
+        const core::ticket command{.kind = kind, .how = how, .subject = {}};
+        link.learn(command, refusal, core::read_remove(refusal, how));
+    }
+
+    core::settings rules;
+    virtual_master server;
+    core::jitter random{1};
+    time_point now{seconds(1'000)};
+    int opens = 0;
+    int closes = 0;
+    int changes = 0;
+    bool up_when_dropped = false;
+    std::vector<std::pair<std::uint32_t, std::string>> replies;
+    std::vector<time_point> sent_at;
+    std::vector<std::uint32_t> drops;
+    std::vector<std::string> notes;
+    core::connection link{0, rules, *this, random};
+};
+
+} // namespace unit

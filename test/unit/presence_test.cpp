@@ -1,0 +1,183 @@
+// What a connection does by itself on a virtual clock: it gives up, tries again, falls silent, and
+// asks after the health of its master.
+
+#include "connection_site.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::time_point;
+using unit::connection_site;
+using unit::lines;
+
+namespace {
+
+settings checked_each_second() {
+    settings rules = unit::settings_for(1);
+    rules.health_check_interval = 1s;
+    return rules;
+}
+
+} // namespace
+
+TEST_CASE("connecting and introducing must end within connect_timeout") {
+    for (const bool opened : {false, true}) {
+        connection_site it;
+        it.link.start(it.now);
+        CHECK(it.link.next_due() == it.now + 2s);
+        it.wait(1s);
+        if (opened) {
+            it.link.opened(it.now);
+            CHECK(it.link.next_due() == it.now + 1s); // one deadline for both
+        }
+        it.wait(1s - 1ns);
+        CHECK(it.closes == 0);
+        it.wait(1ns);
+        CHECK(it.closes == 1);
+        CHECK(!it.link.refused());
+        CHECK(it.link.why_down().find("connect_timeout") != std::string::npos);
+        CHECK(it.link.counters().disconnects == (opened ? 1U : 0U));
+    }
+}
+
+TEST_CASE("a lost connection is opened again after a delay that grows within its bounds") {
+    connection_site it;
+    it.link.start(it.now);
+    std::chrono::nanoseconds before = 50ms;
+    std::chrono::nanoseconds largest{};
+    for (int i = 1; i <= 60; ++i) {
+        REQUIRE(it.opens == i);
+        it.link.closed("connection refused", it.now);
+        const std::chrono::nanoseconds delay = it.link.next_due() - it.now;
+        REQUIRE(delay >= 50ms);
+        REQUIRE(delay <= std::min<std::chrono::nanoseconds>(2s, 3 * before));
+        before = delay;
+        largest = std::max(largest, delay);
+        it.wait(delay - 1ns);
+        REQUIRE(it.opens == i);
+        it.wait(1ns);
+    }
+    CHECK(largest == 2s);
+    CHECK(it.link.counters().connects == 0);
+    CHECK(it.link.counters().disconnects == 0);
+    for (std::chrono::nanoseconds delay{}; delay < 2s; it.wait(delay)) {
+        it.link.closed("connection refused", it.now);
+        delay = it.link.next_due() - it.now;
+    }
+    it.introduce();
+    it.link.closed("reset", it.now);
+    CHECK(it.link.next_due() - it.now <= 150ms); // it worked: small again
+}
+
+TEST_CASE("a master that does not answer within master_timeout is silent, then dropped") {
+    connection_site it(checked_each_second());
+    it.bring_up();
+    it.wait(10ms);
+    it.send(1);
+    CHECK(it.link.next_due() == it.now + 100ms);
+    it.wait(100ms - 1ns);
+    CHECK(!it.link.silent());
+    it.wait(1ns);
+    CHECK(it.link.silent());
+    CHECK(it.link.up());
+    CHECK(it.drops.empty());
+    CHECK(it.link.next_due() == it.now + 1s);
+    it.wait(1s - 1ns);
+    CHECK(it.link.up());
+    it.wait(1ns);
+    CHECK(!it.link.up());
+    CHECK(!it.link.silent());
+    CHECK(!it.link.refused());
+    CHECK(it.link.why_down().find("silent") != std::string::npos);
+    CHECK(it.drops == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("a silent master that has caught up is silent no more") {
+    connection_site it(checked_each_second());
+    it.bring_up();
+    it.send(1);
+    it.wait(60ms);
+    it.send(2);
+    it.wait(40ms);
+    REQUIRE(it.link.silent());
+    it.wait(61ms);
+    it.hear("+OK\r\n");
+    CHECK(it.link.silent()); // its next answer is late already
+    it.hear("+OK\r\n");
+    CHECK(!it.link.silent());
+    CHECK(it.link.up());
+    CHECK(it.replies.size() == 2);
+}
+
+TEST_CASE("an idle connection is checked with PING, and a busy one is not") {
+    connection_site it(checked_each_second());
+    it.bring_up();
+    CHECK(it.link.next_due() == it.now + 1s);
+    it.wait(500ms);
+    it.send(1);
+    it.hear("+OK\r\n");
+    it.written();
+    it.wait(999ms);
+    CHECK(it.written().empty());
+    it.wait(1ms);
+    CHECK(it.written() == lines{"PING"});
+    it.wait(1ms);
+    it.hear("+PONG\r\n");
+    CHECK(it.link.up());
+    CHECK(it.replies.size() == 1); // nobody is told of it
+    CHECK(it.link.next_due() == it.now + 1s);
+}
+
+TEST_CASE("a PING that is not answered makes the master silent") {
+    connection_site it(checked_each_second());
+    it.bring_up();
+    it.wait(1s);
+    it.wait(100ms);
+    CHECK(it.link.silent());
+    it.hear("-LOADING any answer will do\r\n");
+    CHECK(!it.link.silent());
+}
+
+TEST_CASE("an unfit master is asked again at each check, and is fit once it says so") {
+    connection_site it(checked_each_second());
+    it.server.role = "slave";
+    it.bring_up();
+    CHECK(it.link.up());
+    CHECK(!it.link.judgement().fit);
+    it.written();
+    it.wait(1s);
+    CHECK(it.written() == lines{"INFO"});
+    it.hear(it.server.execute({"INFO"}, it.now));
+    CHECK(!it.link.judgement().fit);
+    it.wait(1s);
+    CHECK(it.written() == lines{"INFO"});
+    it.server.role = "master";
+    const int changes = it.changes;
+    it.hear(it.server.execute({"INFO"}, it.now));
+    CHECK(it.link.judgement().fit);
+    CHECK(it.changes == changes + 1);
+    it.wait(1s);
+    CHECK(it.written() == lines{"PING"});
+}
+
+TEST_CASE("an unfit master is asked again also while other commands keep it busy") {
+    connection_site it(checked_each_second());
+    it.server.role = "slave";
+    it.bring_up();
+    it.written();
+    bool asked = false;
+    for (int i = 0; i < 10 && !asked; ++i) { // a query each 500 ms
+        it.send(1);
+        it.hear("$-1\r\n");
+        it.wait(500ms);
+        for (const std::string& line : it.written()) {
+            asked = asked || line == "INFO";
+        }
+    }
+    CHECK(asked);
+}

@@ -1,0 +1,258 @@
+// Pushes on a virtual clock: what they bring about for who waits, and the part of the arbiter.
+
+#include "waiters.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+// The master that a contender for `r` asks first.
+std::size_t arbiter(const virtual_quorum& it, std::size_t before) {
+    for (std::size_t i = 0; i < it.masters.size(); ++i) {
+        if (it.masters[i].count("SET") > before) {
+            return i;
+        }
+    }
+    return it.masters.size();
+}
+
+constexpr auto channel = "p:{r}:free";
+
+// A waiter that has asked, subscribed, and asked the arbiter once more; polling does not disturb.
+struct waiting_quorum : virtual_quorum {
+    explicit waiting_quorum(std::size_t masters) : virtual_quorum(rules_without_polling(masters)) {
+        start();
+        hold_everywhere(*this);
+        name = acquire(waiting());
+        run_for(50ms);
+    }
+    std::uint64_t name = 0;
+};
+
+} // namespace
+
+TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
+    waiting_quorum it(5);
+    CHECK(it.masters[0].count("SUBSCRIBE p:{r}:free") == 1);
+    // The subscription was confirmed: a release before it may have been missed.
+    const std::size_t first = arbiter(it, 1);
+    REQUIRE(first < 5);
+    CHECK(asked(it) == 6);
+
+    SECTION("who is not the first there costs one command, and its rollback") {
+        it.push(first, channel, "release-one");
+        it.run_for(50ms);
+        CHECK(asked(it) == 7);
+        CHECK(it.masters[first].count("SET") == 3);
+        SECTION("and hears the same news from others without asking again") {
+            for (std::size_t i = 0; i < 5; ++i) {
+                if (i != first) {
+                    it.push(i, channel, "release-one");
+                }
+            }
+            it.run_for(50ms);
+            CHECK(asked(it) == 7);
+        }
+        SECTION("and asks again at the next release") {
+            it.push(first, channel, "release-two");
+            it.run_for(50ms);
+            CHECK(asked(it) == 8);
+        }
+    }
+    SECTION("who is asks the others behind it") {
+        free_everywhere(it);
+        it.push(first, channel, "release-one");
+        it.run_for(50ms);
+        REQUIRE(it.answer_to(it.name) != nullptr);
+        CHECK(it.answer_to(it.name)->won);
+        CHECK(asked(it) == 6 + 5);
+        CHECK(it.masters[0].count("UNSUBSCRIBE p:{r}:free") == 1);
+    }
+    SECTION("an arbiter that does not answer is not waited for") {
+        free_everywhere(it);
+        it.paths[first].hung = true;
+        it.push(first, channel, "release-one");
+        it.run_for(10h);
+        REQUIRE(it.answer_to(it.name) != nullptr);
+        CHECK(it.answer_to(it.name)->won);
+    }
+    SECTION("an arbiter that fails does not decide") {
+        free_everywhere(it);
+        it.masters[first].replies["SET"] = "-OOM command not allowed\r\n";
+        it.push(first, channel, "release-one");
+        it.run_for(50ms);
+        REQUIRE(it.answer_to(it.name) != nullptr);
+        CHECK(it.answer_to(it.name)->won);
+    }
+}
+
+TEST_CASE("pushes of a majority bring an attempt where the arbiter's is missing") {
+    waiting_quorum it(5);
+    const std::size_t first = arbiter(it, 1);
+    free_everywhere(it);
+    for (std::size_t i = 0, told = 0; told < 3; ++i) {
+        if (i != first) {
+            it.push(i, channel, "release-one");
+            ++told;
+        }
+    }
+    it.run_for(50ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.masters[first].count("SET") == 3);
+    CHECK(asked(it) == 6 + 5);
+}
+
+TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
+    waiting_quorum it(5);
+    const std::size_t first = arbiter(it, 1);
+    it.push(first == 0 ? 1 : 0, channel, "release-one");
+    it.run_for(50ms);
+    CHECK(it.masters[first].count("SET") == 3);
+    CHECK(asked(it) == 6 + 1);
+    free_everywhere(it);
+    it.push(first == 0 ? 1 : 0, channel, "release-two");
+    it.run_for(50ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("a push during an attempt counts when it is newer than the vote") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.paths[first].back = 20ms;
+    it.push(first, channel, "release-one");
+    it.run_for(30ms); // the arbiter said no; its answer is on the way
+    free_everywhere(it);
+    it.push(first, channel, "release-two"); // behind it
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("a push overtakes the vote that is older") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.paths[first].back = 20ms;
+    it.push(first, channel, "release-one");
+    it.run_for(5ms); // the arbiter said no, and the lock is released before its answer arrives
+    free_everywhere(it);
+    it.push(first, channel, "release-two");
+    it.run_for(5ms);
+    CHECK(it.answer_to(it.name) == nullptr);
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("news from another master does not take back what a push during an attempt has told") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.paths[first].back = 20ms;
+    it.push(first, channel, "release-one");
+    it.run_for(5ms);
+    free_everywhere(it);
+    it.push(first, channel, "release-two");
+    it.run_for(1ms);
+    it.push((first + 1) % 3, channel, "release-one"); // late
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("the arbiter's push counts behind that of a majority") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    it.push((first + 1) % 3, channel, "release-one");
+    it.push((first + 2) % 3, channel, "release-one");
+    it.run_for(50ms); // the lock is still there on all of them
+    CHECK(it.answer_to(it.name) == nullptr);
+    free_everywhere(it);
+    it.push(first, channel, "release-one");
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("who may have missed a release makes up the majority that tells of it") {
+    waiting_quorum it(3);
+    const std::size_t first = arbiter(it, 1);
+    free_everywhere(it);
+    it.masters[first].keys[it.key()] = {"a leftover"};
+    it.push((first + 1) % 3, channel, "release-one");
+    it.run_for(50ms);
+    CHECK(it.answer_to(it.name) == nullptr);
+    it.push((first + 2) % 3, channel, ""); // as a subscription that is confirmed
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(it.name) != nullptr);
+    CHECK(it.answer_to(it.name)->won);
+}
+
+TEST_CASE("who ends and may have kept others out tells them") {
+    virtual_quorum it(rules_with(3, 0, true));
+    it.start();
+    const auto told = [&] {
+        std::size_t found = 0;
+        for (const virtual_master& server : it.masters) {
+            found += static_cast<std::size_t>(
+                std::ranges::count_if(server.seen, [](const std::string& line) {
+                    return !line.starts_with("SUBSCRIBE") && !line.starts_with("UNSUBSCRIBE")
+                           && line.find(channel) != std::string::npos;
+                }));
+        }
+        return found;
+    };
+    SECTION("when it is cancelled before its votes are in") {
+        it.cancel(it.acquire(waiting()));
+        it.run_for(50ms);
+        CHECK(told() == 3);
+    }
+    SECTION("when its wait ends before the votes of a later attempt are in") {
+        hold_everywhere(it);
+        const std::uint64_t name = it.acquire(waiting(redlock::wait_for(100ms)));
+        it.run_for(50ms);
+        free_everywhere(it);
+        for (std::size_t i = 0; i < 3; ++i) {
+            it.paths[i].back = 1s;
+        }
+        it.run_for(5s);
+        REQUIRE(it.answer_to(name) != nullptr);
+        CHECK_FALSE(it.answer_to(name)->won);
+        CHECK(told() == 3);
+    }
+    SECTION("but not when all have said no") {
+        hold_everywhere(it);
+        const std::uint64_t name = it.acquire(waiting());
+        it.run_for(50ms);
+        it.cancel(name);
+        it.run_for(50ms);
+        CHECK(told() == 0);
+    }
+}
+
+TEST_CASE("a push for nobody, or for another, changes nothing") {
+    waiting_quorum it(3);
+    const std::size_t before = asked(it);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.push(i, "p:{s}:free", "release-one");
+        it.push(i, "nonsense", "");
+    }
+    it.run_for(50ms);
+    CHECK(asked(it) == before);
+    it.cancel(it.name);
+    it.run_for(50ms);
+    it.push(0, channel, "release-one");
+    it.run_for(50ms);
+    CHECK(asked(it) == before);
+    for (const virtual_master& server : it.masters) {
+        CHECK(server.count("SUBSCRIBE") == 1);
+        CHECK(server.count("UNSUBSCRIBE") == 1);
+    }
+}

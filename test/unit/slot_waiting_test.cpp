@@ -1,0 +1,273 @@
+// Waiting for any slot of a pool on a virtual clock.
+
+#include "slot_keys.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+// The slots of whose removal the pool's waiters are told.
+std::set<std::string> told_free(const virtual_quorum& it) {
+    std::set<std::string> out;
+    for (const virtual_master& server : it.masters) {
+        for (const std::string& line : server.seen) {
+            const std::size_t key = line.find("p:{r}:slot:");
+            if (line.find(" remove 1 ") != line.npos && line.ends_with(" p:{r}:slot:free")) {
+                out.insert(line.substr(key, line.find(' ', key) - key));
+            }
+        }
+    }
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("the release of any slot wakes who waits for one") {
+    virtual_quorum it(rules_without_polling(3, 0));
+    it.start();
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        hold(it, i);
+    }
+    const auto name = it.acquire_slot(waiting(), 4);
+    it.run_for(1s);
+    CHECK(asked(it, "SET") == 0);
+    const std::size_t surveys = asked(it, "MGET");
+    CHECK(surveys <= 3 * 3); // at first, and when the subscriptions were confirmed
+    it.run_for(100s);
+    CHECK(asked(it, "MGET") == surveys);
+    let_go(it, 2);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.push(i, "p:{r}:slot:free", "one");
+    }
+    REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
+    CHECK(it.answer_to(name)->slots.at(0) == 2);
+    it.release(*it.answer_to(name));
+    CHECK(it.idle());
+    CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
+}
+
+TEST_CASE("one master's push is enough, a little later") {
+    virtual_quorum it(rules_without_polling(3, 0));
+    it.start();
+    hold(it, 0);
+    const auto name = it.acquire_slot(waiting(), 1);
+    it.run_for(1s);
+    let_go(it, 0);
+    it.push(1, "p:{r}:slot:free", "one");
+    REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
+    CHECK(it.answer_to(name)->won);
+}
+
+TEST_CASE("what is released while a survey is under way is not missed") {
+    for (const nanoseconds delay : {0us, 200us, 400us, 600us, 800us, 1000us, 1200us, 1400us}) {
+        INFO(delay.count());
+        virtual_quorum it(rules_without_polling(3, 0));
+        it.start();
+        hold(it, 0);
+        hold(it, 1);
+        const auto name = it.acquire_slot(waiting(), 2);
+        it.run_for(1s);
+        // The push comes for a slot that is gone again; and then another, during that survey.
+        for (std::size_t i = 0; i < 3; ++i) {
+            it.push(i, "p:{r}:slot:free", "one");
+        }
+        it.run_for(delay);
+        let_go(it, 1);
+        for (std::size_t i = 0; i < 3; ++i) {
+            it.push(i, "p:{r}:slot:free", "two");
+        }
+        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
+        CHECK(it.answer_to(name)->slots.at(0) == 1);
+    }
+}
+
+TEST_CASE("of the waiters of one pool only the first looks, and they are served in turn") {
+    for (const std::size_t hand_overs : {0U, 3U, 100U}) {
+        virtual_quorum it(rules_with(3, hand_overs, true));
+        it.start();
+        std::vector<answer> held;
+        for (int i = 0; i < 3; ++i) {
+            held.push_back(it.acquire_slot_now(waiting(), 3));
+        }
+        std::vector<std::uint64_t> names;
+        for (int i = 0; i < 12; ++i) {
+            names.push_back(it.acquire_slot(waiting(), 3));
+        }
+        it.run_for(50ms);
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            CHECK(it.answer_to(names[i]) == nullptr);
+            it.release(held[i]);
+            REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }, 5s));
+            REQUIRE(it.answer_to(names[i])->won);
+            held.push_back(*it.answer_to(names[i]));
+            CHECK(held[i].slots.at(0) == held.back().slots.at(0));
+        }
+        for (std::size_t i = names.size(); i < held.size(); ++i) {
+            it.release(held[i]);
+        }
+        CHECK(it.idle());
+        CHECK(!has_slot_key(it));
+        CHECK((it.engine.count().hand_overs > 0) == (hand_overs > 0));
+    }
+}
+
+TEST_CASE("what one survey found serves several of a line") {
+    virtual_quorum it(rules_with(3, 0, true));
+    it.start();
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 40; ++i) {
+        names.push_back(it.acquire_slot(waiting(), 40));
+    }
+    std::set<std::uint32_t> numbers;
+    for (const auto name : names) {
+        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
+        numbers.insert(it.answer_to(name)->slots.at(0));
+    }
+    CHECK(numbers.size() == 40);
+    CHECK(asked(it, "MGET") == 3 * 40 / core::slot_tries_max);
+    CHECK(asked(it, "SET") == 3 * 40);
+}
+
+TEST_CASE("a slot that is handed over costs the masters nothing") {
+    virtual_quorum it(rules_without_polling(3, 100));
+    it.start();
+    answer mine = it.acquire_slot_now(waiting(), 1);
+    std::vector<std::uint64_t> names;
+    for (int i = 0; i < 5; ++i) {
+        names.push_back(it.acquire_slot(waiting(), 1));
+    }
+    it.run_for(1s);
+    const std::size_t surveys = asked(it, "MGET");
+    for (const auto name : names) {
+        it.release(mine);
+        it.run_for(10ms);
+        REQUIRE(it.answer_to(name) != nullptr);
+        mine = *it.answer_to(name);
+    }
+    CHECK(asked(it, "MGET") == surveys);
+    CHECK(asked(it, "SET") == 3);
+}
+
+TEST_CASE("a slot that a hand-over has made needless is told to other processes") {
+    virtual_quorum it(rules_without_polling(3, 100));
+    it.start();
+    const answer mine = it.acquire_slot_now(waiting(), 2);
+    const std::uint32_t other = 1 - mine.slots.at(0);
+    hold(it, other);
+    const auto name = it.acquire_slot(waiting(), 2);
+    it.run_for(1s);
+    let_go(it, other);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.push(i, "p:{r}:slot:free", "one");
+    }
+    // The masters have given it the other slot, and it has not heard of that.
+    REQUIRE(it.run_while_not([&] { return asked(it, "SET " + slot_key(other)) == 3; }, 1s));
+    REQUIRE(it.answer_to(name) == nullptr);
+    it.release(mine);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->slots == mine.slots);
+    it.run_for(10ms);
+    CHECK(told_free(it) == std::set<std::string>{slot_key(other)});
+}
+
+TEST_CASE("who had a part of a slot, and looks for another, tells other processes") {
+    virtual_quorum it(rules_without_polling(3, 0));
+    it.start();
+    std::map<std::string, std::size_t> firsts; // who voted for it; on the others a thief was faster
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].when = [&, i](const arguments& words) {
+            if (words[0] == "SET" && firsts.emplace(words[1], i).first->second != i) {
+                it.masters[i].keys[words[1]] = {"thief"};
+            }
+            return mishap::none;
+        };
+    }
+    const auto name = it.acquire_slot(waiting(), core::slot_tries_max);
+    it.run_for(1s);
+    CHECK(it.answer_to(name) == nullptr);
+    CHECK(firsts.size() == core::slot_tries_max);
+    CHECK(told_free(it).size() == core::slot_tries_max);
+}
+
+TEST_CASE("a slot is not handed over to who says a smaller size") {
+    virtual_quorum it(rules_with(3, 100, true));
+    it.start();
+    hold(it, 0);
+    const answer mine = it.acquire_slot_now(waiting(), 2);
+    REQUIRE(mine.slots.at(0) == 1);
+    const auto other = it.acquire_slot(waiting(), 1);
+    it.run_for(50ms);
+    it.release(mine);
+    it.run_for(5s);
+    CHECK(it.answer_to(other) == nullptr);
+    let_go(it, 0);
+    REQUIRE(it.run_while_not([&] { return it.answer_to(other) != nullptr; }));
+    CHECK(it.answer_to(other)->slots.at(0) == 0);
+}
+
+TEST_CASE("a lock that is called as a pool's slots are is not handed over as a slot") {
+    core::settings rules = rules_with(3, 100, true);
+    rules.key_prefix.clear();
+    virtual_quorum it(rules);
+    it.start();
+    const answer mine = it.acquire_now(waiting(), "{r}:slot");
+    for (virtual_master& server : it.masters) {
+        server.keys["{r}:slot:0"] = {"somebody"};
+    }
+    const auto other = it.acquire_slot(waiting(), 1);
+    it.run_for(50ms);
+    it.release(mine);
+    it.run_for(5s);
+    CHECK(it.answer_to(other) == nullptr);
+}
+
+TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it stood") {
+    for (const nanoseconds after : {0us, 500us, 1000us, 1500us, 2500us, 10'000us}) {
+        for (const bool full : {true, false}) {
+            INFO(after.count() << ", " << full);
+            virtual_quorum it(rules_with(3, 0, true));
+            it.start();
+            if (full) {
+                hold(it, 0);
+            }
+            const auto first = it.acquire_slot(waiting(), 1);
+            const auto second = it.acquire_slot(waiting(), 1);
+            it.run_for(after);
+            it.cancel(first);
+            it.cancel(second);
+            it.run_for(1s);
+            for (const auto name : {first, second}) {
+                REQUIRE(it.answer_to(name) != nullptr);
+                if (it.answer_to(name)->won) {
+                    CHECK(!full);
+                    it.release(*it.answer_to(name));
+                }
+            }
+            let_go(it, 0);
+            CHECK(it.idle());
+            CHECK(!has_slot_key(it));
+            CHECK(it.engine.count().subscriptions == 0);
+        }
+    }
+}
+
+TEST_CASE("a wait for a slot ends in time") {
+    virtual_quorum it(rules_with(3, 0, true));
+    it.start();
+    hold(it, 0);
+    const time_point began = it.now();
+    const answer none = it.acquire_slot_now(waiting(700ms), 1);
+    CHECK(none.why == errc::contended);
+    CHECK(it.now() <= began + 700ms);
+    CHECK(it.idle());
+}

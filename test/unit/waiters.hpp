@@ -1,0 +1,57 @@
+// What the tests of those who wait have in common.
+
+#pragma once
+
+#include "virtual_quorum.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace unit {
+
+inline acquire_options waiting(redlock::wait_for wait = redlock::wait_for::forever()) {
+    acquire_options options = renewed();
+    options.wait = wait;
+    return options;
+}
+
+inline redlock::core::settings
+rules_with(std::size_t masters, std::size_t hand_overs, bool pushes) {
+    redlock::core::settings rules = settings_for(masters);
+    rules.hand_overs_max = hand_overs;
+    rules.pushes = pushes;
+    return rules;
+}
+
+/// Nothing but pushes and hand-over wakes anybody.
+inline redlock::core::settings
+rules_without_polling(std::size_t masters, std::size_t hand_overs = 0) {
+    redlock::core::settings rules = rules_with(masters, hand_overs, true);
+    rules.retry_delay_min = rules.retry_delay_max = std::chrono::hours(1);
+    return rules;
+}
+
+/// Somebody else's, for good.
+inline void hold_everywhere(virtual_quorum& it) {
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {"somebody"};
+    }
+}
+
+inline void free_everywhere(virtual_quorum& it) {
+    for (virtual_master& server : it.masters) {
+        server.keys.erase(it.key());
+    }
+}
+
+/// How often the masters were asked that, all together.
+inline std::size_t asked(const virtual_quorum& it, std::string_view what = "SET") {
+    std::size_t all = 0;
+    for (const virtual_master& server : it.masters) {
+        all += server.count(what);
+    }
+    return all;
+}
+
+} // namespace unit
