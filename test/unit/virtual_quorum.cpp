@@ -306,10 +306,6 @@ std::optional<removal> virtual_quorum::removal_of(const answer& lease) const {
     return found ? std::optional(found->back()) : std::nullopt;
 }
 
-std::size_t virtual_quorum::removals_of(const answer& lease) const {
-    return found_in(removals_, name_of(lease.lease)).value_or(std::vector<removal>{}).size();
-}
-
 std::vector<extension_end> virtual_quorum::extensions_of(const answer& lease) const {
     return found_in(extensions_, name_of(lease.lease)).value_or(std::vector<extension_end>{});
 }

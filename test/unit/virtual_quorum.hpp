@@ -109,8 +109,6 @@ public:
     const answer* answer_to(std::uint64_t cookie) const;
     std::optional<loss> loss_of(const answer& lease) const;
     std::optional<removal> removal_of(const answer& lease) const;
-    /// How often a lease was let go: it may have had several holders.
-    std::size_t removals_of(const answer& lease) const;
     std::vector<extension_end> extensions_of(const answer& lease) const;
     /// The moments to which the lease's deadline was moved.
     std::vector<time_point> deadlines_of(const answer& lease) const;
