@@ -29,6 +29,15 @@ def compiled_files(build, root):
     return files
 
 
+def is_compiled(source, compiled):
+    """Itself, or as a header by a file of its folder."""
+    if source in compiled:
+        return True
+    include = f'#include "{source.name}"'
+    return source.suffix == '.hpp' and any(
+        file.parent == source.parent and include in file.read_text() for file in compiled)
+
+
 def segments(lines):
     """The runs of lines between those that say `...`."""
     run = []
@@ -98,7 +107,7 @@ def block_error(page, index, root, compiled):
         source = (root / match['path']).resolve()
         if not source.is_relative_to(root.resolve()) or not source.is_file():
             return f'there is no {match["path"]}'
-        if block.language in CPP and source not in compiled:
+        if block.language in CPP and not is_compiled(source, compiled):
             return f'{match["path"]} is not compiled'
         error = quotation_error(block.lines, source.read_text().splitlines())
         return error and f'{match["path"]} {error}'

@@ -10,6 +10,7 @@ import quotes
 import runs
 
 SOURCE = '''\
+#include "a.hpp"
 int main() {
     one();
     two();
@@ -38,6 +39,8 @@ BLOCKS = [
     ('a file that is not there', '<!-- from b.cpp -->\n~~~cpp\none();\n~~~', 'there is no b.cpp'),
     ('a file outside', '<!-- from ../../etc/passwd -->\n~~~cpp\none();\n~~~', 'there is no'),
     ('C++ that nobody compiles', '<!-- from c.cpp -->\n~~~cpp\none();\n~~~', 'is not compiled'),
+    ('a header that is compiled by inclusion', '<!-- from a.hpp -->\n~~~cpp\none();\n~~~', None),
+    ('a header that is not', '<!-- from c.hpp -->\n~~~cpp\none();\n~~~', 'is not compiled'),
     ('C++ that is said not to run', '<!-- not run: why -->\n~~~cpp\none();\n~~~', 'quoted from a compiled'),
     ('no reason', '<!-- not run: -->\n~~~sh\ntrue\n~~~', 'no origin'),
     ('a program in YAML', '<!-- run -->\n~~~yaml\na: b\n~~~', 'cannot be run'),
@@ -171,7 +174,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
         (root / 'docs').mkdir()
-        for file in ('a.cpp', 'c.cpp'):
+        for file in ('a.cpp', 'a.hpp', 'c.cpp', 'c.hpp'):
             (root / file).write_text(SOURCE)
         check_blocks(root)
         check_runs(root)
