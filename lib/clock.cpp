@@ -5,7 +5,7 @@
 namespace redlock::inline REDLOCK_ABI {
 
 time_point clock::now() noexcept {
-#if defined(CLOCK_BOOTTIME)
+#if defined(CLOCK_BOOTTIME) && !defined(REDLOCK_PORTABLE)
     timespec now{};
     ::clock_gettime(CLOCK_BOOTTIME, &now); // cannot fail: the clock exists since Linux 2.6.39
     return time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));

@@ -81,7 +81,7 @@ void link::close() noexcept {
         // error on closing is closed all the same.
         error_code ignored;
         channel_->plain.close(ignored);
-#if defined(__linux__)
+#if REDLOCK_LINUX
         if (channel_->watched >= 0) {
             ready_->forget(channel_->watched);
             ::close(std::exchange(channel_->watched, -1));
@@ -162,7 +162,7 @@ void link::connected() {
 
 void link::opened() {
     const auto mine = channel_;
-#if defined(__linux__)
+#if REDLOCK_LINUX
     if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
         mine->watched = mine->plain.release();
         if (const error_code error = ready_->watch(master_, mine->watched)) {
@@ -179,7 +179,7 @@ void link::opened() {
     }
 }
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
 void link::ready_to_move() {
     const auto mine = channel_;
     if (!mine || mine->watched < 0) {
@@ -216,7 +216,7 @@ void link::write_rest_now() {
 
 // What the socket takes at once; a full one is no error.
 std::size_t link::write_now(std::string_view bytes, error_code& error) {
-#if defined(__linux__)
+#if REDLOCK_LINUX
     if (channel_->watched >= 0) {
         const ::ssize_t size =
             ::send(channel_->watched, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -285,7 +285,7 @@ std::size_t link::write(std::string& bytes) {
 
 void link::write_rest() {
     channel_->writing = true;
-#if defined(__linux__)
+#if REDLOCK_LINUX
     if (channel_->watched >= 0) {
         ready_->want_room(master_, channel_->watched, true);
         return;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "link_owner.hpp"
+#include "platform.hpp"
 #include "ready_set.hpp"
 #include "tls.hpp"
 
@@ -38,7 +39,7 @@ public:
         std::string tls_name,
         link_owner& owner);
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
     /// Has the sockets that are not TLS's watched by `ready`, which calls `ready_to_move`.
     void be_watched(ready_set& ready) noexcept {
         ready_ = &ready;
@@ -90,7 +91,7 @@ private:
     void read();
     void write_rest();
     std::size_t write_now(std::string_view bytes, boost::system::error_code& error);
-#if defined(__linux__)
+#if REDLOCK_LINUX
     void write_rest_now();
 #endif
     void failed(std::string_view what, const boost::system::error_code& error);
@@ -106,7 +107,7 @@ private:
     std::string tls_name_;
     link_owner& owner_;
     resolver resolver_;
-#if defined(__linux__)
+#if REDLOCK_LINUX
     ready_set* ready_ = nullptr;
 #endif
     std::shared_ptr<channel> channel_; // null while there is no connection and no attempt

@@ -1,6 +1,6 @@
 #include "ready_set.hpp"
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
 
 #include <boost/system/system_error.hpp>
 

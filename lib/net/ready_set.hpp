@@ -7,8 +7,9 @@
 #pragma once
 
 #include "link_owner.hpp"
+#include "platform.hpp"
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

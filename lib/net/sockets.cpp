@@ -7,7 +7,7 @@ namespace redlock::net {
 sockets::sockets(
     const boost::asio::any_io_executor& io, const config& configuration, link_owner& owner)
     :
-#if defined(__linux__)
+#if REDLOCK_LINUX
       ready_sockets_(io, owner, [this](std::size_t master) { links_[master]->ready_to_move(); }),
 #endif
       timer_(io, owner, [&owner] { owner.time_came(); }) {
@@ -20,7 +20,7 @@ sockets::sockets(
         const std::string& name =
             configuration.tls.server_name.empty() ? where.host : configuration.tls.server_name;
         links_.push_back(std::make_unique<link>(io, i, where, tls_.get(), name, owner));
-#if defined(__linux__)
+#if REDLOCK_LINUX
         links_.back()->be_watched(ready_sockets_);
 #endif
     }

@@ -4,6 +4,7 @@
 
 #include "link.hpp"
 #include "outside.hpp"
+#include "platform.hpp"
 #include "wake_timer.hpp"
 
 #include <memory>
@@ -27,7 +28,7 @@ public:
 
 private:
     std::unique_ptr<tls_context> tls_;
-#if defined(__linux__)
+#if REDLOCK_LINUX
     ready_set ready_sockets_;
 #endif
     std::vector<std::unique_ptr<link>> links_;

@@ -1,6 +1,9 @@
 #include "token.hpp"
 
 #include <unistd.h>
+#if __has_include(<sys/random.h>)
+#include <sys/random.h> // where macOS has it
+#endif
 
 #include <cerrno>
 #include <system_error>

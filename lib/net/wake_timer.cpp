@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
 #include <boost/system/system_error.hpp>
 
 #include <sys/timerfd.h>
@@ -18,7 +18,7 @@ namespace redlock::net {
 
 using boost::system::error_code;
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
 
 wake_timer::wake_timer(
     const boost::asio::any_io_executor& io, link_owner& owner, std::function<void()> due)

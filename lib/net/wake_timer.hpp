@@ -5,10 +5,11 @@
 #pragma once
 
 #include "link_owner.hpp"
+#include "platform.hpp"
 
 #include <redlock/clock.hpp>
 
-#if defined(__linux__)
+#if REDLOCK_LINUX
 #include <boost/asio/posix/stream_descriptor.hpp>
 #else
 #include <boost/asio/steady_timer.hpp>
@@ -38,7 +39,7 @@ private:
     link_owner& owner_;
     std::function<void()> due_;
     time_point armed_ = time_point::max();
-#if defined(__linux__)
+#if REDLOCK_LINUX
     boost::asio::posix::stream_descriptor descriptor_;
     std::uint64_t expirations_ = 0;
     bool waiting_ = false;

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__linux__)
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -30,7 +30,7 @@ constexpr int descriptors_max = 4'096; // for kernels without close_range only
 }
 
 void close_descriptors_on_exec() {
-#if defined(__linux__)
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
     if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
         return;
     }
@@ -69,12 +69,12 @@ std::array<int, 2> make_pipe() {
 }
 
 [[noreturn]] void
-become(char* const* argv, int output, int report, tie to_parent, [[maybe_unused]] pid_t parent) {
+become(char* const* argv, int output, int report, [[maybe_unused]] tie to_parent, pid_t parent) {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::setpgid(0, 0); // Ctrl-C is for the parent, whose end is then the child's
-#if defined(__linux__)
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
     if (to_parent == tie::death_signal) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     }

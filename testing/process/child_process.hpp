@@ -19,7 +19,7 @@ std::filesystem::path find_program(const std::string& name);
 
 // What ends a child whose parent was killed.
 enum class tie { death_signal, guardian };
-#if defined(__linux__)
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
 inline constexpr tie usual_tie = tie::death_signal;
 #else
 inline constexpr tie usual_tie = tie::guardian;

@@ -32,7 +32,7 @@ int first_source_port() {
 // An abstract name vanishes with its last descriptor, so a crash leaves nothing behind. Without
 // such names (outside of Linux) nobody is told.
 int claim([[maybe_unused]] int port) {
-#if defined(__linux__)
+#if defined(__linux__) && !defined(REDLOCK_PORTABLE)
     const std::string name = "redlock-test-port-" + std::to_string(port);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
