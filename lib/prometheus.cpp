@@ -188,6 +188,18 @@ void unsafe(writer& out, const metrics&, const health& now) {
     out.sample(now.quarantine_off ? 1 : 0);
 }
 
+template <auto Member>
+void configured(writer& out, const metrics&, const health& now) {
+    out.sample(seconds(now.*Member));
+}
+
+void config_info(writer& out, const metrics&, const health& now) {
+    out.sample(
+        1,
+        writer::label("key_prefix", now.key_prefix) + ","
+            + writer::label("protocol", to_string(now.protocol)));
+}
+
 // One series for each state: a query need not know numbers.
 void states(writer& out, const metrics&, const health& now) {
     for (const master_health& one : now.masters) {
@@ -283,6 +295,19 @@ constexpr family families[] = {
      measures,
      "1 if restarted masters vote at once, which is unsafe.",
      unsafe},
+    {"redlock_max_ttl_seconds",
+     measures,
+     "The longest ttl, as configured: the same in all processes.",
+     configured<&health::max_ttl>},
+    {"redlock_quarantine_seconds",
+     measures,
+     "How long a restarted master does not vote.",
+     configured<&health::quarantine_time>},
+    {"redlock_master_timeout_seconds",
+     measures,
+     "After this long a master counts as silent, as configured.",
+     configured<&health::master_timeout>},
+    {"redlock_config_info", measures, "What else is configured; always 1.", config_info},
     {"redlock_master_state", measures, "1 for the state that the master is in, else 0.", states},
     {"redlock_master_quarantine_left_seconds",
      measures,

@@ -214,7 +214,15 @@ struct health {
     redlock::protocol protocol = protocol::guarded; ///< what is said to the masters
     bool quarantine_off = false; ///< `quarantine::off`: restarted masters vote at once. Unsafe but
                                  ///< for masters that are known to be new.
-    std::vector<master_health> masters; ///< in the order of the configuration
+    /// What all processes of a deployment have to agree on, as this one is configured: a monitor
+    /// compares them. The masters are below.
+    std::string key_prefix;
+    std::chrono::milliseconds max_ttl{0}; ///< see `key_prefix`
+    /// How long a restarted master stays out: a little more than `max_ttl`. Longer where the
+    /// master's record holds a larger `max_ttl` of another process (guarded).
+    std::chrono::milliseconds quarantine_time{0};
+    std::chrono::milliseconds master_timeout{0}; ///< as configured
+    std::vector<master_health> masters;          ///< in the order of the configuration
 };
 
 /// One readable line: "ready, 4 of 5 masters admitted, 3 needed: ...".

@@ -84,6 +84,10 @@ health engine::examine(time_point now) const {
     out.quorum = rules_.quorum();
     out.protocol = rules_.protocol;
     out.quarantine_off = !rules_.quarantine;
+    out.key_prefix = rules_.key_prefix;
+    out.max_ttl = rules_.max_ttl;
+    out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(rules_.quarantine_time());
+    out.master_timeout = rules_.master_timeout;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const member& one = masters_[i];
         const connection& link = *one.link;

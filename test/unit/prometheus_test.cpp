@@ -105,6 +105,10 @@ health some_health() {
     out.ready = true;
     out.admitted = 1;
     out.quorum = 2;
+    out.key_prefix = "redlock:";
+    out.max_ttl = 30s;
+    out.quarantine_time = 31'602ms;
+    out.master_timeout = 100ms;
     out.masters.resize(2);
     out.masters[0].endpoint = "10.0.0.1:6379";
     out.masters[0].state = master_state::admitted;
@@ -129,6 +133,11 @@ TEST_CASE("one manager's figures are a page of samples with types") {
     CHECK(got.value("redlock_acquires_waiting{" + q + "}") == 4);
     CHECK(got.value("redlock_ready{" + q + "}") == 1);
     CHECK(got.value("redlock_votes_needed{" + q + "}") == 2);
+    CHECK(got.value("redlock_max_ttl_seconds{" + q + "}") == 30);
+    CHECK(got.value("redlock_quarantine_seconds{" + q + "}") == 31.602);
+    CHECK(got.value("redlock_master_timeout_seconds{" + q + "}") == 0.1);
+    const std::string agreed = R"(,key_prefix="redlock:",protocol="guarded"})";
+    CHECK(got.value("redlock_config_info{" + q + agreed) == 1);
 
     const std::string first = q + R"(,master="10.0.0.1:6379")";
     const std::string second = q + R"(,master="10.0.0.2:6379")";

@@ -104,6 +104,18 @@ TEST_CASE("with quarantine off a restarted master votes at once, and health says
     CHECK(it.engine.examine(it.now()).quarantine_off);
 }
 
+TEST_CASE("health tells what all processes of a deployment have to agree on") {
+    core::settings rules = quarantined(3);
+    rules.key_prefix = "locks:";
+    const virtual_quorum it(rules);
+    const health found = it.engine.examine(it.now());
+    CHECK(found.key_prefix == "locks:");
+    CHECK(found.max_ttl == rules.max_ttl);
+    CHECK(found.master_timeout == rules.master_timeout);
+    CHECK(found.quarantine_time >= rules.quarantine_time());
+    CHECK(found.quarantine_time < rules.quarantine_time() + 1ms);
+}
+
 TEST_CASE("of two names of one server the first that was seen votes") {
     virtual_quorum it(3);
     it.masters[1].run_id = it.masters[0].run_id;
