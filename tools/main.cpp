@@ -11,6 +11,7 @@
 #include "look.hpp"
 #include "metrics.hpp"
 #include "run.hpp"
+#include "size.hpp"
 
 #include <exception>
 #include <string_view>
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
         cli::add_doctor(line);
         cli::add_local(line);
         cli::add_metrics(line);
+        cli::add_size(line);
         cli::add_bench(line);
         cli::add_completion(line);
         try {

@@ -29,6 +29,7 @@
 #include <redlock/reentrant_mutex.hpp>
 #include <redlock/sharded.hpp>
 #include <redlock/shared_mutex.hpp>
+#include <redlock/sizing.hpp>
 #include <redlock/slot_pool.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_lock.hpp>

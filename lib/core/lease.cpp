@@ -188,7 +188,8 @@ bool engine::move_deadline(claim& lease, time_point now) {
 // together are not all renewed together, and yet those that are due within a tick leave in one
 // write.
 time_point engine::renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept {
-    const time_point wanted = since + ttl / 3 - random_.between({}, ttl / 12);
+    const time_point wanted =
+        since + renewal_period(ttl) - random_.between({}, renewal_spread(ttl));
     const auto tick = std::chrono::nanoseconds(ttl) / 100; // of milliseconds there may be none
     return wanted - wanted.time_since_epoch() % tick;
 }

@@ -62,6 +62,15 @@ guaranteed_until(time_point sent, std::chrono::milliseconds ttl, drift_bound dri
     return sent + ttl - drift.of(ttl);
 }
 
+/// How long after an extension the next is due, at the latest: two more tries fit in.
+constexpr std::chrono::nanoseconds renewal_period(std::chrono::milliseconds ttl) noexcept {
+    return ttl / 3;
+}
+/// How much sooner it may be: locks that were taken together are not all renewed together.
+constexpr std::chrono::nanoseconds renewal_spread(std::chrono::milliseconds ttl) noexcept {
+    return ttl / 12;
+}
+
 /// The q-th largest of the moments `of(one)` in `range`: until then at least q of them have not
 /// passed. A missing vote is `never`. `quorum` is 1 to the size of the range. (The ranges are short
 /// and nearly always all equal: counting beats sorting.)

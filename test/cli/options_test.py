@@ -2,6 +2,7 @@
 """Where options come from, and what is never shown: options_test.py REDLOCK [CASE...]"""
 
 import functools
+import json
 import pathlib
 import re
 import shutil
@@ -190,6 +191,24 @@ def _():
             contains(ended(quorum.run(command, '--help'), 0).stdout, 'Usage: redlock ' + command, 'Examples:')
         assert ended(quorum.run('--version'), 0).stdout.count('.') == 2
         ended(quorum.run(), USAGE)
+
+
+@case('size reckons without masters, from the options of the quorum')
+def _():
+    with Quorum(0) as quorum:
+        del quorum.env['REDLOCK_MASTERS']
+        result = quorum.run('size', '--json', '--availability', '99', '--count', '3,5', '--stop-margin', '1s')
+        report = json.loads(ended(result, 0).stdout)
+        equal([(one['masters'], one['votes_needed'], one['may_be_down']) for one in report['quorums']],
+              [(3, 2, 1), (5, 3, 2)])
+        down = report['quorums'][0]['downtime']
+        assert abs(down - (3 * 0.01 ** 2 * 0.99 + 0.01 ** 3)) < 1e-12, down
+        equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 31602))
+        text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
+        contains(text, 'quarantine 21s402ms')
+        result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
+        contains(ended(result, CONFIGURATION).stderr, 'ttl')
+        ended(quorum.run('size', '--count', '0'), USAGE)
 
 
 if __name__ == '__main__':

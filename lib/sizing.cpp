@@ -1,0 +1,46 @@
+#include "core/validity.hpp"
+#include "settings_of.hpp"
+
+#include <redlock/sizing.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace redlock::inline REDLOCK_ABI {
+
+std::size_t votes_needed(std::size_t masters) noexcept {
+    return core::quorum_of(masters);
+}
+
+double quorum_downtime(std::size_t masters, double each_down) noexcept {
+    // Summed from the smallest term, and never as 1 minus something: nines would be lost.
+    const std::size_t too_many = masters - core::quorum_of(masters) + 1;
+    double sum = 0;
+    for (std::size_t down = masters; down >= too_many; --down) {
+        double term = std::pow(each_down, static_cast<double>(down))
+                      * std::pow(1 - each_down, static_cast<double>(masters - down));
+        for (std::size_t i = 1; i <= down; ++i) { // as many ways to choose them
+            term *= static_cast<double>(masters - down + i) / static_cast<double>(i);
+        }
+        sum += term;
+    }
+    return std::min(sum, 1.0);
+}
+
+lease_times times_of(const config& configuration, const acquire_options& options) {
+    const core::settings rules = detail::settings_of(configuration);
+    const lease_times::duration ttl = options.ttl;
+    lease_times out;
+    out.drift = rules.drift.of(options.ttl);
+    out.validity = ttl - out.drift;
+    out.held = out.validity - options.stop_margin;
+    out.renewal_latest = core::renewal_period(options.ttl);
+    out.renewal_earliest = out.renewal_latest - core::renewal_spread(options.ttl);
+    out.outage_survived = out.held - out.renewal_latest;
+    out.crash_shortest = ttl - out.renewal_latest;
+    out.crash_longest = ttl;
+    out.quarantine = rules.quarantine_time();
+    return out;
+}
+
+} // namespace redlock::inline REDLOCK_ABI
