@@ -15,10 +15,22 @@ import tempfile
 NOT_OURS = re.compile(r'scope for class boost::\S+.* not found|of namespace redlock::detail is not documented')
 
 
+def layout(path):
+    """Doxygen's own, with a way back to the prose."""
+    subprocess.run(['doxygen', '-l', str(path)], check=True, stdout=subprocess.DEVNULL)
+    text = re.sub('<navindex>', r'\g<0><tab type="user" url="../index.html" title="Documentation"/>', path.read_text())
+    path.write_text(text)
+
+
 def main(root, version, directory=None):
     with tempfile.TemporaryDirectory() as scratch:
+        layout(pathlib.Path(scratch, 'layout.xml'))
         options = {'PROJECT_NUMBER': version, 'OUTPUT_DIRECTORY': directory or scratch,
-                   'GENERATE_HTML' if directory else 'GENERATE_XML': 'YES', 'HTML_OUTPUT': '.'}
+                   'GENERATE_HTML' if directory else 'GENERATE_XML': 'YES', 'HTML_OUTPUT': '.',
+                   'LAYOUT_FILE': f'{scratch}/layout.xml', 'HTML_EXTRA_STYLESHEET': 'docs/site/reference.css'}
+        release = subprocess.run(['doxygen', '-v'], check=True, stdout=subprocess.PIPE, text=True).stdout
+        if [int(number) for number in re.findall(r'\d+', release)[:3]] >= [1, 9, 5]:
+            options['HTML_COLORSTYLE'] = 'LIGHT'  # else it follows the system; so does our style sheet
         config = pathlib.Path(root, 'docs', 'site', 'Doxyfile').read_text()
         config += ''.join(f'{name} = {value}\n' for name, value in options.items())
         done = subprocess.run(['doxygen', '-'], input=config, cwd=root, text=True, check=True,

@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'test' / 'd
 from pages import Page  # pylint: disable=wrong-import-position
 
 NOT_PAGES = {'site', 'snippets'}
+TAKEN = {'.md', '.svg', '.png', '.css', '.js'}
 LANGUAGES = {'.cpp': 'cpp', '.hpp': 'cpp', '.py': 'python', '.sh': 'sh', '.yml': 'yaml', '.yaml': 'yaml',
              '.json': 'json', '.build': 'meson', '.sql': 'sql', '.toml': 'toml', '.ini': 'ini', '.cjs': 'js',
              '.mjs': 'js', '.js': 'js', '.wrap': 'ini', '.conf': 'nginx', '.service': 'ini', '.timer': 'ini'}
@@ -41,7 +42,7 @@ class Stage:
         inside = path.relative_to(self.root)
         if inside == pathlib.Path('README.md'):
             return pathlib.Path('index.md')
-        if inside.parts[0] == 'docs' and inside.parts[1:2] and inside.parts[1] not in NOT_PAGES and path.is_file():
+        if inside.parts[0] == 'docs' and inside.suffix in TAKEN and inside.parts[1] not in NOT_PAGES:
             return inside.relative_to('docs')
         if str(inside) in ('CONTRIBUTING.md', 'CHANGELOG.md'):
             return inside
@@ -57,6 +58,8 @@ class Stage:
         if not path or re.match(r'[a-z][a-z0-9+.-]*:', target):
             return target
         there = (page.path.parent / path).resolve()
+        if not there.exists():
+            sys.exit(f'{page.name} links to {path}, which is not there')
         here = self.place(page.path).parent
         return os.path.relpath(self.place(there), here) + mark + anchor
 
@@ -113,15 +116,13 @@ class Stage:
         pages = [self.root / 'CONTRIBUTING.md', self.root / 'CHANGELOG.md']
         for path in sorted((self.root / 'docs').rglob('*')):
             inside = path.relative_to(self.root / 'docs')
-            if path.is_dir() or inside.parts[0] in NOT_PAGES:
+            if path.suffix not in TAKEN or inside.parts[0] in NOT_PAGES:
                 continue
             if path.suffix == '.md':
                 pages.append(path)
-            elif path.suffix in ('.svg', '.png', '.css', '.js'):
+            else:
                 (self.out / 'docs' / inside).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, self.out / 'docs' / inside)
-            else:
-                self.place(path)
         for path in pages:
             self.write(self.place(path), self.convert(Page(self.root, path)))
         for path in self.shown:  # it grows meanwhile
