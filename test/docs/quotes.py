@@ -22,10 +22,6 @@ def compiled_files(build, root):
     # The headers are compiled by the suite of that name; who depends on us is, by the suite `consumer`.
     files.update((root / 'include').resolve().rglob('*.hpp'))
     files.update((root / 'test' / 'consumer').resolve().rglob('*.cpp'))
-    # Those of the examples are compiled with who includes them.
-    files.update([header for header in (root / 'examples').resolve().rglob('*.hpp')
-                  if any(f'#include "{header.name}"' in source.read_text()
-                         for source in files if source.parent == header.parent)])
     return files
 
 
