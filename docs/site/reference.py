@@ -35,7 +35,8 @@ def main(root, version, directory=None):
         config += ''.join(f'{name} = {value}\n' for name, value in options.items())
         done = subprocess.run(['doxygen', '-'], input=config, cwd=root, text=True, check=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    warnings = [line for line in done.stderr.splitlines() if line.strip() and not NOT_OURS.search(line)]
+    # The number of the line is that behind filter.py, and would mislead.
+    warnings = [re.sub(r'(\.\w+):\d+:', r'\1:', line) for line in done.stderr.splitlines() if line.strip() and not NOT_OURS.search(line)]
     if warnings:
         sys.exit('\n'.join(warnings))
 

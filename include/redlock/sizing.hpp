@@ -24,7 +24,7 @@ double quorum_downtime(std::size_t masters, double each_down) noexcept;
 
 /// The times of a lease that follow from the configuration.
 struct lease_times {
-    using duration = std::chrono::nanoseconds;
+    using duration = std::chrono::nanoseconds; ///< of each of them
 
     duration drift{0};    ///< the part of the ttl that is not relied on: clocks may differ by it
     duration validity{0}; ///< from just before the acquire, or the extension, to the deadline
