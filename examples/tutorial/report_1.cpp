@@ -24,10 +24,10 @@ namespace {
 // Stands for work that takes a while.
 asio::awaitable<void> make_report() {
     asio::steady_timer timer(co_await asio::this_coro::executor);
-    for (int step = 1; step <= 5; ++step) {
+    for (int step = 1; step <= 10; ++step) {
         timer.expires_after(400ms);
         co_await timer.async_wait(asio::use_awaitable);
-        std::cout << "step " << step << " of 5" << std::endl;
+        std::cout << "step " << step << " of 10" << std::endl;
     }
 }
 

@@ -39,7 +39,7 @@ asio::awaitable<void> make_report(redlock::lock& lock, store& data) {
     const std::uint64_t token = lock.fencing_token().value();
     std::cout << "my token is " << token << std::endl;
     asio::steady_timer timer(co_await asio::this_coro::executor);
-    timer.expires_after(2s);
+    timer.expires_after(3s);
     co_await timer.async_wait(asio::use_awaitable);
     if (!lock.held()) {
         co_return;
