@@ -89,8 +89,8 @@ private:
         co_await place.async_release(token);
     }
 
-    // A rate limit is a pool whose slots nobody gives back: each one blocks its place for its ttl,
-    // so no more than R begin in any second, whoever asks.
+    // A rate limit is a pool whose slots nobody gives back: each is taken for its ttl, so that no
+    // more than R are handed out in any second, whoever asks.
     asio::awaitable<void> wait_for_turn() {
         redlock::acquire_options options;
         options.ttl = 1s;
