@@ -52,11 +52,12 @@ def node_modules():
     place = pathlib.Path(os.environ['INTEROP_SCRATCH'])
     place.mkdir(parents=True, exist_ok=True)
     locked = (HERE / 'package-lock.json').read_text()
-    complete = place / 'complete' # of which lock file it is
+    complete = place / 'complete'  # of which lock file it is
     if not complete.exists() or complete.read_text() != locked:
         for name in ('package.json', 'package-lock.json'):
             shutil.copy(HERE / name, place)
-        words = [npm, 'ci', '--ignore-scripts', '--no-audit', '--no-fund']
+        words = [npm, 'ci', '--ignore-scripts', '--no-audit', '--no-fund',
+                 '--fetch-retry-mintimeout', '1000', '--fetch-retry-maxtimeout', '5000']
         try:
             done = subprocess.run(words, cwd=place, stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, timeout=INSTALL_LIMIT_S, check=False)
