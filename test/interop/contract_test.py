@@ -177,6 +177,7 @@ def _():
         token, until_ms = master.ask('ZRANGE', 'redlock:{r}:readers', 0, -1, 'WITHSCORES')
         assert re.fullmatch(VALUE, token), token
         assert float(until_ms) > float(master.ask('TIME')[0]) * 1000
+        assert master.ask('PTTL', 'redlock:{r}:readers') > 0
         equal(master.ask('SET', 'redlock:{r}', 'foreign', 'NX', 'PX', 60_000), 'OK')
         end(holder)
 
@@ -212,6 +213,18 @@ def _():
         ended(quorum.run('release', 'r', env={'REDLOCK_TOKEN': again}), 0)
         equal(ear.next(), ('redlock:{r}:free', again[:16]))
         ear.close()
+
+
+@case('a message on the channel makes a waiter ask long before a foreign lease ends')
+def _():
+    with Quorum(1) as quorum:
+        master = quorum.masters[0]
+        equal(master.ask('SET', 'redlock:{r}', 'foreign', 'NX', 'PX', 600_000), 'OK')
+        waits = quorum.start('run', '--wait', 'forever', 'r', '--', 'true')
+        until(lambda: master.ask('PUBSUB', 'NUMSUB', 'redlock:{r}:free')[1] == 1, 'it listens')
+        equal(master.ask('DEL', 'redlock:{r}'), 1)
+        equal(master.ask('PUBLISH', 'redlock:{r}:free', 'x'), 1)
+        equal(waits.wait(60), 0)
 
 
 if __name__ == '__main__':
