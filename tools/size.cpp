@@ -32,7 +32,7 @@ struct size_wishes {
 // To the unit that says enough: nobody needs the seconds of a month.
 std::string roughly(double seconds) {
     if (seconds < 0.001) {
-        return "under 1ms";
+        return seconds > 0 ? "under 1ms" : "never";
     }
     const double unit = seconds >= 86'400  ? 3'600
                         : seconds >= 3'600 ? 60
