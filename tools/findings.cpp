@@ -130,6 +130,15 @@ private:
                       "forgotten the last locks",
                 "never fail over to them (no sentinel, no operator) or remove them");
         }
+        // Its record tells the guarded protocol the same.
+        const std::string promoted_at = it_["second_repl_offset"];
+        if (!guarded() && it_["role"] == "master" && !promoted_at.empty() && promoted_at != "-1") {
+            add(severity::warning,
+                "replication",
+                "was a replica and took its master's place: it may have forgotten locks, and its "
+                "uptime, by which the plain protocol goes, does not say so",
+                "restart it, or use the guarded protocol");
+        }
         if (const std::string needed = it_.parameter("min-replicas-to-write");
             !needed.empty() && needed != "0") {
             add(severity::warning,

@@ -208,7 +208,18 @@ def _():
         found(quorum, 'replication', 'warning', 'replicas follow it', master=quorum.masters[1], alone=False)
 
 
-@case('replication: writes that need replicas')
+@case('replication: a replica that was put in its master\'s place, where nobody else would tell')
+def _():
+    with Quorum() as quorum:
+        quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
+        until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
+        quorum.masters[0].ask('REPLICAOF', 'NO', 'ONE')
+        found(quorum, 'replication', 'warning', 'took its master\'s place', '--protocol', 'plain',
+              master=quorum.masters[0], alone=False)
+        report = examine(quorum)
+        assert not any(one['check'] == 'replication' for one in report['findings']), report
+
+
 def _():
     with Quorum() as quorum:
         quorum.masters[0].ask('CONFIG', 'SET', 'min-replicas-to-write', '1')
