@@ -105,7 +105,7 @@ TEST_CASE("with quarantine off a restarted master votes at once, and health says
 }
 
 TEST_CASE("health tells what all processes of a deployment have to agree on") {
-    core::settings rules = quarantined(3);
+    redlock::core::settings rules = quarantined(3);
     rules.key_prefix = "locks:";
     const virtual_quorum it(rules);
     const health found = it.engine.examine(it.now());
