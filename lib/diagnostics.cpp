@@ -201,7 +201,7 @@ std::string to_string(const diagnostics& it) {
                 fmt::format_to(std::back_inserter(line), " ({} ms left)", one.time_left->count());
             }
             if (one.latency.count() > 0) {
-                line += " " + milliseconds_of(one.latency);
+                line.append(" ").append(milliseconds_of(one.latency));
             }
             if (!one.text.empty()) {
                 line += " (" + printable(one.text) + ")";
