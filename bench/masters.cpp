@@ -5,13 +5,14 @@
 
 namespace bench {
 
+using redlock::testing::process::master_options;
 using redlock::testing::process::master_process;
 
 masters::masters(std::size_t count, const std::string& program) {
+    master_options how;
+    how.program = program;
     for (std::size_t i = 0; i < count; ++i) {
-        servers_.emplace_back(
-            redlock::testing::process::master_options{.program = program, .extra = {}},
-            master_process::no_wait());
+        servers_.emplace_back(how, master_process::no_wait());
     }
     for (master_process& one : servers_) {
         one.wait_until_ready();
