@@ -78,6 +78,16 @@ struct acquisition {
 };
 using acquisition_ptr = std::shared_ptr<acquisition>;
 
+/// The handler that notes there what became of an acquire. It can be cancelled from there, too.
+inline auto noted_in(const acquisition_ptr& result) {
+    return asio::bind_cancellation_slot(
+        result->cancel.slot(), [result](error_code error, redlock::lock lock) {
+            result->error = error;
+            result->lock = std::move(lock);
+            result->done = true;
+        });
+}
+
 /// A loss that is waited for.
 struct loss {
     bool signalled = false;
@@ -114,16 +124,7 @@ public:
 
     acquisition_ptr begin(std::string resource, acquire_options options = once()) {
         const auto result = std::make_shared<acquisition>();
-        manager_.async_acquire(
-            std::move(resource),
-            options,
-            result->why,
-            asio::bind_cancellation_slot(
-                result->cancel.slot(), [result](error_code error, redlock::lock lock) {
-                    result->error = error;
-                    result->lock = std::move(lock);
-                    result->done = true;
-                }));
+        manager_.async_acquire(std::move(resource), options, result->why, noted_in(result));
         return result;
     }
 

@@ -1,11 +1,9 @@
 // Several resources under one lock, on real masters. Each client here is a manager of its own,
 // which is what a process is to the masters.
-#include "guarded_quorum.hpp"
-#include "quorum_fixture.hpp"
+#include "two_managers.hpp"
 
 #include <redlock/multi_lock.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <array>
@@ -22,17 +20,7 @@ using names = std::vector<std::string>;
 
 acquisition_ptr begin_all(client& one, names resources, acquire_options options = once()) {
     const auto result = std::make_shared<acquisition>();
-    async_acquire_all(
-        one.manager(),
-        std::move(resources),
-        options,
-        result->why,
-        asio::bind_cancellation_slot(
-            result->cancel.slot(), [result](error_code error, redlock::lock lock) {
-                result->error = error;
-                result->lock = std::move(lock);
-                result->done = true;
-            }));
+    async_acquire_all(one.manager(), std::move(resources), options, result->why, noted_in(result));
     return result;
 }
 
@@ -50,16 +38,6 @@ lock take_all(client& one, names resources, acquire_options options = once()) {
 std::string value_on(const master_process& master, const std::string& key) {
     return master.command({"GET", key});
 }
-
-// A site with a second process.
-struct two_processes : quorum_fixture {
-    explicit two_processes(std::size_t n = 3, const std::function<void(config&)>& change = guarded)
-        : quorum_fixture(n, change),
-          other(io, changed(change)) {
-        other.until_admitted(n);
-    }
-    client other;
-};
 
 } // namespace
 
@@ -340,18 +318,7 @@ TEST_CASE("multi-lock: owners in opposite orders never stop each other for good"
     settings.protocol = protocol::guarded;
     constexpr int rounds = 15;
     constexpr std::size_t threads = 4; // of each owner
-    asio::io_context io;
-    const auto busy = asio::make_work_guard(io);
-    lock_manager one(io.get_executor(), settings);
-    lock_manager two(io.get_executor(), settings);
-    std::vector<std::thread> pool;
-    for (int i = 0; i < 2; ++i) {
-        pool.emplace_back([&] { io.run(); });
-    }
-    for (lock_manager* const each : {&one, &two}) {
-        each->async_run([](error_code) {});
-        each->async_ready(asio::use_future).get();
-    }
+    managers_on_threads managers(settings);
     std::array<std::atomic<int>, 3> inside{}; // of each resource
     std::atomic<int> overlaps = 0;
     std::atomic<int> failures = 0;
@@ -372,20 +339,15 @@ TEST_CASE("multi-lock: owners in opposite orders never stop each other for good"
     };
     std::vector<std::thread> owners;
     for (std::size_t i = 0; i < threads; ++i) {
-        owners.emplace_back([&, i] { work(one, i % 3, (i + 1) % 3); });
-        owners.emplace_back([&, i] { work(two, (i + 1) % 3, i % 3); });
+        owners.emplace_back([&, i] { work(managers.one, i % 3, (i + 1) % 3); });
+        owners.emplace_back([&, i] { work(managers.two, (i + 1) % 3, i % 3); });
     }
     for (std::thread& owner : owners) {
         owner.join();
     }
     CHECK(failures == 0);
     CHECK(overlaps == 0);
-    one.async_close(asio::use_future).get();
-    two.async_close(asio::use_future).get();
-    io.stop();
-    for (std::thread& each : pool) {
-        each.join();
-    }
+    managers.close();
     CHECK(masters.total_keys("redlock:{?}") == 0);
 }
 

@@ -1,11 +1,9 @@
 // Readers and writers of one resource, on real masters. Each client here is a manager of its own,
 // which is what a process is to the masters.
-#include "guarded_quorum.hpp"
-#include "quorum_fixture.hpp"
+#include "two_managers.hpp"
 
 #include <redlock/shared_mutex.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <atomic>
@@ -23,14 +21,8 @@ acquisition_ptr
 begin_as(as kind, client& one, acquire_options options = once(), const std::string& name = "r") {
     const auto result = std::make_shared<acquisition>();
     const shared_mutex mutex(one.manager(), name);
-    auto done = asio::bind_cancellation_slot(
-        result->cancel.slot(), [result](error_code error, redlock::lock lock) {
-            result->error = error;
-            result->lock = std::move(lock);
-            result->done = true;
-        });
-    kind == as::writer ? mutex.async_lock(options, result->why, std::move(done))
-                       : mutex.async_lock_shared(options, result->why, std::move(done));
+    kind == as::writer ? mutex.async_lock(options, result->why, noted_in(result))
+                       : mutex.async_lock_shared(options, result->why, noted_in(result));
     return result;
 }
 
@@ -57,12 +49,8 @@ error_code downgrade(client& one, lock& held, asio::io_context& io) {
 const std::string readers_key = lock_key("r") + ":readers";
 const std::string intent_key = lock_key("r") + ":intent";
 
-struct reading_site : quorum_fixture {
-    explicit reading_site(std::size_t n = 3, const std::function<void(config&)>& change = guarded)
-        : quorum_fixture(n, change),
-          other(io, changed(change)) {
-        other.until_admitted(n);
-    }
+struct reading_site : two_processes {
+    using two_processes::two_processes;
 
     std::size_t readers_on(std::size_t i) {
         return std::stoul(masters[i].command({"ZCARD", readers_key}));
@@ -73,8 +61,6 @@ struct reading_site : quorum_fixture {
             return masters.total_keys(lock_key("r")) + masters.total_keys(readers_key) == 0;
         });
     }
-
-    client other;
 };
 
 void woken_or_never(config& c) {
@@ -444,18 +430,7 @@ TEST_CASE("shared mutex: readers and writers of many threads are never in togeth
     config settings = config_for(masters.urls());
     settings.protocol = protocol::guarded;
     settings.master_timeout = 500ms;
-    asio::io_context io;
-    const auto busy = asio::make_work_guard(io);
-    lock_manager one(io.get_executor(), settings);
-    lock_manager two(io.get_executor(), settings);
-    std::vector<std::thread> pool;
-    for (int i = 0; i < 2; ++i) {
-        pool.emplace_back([&] { io.run(); });
-    }
-    for (lock_manager* const each : {&one, &two}) {
-        each->async_run([](error_code) {});
-        each->async_ready(asio::use_future).get();
-    }
+    managers_on_threads managers(settings);
     std::atomic<int> reading = 0;
     std::atomic<int> writing = 0;
     std::atomic<int> together = 0;
@@ -487,17 +462,12 @@ TEST_CASE("shared mutex: readers and writers of many threads are never in togeth
     };
     std::vector<std::thread> owners;
     for (int i = 0; i < 6; ++i) {
-        owners.emplace_back([&, i] { work(i % 2 == 0 ? one : two, i % 3 == 0); });
+        owners.emplace_back([&, i] { work(i % 2 == 0 ? managers.one : managers.two, i % 3 == 0); });
     }
     for (std::thread& owner : owners) {
         owner.join();
     }
     CHECK(failures == 0);
     CHECK(together == 0);
-    one.async_close(asio::use_future).get();
-    two.async_close(asio::use_future).get();
-    io.stop();
-    for (std::thread& each : pool) {
-        each.join();
-    }
+    managers.close();
 }
