@@ -1,3 +1,5 @@
+#include "explain.hpp"
+
 #include <redlock/blocking.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -145,7 +147,7 @@ mutex::~mutex() = default;
 
 void mutex::lock(std::stop_token stop) {
     if (const error_code error = take(options_.wait, stop)) {
-        detail::throw_error(error);
+        detail::throw_explained(error, resource_, last_attempt());
     }
 }
 
@@ -156,7 +158,7 @@ bool mutex::try_lock() {
 bool mutex::try_lock_within(wait_for limit, std::stop_token stop) {
     const error_code error = take(limit, stop);
     if (error && error != condition::not_acquired) {
-        detail::throw_error(error);
+        detail::throw_explained(error, resource_, last_attempt());
     }
     return !error;
 }

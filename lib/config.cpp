@@ -138,7 +138,8 @@ std::optional<std::string> wrong_with(const config& config) {
     }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
-        return "client_name has a space or a character that is not printable ASCII";
+        return "client_name has a space or a character that is not printable ASCII; allowed: "
+               "neither";
     }
     if (config.username.empty() != config.password.empty() && config.password.empty()) {
         return fmt::format("user '{}' without a password", config.username);
@@ -149,13 +150,28 @@ std::optional<std::string> wrong_with(const config& config) {
     return std::nullopt;
 }
 
+bool says_anything(const tls_options& it) {
+    return !it.verify || !it.ca_file.empty() || !it.certificate_file.empty()
+           || !it.server_name.empty();
+}
+
+bool uses_tls(const config& config) {
+    return std::any_of(config.masters.begin(), config.masters.end(), [](const endpoint& one) {
+        return one.transport == transport::tls;
+    });
+}
+
 core::drift_bound drift_of(const config& config) {
     return {config.clock_drift_factor, config.clock_drift_margin};
 }
 
-// What is left of a ttl after the drift, or the sentence that refuses it.
+// The sentence that refuses it whatever the drift and the margins are.
 std::optional<std::string> wrong_with_ttl(milliseconds ttl, const config& config) {
-    return outside("ttl", ttl, milliseconds(1), config.max_ttl);
+    if (ttl.count() >= 1 && ttl <= config.max_ttl) {
+        return std::nullopt;
+    }
+    return fmt::format(
+        "ttl is {} ms; allowed: 1 ms to max_ttl, {} ms", ttl.count(), config.max_ttl.count());
 }
 
 std::string
@@ -182,7 +198,10 @@ error_code validate(const config& config, std::string& reason) {
     };
     if (n % 2 == 0) {
         warn(fmt::format(
-            "{} masters tolerate no more failures than {}: an even number is a waste", n, n - 1));
+            "{} masters tolerate no more failures than {}: add one or leave one out", n, n - 1));
+    }
+    if (says_anything(config.tls) && !uses_tls(config)) {
+        warn("tls is configured, but no master is rediss://: nothing is encrypted");
     }
     if (config.quarantine == quarantine::off) {
         warn("quarantine is off: a master that restarts may grant what it has forgotten");
@@ -190,7 +209,7 @@ error_code validate(const config& config, std::string& reason) {
     if (config.master_timeout * 2 > config.max_ttl) {
         warn(fmt::format(
             "master_timeout, {} ms, is large against max_ttl, {} ms: a silent master "
-            "uses up the lease",
+            "uses up the lease; some round trips are enough",
             config.master_timeout.count(),
             config.max_ttl.count()));
     }
@@ -224,8 +243,7 @@ error_code validate(const acquire_options& options, const config& config, std::s
     }
     if (options.fencing && config.protocol != protocol::guarded) {
         return refuse(fmt::format(
-            "fencing is asked for, but protocol is {}; allowed: guarded",
-            to_string(config.protocol)));
+            "protocol is {}; allowed with fencing: guarded", to_string(config.protocol)));
     }
     if (options.max_hold.count() < 0
         || (options.max_hold.count() > 0 && options.max_hold <= options.stop_margin)) {

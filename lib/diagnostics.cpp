@@ -6,6 +6,7 @@
 #include <redlock/observer.hpp>
 
 #include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,22 +16,10 @@ namespace redlock::inline REDLOCK_ABI {
 
 namespace {
 
+using detail::printable;
+
 std::string milliseconds_of(std::chrono::microseconds time) {
     return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1000);
-}
-
-// Text that came from the network goes to logs and terminals: nothing in it may move the cursor.
-std::string printable(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f) {
-            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
-        } else {
-            out += c;
-        }
-    }
-    return out;
 }
 
 template <typename Votes, typename Describe>
@@ -197,7 +186,8 @@ std::string to_string(const diagnostics& it) {
         it.votes.size(),
         listed(it.votes, [](std::string& line, const master_vote& one) {
             line += to_string(one.vote);
-            if (one.time_left) {
+            const bool in_text = one.vote == vote::quarantined && !one.text.empty();
+            if (one.time_left && !in_text) {
                 fmt::format_to(std::back_inserter(line), " ({} ms left)", one.time_left->count());
             }
             if (one.latency.count() > 0) {
@@ -252,6 +242,29 @@ std::string to_string(const health& it) {
 
 namespace detail {
 
+std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f) {
+            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+void throw_explained(const error_code& error, std::string_view resource, const diagnostics& why) {
+    // These are decided before anything is attempted: `why` is of an earlier attempt, or of none.
+    if (error == errc::would_deadlock || error == boost::asio::error::operation_aborted
+        || why.message.empty()) {
+        throw boost::system::system_error(error);
+    }
+    throw boost::system::system_error(
+        error, fmt::format("'{}': {}", printable(resource), to_string(why)));
+}
+
 std::string message_of(const error_code& error, const diagnostics& it) {
     if (!error) {
         return {};
@@ -272,7 +285,7 @@ std::string message_of(const error_code& error, const diagnostics& it) {
     }
     if (error == errc::no_quorum) {
         return fmt::format(
-            "no quorum: {} of {} masters answered",
+            "no quorum: {} of {} masters could vote",
             count(vote::granted) + count(vote::held) + count(vote::foreign) + count(vote::absent),
             it.votes.size());
     }

@@ -19,6 +19,11 @@ namespace {
 // For messages: of a URL that may hold a password, as little as says which one is meant. Whatever
 // stands where a password might, in a well-formed URL or in a mistyped one, is left out.
 std::string without_secrets(std::string_view url) {
+    if (const std::size_t mark = url.find("://"); url.rfind("://") != mark) { // several in one
+        const std::string_view scheme = url.substr(0, mark);
+        const bool ours = scheme == "redis" || scheme == "rediss" || scheme == "unix";
+        return ours ? std::string(scheme) + "://..." : "...";
+    }
     const std::string_view visible = url.substr(0, url.find_first_of("?#"));
     const std::size_t scheme = visible.substr(0, url.find('@')).find("://");
     const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
@@ -70,6 +75,11 @@ int database_of(std::string_view url, std::string_view text) {
 } // namespace
 
 endpoint::endpoint(std::string_view url) {
+    constexpr std::string_view mark = "://"; // in a password it is %3A%2F%2F
+    if (const std::size_t first = url.find(mark);
+        first != std::string_view::npos && url.find(mark, first + 1) != std::string_view::npos) {
+        refuse(url, "two URLs in one; each master is one of its own");
+    }
     const auto parsed = urls::parse_uri({url.data(), url.size()});
     if (!parsed || !parsed->has_authority()) {
         refuse(

@@ -17,13 +17,15 @@ public:
         case errc::contended:
             return "contended: somebody else has the lock";
         case errc::no_quorum:
-            return "no quorum: too few masters could vote";
+            return "no quorum: too few masters could vote; the diagnostics tell why";
         case errc::too_slow:
-            return "too slow: the lease was used up before a majority granted it";
+            return "too slow: the lease was used up before a majority granted it; use a longer ttl";
         case errc::timed_out:
-            return "timed out: the wait ended in the middle of an attempt";
+            return "timed out: the wait ended in the middle of an attempt; wait longer than a "
+                   "round trip";
         case errc::lost:
-            return "the lock was lost: its lease ended or a majority forgot it";
+            return "the lock was lost: its lease ended or a majority does not know it; stop the "
+                   "work";
         case errc::released:
             return "the lock was released";
         case errc::closed:
@@ -31,19 +33,22 @@ public:
         case errc::not_running:
             return "the lock manager is not running: call async_run first";
         case errc::invalid_config:
-            return "invalid configuration";
+            return "invalid configuration: the reason names the value and the range";
         case errc::invalid_argument:
-            return "invalid argument: see the diagnostics or the log";
+            return "invalid argument: the diagnostics and the log name the value and the range";
         case errc::stale_token:
-            return "stale fencing token: the resource has seen that of a later owner";
+            return "stale fencing token: the resource has seen that of a later owner; stop the "
+                   "work";
         case errc::moving:
-            return "moving: the resource is being handed over to another quorum";
+            return "moving: the resource is being handed over to another quorum; try again after "
+                   "that";
         case errc::not_locked:
-            return "not locked: this object has no lock";
+            return "not locked: this object has no lock to extend or release";
         case errc::would_deadlock:
-            return "the call would wait for itself";
+            return "would deadlock: a blocking call on the manager's own thread, or for a lock "
+                   "that this object has";
         case errc::too_deep:
-            return "too deep: the owner has entered as often as the limit allows";
+            return "too deep: the owner has entered as often as depth_max allows";
         }
         return "unknown redlock error " + std::to_string(value);
     }

@@ -25,7 +25,8 @@ void let_go(const std::shared_ptr<detail::lease_handle>& handle, bool release) n
 
 const detail::lease_handle& checked(const std::shared_ptr<detail::lease_handle>& handle) {
     if (!handle) {
-        throw std::logic_error("redlock::lock: the handle is empty");
+        throw std::logic_error("redlock::lock: the handle is empty (never acquired, moved from or "
+                               "abandoned): check valid() first");
     }
     return *handle;
 }

@@ -18,7 +18,8 @@ std::string why_refused(
     const config& config, const std::vector<std::string>& resources, acquire_options options) {
     std::string reason;
     if (config.protocol != protocol::guarded) {
-        return "this form of a lock needs protocol guarded";
+        return "protocol is plain; allowed for several resources and for readers and writers: "
+               "guarded";
     }
     if (options.order != fairness::none) {
         return "order is fifo; allowed for this form of a lock: none";

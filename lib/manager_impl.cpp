@@ -7,6 +7,7 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -109,6 +110,9 @@ void manager_impl::explain(
 void manager_impl::run(handler<error_code> done) {
     const std::lock_guard lock(guard);
     if (engine_.closing() || engine_.running()) {
+        if (!engine_.closing() && logs(log_level::error)) {
+            log(log_level::error, "refused: async_run was called before; a manager runs once");
+        }
         completion<error_code>(std::move(done), io_)(
             io_, engine_.closing() ? errc::closed : errc::invalid_argument);
         return;
@@ -118,10 +122,13 @@ void manager_impl::run(handler<error_code> done) {
         me.drive([&](time_point now) { me.engine_.close(now); });
     });
     run_.emplace(std::move(done), io_);
-    if (config_.quarantine == quarantine::off && logs(log_level::warning)) {
-        log(log_level::warning,
-            "quarantine is off: a master that restarts votes at once and may grant what it has "
-            "forgotten");
+    if (logs(log_level::warning)) {
+        std::string warnings;
+        validate(config_, warnings);
+        std::istringstream lines(warnings);
+        for (std::string line; std::getline(lines, line);) {
+            log(log_level::warning, line);
+        }
     }
     drive([this](time_point now) { engine_.start(now); });
 }
@@ -226,7 +233,7 @@ bool manager_impl::logs(log_level level) const {
 }
 
 void manager_impl::log(log_level level, std::string_view line) {
-    config_.log.write(level, line);
+    config_.log.write(level, printable(line)); // a resource's name may be any bytes
 }
 
 } // namespace redlock::inline REDLOCK_ABI::detail

@@ -261,7 +261,7 @@ std::uint32_t reentrant_hold::depth() const {
 
 lock& reentrant_hold::shared() const {
     if (!lease_) {
-        throw std::logic_error("redlock::reentrant_hold: it is empty");
+        throw std::logic_error("redlock::reentrant_hold: the hold is empty: check valid() first");
     }
     return lease_->taken;
 }

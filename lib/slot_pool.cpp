@@ -64,7 +64,7 @@ void manager_impl::acquire_slots(
     } else if (wants < 1 || wants > most) {
         reason = std::to_string(wants) + " slots are wanted; allowed: 1 to " + std::to_string(most);
     } else if (wants > 1 && config_.protocol != protocol::guarded) {
-        reason = "several slots at once need protocol guarded";
+        reason = "protocol is plain; allowed for several slots at once: guarded";
     } else {
         validate(options, config_, reason);
     }
@@ -141,7 +141,7 @@ slot_pool::slot_pool(lock_manager& manager, std::string name, std::size_t size)
     }
     if (size_ < 1 || size_ > slot_pool_size_max) {
         throw std::invalid_argument(
-            "redlock: the size of the pool is " + std::to_string(size_) + ", but must be 1 to "
+            "redlock: the size of the pool is " + std::to_string(size_) + "; allowed: 1 to "
             + std::to_string(slot_pool_size_max));
     }
 }

@@ -37,6 +37,7 @@ CORE_RANKS = {
     'admission': 2,
     'login': 1,
     'presence': 1,
+    'reasons': 1,
     'connection': 3,
     'subscriber': 3,
     'round': 4,

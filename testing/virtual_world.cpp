@@ -197,7 +197,8 @@ std::int64_t virtual_world::wall_us() const noexcept {
 
 bool virtual_world::run_until(time_point until, const std::function<bool()>& done) {
     if (std::exchange(running, true)) {
-        throw std::logic_error("redlock: virtual time is moved on from a handler");
+        throw std::logic_error(
+            "redlock: virtual time is moved on from a handler; move it on from the test itself");
     }
     struct ended {
         bool& flag;
@@ -224,7 +225,8 @@ bool virtual_world::run_until(time_point until, const std::function<bool()>& don
 
 void virtual_world::freeze(time_point until) {
     if (running) {
-        throw std::logic_error("redlock: virtual time is moved on from a handler");
+        throw std::logic_error(
+            "redlock: virtual time is moved on from a handler; move it on from the test itself");
     }
     while (!there.empty() && there.begin()->first <= until) {
         const auto event = there.extract(there.begin());

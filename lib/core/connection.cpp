@@ -1,6 +1,7 @@
 #include "connection.hpp"
 
 #include "login.hpp"
+#include "reasons.hpp"
 
 #include <cassert>
 #include <utility>
@@ -220,9 +221,8 @@ void connection::shook_hands(const reply& got, time_point sent, time_point now) 
     } else {
         fitness_.fit = false;
         fitness_.text = got.is_error() ? std::string(got.text) : "unexpected reply";
-        if (got.is_error() && refuses_command(got.text)) {
-            fitness_.text += ": the guarded protocol needs EVAL (protocol::plain does without on "
-                             "Redis 8.4 and Valkey 9)";
+        if (got.is_error()) {
+            fitness_.text += advice_on_refusal(got.text, rules_);
         }
     }
     introduction_done(now);
@@ -277,7 +277,7 @@ void connection::introduce_again(time_point now) {
 }
 
 void connection::silence_changed(time_point now) {
-    events_.noted(master_, silent() ? "silent for longer than master_timeout" : "answers again");
+    events_.noted(master_, silent() ? silent_text(rules_) : "answers again");
     events_.standing_changed(master_, now);
 }
 
@@ -290,8 +290,7 @@ void connection::time_passed(time_point now) {
         break;
     case duty::give_up_opening:
         lose(
-            presence_.connected() ? "connect_timeout passed before it introduced itself"
-                                  : "connect_timeout passed before it was connected",
+            presence_.connected() ? not_introduced_text(rules_) : not_connected_text(rules_),
             false,
             now);
         break;
@@ -300,7 +299,7 @@ void connection::time_passed(time_point now) {
         silence_changed(now);
         break;
     case duty::give_up_silent:
-        lose("silent for longer than master_timeout and health_check_interval", false, now);
+        lose(gone_silent_text(rules_), false, now);
         break;
     case duty::ask_after_health:
         presence_.checked(now);

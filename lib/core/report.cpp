@@ -1,6 +1,7 @@
 // The engine in words and figures: votes, metrics, health.
 
 #include "engine.hpp"
+#include "reasons.hpp"
 
 namespace redlock::core {
 
@@ -13,11 +14,10 @@ std::string engine::why_not(std::size_t master, time_point now) const {
     case vote::quarantined: {
         const auto left =
             std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
-        return "quarantined, " + std::to_string(left.count())
-               + " s left: its memory is younger than the quarantine";
+        return std::to_string(left.count()) + " s left: its memory is younger than the quarantine";
     }
     case vote::timed_out:
-        return "silent for longer than master_timeout";
+        return silent_text(rules_);
     case vote::error:
         return link.up() ? link.judgement().text : link.why_down();
     case vote::unreachable:

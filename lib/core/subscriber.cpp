@@ -1,6 +1,7 @@
 #include "subscriber.hpp"
 
 #include "login.hpp"
+#include "reasons.hpp"
 
 namespace redlock::core {
 
@@ -198,14 +199,14 @@ void subscriber::time_passed(time_point now) {
         open(now);
         break;
     case duty::give_up_opening:
-        lose("connect_timeout passed before it was connected", now);
+        lose(not_connected_text(rules_), now);
         break;
     case duty::fall_silent:
         presence_.fall_silent(now);
-        why_not_ = "silent for longer than master_timeout";
+        why_not_ = silent_text(rules_);
         break;
     case duty::give_up_silent:
-        lose("silent for longer than master_timeout and health_check_interval", now);
+        lose(gone_silent_text(rules_), now);
         break;
     case duty::ask_after_health:
         presence_.checked(now);

@@ -152,13 +152,28 @@ void link::connected() {
         secure->set_verify_callback(asio::ssl::host_name_verification(tls_name_), bad);
         secure->async_handshake(
             asio::ssl::stream_base::client, guarded([this](const error_code& failure) {
-                failure ? failed("TLS handshake", failure) : opened();
+                failure ? failed("TLS handshake", failure, why_distrusted()) : opened();
             }));
         return;
     }
 #endif
     opened();
 }
+
+#if REDLOCK_HAS_TLS
+// The error says that the certificate was refused, and only the session why.
+std::string link::why_distrusted() const {
+    auto* const session = channel_->secure->native_handle();
+    const long verdict = SSL_get_verify_result(session);
+    if (SSL_get_verify_mode(session) == SSL_VERIFY_NONE || verdict == X509_V_OK) {
+        return {};
+    }
+    // What our own look at the names leaves behind.
+    return verdict == X509_V_ERR_UNSPECIFIED
+               ? ": it does not name '" + tls_name_ + "'"
+               : std::string(": ") + X509_verify_cert_error_string(verdict);
+}
+#endif
 
 void link::opened() {
     const auto mine = channel_;
@@ -188,6 +203,7 @@ void link::ready_to_move() {
     auto& buffer = mine->read_buffer;
     const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size > 0) {
+        mine->heard = true;
         owner_.link_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
     } else if (size == 0) {
         failed("read", asio::error::eof);
@@ -240,6 +256,7 @@ void link::read() {
             return;
         }
         const auto mine = channel_;
+        mine->heard = true;
         owner_.link_received(master_, {mine->read_buffer.data(), size});
         if (mine == channel_) {
             read();
@@ -309,9 +326,13 @@ void link::write_rest() {
     asio::async_write(channel_->plain, asio::buffer(channel_->rest), std::move(handler));
 }
 
-void link::failed(std::string_view what, const error_code& error) {
-    const std::string why = error == asio::error::eof ? "the master closed the connection"
-                                                      : std::string(what) + ": " + error.message();
+void link::failed(std::string_view what, const error_code& error, const std::string& more) {
+    std::string why = error == asio::error::eof ? "the master closed the connection"
+                                                : std::string(what) + ": " + error.message() + more;
+    const bool hung_up = error == asio::error::eof || error == asio::error::connection_reset;
+    if (where_.transport == transport::tcp && channel_->open && !channel_->heard && hung_up) {
+        why += " before it said a word: a port for TLS needs rediss://";
+    }
     close();
     owner_.link_closed(master_, why);
 }

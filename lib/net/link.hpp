@@ -80,6 +80,7 @@ private:
         std::string rest;
         std::size_t rest_written = 0; // of a watched socket
         bool open = false;
+        bool heard = false; // the master said anything
         bool writing = false;
         std::array<char, 16 * 1024> read_buffer{};
     };
@@ -94,7 +95,13 @@ private:
 #if REDLOCK_LINUX
     void write_rest_now();
 #endif
-    void failed(std::string_view what, const boost::system::error_code& error);
+    void failed(
+        std::string_view what,
+        const boost::system::error_code& error,
+        const std::string& more = {});
+#if REDLOCK_HAS_TLS
+    std::string why_distrusted() const;
+#endif
     /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
     /// does nothing once the connection was dropped.
     template <typename F>

@@ -129,5 +129,5 @@ TEST_CASE("the plain protocol has no several slots at once") {
     pool.async_acquire_many(2, once(), why, [&](error_code error, const slots&) { ended = error; });
     run_until(site.io, [&] { return ended.has_value(); });
     CHECK(*ended == errc::invalid_argument);
-    CHECK(why.message == "several slots at once need protocol guarded");
+    CHECK(why.message == "protocol is plain; allowed for several slots at once: guarded");
 }

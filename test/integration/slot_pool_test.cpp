@@ -72,10 +72,8 @@ TEST_CASE("sizes and names that cannot be are refused with a sentence, and nothi
         }
         return std::string();
     };
-    CHECK(refusal("crew", 0) == "redlock: the size of the pool is 0, but must be 1 to 65536");
-    CHECK(
-        refusal("crew", 65'537)
-        == "redlock: the size of the pool is 65537, but must be 1 to 65536");
+    CHECK(refusal("crew", 0) == "redlock: the size of the pool is 0; allowed: 1 to 65536");
+    CHECK(refusal("crew", 65'537) == "redlock: the size of the pool is 65537; allowed: 1 to 65536");
     CHECK(refusal("", 3).starts_with("redlock: the name of the pool: "));
     CHECK(refusal("crew", 65'536).empty());
 

@@ -281,6 +281,56 @@ TEST_CASE("with the quarantine off a restarted master votes at once, and that is
     CHECK_THAT(q.log().front(), ContainsSubstring("quarantine is off"));
 }
 
+TEST_CASE("what is doubtful in a configuration is in the log when the manager runs") {
+    quorum q(std::vector<fake_options>(2), [](config& c) { c.log.level = log_level::warning; });
+    q.start();
+    REQUIRE(q.log().size() == 1);
+    CHECK(
+        q.log().front() == "2 masters tolerate no more failures than 1: add one or leave one out");
+}
+
+TEST_CASE("a second async_run is refused, and the log says that it was one") {
+    quorum q;
+    q.start();
+    nothing& again = q.begin_run();
+    q.wait(again);
+    CHECK(again.error() == errc::invalid_argument);
+    CHECK_THAT(q.log().back(), ContainsSubstring("async_run was called before"));
+}
+
+TEST_CASE("a resource's name may be any bytes, and a log line stays one line") {
+    quorum q({fake_options(), fake_options(), fake_options()}, [](config& c) {
+        c.log.level = log_level::debug;
+        c.contention_warning = 1;
+    });
+    q.start();
+    const std::string odd = std::string("a\nb\r\x1b[2J") + '\0';
+    lock held = q.acquired(odd);
+    CHECK(q.acquire(odd).error() == errc::contended);
+    bool seen = false;
+    for (const std::string& line : q.log()) {
+        seen = seen || line.find("a\\x0ab\\x0d\\x1b[2J\\x00") != std::string::npos;
+        for (const char c : line) {
+            CHECK(static_cast<unsigned char>(c) >= 0x20);
+        }
+    }
+    CHECK(seen);
+}
+
+TEST_CASE("a port that hangs up at the first word may be one for TLS, and that is said") {
+    fake_options mute;
+    quorum q({mute, fake_options(), fake_options()});
+    for (const char* first : {"CLIENT", "CONFIG", "INFO"}) {
+        q.masters[0].when(first, fake_action::close_before_reply());
+    }
+    q.start();
+    q.run_until([&] { return q.health_of(0).text.find("rediss://") != std::string::npos; });
+    // Not where it had said anything: that is another matter.
+    q.masters[1].drop_connections();
+    q.run_until([&] { return q.health_of(1).state != master_state::admitted; });
+    CHECK_THAT(q.health_of(1).text, !ContainsSubstring("rediss://"));
+}
+
 TEST_CASE("a master that restarts empty under a holder does not vote for another") {
     quorum q;
     q.start();

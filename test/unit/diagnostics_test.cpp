@@ -91,6 +91,16 @@ TEST_CASE("diagnostics of a success and of nothing are readable, too") {
     CHECK(to_string(it) == "no quorum, 1 of 1 votes needed: a:1 quarantined (12000 ms left)");
 }
 
+TEST_CASE("the time of a quarantine is told once") {
+    diagnostics it = of({said("a:1", vote::quarantined, 0us, "12 s left: its memory is young")});
+    it.votes[0].time_left = 12'000ms;
+    it.message = "no quorum";
+    it.quorum = 1;
+    CHECK(
+        to_string(it)
+        == "no quorum, 1 of 1 votes needed: a:1 quarantined (12 s left: its memory is young)");
+}
+
 TEST_CASE("text from the network cannot move the cursor") {
     const std::string line = to_string(
         of({said("a:1", vote::error, 0us, "x\r\n\x1b[2Jy\x7f\0z" + std::string("\0", 1))}));
@@ -151,7 +161,7 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
     CHECK(
         detail::message_of(errc::contended, it)
         == "contended: 2 of 5 masters have it for somebody else");
-    CHECK(detail::message_of(errc::no_quorum, it) == "no quorum: 4 of 5 masters answered");
+    CHECK(detail::message_of(errc::no_quorum, it) == "no quorum: 4 of 5 masters could vote");
     CHECK(detail::message_of(boost::asio::error::operation_aborted, it) == "cancelled");
     CHECK(detail::message_of(errc::lost, it) == error_code(errc::lost).message());
 }

@@ -104,6 +104,9 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"redis://:7000", "", "host is missing"},
         {"redis:///1", "", "host is missing"},
         {"redis:h", "", "redis://host:port"},
+        {"redis://a redis://b", "", "two URLs in one"},
+        {"redis://a:1,rediss://b:2", "", "two URLs in one"},
+        {"redis://a;unix:///b", "", "two URLs in one"},
         {"redis://m%3Ax", "", "character that no name has"},
         {"http://h", "'http'", "redis, rediss or unix"},
         {"redis+tls://h", "redis+tls", "redis, rediss or unix"},
@@ -182,6 +185,11 @@ TEST_CASE("no malformed URL brings its password into the message") {
              "redis://h/0?user=me&password=s3cret",
              "unix:///s?password=s3cret",
              "unix:///s?db=0&pass=s3cret",
+             // A list of them in one.
+             "redis://h,redis://me:s3cret@h",
+             "redis://me:s3cret@h redis://h",
+             "redis://:s3cret redis://h",
+             "redis://h;redis://:s3cret",
              // What fuzzing found.
              "unix:s3cret@/run/s",
              "me:s3cret@redis://h",

@@ -75,3 +75,25 @@ TEST_CASE("conditions have names and messages") {
     CHECK(text(condition::not_acquired) != text(condition::unavailable));
     CHECK(redlock::condition_category().message(9) == "unknown redlock condition 9");
 }
+
+TEST_CASE("a message says what to do, where there is something") {
+    const struct {
+        errc error;
+        std::string_view what_to_do;
+    } advice[] = {
+        {errc::no_quorum, "diagnostics"},
+        {errc::too_slow, "longer ttl"},
+        {errc::timed_out, "wait longer"},
+        {errc::lost, "stop the work"},
+        {errc::not_running, "async_run"},
+        {errc::invalid_argument, "diagnostics and the log"},
+        {errc::stale_token, "stop the work"},
+        {errc::would_deadlock, "own thread"},
+        {errc::too_deep, "depth_max"},
+    };
+    for (const auto& one : advice) {
+        const std::string message = error_code(one.error).message();
+        CAPTURE(message);
+        CHECK(message.find(one.what_to_do) != std::string::npos);
+    }
+}

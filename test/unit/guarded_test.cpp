@@ -238,3 +238,25 @@ TEST_CASE("an idle guarded master is asked for its clock, which no answer would 
     CHECK(std::stoll(not_after) > 1'700'000'000'000'000);
     CHECK(std::stoll(not_after) < 1'700'000'001'200'000);
 }
+
+TEST_CASE("what the server's words do not say of the way out is added to them") {
+    const struct {
+        const char* words;
+        const char* advice;
+    } refusals[] = {
+        {"-NOPERM this user has no permissions to run the 'eval' command\r\n", "protocol::plain"},
+        {"-ERR unknown command 'EVAL', with args\r\n", "protocol::plain"},
+        {"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+         "must allow the keys p:*"},
+        {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "'maxmemory'."},
+    };
+    for (const auto& one : refusals) {
+        guarded_quorum q(1);
+        q.scripts[0].handshake = one.words;
+        q.it.start();
+        const std::string text = q.it.engine.examine(q.it.now()).masters[0].text;
+        CAPTURE(text);
+        CHECK(text.find(one.advice) != std::string::npos);
+        CHECK((text.find("protocol::plain") == std::string::npos) == (one.advice[0] != 'p'));
+    }
+}

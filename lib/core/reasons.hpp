@@ -1,0 +1,45 @@
+// Why a master cannot be asked, in words: the same ones wherever it shows.
+
+#pragma once
+
+#include "settings.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace redlock::core {
+
+/// "silent for longer than master_timeout, 100 ms".
+inline std::string silent_text(const settings& rules) {
+    return "silent for longer than master_timeout, " + std::to_string(rules.master_timeout.count())
+           + " ms";
+}
+
+inline std::string gone_silent_text(const settings& rules) {
+    return silent_text(rules) + ", and health_check_interval, "
+           + std::to_string(rules.health_check_interval.count()) + " ms";
+}
+
+inline std::string not_connected_text(const settings& rules) {
+    return "connect_timeout, " + std::to_string(rules.connect_timeout.count())
+           + " ms, passed in the look-up of the name, the connect or the TLS handshake";
+}
+
+inline std::string not_introduced_text(const settings& rules) {
+    return "connect_timeout, " + std::to_string(rules.connect_timeout.count())
+           + " ms, passed before it introduced itself";
+}
+
+/// What helps when the server refused the handshake with these words; empty where they say it all.
+inline std::string advice_on_refusal(std::string_view words, const settings& rules) {
+    if (words.starts_with("NOPERM") && words.find("keys") != std::string_view::npos) {
+        return ": the ACL must allow the keys " + rules.key_prefix + "*";
+    }
+    if (words.starts_with("NOPERM") || words.starts_with("ERR unknown")) {
+        return ": the guarded protocol needs EVAL (protocol::plain does without on Redis 8.4 and "
+               "Valkey 9)";
+    }
+    return {};
+}
+
+} // namespace redlock::core
