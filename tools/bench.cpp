@@ -148,7 +148,7 @@ void add_bench(command_line& to) {
     CLI::Option* const local =
         app.add_option("--local", wanted->local, "Start so many masters here, and use those")
             ->expected(0, 1)
-            ->check(CLI::Range(std::size_t{1}, benched_masters_max))
+            ->check(whole_number(1, benched_masters_max))
             ->type_name("[N]")
             ->default_str(std::to_string(wanted->local));
     app.add_option(

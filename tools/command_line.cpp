@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <iterator>
 #include <stdexcept>
@@ -58,7 +59,7 @@ void add_masters(CLI::App& app, settings& into) {
         ->group("The quorum");
     app.add_option(
            "--protocol", into.protocol, "guarded, or plain to share locks with other clients")
-        ->check(CLI::IsMember(std::vector<std::string>{"guarded", "plain"}))
+        ->check(one_of({"guarded", "plain"}))
         ->type_name("NAME")
         ->capture_default_str()
         ->group("The quorum");
@@ -79,7 +80,15 @@ void add_times(CLI::App& app, settings& into) {
     add("--clock-drift-margin", into.clock_drift_margin, "What clocks may step");
     add("--clock-offset-bound", into.clock_offset_bound, "How far the masters' clocks are apart");
     app.add_option("--clock-drift-factor", into.clock_drift_factor, "How much clocks may drift")
-        ->check(CLI::Range(0.0, 0.5))
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+                double value = 0;
+                const bool read = CLI::detail::lexical_cast(text, value);
+                return read && value >= 0 && value <= 0.5
+                           ? std::string()
+                           : fmt::format("'{}' is not a number from 0 to 0.5", printable(text));
+            },
+            ""))
         ->type_name("SHARE")
         ->capture_default_str()
         ->group("Times");
@@ -107,9 +116,13 @@ void add_credentials(CLI::App& app, settings& into) {
 
 [[noreturn]] void refuse(command_line& from, const CLI::ParseError& error) {
     CLI::App& asked = asked_of(from);
+    const std::string help =
+        &asked == &from.app ? "redlock --help" : "redlock " + asked.get_name() + " --help";
     for (const std::string& word : from.app.remaining(true)) {
         if (word.starts_with("-")) {
-            const std::string name = word.substr(0, word.find('='));
+            // What may be a value, as in -pPASSWORD, is not shown.
+            const std::string name =
+                word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
             throw failure(
                 exit_code::usage,
                 fmt::format(
@@ -125,12 +138,12 @@ void add_credentials(CLI::App& app, settings& into) {
         }
         throw failure(
             exit_code::usage,
-            fmt::format(
-                "'{}' is one word too many; see redlock {} --help",
-                printable(word),
-                asked.get_name()));
+            fmt::format("'{}' is one word too many; see {}", printable(word), help));
     }
-    throw failure(exit_code::usage, printable(error.what()));
+    if (&asked == &from.app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+        throw failure(exit_code::usage, "no command is given; redlock --help lists them");
+    }
+    throw failure(exit_code::usage, fmt::format("{}; see {}", printable(sentence_of(error)), help));
 }
 
 } // namespace
@@ -178,6 +191,66 @@ std::string_view tail_of(const CLI::App& app) {
     return examples.find(" -- -") != std::string::npos  ? "-- OPTIONS..."
            : examples.find(" -- ") != std::string::npos ? "-- COMMAND [ARGS...]"
                                                         : "";
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+    return CLI::Validator(
+        [words = std::move(words)](const std::string& text) {
+            if (std::find(words.begin(), words.end(), text) != words.end()) {
+                return std::string();
+            }
+            return fmt::format(
+                "'{}' is none of {}{}",
+                printable(text),
+                fmt::join(words, ", "),
+                did_you_mean(text, words));
+        },
+        "");
+}
+
+CLI::Validator whole_number(std::size_t low, std::size_t high) {
+    return CLI::Validator(
+        [low, high](const std::string& text) {
+            std::size_t value = 0;
+            const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+            return whole && value >= low && value <= high
+                       ? std::string()
+                       : fmt::format(
+                           "'{}' is not a number from {} to {}", printable(text), low, high);
+        },
+        "");
+}
+
+std::string sentence_of(const CLI::Error& error) {
+    const std::string text = error.what();
+    const std::string name = text.substr(0, text.find(": "));
+    const auto is = [&error](auto* type) {
+        return dynamic_cast<decltype(type)>(&error) != nullptr;
+    };
+    if (is(static_cast<const CLI::RequiredError*>(nullptr))) {
+        return text.substr(0, text.find(' ')) + " is missing";
+    }
+    if (is(static_cast<const CLI::ArgumentMismatch*>(nullptr))) {
+        return name
+               + (text.find("missing") != std::string::npos ? ": its value is missing"
+                                                            : ": one value is allowed, not more");
+    }
+    if (is(static_cast<const CLI::ExcludesError*>(nullptr))) {
+        const std::size_t end = text.find(' ');
+        return fmt::format(
+            "{} and {} do not go together", text.substr(0, end), text.substr(text.rfind(' ') + 1));
+    }
+    if (is(static_cast<const CLI::ConversionError*>(nullptr))) { // "Could not convert: --x = y"
+        const std::size_t mark = text.find(" = ");
+        const std::size_t from = name.size() + 2;
+        return mark == std::string::npos ? text
+                                         : fmt::format(
+                                             "{}: '{}' is neither true nor false",
+                                             text.substr(from, mark - from),
+                                             text.substr(mark + 3));
+    }
+    return text;
 }
 
 CLI::Option*

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,15 @@ struct command_line {
 /// What of its command line is not the tool's own: "-- COMMAND [ARGS...]", "-- OPTIONS..." for
 /// another program's, or nothing. Its examples show which.
 std::string_view tail_of(const CLI::App& app);
+
+/// \name What a value may be, said as the library says it
+/// \{
+CLI::Validator one_of(std::vector<std::string> words);
+CLI::Validator whole_number(std::size_t low, std::size_t high);
+/// \}
+
+/// What the option library found wrong, in the words of all other refusals.
+std::string sentence_of(const CLI::Error& error);
 
 /// An option whose value is a duration.
 CLI::Option*

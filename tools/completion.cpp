@@ -313,7 +313,7 @@ void add_completion(command_line& to) {
     completes.add_option("SHELL", *shell, "bash, zsh or fish")
         ->required()
         ->type_name("")
-        ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}));
+        ->check(one_of({"bash", "zsh", "fish"}));
     to.when(completes, [shell, &to] {
         fmt::print(
             "{}",

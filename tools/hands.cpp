@@ -8,9 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -48,7 +45,7 @@ int refused(
              {"error", error.code().message()},
              {"diagnostics", json_of(why)}});
     }
-    return ended_with(error.code(), why);
+    return ended_with(mine.lock.resource, error.code(), why);
 }
 
 int acquire(const hand& mine, const settings& common) {
@@ -80,12 +77,8 @@ int acquire(const hand& mine, const settings& common) {
     } else {
         fmt::print("{}\n", lock.token());
     }
-    // Nobody could ever release a lock whose token was not heard.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        throw failure(
-            exit_code::internal,
-            fmt::format("the token cannot be written: {}", std::strerror(errno)));
-    }
+    // Nobody could ever release a lock whose token was not heard: then it goes with this session.
+    require_written();
     lock.abandon();
     return 0;
 }
@@ -139,7 +132,8 @@ int release(const hand& mine, const settings& common) {
                  {"diagnostics", json_of(why)}});
         }
         if (result != redlock::release_result::released) {
-            say(fmt::format("{}: {}", to_string(result), to_string(why)));
+            say(fmt::format(
+                "'{}': {}: {}", printable(mine.lock.resource), to_string(result), to_string(why)));
         }
         return static_cast<int>(
             result == redlock::release_result::released    ? exit_code::done
@@ -158,9 +152,8 @@ void require_token(const std::string& token) {
             exit_code::usage,
             "no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token");
     }
-    if (token.size() != 40 || token.find_first_not_of("0123456789abcdef") != std::string::npos) {
-        throw failure(
-            exit_code::usage, "a token has 40 hexadecimal digits, in lower case; this one has not");
+    if (std::string reason; redlock::validate_token(token, reason)) {
+        throw failure(exit_code::usage, reason);
     }
 }
 

@@ -114,7 +114,9 @@ int look_for(const std::string& command) {
         if (::stat(path.c_str(), &found) != 0) {
             return errno == EACCES ? EACCES : ENOENT;
         }
-        return S_ISREG(found.st_mode) && ::access(path.c_str(), X_OK) == 0 ? 0 : EACCES;
+        return S_ISDIR(found.st_mode)                                        ? EISDIR
+               : S_ISREG(found.st_mode) && ::access(path.c_str(), X_OK) == 0 ? 0
+                                                                             : EACCES;
     };
     if (command.empty()) {
         return ENOENT;

@@ -249,10 +249,10 @@ void add_local(command_line& to) {
         "as\n"
         "long as none restarts. They die with the tool, however it ends.");
     app.add_option("N", wanted->count, "How many")
-        ->check(CLI::Range(std::size_t{1}, masters_max))
+        ->check(whole_number(1, masters_max))
         ->type_name("");
     app.add_option("--faults", wanted->faults, "none, keys or random")
-        ->check(CLI::IsMember(std::vector<std::string>{"none", "keys", "random"}))
+        ->check(one_of({"none", "keys", "random"}))
         ->type_name("HOW")
         ->capture_default_str();
     add_duration(app, "--every", wanted->every, "How often --faults random does something");

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -48,6 +49,14 @@ std::uint16_t free_port() {
 std::string server_program() {
     if (const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
         chosen != nullptr && *chosen != '\0') {
+        if (const int error = look_for(chosen); error != 0) {
+            throw failure(
+                error == ENOENT ? exit_code::not_found : exit_code::not_executable,
+                fmt::format(
+                    "REDLOCK_REDIS_SERVER is '{}', which cannot be run: {}",
+                    printable(chosen),
+                    std::strerror(error)));
+        }
         return chosen;
     }
     for (const char* name : {"redis-server", "valkey-server"}) {
@@ -70,7 +79,12 @@ local_server::local_server(std::string program, std::string directory)
             return;
         }
     }
-    throw failure(exit_code::internal, fmt::format("{} does not start", program_));
+    throw failure(
+        exit_code::internal,
+        fmt::format(
+            "{0} does not start as a server of Redis' kind; what it says: {0} --port {1}",
+            program_,
+            port_));
 }
 
 local_server::~local_server() {

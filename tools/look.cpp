@@ -47,7 +47,7 @@ std::string line_of(const redlock::master_lock_status& one) {
             out += " by " + one.owner.substr(0, digest_shown);
         }
         out += ", " + time_text(one.time_left);
-    } else if (one.time_left) {
+    } else if (one.time_left && one.text.empty()) {
         out += ", " + time_text(one.time_left);
     }
     if (!one.text.empty()) {
@@ -93,7 +93,7 @@ int status(const looks& wanted, const settings& common) {
         try {
             found = query(now, resource);
         } catch (const boost::system::system_error& error) {
-            return now.signal() != 0 ? 128 + now.signal() : ended_with(error.code(), {});
+            return now.signal() != 0 ? 128 + now.signal() : ended_with(resource, error.code(), {});
         }
         out = worse(out, status_of(found));
         if (common.json) {
@@ -132,7 +132,7 @@ int watch(const looks& wanted, const settings& common) {
         try {
             found = query(now, resource);
         } catch (const boost::system::system_error& error) {
-            return now.signal() != 0 ? 0 : ended_with(error.code(), {});
+            return now.signal() != 0 ? 0 : ended_with(resource, error.code(), {});
         }
         const std::string now_is = without_times(found);
         if (live) {

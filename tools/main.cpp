@@ -14,7 +14,9 @@
 #include "size.hpp"
 
 #include <exception>
+#include <iostream>
 #include <string_view>
+#include <system_error>
 
 int main(int argc, char** argv) {
     try {
@@ -32,11 +34,22 @@ int main(int argc, char** argv) {
         try {
             cli::read_command_line(line, argc, argv);
         } catch (const CLI::Success& asked) {
-            return line.app.exit(asked);
+            const int status = line.app.exit(asked);
+            std::cout.flush();
+            cli::require_written();
+            return status;
         }
         for (const auto& one : line.actions) {
             if (one.asked->parsed()) {
-                return one.what();
+                int status = 0;
+                try {
+                    status = one.what();
+                } catch (const std::system_error& error) {
+                    cli::require_written(error.code().value()); // it may be what a print has thrown
+                    throw;
+                }
+                cli::require_written();
+                return status;
             }
         }
         return 0;

@@ -160,11 +160,22 @@ private:
         if (tls.verify) {
             secure_->set_verify_callback(net::ssl::host_name_verification(name));
         }
-        within(how_.connect_timeout, [&](auto handler) {
-            secure_->async_handshake(
-                net::ssl::stream_base::client,
-                [handler](const redlock::error_code& error) { handler(error, 0); });
-        });
+        try {
+            within(how_.connect_timeout, [&](auto handler) {
+                secure_->async_handshake(
+                    net::ssl::stream_base::client,
+                    [handler](const redlock::error_code& error) { handler(error, 0); });
+            });
+        } catch (const connection_error& error) {
+            const long verdict = SSL_get_verify_result(secure_->native_handle());
+            throw connection_error(fmt::format(
+                "TLS handshake: {}{}",
+                error.what(),
+                !tls.verify || verdict == X509_V_OK ? ""
+                : verdict == X509_V_ERR_UNSPECIFIED
+                    ? fmt::format(": it does not name '{}'", name)
+                    : fmt::format(": {}", X509_verify_cert_error_string(verdict))));
+        }
     }
 
     template <typename F>

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
@@ -83,7 +82,15 @@ private:
             }
             option.run_callback();
         } catch (const CLI::Error& error) {
-            throw failure(exit_code::configuration, fmt::format("{}: {}", where, error.what()));
+            // It begins with the name of the option, which `where` tells already.
+            const std::string text = sentence_of(error);
+            const std::size_t name = text.find(": ");
+            throw failure(
+                exit_code::configuration,
+                fmt::format(
+                    "{}: {}",
+                    where,
+                    printable(name == std::string::npos ? text : text.substr(name + 2))));
         }
     }
 
@@ -136,14 +143,9 @@ private:
     }
 
     void from_file() {
-        std::ifstream file(into_.config_file);
-        if (!file) {
-            throw failure(
-                exit_code::configuration, fmt::format("{} cannot be read", into_.config_file));
-        }
         std::vector<toml_entry> entries;
         try {
-            entries = read_toml(file);
+            entries = read_toml(text_of_file(into_.config_file));
         } catch (const std::invalid_argument& error) {
             throw failure(
                 exit_code::configuration, fmt::format("{}: {}", into_.config_file, error.what()));

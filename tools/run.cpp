@@ -40,6 +40,7 @@ class run {
 public:
     run(run_options options, redlock::config configuration, std::vector<std::string> command)
         : options_(std::move(options)),
+          program_(command.front()),
           wanted_(wishes(configuration)),
           keeper_(std::make_unique<keeper>(rules(std::move(command)))),
           session_(std::in_place, std::move(configuration)),
@@ -81,12 +82,12 @@ private:
             throw failure(
                 exit_code::configuration,
                 fmt::format(
-                    "a grace of {} is too long for a ttl of {}: half of it is the most",
+                    "--grace is {}; allowed: half of --ttl, {}, at most",
                     duration_text(options_.grace),
-                    duration_text(options_.lock.ttl)));
+                    duration_text(options_.lock.ttl / 2)));
         }
         if (std::string reason; redlock::validate(out, configuration, reason)) {
-            throw failure(exit_code::configuration, reason);
+            throw failure(exit_code::configuration, in_options(reason));
         }
         return out;
     }
@@ -129,7 +130,7 @@ private:
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }
-                return ended_with(error.code(), why);
+                return ended_with(options_.lock.resource, error.code(), why);
             }
         }
         if (session_->signal() != 0) {
@@ -326,12 +327,15 @@ private:
             if (!lost_ && options_.at_least.count() == 0
                 && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
-                say(fmt::format("the lock was {} when it was released", to_string(result)));
+                say(fmt::format(
+                    "'{}' was {} when it was released: another may have had it meanwhile",
+                    printable(options_.lock.resource),
+                    to_string(result)));
                 lost_ = redlock::loss_reason::expired;
             }
         }
         if (exec_error_ != 0) {
-            return not_started(exec_error_);
+            return not_started(program_, exec_error_, true);
         }
         if (keeper_died_) {
             say("the keeper of the command was killed, and the command with it");
@@ -376,13 +380,21 @@ private:
     }
 
 public:
-    static int not_started(int error) {
-        say(fmt::format("the command cannot be run: {}", std::strerror(error)));
+    static int not_started(const std::string& program, int error, bool found) {
+        const bool by_name = program.find('/') == std::string::npos;
+        say(fmt::format(
+            "the command '{}' cannot be run: {}",
+            printable(program),
+            error == ENOENT && program.empty() ? "its name is empty"
+            : error == ENOENT && found   ? "the interpreter that its first line names is missing"
+            : error == ENOENT && by_name ? "it is in no directory of PATH"
+                                         : std::strerror(error)));
         return static_cast<int>(error == ENOENT ? exit_code::not_found : exit_code::not_executable);
     }
 
 private:
     run_options options_;
+    std::string program_;
     redlock::acquire_options wanted_;
     std::unique_ptr<keeper> keeper_;
     std::optional<session> session_;
@@ -408,7 +420,7 @@ run_end run_under_lock(
     run_options options, redlock::config configuration, std::vector<std::string> command) {
     // Before the lock is taken: nobody should wait for a slip of the pen.
     if (const int error = look_for(command.front()); error != 0) {
-        return {run::not_started(error), false};
+        return {run::not_started(command.front(), error, false), false};
     }
     return run(std::move(options), std::move(configuration), std::move(command)).end();
 }

@@ -59,12 +59,15 @@ void add_pool(command_line& to) {
         "  redlock pool --size 3 encoders -- sh -c 'encode --gpu $REDLOCK_SLOT'\n\n"
         "The same as run --slots. All else is as with run.");
     app.add_option("--size", options->slots, "How many slots the pool has")
-        ->check(CLI::Range(std::size_t{1}, redlock::slot_pool_size_max))
+        ->check(whole_number(1, redlock::slot_pool_size_max))
         ->type_name("L");
     add_wishes(app, options->lock, "forever");
     app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if all are taken");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
+        if (options->lock.fifo) {
+            throw failure(exit_code::usage, "a pool keeps no order: leave --fifo away");
+        }
         if (options->slots == 0) {
             throw failure(exit_code::usage, "--size is missing: how many slots the pool has");
         }
@@ -117,11 +120,15 @@ void add_run(command_line& to) {
     app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if another has it");
     auto* const slots =
         app.add_option("--slots", options->slots, "Under one of so many slots of this name")
-            ->check(CLI::Range(std::size_t{1}, redlock::slot_pool_size_max))
+            ->check(whole_number(1, redlock::slot_pool_size_max))
             ->type_name("L");
     auto* const shared = app.add_flag("--shared", options->shared, "As a reader, beside others");
     auto* const exclusive =
         app.add_flag("--exclusive", options->exclusive, "As the writer where others are --shared");
+    auto* const fifo = app.get_option("--fifo"); // other forms of a lock keep no order
+    fifo->excludes(slots);
+    fifo->excludes(shared);
+    fifo->excludes(exclusive);
     slots->excludes(shared);
     slots->excludes(exclusive);
     shared->excludes(exclusive);

@@ -17,7 +17,7 @@ redlock::lock_manager made_of(asio::io_context& io, redlock::config configuratio
     try {
         return {io.get_executor(), std::move(configuration)};
     } catch (const std::invalid_argument& error) {
-        throw failure(exit_code::configuration, error.what());
+        throw failure(exit_code::configuration, in_options(error.what()));
     }
 }
 
@@ -97,8 +97,19 @@ bool session::pause(milliseconds time) {
     return signal_ != 0;
 }
 
-int ended_with(const redlock::error_code& error, const redlock::diagnostics& why) {
-    say(why.votes.empty() && why.message.empty() ? error.message() : to_string(why));
+int ended_with(
+    const std::string& resource,
+    const redlock::error_code& error,
+    const redlock::diagnostics& why) {
+    const bool untold = why.votes.empty() && why.message.empty();
+    const bool outage = error == redlock::errc::no_quorum;
+    say(fmt::format(
+        "'{}': {}{}",
+        printable(resource),
+        untold                                     ? error.message()
+        : error == redlock::errc::invalid_argument ? in_options(printable(to_string(why)))
+                                                   : printable(to_string(why)),
+        outage ? "; redlock doctor tells more" : ""));
     if (error == redlock::errc::lost || error == redlock::errc::released) {
         return static_cast<int>(exit_code::lost);
     }

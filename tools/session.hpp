@@ -75,8 +75,9 @@ private:
 };
 
 /// What `system_error` the library threw, as the tool ends with it. `why` says how the masters
-/// voted.
-int ended_with(const redlock::error_code& error, const redlock::diagnostics& why);
+/// voted on `resource`.
+int ended_with(
+    const std::string& resource, const redlock::error_code& error, const redlock::diagnostics& why);
 
 /// Adds the signals that end a program, except those that are ignored, as nohup does.
 void add_ending_signals(asio::signal_set& to);

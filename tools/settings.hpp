@@ -7,6 +7,7 @@
 #include <redlock/config.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cli {
@@ -32,6 +33,13 @@ struct settings {
     bool json = false;
     bool verbose = false;
 };
+
+/// All of a file. Throws `failure` with `exit_code::configuration` and the system's reason.
+std::string text_of_file(const std::string& path);
+
+/// A sentence of the library in the words of the tool: options for its members, and durations as
+/// they are given.
+std::string in_options(std::string_view reason);
 
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);

@@ -1,14 +1,18 @@
 #include "text.hpp"
 
+#include "exit_code.hpp"
+
 #include <fmt/format.h>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -76,10 +80,39 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
+// Of each master's URL in `text` what stands before the last '@'. A password may hold nearly
+// anything, so a URL ends where the next one begins.
+std::string without_passwords(std::string_view text) {
+    constexpr std::array<std::string_view, 3> schemes{"redis://", "rediss://", "unix://"};
+    const auto next_url = [&](std::size_t from) {
+        std::size_t found = std::string_view::npos;
+        for (const std::string_view scheme : schemes) {
+            const std::size_t at = text.find(scheme, from);
+            found = std::min(found, at == std::string_view::npos ? at : at + scheme.size());
+        }
+        return found;
+    };
+    std::string out;
+    std::size_t done = 0;
+    for (std::size_t at = next_url(0); at != std::string_view::npos; at = next_url(at)) {
+        const std::size_t end = std::min(next_url(at), text.size());
+        const std::size_t host = text.substr(0, end).rfind('@');
+        out += text.substr(done, at - done);
+        done = at;
+        if (host != std::string_view::npos && host > at) {
+            out += "...";
+            done = host;
+        }
+    }
+    out += text.substr(done);
+    return out;
+}
+
 } // namespace
 
 milliseconds parse_duration(std::string_view text) {
     constexpr auto most = std::numeric_limits<std::int64_t>::max() / 1'000'000;
+    constexpr milliseconds longest(most);
     std::string_view rest = text;
     std::int64_t sum = 0;
     while (!rest.empty()) {
@@ -105,7 +138,8 @@ milliseconds parse_duration(std::string_view text) {
             refuse(text, number, word);
         }
         if (value > most / found->ms || sum > most - value * found->ms) {
-            throw std::invalid_argument(fmt::format("'{}' is too long", printable(text)));
+            throw std::invalid_argument(fmt::format(
+                "'{}' is too long: {} is the most", printable(text), duration_text(longest)));
         }
         sum += value * found->ms;
     }
@@ -152,7 +186,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::string printable(std::string_view text) {
     std::string out;
-    for (const char c : text) {
+    for (const char c : without_passwords(text)) {
         const auto byte = static_cast<unsigned char>(c);
         if (byte < 0x20 || byte == 0x7f) {
             fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
@@ -180,6 +214,17 @@ std::string tinted(tint colour, std::string_view text) {
                      : colour == tint::bad  ? 31
                                             : 2;
     return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+void require_written(int error) {
+    errno = error;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        throw failure(
+            exit_code::internal,
+            fmt::format(
+                "standard output cannot be written: {}",
+                errno != 0 ? std::strerror(errno) : "an earlier write failed"));
+    }
 }
 
 void say(std::string_view line) {

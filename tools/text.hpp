@@ -30,7 +30,8 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 /// ", did you mean X?", or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
 
-/// Nothing in it can move the cursor or colour the rest.
+/// Nothing in it can move the cursor or colour the rest, and of a master's URL the user and the
+/// password are left out: a word in the wrong place may be one.
 std::string printable(std::string_view text);
 
 enum class tint { plain, good, fair, bad, faint };
@@ -43,5 +44,10 @@ std::string tinted(tint colour, std::string_view text);
 
 /// One line on standard error, "redlock: " before it.
 void say(std::string_view line);
+
+/// Writes out what standard output still has. Throws `failure` if that, or anything before it, did
+/// not arrive: who reads a report that is cut off must not take it for a whole one. `error` is the
+/// system's number of an earlier failure, if it is known.
+void require_written(int error = 0);
 
 } // namespace cli

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -28,7 +28,8 @@ public:
                 expect(']', "a section ends with ]");
             } else {
                 toml_entry one{section, key(), {}, line_};
-                expect('=', "a value comes behind =");
+                expect('=', "= and a value are missing");
+                name_ = one.key;
                 skip(false);
                 value(one.values);
                 out.push_back(std::move(one));
@@ -37,6 +38,7 @@ public:
             if (!at_end() && !take('\n')) {
                 fail("one line holds one value; text stands in quotes");
             }
+            name_.clear();
         }
         return out;
     }
@@ -46,7 +48,9 @@ private:
     char next() const noexcept { return at_end() ? '\0' : text_[at_]; }
 
     [[noreturn]] void fail(std::string_view why) const {
-        throw std::invalid_argument(fmt::format("line {}: {}", line_, why));
+        // The name, and never a value, nor what may be one: it may be a password.
+        throw std::invalid_argument(fmt::format(
+            "line {}: {}{}{}", line_, printable(name_), name_.empty() ? "" : ": ", why));
     }
 
     bool take(char c) {
@@ -148,14 +152,15 @@ private:
     }
 
     std::string text_;
+    std::string name_; // of the value that is read
     std::size_t at_ = 0;
     std::size_t line_ = 1;
 };
 
 } // namespace
 
-std::vector<toml_entry> read_toml(std::istream& in) {
-    return reader(std::string(std::istreambuf_iterator<char>(in), {})).all();
+std::vector<toml_entry> read_toml(std::string text) {
+    return reader(std::move(text)).all();
 }
 
 } // namespace cli

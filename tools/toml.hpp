@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <istream>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,8 +17,8 @@ struct toml_entry {
 };
 
 /// Strings, whole numbers, decimals, true and false, and arrays of these over any number of lines.
-/// Throws `std::invalid_argument` with a sentence that names the line, and never shows a value.
-/// (The option library has a reader, too; it cuts a password off at its `#`.)
-std::vector<toml_entry> read_toml(std::istream& in);
+/// Throws `std::invalid_argument` with a sentence that names the line and the key, and never shows
+/// a value. (The option library has a reader, too; it cuts a password off at its `#`.)
+std::vector<toml_entry> read_toml(std::string text);
 
 } // namespace cli

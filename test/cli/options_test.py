@@ -65,11 +65,11 @@ def _():
         file = quorum.path('redlock.toml')
         for text, said in (
                 ('max-tl = "1s"\n', 'did you mean max-ttl?'),
-                ('\nttl = 10s\n', 'line 2: text and durations stand in quotes'),
+                ('\nttl = 10s\n', 'line 2: ttl: text and durations stand in quotes'),
                 ('ttl = "10sec"\n', 'did you mean 10s?'),
                 ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
-                ('ttl = "10s\n', 'line 1: a quote is not closed'),
-                ('ttl = "10s" wait = "none"\n', 'line 1: one line holds one value'),
+                ('ttl = "10s\n', 'line 1: ttl: a quote is not closed'),
+                ('ttl = "10s" wait = "none"\n', 'line 1: ttl: one line holds one value'),
                 ('prefix = ["a", "b"\n', 'end with ]'),
                 ('no-quarantine = "perhaps"\n', 'no-quarantine'),
                 ('protocol = "gaurded"\n', 'protocol')):

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""What the tool says when something is wrong: the value, what is allowed, and never a password:
+words_test.py REDLOCK [CASE...]"""
+
+import json
+import os
+import re
+
+from harness import (CONFIGURATION, HELD, INTERNAL, NOT_EXECUTABLE, NOT_FOUND, NO_QUORUM, USAGE, Quorum, case,
+                     contains, ended, equal, main)
+
+SECRET = 'sesame'
+
+
+def refused(quorum, words, status, *said, env=None, exactly=None):
+    """One line, which begins with the name of the tool."""
+    result = ended(quorum.run(*words, env=env), status)
+    lines = result.stderr.splitlines()
+    equal((len(lines), lines[0][:9]), (1, 'redlock: '), result.stderr)
+    contains(lines[0], *said)
+    if exactly is not None:
+        equal(lines[0], 'redlock: ' + exactly)
+    return lines[0]
+
+
+@case('a wrong command line: which word, and what would be right')
+def _():
+    with Quorum(0) as quorum:
+        run = ['a', '--', 'true']
+        for words, exactly in (
+                ([], 'no command is given; redlock --help lists them'),
+                (['run'], 'RESOURCE is missing; see redlock run --help'),
+                (['run', '--ttl'], '--ttl: its value is missing; see redlock run --help'),
+                (['run', 'a'], 'no command: it comes behind --, as in redlock run RESOURCE -- COMMAND'),
+                (['run', '--ttl', '1s', '--ttl', '2s', *run],
+                 '--ttl: one value is allowed, not more; see redlock run --help'),
+                (['run', '--ttl', '-1s', *run],
+                 "--ttl: '-1s' is no duration: write 500ms, 10s, 2m or 1m30s; see redlock run --help"),
+                (['run', '--slots', '0', *run],
+                 "--slots: '0' is not a number from 1 to 65536; see redlock run --help"),
+                (['run', '--slots', '1.5', *run],
+                 "--slots: '1.5' is not a number from 1 to 65536; see redlock run --help"),
+                (['--clock-drift-factor', '0.9', 'run', *run],
+                 "--clock-drift-factor: '0.9' is not a number from 0 to 0.5; see redlock run --help"),
+                (['--protocol', 'gaurded', 'run', *run],
+                 "--protocol: 'gaurded' is none of guarded, plain, did you mean guarded?; see redlock run --help"),
+                (['--no-quarantine=perhaps', 'run', *run],
+                 "--no-quarantine: 'perhaps' is neither true nor false; see redlock run --help"),
+                (['run', '--shared', '--exclusive', *run],
+                 '--shared and --exclusive do not go together; see redlock run --help'),
+                (['run', '--slots', '2', '--fifo', *run],
+                 '--fifo and --slots do not go together; see redlock run --help'),
+                (['local', '33'], "N: '33' is not a number from 1 to 32; see redlock local --help"),
+                (['completion', 'bsh'],
+                 "SHELL: 'bsh' is none of bash, zsh, fish, did you mean bash?; see redlock completion --help"),
+                (['release', '--token', 'abc', 'a'],
+                 'the token has 3 characters; allowed: 40 hexadecimal digits in lower case')):
+            refused(quorum, words, USAGE, exactly=exactly)
+        contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'is the most')
+
+
+@case('a value that the quorum does not allow: its option, the value and the range')
+def _():
+    with Quorum(0) as quorum:
+        masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
+        for words, exactly in (
+                (['--ttl', '31s'], '--ttl is 31s; allowed: 1ms to --max-ttl, 30s'),
+                (['--ttl', '0'], '--ttl is 0s; allowed: 1ms to --max-ttl, 30s'),
+                (['--max-ttl', '5s'], '--ttl is 10s; allowed: 1ms to --max-ttl, 5s'),
+                (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
+                (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
+                (['--max-hold', '1s'], '--max-hold is 1s; allowed: 0s (unbounded), or more than --grace, 2s'),
+                (['--protocol', 'plain', '--fencing'], '--protocol is plain; allowed with fencing: guarded'),
+                (['--username', 'joe'], "user 'joe' without a password"),
+                (['--tls-certificate-file', '/c'], 'tls: --tls-certificate-file and --tls-private-key-file go '
+                                                   'together; one of them is empty')):
+            refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
+        for name, exactly in (('', "the resource's name is empty; allowed: 1 to 1024 bytes"),
+                              ('x' * 1025, "the resource's name has 1025 bytes; allowed: 1 to 1024")):
+            refused(quorum, ['run', name, '--', 'true'], USAGE, env=masters, exactly=exactly)
+
+
+@case('a variable or a file: which one, and why it cannot be read')
+def _():
+    with Quorum(0) as quorum:
+        run = ['run', 'a', '--', 'true']
+        refused(quorum, run, CONFIGURATION, env={'REDLOCK_TTL': '5'},
+                exactly="REDLOCK_TTL: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d")
+        refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
+                exactly="REDLOCK_NO_QUARANTINE: 'perhaps' is neither true nor false")
+        file = quorum.path('redlock.toml')
+        for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: one value is allowed'),
+                           ('ttl', '= and a value are missing'), ('wait = soon', 'wait: text and durations stand')):
+            file.write_text(text + '\n')
+            refused(quorum, ['--config', file, *run], CONFIGURATION, f'{file}: line 1: {said}')
+        for option in ('--config', '--password-file'):
+            masters = {'REDLOCK_MASTERS': 'redis://a'}
+            refused(quorum, [option, '/no/such', *run], CONFIGURATION, env=masters,
+                    exactly='/no/such cannot be read: No such file or directory')
+            refused(quorum, [option, quorum.directory, *run], CONFIGURATION, env=masters,
+                    exactly=f'{quorum.directory} cannot be read: Is a directory')
+        file.write_text('\n')
+        contains(refused(quorum, ['--password-file', file, *run], CONFIGURATION, env=masters), 'first line', 'is empty')
+
+
+@case('a command that cannot be run: which, and why')
+def _():
+    with Quorum() as quorum:
+        script = quorum.path('script')
+        script.write_text('#!/no/such/interpreter\n')
+        script.chmod(0o755)
+        for command, status, why in (
+                ('no-such-command', NOT_FOUND, 'it is in no directory of PATH'),
+                ('/no/such', NOT_FOUND, 'No such file or directory'),
+                ('', NOT_FOUND, 'its name is empty'),
+                (quorum.directory, NOT_EXECUTABLE, 'Is a directory'),
+                ('/etc/passwd', NOT_EXECUTABLE, 'Permission denied'),
+                (script, NOT_FOUND, 'the interpreter that its first line names is missing')):
+            refused(quorum, ['run', 'a', '--', command], status,
+                    exactly=f"the command '{command}' cannot be run: {why}")
+        equal(quorum.keys(), [])
+
+
+@case('an outcome names its lock, and an outage what tells more')
+def _():
+    with Quorum() as quorum:
+        quorum.holder('backup\x1b[2J')
+        contains(refused(quorum, ['run', '--wait', 'none', 'backup\x1b[2J', '--', 'true'], HELD),
+                 "'backup\\x1b[2J': contended: ", 'of 3 masters have it for somebody else', ' ms, 2 of 3 votes needed')
+        for master in quorum.masters[1:]:
+            master.kill()
+        contains(refused(quorum, ['run', '--wait', 'none', 'other', '--', 'true'], NO_QUORUM),
+                 "'other': no quorum: ", 'of 3 masters could vote', 'Connection refused', 'redlock doctor tells more')
+
+
+@case('what a master is: a log-in, an ACL, a replica, no memory, another protocol')
+def _():
+    with Quorum() as quorum:
+        first, second, third = quorum.masters
+        first.ask('ACL', 'SETUSER', 'elsewhere', 'on', '>' + SECRET, '~other:*', '&*', '+@all')
+        first.ask('ACL', 'SETUSER', 'weak', 'on', '>' + SECRET, '~*', '&*', '+@all', '-eval', '-evalsha')
+        second.ask('REPLICAOF', '127.0.0.1', '1')
+        third.ask('CONFIG', 'SET', 'maxmemory', '1')
+        third.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+
+        def one(url, *said):
+            words = ['run', '--wait', 'none', '--connect-timeout', '300ms', 'a', '--', 'true']
+            line = refused(quorum, words, NO_QUORUM, *said, env={'REDLOCK_MASTERS': url})
+            assert SECRET not in line, line
+
+        one(first.url.replace('//', f'//:{SECRET}@'), 'without any password configured')
+        one(first.url.replace('//', f'//joe:{SECRET}@'), 'WRONGPASS')
+        one(first.url.replace('//', f'//elsewhere:{SECRET}@'), 'NOPERM', 'the ACL must allow the keys redlock:*')
+        one(first.url.replace('//', f'//weak:{SECRET}@'), 'NOPERM', 'needs EVAL')
+        one(first.url + '/99', first.name + '/99 error (ERR DB index is out of range)')
+        one(second.url, 'is a replica (role:slave): configure the master')
+        one(third.url, 'OOM')
+        one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
+        one('redis://no-such-host.invalid', 'look-up of the name')
+        one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
+        one(first.url.replace('redis:', 'rediss:'), 'connect_timeout, 300 ms, passed in')
+
+
+@case('no password is shown, wherever it was put')
+def _():
+    with Quorum(1, options=['--requirepass', SECRET]) as quorum:
+        master = quorum.masters[0]
+        url = f'redis://joe:{SECRET}@h'
+        run = ['--', 'true']
+        for words in (
+                ['--masters', url, url, 'run', 'a', *run], ['--masters', f'{url} {url}', 'run', 'a', *run],
+                ['--masters', f'{url};{url}', 'run', 'a', *run], ['--masters', f'redis://x,{url}:y', 'run', 'a', *run],
+                ['run', 'a', url, *run], ['run', '--ttl', url, 'a', *run], ['run', '--wait', url, 'a', *run],
+                ['run', '--slots', url, 'a', *run], ['--protocol', url, 'run', 'a', *run],
+                ['--clock-drift-factor', url, 'run', 'a', *run], [url], ['run', f'--{url}', 'a', *run],
+                ['--config', url, 'run', 'a', *run], ['--password-file', url, 'run', 'a', *run],
+                ['--password', SECRET, 'run', 'a', *run], [f'--password={SECRET}', 'run', 'a', *run],
+                [f'--pasword={SECRET}', 'run', 'a', *run], ['--pasword', SECRET, 'run', 'a', *run],
+                [f'-p{SECRET}', 'run', 'a', *run], ['man', url], ['completion', url], ['local', url],
+                ['metrics', '--listen', url], ['run', '--wait', 'none', url, *run]):
+            result = quorum.run(*words)
+            assert result.returncode not in (0, INTERNAL), (words, result)
+            assert SECRET not in result.stdout + result.stderr, (words, result)
+
+        file = quorum.path('redlock.toml')
+        for text in (f'password = {SECRET}', f'password = "{SECRET}', f"password = '{SECRET}", f'password "{SECRET}"',
+                     f'password = "{SECRET}" "{SECRET}"', f'password = ["{SECRET}", "{SECRET}"]', SECRET,
+                     f'password = ["{SECRET}"', f'masters = ["{url}:y"]', f'masters = [{url}]', f'masters = {url}',
+                     f'password = "\\{SECRET}"', f'paswsord = "{SECRET}"', f'ttl = "{url}"', f'verbose = "{url}"',
+                     f'[run]\npassword = {SECRET}', f'[{url}]\nttl = "1s"'):
+            file.write_text(text + '\n')
+            env = {'REDLOCK_MASTERS': ''} if 'masters' in text else {}
+            result = quorum.run('--config', file, 'run', 'a', *run, env=env)
+            equal(result.returncode, CONFIGURATION, text)
+            assert SECRET not in result.stderr, (text, result.stderr)
+
+        # A right one, in everything that is printed about it.
+        right = {'REDLOCK_MASTERS': master.url.replace('//', f'//:{SECRET}@')}
+        for words in (['--verbose', 'run', 'a', '--', 'env'], ['--verbose', 'status', 'a'], ['status', '--json', 'a'],
+                      ['doctor', '--clock-time', '10ms'], ['doctor', '--json', '--clock-time', '10ms'], ['metrics'],
+                      ['list', '--json'], ['--verbose', 'acquire', '--json', 'b'], ['force-release', '--yes', 'b']):
+            env = right if 'env' not in words else {'REDLOCK_PASSWORD': SECRET}
+            result = quorum.run(*words, env=env)
+            text = re.sub(f'REDLOCK_PASSWORD={SECRET}\n', '', result.stdout) + result.stderr
+            assert SECRET not in text, (words, text)
+
+
+@case('the words of the command that runs have no password')
+def _():
+    with Quorum(1, options=['--requirepass', SECRET]) as quorum:
+        secret_file = quorum.path('password')
+        secret_file.write_text(SECRET + '\n')
+        script = 'for p in $PPID $$; do tr "\\0" " " < /proc/$p/cmdline; echo; done'
+        result = ended(quorum.run('--password-file', secret_file, 'run', 'a', '--', 'sh', '-c', script), 0)
+        assert SECRET not in result.stdout, result.stdout
+
+
+@case('standard output that takes nothing is an error, and a token that was not heard is given back')
+def _():
+    with Quorum() as quorum:
+        with open('/dev/full', 'w', encoding='utf-8') as full:
+            for words in (['status', 'a'], ['list', '--json'], ['doctor', '--clock-time', '10ms'], ['--help'],
+                          ['acquire', 'a'], ['metrics']):
+                process = quorum.start(*words, stdout=full)
+                _, err = process.communicate()
+                equal(process.returncode, INTERNAL, words)
+                contains(err, 'standard output cannot be written')
+        equal(quorum.keys(), [])
+
+
+@case('TLS that no master speaks is told, since what is said can be read')
+def _():
+    with Quorum() as quorum:
+        result = ended(quorum.run('--tls-ca-file', '/ca', 'run', 'a', '--', 'true'), 0)
+        equal(result.stderr, 'redlock: tls is configured, but no master is rediss://: nothing is encrypted\n')
+
+
+@case('a resource may have any name, and JSON stays JSON')
+def _():
+    with Quorum() as quorum:
+        odd = os.fsdecode(b'a\nb\xff')
+        ended(quorum.run('run', odd, '--', 'true'), 0)
+        result = ended(quorum.run('status', '--json', odd), 0)
+        equal(json.loads(result.stdout)[0]['state'], 'free')
+        text = ended(quorum.run('status', 'a\nb'), 0).stdout
+        contains(text, 'a\\x0ab: free')
+
+
+@case('a server that is none: its name, and how to see why')
+def _():
+    with Quorum(0) as quorum:
+        refused(quorum, ['local', '1'], NOT_FOUND, env={'REDLOCK_REDIS_SERVER': '/no/such'},
+                exactly="REDLOCK_REDIS_SERVER is '/no/such', which cannot be run: No such file or directory")
+        contains(refused(quorum, ['local', '1'], INTERNAL, env={'REDLOCK_REDIS_SERVER': '/bin/false'}),
+                 '/bin/false does not start', '/bin/false --port ')
+
+
+if __name__ == '__main__':
+    main()
