@@ -80,15 +80,7 @@ void add_times(CLI::App& app, settings& into) {
     add("--clock-drift-margin", into.clock_drift_margin, "What clocks may step");
     add("--clock-offset-bound", into.clock_offset_bound, "How far the masters' clocks are apart");
     app.add_option("--clock-drift-factor", into.clock_drift_factor, "How much clocks may drift")
-        ->check(CLI::Validator(
-            [](const std::string& text) {
-                double value = 0;
-                const bool read = CLI::detail::lexical_cast(text, value);
-                return read && value >= 0 && value <= 0.5
-                           ? std::string()
-                           : fmt::format("'{}' is not a number from 0 to 0.5", printable(text));
-            },
-            ""))
+        ->check(number_between(0, 0.5))
         ->type_name("SHARE")
         ->capture_default_str()
         ->group("Times");
@@ -215,6 +207,18 @@ CLI::Validator whole_number(std::size_t low, std::size_t high) {
             const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
             const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
             return whole && value >= low && value <= high
+                       ? std::string()
+                       : fmt::format(
+                           "'{}' is not a number from {} to {}", printable(text), low, high);
+        },
+        "");
+}
+
+CLI::Validator number_between(double low, double high) {
+    return CLI::Validator(
+        [low, high](const std::string& text) {
+            double value = 0;
+            return CLI::detail::lexical_cast(text, value) && value >= low && value <= high
                        ? std::string()
                        : fmt::format(
                            "'{}' is not a number from {} to {}", printable(text), low, high);

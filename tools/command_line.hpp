@@ -47,6 +47,7 @@ std::string_view tail_of(const CLI::App& app);
 /// \{
 CLI::Validator one_of(std::vector<std::string> words);
 CLI::Validator whole_number(std::size_t low, std::size_t high);
+CLI::Validator number_between(double low, double high);
 /// \}
 
 /// What the option library found wrong, in the words of all other refusals.

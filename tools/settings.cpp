@@ -85,6 +85,12 @@ std::string in_options(std::string_view reason) {
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_-0123456789";
     std::string out;
     while (!reason.empty()) {
+        // What is in quotes is a value: a host may have any name.
+        if (out.ends_with(" '") && reason.find('\'') != std::string_view::npos) {
+            const std::size_t quote = reason.find('\'');
+            out += reason.substr(0, quote);
+            reason.remove_prefix(quote);
+        }
         const std::size_t end = std::min(reason.find_first_not_of(letters), reason.size());
         const std::string_view word = reason.substr(0, std::max<std::size_t>(end, 1));
         reason.remove_prefix(word.size());

@@ -148,13 +148,13 @@ void add_size(command_line& to) {
         "  redlock size --json | jq .lease\n\n"
         "Asks no master. What the figures mean: docs/operations/sizing.md.");
     app.add_option("--availability", wanted->availability, "How often one master is up")
-        ->check(CLI::Range(0.0, 100.0))
+        ->check(number_between(0, 100))
         ->type_name("PERCENT")
         ->capture_default_str();
     app.add_option("--count", wanted->masters, "Numbers of masters, between commas")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::Range(1, 32))
+        ->check(whole_number(1, 32))
         ->type_name("N,...")
         ->default_str("1,2,3,4,5,7,9");
     add_duration(app, "--ttl", wanted->ttl, "The lease");

@@ -72,6 +72,8 @@ def _():
                 (['--max-hold', '1s'], '--max-hold is 1s; allowed: 0s (unbounded), or more than --grace, 2s'),
                 (['--protocol', 'plain', '--fencing'], '--protocol is plain; allowed with fencing: guarded'),
                 (['--username', 'joe'], "user 'joe' without a password"),
+                (['--masters', 'redis://ttl,redis://ttl'],
+                 "masters 1 and 2 are one server, 'ttl:6379'; each may be given once"),
                 (['--tls-certificate-file', '/c'], 'tls: --tls-certificate-file and --tls-private-key-file go '
                                                    'together; one of them is empty')):
             refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
