@@ -140,9 +140,9 @@ private:
         beast::tcp_stream stream(std::move(socket));
         try {
             co_await answer(stream);
-        } catch (const boost::system::system_error& gone) {
+        } catch (const std::exception& gone) {
             // The client is too slow, or has gone, or does not speak HTTP.
-            std::cerr << "a request was not answered: " << gone.code().message() << std::endl;
+            std::cerr << "a request was not answered: " << gone.what() << std::endl;
         }
         if (--under_way_ == 0 && !acceptor_.is_open()) {
             all_answered_.cancel();
@@ -159,22 +159,21 @@ private:
         const http::verb how = request.get().method();
 
         response out{http::status::not_found, 11};
-        if (how == http::verb::get && path == "/health") {
-            const redlock::health now = manager_.get_health();
-            out.result(now.ready ? http::status::ok : http::status::service_unavailable);
-            out.body() = to_string(now);
-        } else if (how == http::verb::get && path.starts_with(documents)) {
-            const auto text = co_await store_.load(path.substr(documents.size()));
-            out.result(text ? http::status::ok : http::status::not_found);
-            out.body() = text.value_or("no such document");
-        } else if (how == http::verb::put && path.starts_with(documents)) {
-            const std::string name = path.substr(documents.size());
-            try {
-                co_await put(stream, buffer, request, name, out);
-            } catch (const std::runtime_error& error) { // the database, or the lock's masters
-                out.result(http::status::service_unavailable);
-                out.body() = error.what();
+        try {
+            if (how == http::verb::get && path == "/health") {
+                const redlock::health now = manager_.get_health();
+                out.result(now.ready ? http::status::ok : http::status::service_unavailable);
+                out.body() = to_string(now);
+            } else if (how == http::verb::get && path.starts_with(documents)) {
+                const auto text = co_await store_.load(path.substr(documents.size()));
+                out.result(text ? http::status::ok : http::status::not_found);
+                out.body() = text.value_or("no such document");
+            } else if (how == http::verb::put && path.starts_with(documents)) {
+                co_await put(stream, buffer, request, path.substr(documents.size()), out);
             }
+        } catch (const std::runtime_error& error) { // the database, or the lock's masters
+            out.result(http::status::service_unavailable);
+            out.body() = error.what();
         }
         out.body() += '\n';
         out.keep_alive(false);
@@ -183,8 +182,8 @@ private:
         co_await http::async_write(stream, out, asio::use_awaitable);
     }
 
-    // The lock comes before the body: who says "Expect: 100-continue", as curl does, is not made to
-    // send what could not be written.
+    // The lock comes before the body: who says "Expect: 100-continue", as curl does of large files,
+    // is not made to send what could not be written.
     asio::awaitable<void>
     put(beast::tcp_stream& stream,
         beast::flat_buffer& buffer,
@@ -207,11 +206,11 @@ private:
         if (error) {
             throw boost::system::system_error(error);
         }
+        stream.expires_after(client_time);
         if (request.get()[http::field::expect] == "100-continue") {
             http::response<http::empty_body> go_on{http::status::continue_, 11};
             co_await http::async_write(stream, go_on, asio::use_awaitable);
         }
-        stream.expires_after(client_time);
         co_await http::async_read(stream, buffer, request, asio::use_awaitable);
         // Not asked whether the lock is still held: whatever the answer is, it may be over before
         // the statement gets there. The token decides.

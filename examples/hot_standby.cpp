@@ -184,11 +184,10 @@ int main(int argc, char** argv) {
                 std::rethrow_exception(error); // it does not end without one
             } catch (const boost::system::system_error& why) {
                 status = why.code() == asio::error::operation_aborted ? 0 : 1;
-                std::cout << argv[1] << (status == 0 ? " was told to end" : why.what())
-                          << std::endl;
+                std::cout << argv[1] << " ends: " << why.code().message() << std::endl;
             } catch (const std::exception& why) {
                 status = 1;
-                std::cout << why.what() << std::endl;
+                std::cout << argv[1] << " ends: " << why.what() << std::endl;
             }
             signals.cancel();
             manager.async_close(asio::detached);
