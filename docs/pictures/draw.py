@@ -23,7 +23,7 @@ LEGEND = {'held': 'held() is true', 'waits': 'waits', 'due': 'without the remova
           'key-b': "B's key is there", 'hung': 'the master hangs', 'fence': 'has seen token b'}
 
 STYLE = '''\
-  svg { background: #fff; font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+  svg { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
   text { fill: #1b1f24; } .soft { fill: #57606a; } .axis { stroke: #8c959f; } .row { stroke: #d0d7de; }
   .panel { fill: #fff; stroke: #d0d7de; }
   .held { fill: #2da44e; } .waits { fill: #9da7b3; } .due { fill: none; stroke: #57a6dd; stroke-dasharray: 3 3; } .key-a { fill: #7fc8f8; } .key-b { fill: #f4b860; } .paused { fill: url(#stripes); }
@@ -32,7 +32,7 @@ STYLE = '''\
   .mark { stroke: #57606a; } .span { stroke: #57606a; } .head-ask { fill: #57606a; } .head-yes { fill: #1a7f37; }
   .head-no { fill: #cf222e; } .head-undo { fill: #bc4c00; }
   @media (prefers-color-scheme: dark) {
-    svg { background: #161b22; } text { fill: #e6edf3; } .soft { fill: #9da7b3; } .axis { stroke: #6e7681; } .row { stroke: #30363d; }
+    text { fill: #e6edf3; } .soft { fill: #9da7b3; } .axis { stroke: #6e7681; } .row { stroke: #30363d; }
     .panel { fill: #161b22; stroke: #30363d; }
     .held { fill: #2ea043; } .waits { fill: #6e7681; } .due { stroke: #1f6feb; } .key-a { fill: #1f6feb; } .key-b { fill: #9e6a03; } .fence { fill: #8957e5; } .stripes { stroke: #adbac7; }
     .ask { stroke: #9da7b3; } .yes { stroke: #3fb950; } .no { stroke: #ff7b72; } .undo { stroke: #f0883e; } .mark { stroke: #9da7b3; }

@@ -5,9 +5,12 @@ import pathlib
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'site'))
+
 from pages import Page
 import quotes
 import runs
+import stage
 
 SOURCE = '''\
 #include "a.hpp"
@@ -81,7 +84,7 @@ results = []
 
 
 def point(name, found, expected):
-    holds = found is None if expected is None else found is not None and expected in found
+    holds = found == expected if expected in (None, True) else found is not None and expected in found
     results.append(holds)
     print(f'{"ok" if holds else "not ok"} {len(results)} - {name}')
     if not holds:
@@ -170,6 +173,38 @@ def check_navigation(root):
         point(f'metrics: {name}', '; '.join(quotes.metrics_errors(root)) or None, expected)
 
 
+SITE = [
+    ('one that needs nothing', '<a href="b.html#c">b</a><script src="own.js"></script>', 'p {}', None),
+    ('a link to the net', '<a href="https://example.org/">e</a>', '', None),
+    ('a script from the net', '<script src="https://cdn.example.org/a.js"></script>', '', 'loads https://cdn'),
+    ('a style sheet from the net', '<link href="//cdn.example.org/a.css" rel="stylesheet">', '', 'loads //cdn'),
+    ('a font from the net', '', '@font-face { src: url("https://cdn.example.org/f") }', 'loads https://cdn'),
+    ('a dead link', '<a class="x" href="none.html#c">n</a>', '', 'links to none.html'),
+]
+
+
+def check_site(root):
+    page_of(root, 'text\n- item\n\n[a](../a.cpp)\n\n<!-- run -->\n~~~sh\ntrue\n~~~')
+    (root / 'docs' / 'site').mkdir()
+    for name in ('CONTRIBUTING.md', 'CHANGELOG.md', 'docs/site/extra.css'):
+        (root / name).write_text('')
+    site = root / 'site'
+    site.mkdir()
+    for name in ('b.html', 'own.js'):
+        (site / name).write_text('')
+    for name, page, style, expected in SITE:
+        (site / 'a.html').write_text(page)
+        (site / 'a.css').write_text(style)
+        point(f'site: {name}', '; '.join(stage.errors_of(site)) or None, expected)
+
+    stage.Stage(root, root / 'staged').run()
+    page = (root / 'staged' / 'docs' / 'page.md').read_text()
+    point('site: a link out of the pages leads to a page that shows the file', '(source/a.cpp.md)' in page or page, True)
+    point('site: ... which is there', (root / 'staged' / 'docs' / 'source' / 'a.cpp.md').is_file(), True)
+    point('site: a list stands apart from the text before it', 'text\n\n- item' in page or page, True)
+    point('site: what only the checks read is gone', '<!--' not in page or page, True)
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
@@ -180,6 +215,7 @@ def main():
         check_runs(root)
         check_links(root)
         check_navigation(root)
+        check_site(root)
     print(f'1..{len(results)}')
     sys.exit(0 if all(results) else 1)
 

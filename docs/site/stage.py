@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What mkdocs does not do: site.py stage SOURCE_ROOT DIRECTORY | site.py check SITE
+"""What mkdocs does not do: stage.py stage SOURCE_ROOT DIRECTORY | stage.py check SITE
 
 stage: the pages as the generator takes them. A link that leads out of docs/ leads to the reference if
 it is to a public header, else to a page that shows the file; so the site needs no forge.
@@ -131,7 +131,8 @@ class Stage:
         shutil.copy(self.root / 'mkdocs.yml', self.out / 'mkdocs.yml')
 
 
-def check(site):
+def errors_of(site):
+    """What a page of the site loads from the net, and links within it that lead nowhere."""
     errors = []
     for path in sorted(site.rglob('*.html')):
         text = path.read_text(errors='replace')
@@ -149,12 +150,11 @@ def check(site):
     for path in sorted(site.rglob('*.css')):
         errors += [f'{path.relative_to(site)} loads {load}'
                    for load in re.findall(r'(?:url\(|@import )[\'"]?((?:https?:)?//[^)\'"]+)', path.read_text())]
-    if errors:
-        sys.exit('\n'.join(errors))
+    return errors
 
 
 if __name__ == '__main__':
     if sys.argv[1] == 'stage':
         Stage(pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]).resolve()).run()
     else:
-        check(pathlib.Path(sys.argv[2]))
+        sys.exit('\n'.join(errors_of(pathlib.Path(sys.argv[2]))) or None)
