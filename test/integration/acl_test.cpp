@@ -99,7 +99,7 @@ TEST_CASE("a user limited to the prefix and the least of commands can lock") {
 TEST_CASE("every command of the least is needed, where there are no native ones") {
     restricted_site site;
     site.allow(minimal);
-    if (has_native_commands(*site.me)) {
+    if (has_native_commands(*site.me) || extends_natively(site.masters[0])) {
         SKIP("native commands need no script");
     }
     for (const std::string& one : minimal) {
@@ -191,9 +191,13 @@ TEST_CASE(
     }
     lock mine = site.me->take("r", once_unrenewed(2s));
     diagnostics extended;
-    CHECK(site.me->extend(mine, 2s, &extended) == errc::no_quorum);
-    CHECK(count_votes(extended, vote::error) >= 2);
-    CHECK(mine.held()); // the old deadline stands
+    if (extends_natively(site.masters[0])) {
+        CHECK(site.me->extend(mine, 2s) == error_code());
+    } else {
+        CHECK(site.me->extend(mine, 2s, &extended) == errc::no_quorum);
+        CHECK(count_votes(extended, vote::error) >= 2);
+        CHECK(mine.held()); // the old deadline stands
+    }
     diagnostics released;
     CHECK(site.me->release(mine, &released) == release_result::uncertain);
     INFO(to_string(released));

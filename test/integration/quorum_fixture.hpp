@@ -13,6 +13,11 @@
 
 namespace redlock::test {
 
+// Whether the server has SET with IFEQ. Valkey 8.1 has it, and deletes by a script all the same.
+inline bool extends_natively(const master_process& master) {
+    return master.command({"SET", "nothing", "v", "IFEQ", "v"}).find("ERR") == std::string::npos;
+}
+
 struct quorum_fixture {
     explicit quorum_fixture(
         std::size_t n,
