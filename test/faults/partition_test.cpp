@@ -77,6 +77,7 @@ TEST_CASE("cut off from any minority of 5, in any direction, a client takes and 
         INFO("mask " << mask);
         site.until_admitted();
         partition cut(site, mask, way_of(mask));
+        site.io.poll(); // what came before the cut
         const metrics before = site.me->count();
         const acquisition_ptr got = site.me->acquire("r", fenced_once());
         INFO(got->explained());
