@@ -178,7 +178,8 @@ public:
     bool on_own_thread() const noexcept;
 
     /// Waits until a majority of the masters is admitted. False if that took longer than `timeout`.
-    /// \par Errors `errc::closed`; `operation_aborted` when a stop is requested.
+    /// \par Errors
+    /// `errc::closed`; `operation_aborted` when a stop is requested.
     bool ready(std::chrono::milliseconds timeout, std::stop_token stop = {});
 
     /// Begins an asynchronous operation on the manager's thread and waits for its end:
@@ -246,8 +247,8 @@ private:
 /// The manager must outlive it.
 class mutex {
 public:
-    /// Without I/O. \param options as for `lock_manager::async_acquire`; `options.wait` bounds
-    /// `lock`
+    /// Without I/O.
+    /// \param options as for `lock_manager::async_acquire`; `options.wait` bounds `lock`
     mutex(manager& owner, std::string resource, acquire_options options = {});
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;
@@ -257,8 +258,9 @@ public:
     /// Waits for `options.wait` until it has the lock, and throws if it has not by then: a wait
     /// without end would hide an outage. For the standard's wait use `wait_for::forever()`.
     /// \param stop ends the waiting with `operation_aborted`: an exception, as what follows `lock`
-    ///     must not run without it
-    /// \par Errors Those of `lock_manager::async_acquire`; `errc::would_deadlock`.
+    ///   must not run without it
+    /// \par Errors
+    /// Those of `lock_manager::async_acquire`; `errc::would_deadlock`.
     void lock(std::stop_token stop = {});
 
     /// One attempt. False where the quorum works and the lock is not to be had
@@ -320,8 +322,8 @@ public:
     using mutex::mutex;
 
     /// Waits for at most `limit`; zero or less is `try_lock`. False, and errors, as there: an
-    /// outage that lasts to the end of the wait is thrown. \param stop ends the waiting with
-    /// `operation_aborted`
+    /// outage that lasts to the end of the wait is thrown.
+    /// \param stop ends the waiting with `operation_aborted`
     template <typename Rep, typename Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_lock_within(detail::wait_within(limit), std::move(stop));

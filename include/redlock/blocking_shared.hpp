@@ -42,8 +42,9 @@ namespace blocking {
 /// The manager must outlive it.
 class shared_mutex {
 public:
-    /// Without I/O. \param options as for `redlock::shared_mutex`; `options.wait` bounds `lock` and
-    /// `lock_shared`
+    /// Without I/O.
+    /// \param options as for `redlock::shared_mutex`; `options.wait` bounds `lock` and
+    ///   `lock_shared`
     shared_mutex(manager& owner, std::string resource, acquire_options options = {});
     shared_mutex(const shared_mutex&) = delete;
     shared_mutex& operator=(const shared_mutex&) = delete;
@@ -51,8 +52,10 @@ public:
     ~shared_mutex();
 
     /// Locks for writing. Waits for `options.wait`, and throws if it has not the lock by then; see
-    /// `mutex::lock`. \param stop ends the waiting with `operation_aborted`
-    /// \par Errors Those of `redlock::shared_mutex`; `errc::would_deadlock`.
+    /// `mutex::lock`.
+    /// \param stop ends the waiting with `operation_aborted`
+    /// \par Errors
+    /// Those of `redlock::shared_mutex`; `errc::would_deadlock`.
     void lock(std::stop_token stop = {});
     /// One attempt. False, and errors, as `mutex::try_lock`.
     bool try_lock();

@@ -90,15 +90,21 @@ public:
     lock& lease() noexcept { return lock_; }
 
     /// Ends the term: `held()` is false when this function returns, and the next candidate is
-    /// woken. \par Completion signature `void(error_code, release_result)` \par Errors As
-    /// `lock::async_release`: none but cancellation.
+    /// woken.
+    /// \par Completion signature
+    /// `void(error_code, release_result)`
+    /// \par Errors
+    /// As `lock::async_release`: none but cancellation.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_resign(CompletionToken&& token = {}) {
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
 
-    /// Waits until leading is over against the leader's will. \par Completion signature
-    /// `void(error_code, loss_reason)` \par Errors `errc::released` after a resignation.
+    /// Waits until leading is over against the leader's will.
+    /// \par Completion signature
+    /// `void(error_code, loss_reason)`
+    /// \par Errors
+    /// `errc::released` after a resignation.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return lock_.async_wait_lost(std::forward<CompletionToken>(token));
@@ -121,16 +127,21 @@ using leader_work = std::function<boost::asio::awaitable<void>(leadership&)>;
 /// trip, where a majority of the masters answers. Several candidates that ask at the same moment
 /// may split the votes, and ask again after delays that are drawn.
 ///
-/// With the guarded protocol every term has a fencing token. \par Thread safety As `lock_manager`.
-/// \par Object lifetimes The manager must outlive the beginning of each operation; it runs. The
-/// election may go before an operation has ended. \par Blocking use `blocking::manager::call`.
+/// With the guarded protocol every term has a fencing token.
+/// \par Thread safety
+/// As `lock_manager`.
+/// \par Object lifetimes
+/// The manager must outlive the beginning of each operation; it runs. The election may go before an
+/// operation has ended.
+/// \par Blocking use
+/// `blocking::manager::call`.
 class election {
 public:
     /// That of the manager.
     using executor_type = boost::asio::any_io_executor;
 
-    /// No I/O and no check: what is out of range ends the operations with
-    /// `errc::invalid_argument`. \param name of the lock behind it: 1 to `resource_name_max` bytes
+    /// No I/O and no check: what is out of range ends the operations with `errc::invalid_argument`.
+    /// \param name of the lock behind it: 1 to `resource_name_max` bytes
     election(lock_manager& manager, std::string name, election_options options = {});
 
     /// What it is held over.
@@ -138,10 +149,14 @@ public:
     /// The manager's.
     executor_type get_executor() const noexcept { return manager_->get_executor(); }
 
-    /// Waits until this process leads. \par Completion signature `void(error_code, leadership)`
-    /// \par Errors Those of `lock_manager::async_acquire`; `contended` and `no_quorum` only where
-    /// `election_options::wait` is limited. \par Cancellation Terminal, partial and total:
-    /// withdraws, and leaves nothing behind on the masters.
+    /// Waits until this process leads.
+    /// \par Completion signature
+    /// `void(error_code, leadership)`
+    /// \par Errors
+    /// Those of `lock_manager::async_acquire`; `contended` and `no_quorum` only where
+    /// `election_options::wait` is limited.
+    /// \par Cancellation
+    /// Terminal, partial and total: withdraws, and leaves nothing behind on the masters.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_campaign(CompletionToken&& token = {}) {
         return campaign(nullptr, std::forward<CompletionToken>(token));
@@ -155,18 +170,25 @@ public:
     /// Campaigns, runs `work` as the leader, and resigns however `work` ends. When leading is over
     /// before, the cancellation slot of `work` fires (terminal), `stop_margin` before the lease
     /// ends. One term: whoever wants to be a candidate again calls it again. `work` resigns by
-    /// returning. The rest is as with `async_with_lock`. \par Completion signature
-    /// `void(std::exception_ptr)` \par Errors As `async_with_lock`: null when `work` returned and
-    /// still led; `errc::lost`; the error of the campaign; what `work` threw.
+    /// returning. The rest is as with `async_with_lock`.
+    /// \par Completion signature
+    /// `void(std::exception_ptr)`
+    /// \par Errors
+    /// As `async_with_lock`: null when `work` returned and still led; `errc::lost`; the error of
+    /// the campaign; what `work` threw.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_lead(leader_work work, CompletionToken&& token = {}) {
         return lead(std::move(work), std::forward<CompletionToken>(token));
     }
 
     /// Asks the masters who leads now. For people and monitoring: never decide by it what only the
-    /// leader may. \par Completion signature `void(error_code, leader_status)` \par Errors
-    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. \par Cancellation Terminal,
-    /// partial and total: ends the waiting.
+    /// leader may.
+    /// \par Completion signature
+    /// `void(error_code, leader_status)`
+    /// \par Errors
+    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends the waiting.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_observe(CompletionToken&& token = {}) {
         return observe(std::nullopt, std::forward<CompletionToken>(token));

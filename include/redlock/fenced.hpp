@@ -65,7 +65,7 @@ private:
 class fence_guard {
 public:
     /// \param highest the largest token seen in an earlier life, 0 if none. Throws
-    /// `std::invalid_argument` above `fencing_token_max`.
+    ///   `std::invalid_argument` above `fencing_token_max`.
     explicit fence_guard(std::uint64_t highest = 0);
     fence_guard(const fence_guard&) = delete;
     fence_guard& operator=(const fence_guard&) = delete;
@@ -97,7 +97,7 @@ class fenced {
 public:
     /// \param value the first value
     /// \param highest the largest token it was written with in an earlier life, 0 if none. Throws
-    /// `std::invalid_argument` above `fencing_token_max`.
+    ///   `std::invalid_argument` above `fencing_token_max`.
     explicit fenced(T value = T(), std::uint64_t highest = 0)
         : value_(std::move(value)),
           guard_(highest) {}
@@ -165,7 +165,7 @@ struct fenced_reply {
 
     /// \param token the one that the script was called with
     /// \return no error, `errc::stale_token`, or `boost::system::errc::protocol_error` when no
-    /// fenced script can have answered so. Thread-safe.
+    ///   fenced script can have answered so. Thread-safe.
     [[nodiscard]] error_code check(std::uint64_t token) const noexcept;
 
     /// The same, but throws `stale_token_error`, or `boost::system::system_error`.
@@ -216,8 +216,8 @@ public:
     /// The command with the script's text: `EVAL script 2 fence key token value [ttl]`.
     /// \param token from `lock::fencing_token()`
     /// \param value any bytes
-    /// \param ttl the value's life; 0: no expiry
-    /// Throws `std::invalid_argument` for a token that is none and for a negative ttl.
+    /// \param ttl the value's life; 0: no expiry Throws `std::invalid_argument` for a token that is
+    ///   none and for a negative ttl.
     std::vector<std::string> eval(
         std::uint64_t token,
         std::string_view value,

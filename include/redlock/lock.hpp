@@ -38,14 +38,15 @@ struct initiation_base {
 ///
 /// Owner of the lock is this object, never a thread or a coroutine.
 ///
-/// \par Cancellation, executors, thread safety: the same for all asynchronous functions
-/// Terminal, partial and total cancellation end the *waiting* for the result: the handler gets
-/// `operation_aborted`. What was sent takes its course; a cancelled release still releases.
-/// The handler runs on its associated executor (default: the manager's), never inside the
-/// initiating function. `resource`, `token`, `held`, `remaining`, `deadline` and the initiating
-/// functions may be called from several threads at once; moving and destroying may not. \par Object
-/// lifetimes The handle may outlive the manager and, unless an operation is then begun on it, the
-/// `io_context`. A `diagnostics` argument must live until the handler runs.
+/// \par Cancellation
+/// The same for all asynchronous functions: terminal, partial and total cancellation end the
+/// *waiting* for the result: the handler gets `operation_aborted`. What was sent takes its course;
+/// a cancelled release still releases. \par Executors A handler runs on its associated executor
+/// (default: the manager's), never inside the initiating function. \par Thread safety `resource`,
+/// `token`, `held`, `remaining`, `deadline` and the initiating functions may be called from several
+/// threads at once; moving and destroying may not. \par Object lifetimes The handle may outlive the
+/// manager and, unless an operation is then begun on it, the `io_context`. A `diagnostics` argument
+/// must live until the handler runs.
 class lock {
 public:
     /// An empty handle.
@@ -96,10 +97,11 @@ public:
     /// How long `held()` stays true if nothing is extended or lost; zero if it is false already.
     std::chrono::nanoseconds remaining() const noexcept;
 
-    /// Asks all masters to keep the lock for `ttl` from now on.
-    /// An extension never shortens a lease and never takes a lock that is lost.
+    /// Asks all masters to keep the lock for `ttl` from now on. An extension never shortens a lease
+    /// and never takes a lock that is lost.
     /// \param ttl longer than the clock drift and `stop_margin`, at most `config::max_ttl`
-    /// \par Completion signature `void(error_code)`
+    /// \par Completion signature
+    /// `void(error_code)`
     /// \par Errors
     /// - `errc::no_quorum`: no majority answered in time. The old deadline still stands.
     /// - `errc::lost`: the lease has ended or a majority no longer knows it.
@@ -116,10 +118,11 @@ public:
         return extend(ttl, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Gives the lock back. `held()` is false when this function returns; renewal ends first.
-    /// The masters that cannot be reached are told when they can be, or forget the key by its ttl.
+    /// Gives the lock back. `held()` is false when this function returns; renewal ends first. The
+    /// masters that cannot be reached are told when they can be, or forget the key by its ttl.
     /// Releasing again gives the same result again.
-    /// \par Completion signature `void(error_code, release_result)`
+    /// \par Completion signature
+    /// `void(error_code, release_result)`
     /// \par Errors
     /// None but cancellation: "already gone" is a result (`expired`, `stolen`).
     template <typename CompletionToken = boost::asio::deferred_t>
@@ -133,9 +136,11 @@ public:
     }
 
     /// Waits until the lock is lost: at `deadline - stop_margin`, by a timer, at the latest.
-    /// \par Completion signature `void(error_code, loss_reason)`
+    /// \par Completion signature
+    /// `void(error_code, loss_reason)`
     /// \par Errors
     /// - `errc::released`: it was released instead (by `async_release`, the destructor or
+    ///
     /// `abandon`).
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(CompletionToken&& token = {}) {

@@ -29,11 +29,14 @@ struct manager_access;
 /// A handler runs on its associated executor (default: that of the manager), never inside the
 /// initiating function. The manager's own work runs in short sections under a mutex, in whichever
 /// thread begins an operation or runs the executor; a handler that blocks does not hold it up
-/// unless it blocks the executor's only thread. \par Thread safety All member functions may be
-/// called from several threads at once, but the destructor. \par Object lifetimes The destructor
-/// begins what `async_close` does and returns: waiters end with `errc::closed`, held locks are lost
-/// with `loss_reason::closed` and released as long as the executor runs. A `diagnostics` argument
-/// must live until the handler runs. The manager must not outlive the `io_context` of its executor.
+/// unless it blocks the executor's only thread.
+/// \par Thread safety
+/// All member functions may be called from several threads at once, but the destructor.
+/// \par Object lifetimes
+/// The destructor begins what `async_close` does and returns: waiters end with `errc::closed`, held
+/// locks are lost with `loss_reason::closed` and released as long as the executor runs. A
+/// `diagnostics` argument must live until the handler runs. The manager must not outlive the
+/// `io_context` of its executor.
 class lock_manager {
 public:
     /// What it runs on.
@@ -55,18 +58,26 @@ public:
 
     /// Connects to the masters, keeps the connections and reconnects them until it is cancelled or
     /// the manager is closed. A manager runs once. Operations that are begun before it runs end
-    /// with `errc::not_running`. \par Completion signature `void(error_code)` \par Errors None
-    /// (success) after `async_close`; `operation_aborted` when cancelled; `errc::closed` if it was
-    /// closed before; `errc::invalid_argument` if it runs already. \par Cancellation Terminal,
-    /// partial and total: closes the manager as `async_close` does, then completes.
+    /// with `errc::not_running`.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// None (success) after `async_close`; `operation_aborted` when cancelled; `errc::closed` if it
+    /// was closed before; `errc::invalid_argument` if it runs already.
+    /// \par Cancellation
+    /// Terminal, partial and total: closes the manager as `async_close` does, then completes.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
         return initiate<run_signature, initiate_run>(std::forward<CompletionToken>(token));
     }
 
     /// Waits until a majority of the masters is admitted, so that an acquire can succeed. The
-    /// masters that hold this up, and why, are in `get_health()`. \par Completion signature
-    /// `void(error_code)` \par Errors `errc::not_running`, `errc::closed`. \par Cancellation
+    /// masters that hold this up, and why, are in `get_health()`.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// `errc::not_running`, `errc::closed`.
+    /// \par Cancellation
     /// Terminal, partial and total: ends the waiting with `operation_aborted`; nothing else
     /// changes.
     template <typename CompletionToken = boost::asio::deferred_t>
@@ -76,18 +87,23 @@ public:
 
     /// Takes the lock on `resource`: asks all masters at once, and has it when a majority of the
     /// configured masters granted it with `min_validity` left. Else it removes what was granted,
-    /// and tries again after a random delay as long as `options.wait` allows. \param resource 1 to
-    /// `resource_name_max` bytes of any value \param options see `acquire_options` \par Completion
-    /// signature `void(error_code, lock)` \par Errors
+    /// and tries again after a random delay as long as `options.wait` allows.
+    /// \param resource 1 to `resource_name_max` bytes of any value
+    /// \param options see `acquire_options`
+    /// \par Completion signature
+    /// `void(error_code, lock)`
+    /// \par Errors
     /// - `errc::contended`: a majority answered, and somebody has it.
     /// - `errc::no_quorum`: no majority of the masters could vote.
     /// - `errc::too_slow`: granted, but with less than `min_validity` left.
     /// - `errc::timed_out`: the wait ended in the middle of an attempt.
     /// - `errc::not_running`, `errc::closed`.
     /// - `errc::invalid_argument`: the name or an option is out of range; nothing was sent.
+    ///
     /// On any error the handle is empty, and the removal of whatever may have been granted is on
     /// the wire of each master that was asked, behind the command that it undoes (or owed to it, if
-    /// its connection broke, and paid when it is back, until the ttl is over). \par Cancellation
+    /// its connection broke, and paid when it is back, until the ttl is over).
+    /// \par Cancellation
     /// Terminal, partial and total: ends with `operation_aborted` once the removal is on the wire.
     /// If the lock was granted before the cancellation came, it completes with the lock.
     template <typename CompletionToken = boost::asio::deferred_t>
@@ -105,16 +121,20 @@ public:
         return acquire(std::move(resource), options, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Takes the lock with a token of the caller's choice, which may be known elsewhere before:
-    /// for one who has to attach to the lock, or to release it, when this process is gone.
+    /// Takes the lock with a token of the caller's choice, which may be known elsewhere before: for
+    /// one who has to attach to the lock, or to release it, when this process is gone.
     ///
     /// One attempt, as the removal of a failed one may still be on its way and would end any lock
     /// that has the same token, one that is held already, too. For the same reason a token is good
     /// for one call only, whatever came of it: draw it from 20 random bytes.
     /// \param lock_token 40 hexadecimal digits in lower case, never used before
     /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`
-    /// \par Completion signature `void(error_code, lock)`
-    /// \par Errors As `async_acquire`. \par Cancellation As `async_acquire`.
+    /// \par Completion signature
+    /// `void(error_code, lock)`
+    /// \par Errors
+    /// As `async_acquire`.
+    /// \par Cancellation
+    /// As `async_acquire`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire_as(
         std::string resource,
@@ -169,7 +189,8 @@ public:
     /// have been taken with fencing. Two who attach at the same moment may both have the same.
     /// \param lock_token 40 hexadecimal digits in lower case
     /// \param options as for `async_acquire`; `wait` and `order` mean nothing here
-    /// \par Completion signature `void(error_code, lock)`
+    /// \par Completion signature
+    /// `void(error_code, lock)`
     /// \par Errors
     /// - `errc::lost`: the lock is gone: on so many masters it is not there, or is somebody else's,
     ///   that no majority can have it.
@@ -178,7 +199,8 @@ public:
     /// - `errc::too_slow`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
     /// - `errc::invalid_argument`: the name, the token or an option is out of range; nothing was
     ///   sent.
-    /// \par Cancellation Terminal, partial and total: ends with `operation_aborted`.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_attach(
         std::string resource,
@@ -210,11 +232,13 @@ public:
 
     /// Asks all masters who has `resource`, without touching it. For people and monitoring: the
     /// answer may be out of date when it arrives, so never decide by it what only a lock can.
-    /// \par Completion signature `void(error_code, lock_status)`
+    /// \par Completion signature
+    /// `void(error_code, lock_status)`
     /// \par Errors
     /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. Masters that do not answer
-    /// are no error: the state is `undecided` if too few do. \par Cancellation Terminal, partial
-    /// and total: ends the waiting with `operation_aborted`.
+    /// are no error: the state is `undecided` if too few do.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends the waiting with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_query(std::string resource, CompletionToken&& token = {}) {
         return query(std::move(resource), std::forward<CompletionToken>(token));
@@ -223,8 +247,11 @@ public:
     /// Ends it all in order: waiters complete with `errc::closed` (their removals sent), held locks
     /// are lost with `loss_reason::closed` and released; completes when the masters have confirmed,
     /// or after `master_timeout`. Then the connections are closed and `async_run` completes.
-    /// Idempotent. \par Completion signature `void(error_code)` \par Errors None but cancellation,
-    /// which ends the waiting, not the closing.
+    /// Idempotent.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// None but cancellation, which ends the waiting, not the closing.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
         return initiate<close_signature, initiate_close>(std::forward<CompletionToken>(token));

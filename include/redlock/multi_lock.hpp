@@ -73,15 +73,16 @@ auto acquire_all(
 ///
 /// \param manager runs, and outlives the acquiring
 /// \param resources 1 to `multi_lock_max` names, in any order; a name that occurs twice counts
-/// once. In a statement with `co_await` name the vector first (docs/compilers.md).
+///   once. In a statement with `co_await` name the vector first (docs/compilers.md).
 /// \param options see `acquire_options`; `order` must be `fairness::none`
-/// \par Completion signature `void(error_code, lock)`
+/// \par Completion signature
+/// `void(error_code, lock)`
 /// \par Errors
 /// Those of `lock_manager::async_acquire`. `errc::contended`: on too many masters at least one of
 /// the resources is taken; the diagnostics tell the longest of their leases. Also
 /// `errc::invalid_argument`, before anything is sent: no names or too many, one that is out of
-/// range, the plain protocol, or `fairness::fifo`. Where the masters hash keys as a cluster's
-/// nodes do, `errc::no_quorum`, with the names that hash apart in the votes' texts: a hash tag in
+/// range, the plain protocol, or `fairness::fifo`. Where the masters hash keys as a cluster's nodes
+/// do, `errc::no_quorum`, with the names that hash apart in the votes' texts: a hash tag in
 /// `config::key_prefix` keeps them together.
 /// \par Cancellation, executor, thread safety
 /// As `lock_manager::async_acquire`.

@@ -31,8 +31,8 @@ std::uint64_t placement_weight(std::string_view quorum, std::string_view resourc
 /// The place in `quorums` of the one that has `resource`: that of the largest weight, and of equal
 /// ones that of the smaller name, byte by byte. The order of the list does not matter. A quorum
 /// that is added takes its share from all others and nothing else moves; one that is removed gives
-/// its own to all others. \param quorums the names of all quorums, at least one, each once
-/// Thread-safe.
+/// its own to all others.
+/// \param quorums the names of all quorums, at least one, each once Thread-safe.
 std::size_t place(std::span<const std::string> quorums, std::string_view resource) noexcept;
 
 } // namespace redlock::inline REDLOCK_ABI

@@ -20,18 +20,21 @@ namespace redlock::inline REDLOCK_ABI::blocking {
 /// `boost::system::system_error`. As there, "not locked" and "no longer owned" are two: what needs
 /// a lock throws `errc::not_locked` while this object has none, and `errc::lost` when it had one.
 /// \par Thread safety
-/// None, but for `held`. \par Object lifetimes The manager must outlive it. The destructor releases
-/// in the background.
+/// None, but for `held`.
+/// \par Object lifetimes
+/// The manager must outlive it. The destructor releases in the background.
 class redis_lock {
 public:
-    /// Without I/O. \param options as for `lock_manager::async_acquire`
+    /// Without I/O.
+    /// \param options as for `lock_manager::async_acquire`
     redis_lock(manager& owner, std::string resource, acquire_options options = {});
 
     /// Takes the lock; waits for `options.wait`. False where the quorum works and the lock is not
     /// to be had (`condition::not_acquired`); other errors are thrown.
     /// \param stop ends the waiting with `operation_aborted`
-    /// \par Errors Those of `lock_manager::async_acquire`; `errc::would_deadlock` also when this
-    /// object has the lock already. One that it has lost is given up first.
+    /// \par Errors
+    /// Those of `lock_manager::async_acquire`; `errc::would_deadlock` also when this object has the
+    /// lock already. One that it has lost is given up first.
     bool acquire(std::stop_token stop = {}) { return acquire(options_.wait, std::move(stop)); }
     /// The same with a wait of its own: `wait_for::none()` is `blocking=False`, a duration is
     /// `blocking_timeout`.
@@ -41,11 +44,13 @@ public:
     bool acquire_as(std::string lock_token);
 
     /// Takes over a lock that is held already: see `lock_manager::async_attach`.
-    /// \par Errors As there; `errc::would_deadlock` when this object has the lock already.
+    /// \par Errors
+    /// As there; `errc::would_deadlock` when this object has the lock already.
     void attach(std::string lock_token);
 
     /// Whether anybody has the lock, this object or another: asks the masters.
-    /// \par Errors `errc::no_quorum` if too few of them answer.
+    /// \par Errors
+    /// `errc::no_quorum` if too few of them answer.
     bool locked();
 
     /// Whether the masters say that this object has the lock: a majority keeps its token. Unlike
@@ -62,11 +67,13 @@ public:
 
     /// Gives it back. Also where it was lost; the result tells: `expired` and `stolen` are what
     /// redis-py throws `LockNotOwnedError` for.
-    /// \par Errors `errc::not_locked`.
+    /// \par Errors
+    /// `errc::not_locked`.
     release_result release();
 
     /// Gives the lock up without releasing it, for another to attach to. Returns its token.
-    /// \par Errors `errc::not_locked`; `errc::lost` if it is not held any more.
+    /// \par Errors
+    /// `errc::not_locked`; `errc::lost` if it is not held any more.
     std::string hand_on();
 
     /// Whether the lock may be relied on now: see `lock::held`. No I/O.

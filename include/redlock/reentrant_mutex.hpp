@@ -85,8 +85,10 @@ public:
 
     /// Leaves; this object is empty when the function returns. The last entry to be left releases
     /// the lock, and gives what that found; any other completes without I/O and gives nothing.
-    /// \par Completion signature `void(error_code, std::optional<release_result>)`
-    /// \par Errors None but cancellation.
+    /// \par Completion signature
+    /// `void(error_code, std::optional<release_result>)`
+    /// \par Errors
+    /// None but cancellation.
     template <
         boost::asio::completion_token_for<void(error_code, std::optional<release_result>)>
             CompletionToken = boost::asio::deferred_t>
@@ -138,10 +140,11 @@ public:
     /// No limit to how often an owner may be in.
     static constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
-    /// Without I/O. \param manager must outlive the mutex
+    /// Without I/O.
+    /// \param manager must outlive the mutex
     /// \param options of the first entry, as for `lock_manager::async_acquire`
     /// \param depth_max how often one owner may be in at once, 1 or more. Throws
-    ///     `std::invalid_argument` for 0.
+    ///   `std::invalid_argument` for 0.
     reentrant_mutex(
         lock_manager& manager,
         std::string resource,
@@ -153,10 +156,11 @@ public:
     reentrant_mutex& operator=(reentrant_mutex&&) noexcept = default;
     ~reentrant_mutex();
 
-    /// Enters. An owner that is in already, and whose lock is held, enters again without asking
-    /// the masters; while its first entry is still waiting, others of it wait for that one. Anybody
+    /// Enters. An owner that is in already, and whose lock is held, enters again without asking the
+    /// masters; while its first entry is still waiting, others of it wait for that one. Anybody
     /// else waits as `lock_manager::async_acquire` does.
-    /// \par Completion signature `void(error_code, reentrant_hold)`
+    /// \par Completion signature
+    /// `void(error_code, reentrant_hold)`
     /// \par Errors
     /// - those of `lock_manager::async_acquire`
     /// - `errc::lost`: the owner is in, and has lost the lock. It must leave with all its entries

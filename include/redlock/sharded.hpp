@@ -100,9 +100,13 @@ public:
     executor_type get_executor() const noexcept;
 
     /// Runs all quorums, until it is cancelled or the manager is closed. A quorum that cannot be
-    /// reached ends nothing: its masters are tried again. \par Completion signature
-    /// `void(error_code)` \par Errors As `lock_manager::async_run`; of several the first in the
-    /// order of the configuration. Completes when the last quorum has ended. \par Cancellation
+    /// reached ends nothing: its masters are tried again.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// As `lock_manager::async_run`; of several the first in the order of the configuration.
+    /// Completes when the last quorum has ended.
+    /// \par Cancellation
     /// Terminal, partial and total: closes all quorums, then completes.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
@@ -110,18 +114,25 @@ public:
     }
 
     /// Waits until all quorums are ready, so that every resource can be locked. For one of them:
-    /// `manager_of(resource).async_ready()`. \par Completion signature `void(error_code)` \par
-    /// Errors `errc::not_running`, `errc::closed`. \par Cancellation Terminal, partial and total:
-    /// ends the waiting with `operation_aborted`; nothing else changes.
+    /// `manager_of(resource).async_ready()`.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// `errc::not_running`, `errc::closed`.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends the waiting with `operation_aborted`; nothing else
+    /// changes.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_ready(CompletionToken&& token = {}) {
         return initiate<initiate_ready>(std::forward<CompletionToken>(token));
     }
 
-    /// Takes the lock on `resource` at its home: see `lock_manager::async_acquire`. \par Completion
-    /// signature `void(error_code, lock)` \par Errors Those of `lock_manager::async_acquire`, and
-    /// `errc::moving`, at once, however long the call may wait: the resource changes its home
-    /// (`sharded_config::hand_over`); nothing was sent.
+    /// Takes the lock on `resource` at its home: see `lock_manager::async_acquire`.
+    /// \par Completion signature
+    /// `void(error_code, lock)`
+    /// \par Errors
+    /// Those of `lock_manager::async_acquire`, and `errc::moving`, at once, however long the call
+    /// may wait: the resource changes its home (`sharded_config::hand_over`); nothing was sent.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(
         std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
@@ -138,7 +149,8 @@ public:
     }
 
     /// Asks the masters of its home who has `resource`: see `lock_manager::async_query`. During a
-    /// hand-over it asks the home in this manager's set. \par Completion signature
+    /// hand-over it asks the home in this manager's set.
+    /// \par Completion signature
     /// `void(error_code, lock_status)`
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_query(std::string resource, CompletionToken&& token = {}) {
@@ -147,7 +159,10 @@ public:
     }
 
     /// Closes all quorums as `lock_manager::async_close` does, at the same time, and completes when
-    /// the last is closed. Idempotent. \par Completion signature `void(error_code)` \par Errors
+    /// the last is closed. Idempotent.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
     /// None but cancellation, which ends the waiting, not the closing.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {

@@ -89,12 +89,18 @@ public:
     const std::string& resource() const noexcept { return resource_; }
 
     /// Locks for writing: alone. With `acquire_options::fencing` the lock has a fencing token,
-    /// larger than that of every writer and exclusive owner before. \param options see
-    /// `acquire_options`; `order` must be `fairness::none` \par Completion signature
-    /// `void(error_code, lock)` \par Errors Those of `lock_manager::async_acquire`, and
-    /// `errc::invalid_argument`, before anything is sent, with the plain protocol or
-    /// `fairness::fifo`. \par Cancellation As `lock_manager::async_acquire`; that it waited keeps
-    /// new readers out for the 2 s (see above). \par Blocking `blocking::manager::call`.
+    /// larger than that of every writer and exclusive owner before.
+    /// \param options see `acquire_options`; `order` must be `fairness::none`
+    /// \par Completion signature
+    /// `void(error_code, lock)`
+    /// \par Errors
+    /// Those of `lock_manager::async_acquire`, and `errc::invalid_argument`, before anything is
+    /// sent, with the plain protocol or `fairness::fifo`.
+    /// \par Cancellation
+    /// As `lock_manager::async_acquire`; that it waited keeps new readers out for the 2 s (see
+    /// above).
+    /// \par Blocking
+    /// `blocking::manager::call`.
     template <
         boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
             boost::asio::deferred_t>
@@ -131,8 +137,11 @@ public:
     /// moment in between in which another writer could come. **From the call on it is only a
     /// reader's, whatever the outcome**, and `fencing_token()`, which stays, must not be used for
     /// writes any more. Completes when a majority lets other readers in; the renewals see to the
-    /// rest. \param held as `async_lock` gave it \par Completion signature `void(error_code)` \par
-    /// Errors
+    /// rest.
+    /// \param held as `async_lock` gave it
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
     /// - `errc::no_quorum`: too few masters answered; the lock is held, for as long as `deadline()`
     ///   says, and some masters go on keeping readers out until it is renewed or released.
     /// - `errc::lost`, `errc::released`, `errc::closed`: it was not held any more.

@@ -155,15 +155,24 @@ private:
 /// for each that somebody else takes in between.
 ///
 /// A cheap handle: it keeps a name and a reference to the manager's state, and nothing is sent by
-/// making one or left behind by destroying it. \par Sizes Processes that say different sizes share
-/// the numbers that both know: no number is ever held twice, and nobody is given one that is beyond
-/// the size it said. As many as the largest size may be held in all. \par Names A pool's name and a
-/// resource's have nothing to do with each other: the slots' keys are `prefix{name}:slot:number`,
-/// which no lock has. \par Protocol Both. In the plain one waiters do not learn when a lease ends,
-/// and ask again after `retry_delay_max` at the latest. \par Blocking `blocking::manager::call`.
-/// \par Thread safety All member functions may be called from several threads at once, but
-/// assignment and the destructor. \par Object lifetimes It may outlive the manager: operations then
-/// end with `errc::closed`.
+/// making one or left behind by destroying it.
+/// \par Sizes
+/// Processes that say different sizes share the numbers that both know: no number is ever held
+/// twice, and nobody is given one that is beyond the size it said. As many as the largest size may
+/// be held in all.
+/// \par Names
+/// A pool's name and a resource's have nothing to do with each other: the slots' keys are
+/// `prefix{name}:slot:number`, which no lock has.
+/// \par Protocol
+/// Both. In the plain one waiters do not learn when a lease ends, and ask again after
+/// `retry_delay_max` at the latest.
+/// \par Blocking
+/// `blocking::manager::call`.
+/// \par Thread safety
+/// All member functions may be called from several threads at once, but assignment and the
+/// destructor.
+/// \par Object lifetimes
+/// It may outlive the manager: operations then end with `errc::closed`.
 class slot_pool {
 public:
     /// That of the manager.
@@ -182,14 +191,19 @@ public:
 
     /// Takes any free slot: no number is preferred. While all are taken it waits as long as
     /// `options.wait` allows, and is woken by the release of any of them. Of one process only who
-    /// came first asks, and the others wait for their turn; between processes there is no order.
-    /// A slot that is released may pass to the next waiter of the same process without a word to
-    /// the masters (`config::hand_overs_max`). With `wait_for::none()` it looks once, and tries
-    /// some of the slots that it finds free. \param options as for `lock_manager::async_acquire`;
-    /// `order` must be `fairness::none`. \par Completion signature `void(error_code, slot)`
-    /// \par Errors those of `lock_manager::async_acquire`; `errc::contended` says that all slots
-    /// were taken, or that others were faster. On any error the handle is empty and nothing is left
-    /// behind, as there. \par Cancellation as there.
+    /// came first asks, and the others wait for their turn; between processes there is no order. A
+    /// slot that is released may pass to the next waiter of the same process without a word to the
+    /// masters (`config::hand_overs_max`). With `wait_for::none()` it looks once, and tries some of
+    /// the slots that it finds free.
+    /// \param options as for `lock_manager::async_acquire`; `order` must be `fairness::none`.
+    /// \par Completion signature
+    /// `void(error_code, slot)`
+    /// \par Errors
+    /// those of `lock_manager::async_acquire`; `errc::contended` says that all slots were taken, or
+    /// that others were faster. On any error the handle is empty and nothing is left behind, as
+    /// there.
+    /// \par Cancellation
+    /// as there.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(acquire_options options = {}, CompletionToken&& token = {}) {
         return acquire(options, nullptr, std::forward<CompletionToken>(token));
@@ -204,11 +218,15 @@ public:
     /// Takes `count` free slots together, or none: nothing is held while it waits, so that two who
     /// want several each cannot block each other. Each master grants all of them or none, in one
     /// round trip. It waits until one survey finds as many; where others take single slots as they
-    /// come that may be long, and those of its own process that came later wait behind it.
-    /// Guarded protocol only. \param count 1 to `size`, 128 at most \param options as for
-    /// `async_acquire` \par Completion signature `void(error_code, slots)` \par Errors and
-    /// cancellation as for `async_acquire`; also `errc::invalid_argument` for the plain protocol or
-    /// another count, before anything is sent.
+    /// come that may be long, and those of its own process that came later wait behind it. Guarded
+    /// protocol only.
+    /// \param count 1 to `size`, 128 at most
+    /// \param options as for `async_acquire`
+    /// \par Completion signature
+    /// `void(error_code, slots)`
+    /// \par Errors
+    /// and cancellation as for `async_acquire`; also `errc::invalid_argument` for the plain
+    /// protocol or another count, before anything is sent.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire_many(
         std::size_t count, acquire_options options = {}, CompletionToken&& token = {}) {
@@ -226,10 +244,14 @@ public:
 
     /// Asks all masters which slots are taken, without touching them. For people and monitoring:
     /// the answer may be out of date when it arrives. The masters send 47 bytes for each slot that
-    /// is taken. \par Completion signature `void(error_code, pool_status)` \par Errors
+    /// is taken.
+    /// \par Completion signature
+    /// `void(error_code, pool_status)`
+    /// \par Errors
     /// `errc::not_running`, `errc::closed`. Masters that do not answer are no error: slots are
-    /// `undecided` if too few do. \par Cancellation Terminal, partial and total: ends the waiting
-    /// with `operation_aborted`.
+    /// `undecided` if too few do.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends the waiting with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_status(CompletionToken&& token = {}) {
         return status(std::forward<CompletionToken>(token));

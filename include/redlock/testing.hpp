@@ -43,7 +43,8 @@ struct master_options {
 
 /// One real server: a child process, with its files in a directory of its own. Made by `masters`.
 /// Functions throw `std::runtime_error` with a sentence when they cannot do it.
-/// \par Thread safety None: one thread at a time.
+/// \par Thread safety
+/// None: one thread at a time.
 class master {
 public:
     /// Leaves the other without a server: it can only be destroyed.
@@ -160,10 +161,12 @@ private:
 /// moves for the managers and their locks (`held`, `remaining`, renewal, loss). It does not for
 /// `redlock::clock::now()` nor for timers of Asio: code that is to be tested so gets its waits
 /// handed in, and a test hands in `async_sleep`.
-/// \par Thread safety None: all from one thread, the managers included.
+/// \par Thread safety
+/// None: all from one thread, the managers included.
 class virtual_quorum {
 public:
-    /// \param masters 1 to 32 \param settings of all managers; its `masters` are replaced
+    /// \param masters 1 to 32
+    /// \param settings of all managers; its `masters` are replaced
     explicit virtual_quorum(std::size_t masters = 3, config settings = {});
     virtual_quorum(const virtual_quorum&) = delete;
     virtual_quorum& operator=(const virtual_quorum&) = delete;
@@ -202,8 +205,10 @@ public:
     void freeze(std::chrono::nanoseconds span);
 
     /// A wait in this time, for what the tested code would use a timer for.
-    /// \par Completion signature `void(error_code)`
-    /// \par Cancellation Terminal, partial and total: ends it with `operation_aborted`.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Cancellation
+    /// Terminal, partial and total: ends it with `operation_aborted`.
     template <
         boost::asio::completion_token_for<void(error_code)> CompletionToken =
             boost::asio::deferred_t>

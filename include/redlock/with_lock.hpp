@@ -78,13 +78,13 @@ concept any_manager = std::derived_from<T, lock_manager> || std::derived_from<T,
 /// `work` itself, which lives as long as the scope.
 /// \param manager a `lock_manager` or a `sharded_manager`; runs, and outlives the acquiring
 /// \param resource, options see `async_acquire` of the manager
-/// \par Completion signature `void(std::exception_ptr)`
+/// \par Completion signature
+/// `void(std::exception_ptr)`
 /// \par Errors
 /// Null when `work` returned with the lock still held. Else `boost::system::system_error` with the
 /// error of the acquire, or with `errc::lost` if the lock was lost, released or moved away before
 /// `work` returned; or the exception that `work` threw, unless that is the `operation_aborted` that
-/// the loss caused.
-/// Completes after the release is decided.
+/// the loss caused. Completes after the release is decided.
 /// \par Cancellation
 /// Terminal, partial and total: cancels the acquire, or is passed on to `work` as terminal.
 template <
