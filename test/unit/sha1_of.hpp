@@ -11,12 +11,12 @@ namespace redlock::test {
 inline std::string sha1_of(std::string_view text) {
     boost::uuids::detail::sha1 hash;
     hash.process_bytes(text.data(), text.size());
-    unsigned int digest[5];
+    boost::uuids::detail::sha1::digest_type digest; // five words, and since Boost 1.86 twenty bytes
     hash.get_digest(digest);
     std::string out;
-    for (const unsigned int word : digest) {
-        for (int shift = 28; shift >= 0; shift -= 4) {
-            out += "0123456789abcdef"[(word >> static_cast<unsigned>(shift)) & 15U];
+    for (const unsigned int part : digest) {
+        for (int shift = 8 * static_cast<int>(sizeof digest[0]) - 4; shift >= 0; shift -= 4) {
+            out += "0123456789abcdef"[(part >> static_cast<unsigned>(shift)) & 15U];
         }
     }
     return out;
