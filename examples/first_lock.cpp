@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     config.max_ttl = std::chrono::seconds(5);
 
     asio::io_context io;
-    redlock::lock_manager manager(io.get_executor(), config); // throws if the config is wrong
+    redlock::lock_manager manager(io, config); // throws if the config is wrong
     manager.async_run(asio::detached);
     asio::co_spawn(io, first_lock(manager), [](std::exception_ptr error) {
         if (error) {

@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
         config.max_ttl = 5s; // the longest ttl of all programs that use these masters
 
         asio::io_context io;
-        redlock::lock_manager manager(io.get_executor(), config); // throws if the config is wrong
-        manager.async_run(asio::detached);                        // keeps the connections
+        redlock::lock_manager manager(io, config); // throws if the config is wrong
+        manager.async_run(asio::detached);         // keeps the connections
         int status = 0;
         asio::co_spawn(io, run(manager), [&](const std::exception_ptr& error) {
             manager.async_close(asio::detached); // ends async_run, and so io.run()

@@ -20,7 +20,8 @@ public:
     template <typename Rep, typename Period>
         requires std::convertible_to<std::chrono::duration<Rep, Period>, std::chrono::milliseconds>
     // NOLINTNEXTLINE(google-explicit-constructor): `options.wait = 5s` is what it is for
-    constexpr wait_for(std::chrono::duration<Rep, Period> limit) noexcept : limit_(limit) {}
+    constexpr wait_for(std::chrono::duration<Rep, Period> limit) noexcept
+        : limit_(in_milliseconds(limit)) {}
 
     /// One attempt, answered as soon as it is decided.
     static constexpr wait_for none() noexcept { return {std::chrono::milliseconds::zero()}; }
@@ -34,6 +35,20 @@ public:
     friend constexpr bool operator==(wait_for, wait_for) noexcept = default;
 
 private:
+    // `hours::max()` is for ever, too: the conversion alone would overflow.
+    template <typename Rep, typename Period>
+    static constexpr std::chrono::milliseconds
+    in_milliseconds(std::chrono::duration<Rep, Period> limit) noexcept {
+        using wide = std::chrono::duration<std::chrono::milliseconds::rep, Period>;
+        if (limit >= std::chrono::duration_cast<wide>(std::chrono::milliseconds::max())) {
+            return std::chrono::milliseconds::max();
+        }
+        if (limit <= std::chrono::duration_cast<wide>(std::chrono::milliseconds::min())) {
+            return std::chrono::milliseconds::min();
+        }
+        return limit;
+    }
+
     std::chrono::milliseconds limit_;
 };
 

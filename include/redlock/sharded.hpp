@@ -10,7 +10,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/execution_context.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -88,6 +90,10 @@ public:
     /// Checks the configuration and reads the TLS files; no other I/O. Throws
     /// `std::invalid_argument` with a sentence that says which value is wrong and what is allowed.
     sharded_manager(executor_type executor, sharded_config configuration);
+    /// The same, on the executor of an `io_context` or another execution context.
+    template <std::derived_from<boost::asio::execution_context> Context>
+    sharded_manager(Context& context, sharded_config configuration)
+        : sharded_manager(context.get_executor(), std::move(configuration)) {}
     /// What was moved from can be assigned to or destroyed, and nothing else.
     sharded_manager(sharded_manager&&) noexcept;
     /// Ends what this one was before, as the destructor does.
@@ -137,6 +143,12 @@ public:
     auto async_acquire(
         std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
         return acquire(std::move(resource), options, nullptr, std::forward<CompletionToken>(token));
+    }
+    /// With the default options.
+    template <typename CompletionToken>
+        requires(!std::convertible_to<CompletionToken, acquire_options>)
+    auto async_acquire(std::string resource, CompletionToken&& token) {
+        return acquire(std::move(resource), {}, nullptr, std::forward<CompletionToken>(token));
     }
     /// Also tells how each master of the quorum voted in the last attempt.
     template <typename CompletionToken = boost::asio::deferred_t>

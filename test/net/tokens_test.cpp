@@ -231,3 +231,12 @@ TEST_CASE("the default token is deferred") {
     q.run_until([&] { return calls > 0; });
     CHECK(calls == 1);
 }
+
+TEST_CASE("options may be left out before a token") {
+    quorum q;
+    q.start();
+    error_code error = redlock::errc::lost;
+    q.manager->async_acquire("r", [&error](error_code result, lock) { error = result; });
+    q.run_until([&] { return error != redlock::errc::lost; });
+    CHECK(!error);
+}

@@ -326,6 +326,8 @@ TEST_CASE("a wait and a hold are not negative, and a hold is longer than its mar
         {"wait is -1 ms", "0 ms or more"});
     check_accepted(options([](acquire_options& it) { it.wait = wait_for::forever(); }));
     check_accepted(options([](acquire_options& it) { it.wait = wait_for::none(); }));
+    check_accepted(options([](acquire_options& it) { it.wait = std::chrono::hours::max(); }));
+    static_assert(wait_for(std::chrono::hours::max()) == wait_for::forever());
     check_refused(
         options([](acquire_options& it) { it.max_hold = milliseconds(-1); }),
         {"max_hold is -1 ms", "0 ms"});
