@@ -13,6 +13,9 @@ std::size_t votes_needed(std::size_t masters) noexcept {
 }
 
 double quorum_downtime(std::size_t masters, double each_down) noexcept {
+    if (masters == 0) {
+        return 1;
+    }
     // Summed from the smallest term, and never as 1 minus something: nines would be lost.
     const std::size_t too_many = masters - core::quorum_of(masters) + 1;
     double sum = 0;
