@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <utility>
@@ -121,14 +122,16 @@ private:
     void offsets() {
         const clock_sample* low = nullptr;
         const clock_sample* high = nullptr;
+        std::size_t compared = 0;
         for (const facts& one : masters_) {
             if (!one.clock.empty()) {
+                ++compared;
                 const clock_sample& it = one.clock.front();
                 low = low == nullptr || it.ahead < low->ahead ? &it : low;
                 high = high == nullptr || it.ahead > high->ahead ? &it : high;
             }
         }
-        if (low == high) {
+        if (compared < 2) {
             return;
         }
         const std::chrono::microseconds apart = high->ahead - low->ahead;
