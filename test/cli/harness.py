@@ -253,6 +253,10 @@ def main():
     TOOL = os.path.abspath(sys.argv[1])
     wanted = sys.argv[2:]
     signal.signal(signal.SIGALRM, timed_out)
+    # What nohup, or a shell's background, has ignored stays so in every child, and a script could not trap it.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     cases = [(name, function) for name, function in CASES if not wanted or name in wanted]
     print(f'1..{len(cases)}')
     failed = 0
