@@ -46,7 +46,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
@@ -69,7 +69,7 @@ class list {
 public:
     void add(const std::string& part) { parts_ += (parts_.empty() ? "" : ",") + part; }
     void text(std::string_view key, std::string_view value) {
-        attribute(key, "\"stringValue\":" + quoted(value));
+        attribute(key, "\"stringValue\":" + json_text(value));
     }
     void number(std::string_view key, std::uint64_t value) { // 64 bits are a string in OTLP
         attribute(key, "\"intValue\":\"" + std::to_string(value) + '"');
@@ -81,7 +81,7 @@ public:
 
 private:
     void attribute(std::string_view key, const std::string& value) {
-        add("{\"key\":" + quoted(key) + ",\"value\":{" + value + "}}");
+        add("{\"key\":" + json_text(key) + ",\"value\":{" + value + "}}");
     }
     std::string parts_;
 };
@@ -203,7 +203,7 @@ private:
 
     static void add_event(span& mine, std::string_view name, const list& attributes) {
         mine.events.add(
-            "{\"timeUnixNano\":" + unix_nanoseconds() + ",\"name\":" + quoted(name)
+            "{\"timeUnixNano\":" + unix_nanoseconds() + ",\"name\":" + json_text(name)
             + ",\"attributes\":" + attributes.str() + '}');
     }
 
@@ -222,10 +222,10 @@ private:
 
     void end(const span& mine) {
         const std::string status =
-            mine.error.empty() ? "{}" : "{\"code\":2,\"message\":" + quoted(mine.error) + '}';
+            mine.error.empty() ? "{}" : "{\"code\":2,\"message\":" + json_text(mine.error) + '}';
         ended_.add(
             "{\"traceId\":\"" + mine.trace + "\",\"spanId\":\"" + mine.id + "\",\"parentSpanId\":\""
-            + mine.parent + "\",\"name\":" + quoted(mine.name)
+            + mine.parent + "\",\"name\":" + json_text(mine.name)
             + ",\"kind\":3,\"startTimeUnixNano\":" + mine.began + ",\"endTimeUnixNano\":"
             + unix_nanoseconds() + ",\"attributes\":" + mine.attributes.str()
             + ",\"events\":" + mine.events.str() + ",\"status\":" + status + '}');
