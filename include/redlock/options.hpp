@@ -11,6 +11,24 @@
 
 namespace redlock::inline REDLOCK_ABI {
 
+namespace detail {
+
+/// In milliseconds. The conversion alone would make a negative number of `hours::max()`.
+template <typename Rep, typename Period>
+constexpr std::chrono::milliseconds saturated(std::chrono::duration<Rep, Period> from) noexcept {
+    using std::chrono::milliseconds;
+    using wide = std::chrono::duration<milliseconds::rep, Period>;
+    if (from >= std::chrono::duration_cast<wide>(milliseconds::max())) {
+        return milliseconds::max();
+    }
+    if (from <= std::chrono::duration_cast<wide>(milliseconds::min())) {
+        return milliseconds::min();
+    }
+    return from;
+}
+
+} // namespace detail
+
 /// How long an acquire may wait for a lock that somebody else has: not at all, for a duration, or
 /// for ever. Converts from a duration: `options.wait = std::chrono::seconds(5);`
 class wait_for {
@@ -21,7 +39,7 @@ public:
         requires std::convertible_to<std::chrono::duration<Rep, Period>, std::chrono::milliseconds>
     // NOLINTNEXTLINE(google-explicit-constructor): `options.wait = 5s` is what it is for
     constexpr wait_for(std::chrono::duration<Rep, Period> limit) noexcept
-        : limit_(in_milliseconds(limit)) {}
+        : limit_(detail::saturated(limit)) {}
 
     /// One attempt, answered as soon as it is decided.
     static constexpr wait_for none() noexcept { return {std::chrono::milliseconds::zero()}; }
@@ -35,20 +53,6 @@ public:
     friend constexpr bool operator==(wait_for, wait_for) noexcept = default;
 
 private:
-    // `hours::max()` is for ever, too: the conversion alone would overflow.
-    template <typename Rep, typename Period>
-    static constexpr std::chrono::milliseconds
-    in_milliseconds(std::chrono::duration<Rep, Period> limit) noexcept {
-        using wide = std::chrono::duration<std::chrono::milliseconds::rep, Period>;
-        if (limit >= std::chrono::duration_cast<wide>(std::chrono::milliseconds::max())) {
-            return std::chrono::milliseconds::max();
-        }
-        if (limit <= std::chrono::duration_cast<wide>(std::chrono::milliseconds::min())) {
-            return std::chrono::milliseconds::min();
-        }
-        return limit;
-    }
-
     std::chrono::milliseconds limit_;
 };
 
