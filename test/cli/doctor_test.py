@@ -387,7 +387,8 @@ def _():
 @case('slots: a node of a cluster')
 def _():
     with Quorum() as quorum:
-        node = Master(str(quorum.directory), ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes'])
+        node = Master(str(quorum.directory), ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes',
+                                             '--cluster-port', str(free_port())])  # else 10,000 more, free or not
         quorum.stack.callback(node.kill)
         env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, node.url)}
         found(quorum, 'slots', 'broken', 'CLUSTERDOWN', master=node, env=env, alone=False)
