@@ -107,11 +107,11 @@ TEST_CASE("guarded: scripts are sent by digest, and in full again when a server 
     }
     CHECK(calls_of(site.masters[0], "eval") > in_full);
     // With the second round trip of an acquire, too: no two masters share a counter.
-    for (int i = 0; i < 2; ++i) {
+    for (std::size_t turn = 0; turn < 2; ++turn) {
         site.everywhere({"SCRIPT", "FLUSH"});
         for (std::size_t at = 0; at < site.masters.size(); ++at) {
             site.masters[at].command(
-                {"INCRBY", fence_key_of("s"), std::to_string((at + 1) * 1'000)});
+                {"SET", fence_key_of("s"), std::to_string(turn * 10'000 + at * 1'000)});
         }
         const std::uint64_t raised = site.me.count().raised;
         lock mine = site.me.take("s", with_token());
