@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+namespace acquire_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::wait_for;
@@ -528,3 +530,5 @@ TEST_CASE("no token reaches the log") {
         }
     }
 }
+
+} // namespace acquire_test

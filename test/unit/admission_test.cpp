@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+namespace admission_test {
+
 using namespace redlock::core;
 using namespace std::chrono_literals;
 using redlock::time_point;
@@ -256,3 +258,5 @@ TEST_CASE("garbage in place of INFO is refused or judged, never fatal") {
     }
     SUCCEED();
 }
+
+} // namespace admission_test

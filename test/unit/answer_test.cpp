@@ -7,6 +7,8 @@
 #include <limits>
 #include <string_view>
 
+namespace answer_test {
+
 using namespace redlock::core;
 using redlock::vote;
 using namespace std::chrono_literals;
@@ -261,3 +263,5 @@ TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
     CHECK(read_acquire(three(0, most, 0), rung::eval).left <= std::chrono::years(1));
     CHECK(read_acquire(three(1, 1, least), rung::eval).server_us == 0);
 }
+
+} // namespace answer_test

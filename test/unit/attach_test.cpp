@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+namespace attach_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -331,3 +333,5 @@ TEST_CASE("without fencing nobody asks for counters") {
     REQUIRE(attach(q.it, once()).won);
     CHECK(q.read + q.raised == 0);
 }
+
+} // namespace attach_test

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <set>
 
+namespace backoff_test {
+
 using namespace std::chrono_literals;
 using redlock::core::backoff;
 using redlock::core::jitter;
@@ -72,3 +74,5 @@ TEST_CASE("a floor above the ceiling wins") {
         CHECK(delay.next(300ms, 200ms, random) == 300ms);
     }
 }
+
+} // namespace backoff_test

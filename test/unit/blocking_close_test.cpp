@@ -6,6 +6,8 @@
 
 #include <chrono>
 
+namespace blocking_close_test {
+
 using namespace redlock;
 
 TEST_CASE("a manager that its asynchronous side has closed answers each call, and waits for none") {
@@ -31,3 +33,5 @@ TEST_CASE("a manager that its asynchronous side has closed answers each call, an
         CHECK(code_of([&] { manager.ready(std::chrono::seconds(1)); }) == errc::closed);
     }
 }
+
+} // namespace blocking_close_test

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <string>
 
+namespace cancel_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::wait_for;
@@ -162,3 +164,5 @@ TEST_CASE("cancelling what is over changes nothing") {
     CHECK(it.engine.count().held == 1);
     CHECK(it.engine.count().cancelled == 0);
 }
+
+} // namespace cancel_test

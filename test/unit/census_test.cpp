@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace census_test {
+
 namespace core = redlock::core;
 using redlock::lock_state;
 
@@ -94,3 +96,5 @@ TEST_CASE("who has a slot is what a majority says") {
     CHECK(core::judge_slot({"a"}, 2).state == lock_state::undecided);
     CHECK(core::judge_slot({}, 2).state == lock_state::undecided);
 }
+
+} // namespace census_test

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+namespace close_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::wait_for;
@@ -128,3 +130,5 @@ TEST_CASE("a query that is asked for is answered when the engine is closed") {
     CHECK(it.statuses.size() == 2);
     CHECK(it.engine.closed_down());
 }
+
+} // namespace close_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+namespace command_test {
+
 using namespace redlock::core;
 using namespace std::chrono_literals;
 
@@ -140,3 +142,5 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
         said(append_handshake, "p:epoch", guard, std::int64_t{5}, true)
         == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run 30602000 5 1");
 }
+
+} // namespace command_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+namespace config_test {
+
 using namespace redlock;
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
@@ -408,3 +410,5 @@ TEST_CASE("a configuration becomes the engine's settings") {
     it.wake_ups = wake_up::poll;
     CHECK(!detail::settings_of(it).pushes);
 }
+
+} // namespace config_test

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+namespace connection_test {
+
 using namespace redlock::core;
 using namespace std::chrono_literals;
 using unit::connection_site;
@@ -304,3 +306,5 @@ TEST_CASE("no password and no reply of AUTH is noted") {
     }
     CHECK(it.link.why_down().find("s3cret") == std::string::npos);
 }
+
+} // namespace connection_test

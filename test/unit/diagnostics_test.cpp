@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 
+namespace diagnostics_test {
+
 using namespace redlock;
 using namespace std::chrono_literals;
 
@@ -165,3 +167,5 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
     CHECK(detail::message_of(boost::asio::error::operation_aborted, it) == "cancelled");
     CHECK(detail::message_of(errc::lost, it) == error_code(errc::lost).message());
 }
+
+} // namespace diagnostics_test

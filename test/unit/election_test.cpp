@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace election_test {
+
 namespace {
 
 using namespace redlock;
@@ -160,3 +162,5 @@ TEST_CASE("election: work that takes its term away ends the scope as one that wa
     quorum.advance(1min);
     CHECK(kept.held());
 }
+
+} // namespace election_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+namespace endpoint_test {
+
 using redlock::endpoint;
 using redlock::transport;
 
@@ -215,3 +217,5 @@ TEST_CASE("an endpoint in words has neither user nor password") {
     CHECK(to_string(endpoint("unix://me:s3cret@/run/s")) == "/run/s");
     CHECK(to_string(endpoint("unix:///run/s?db=4")) == "/run/s?db=4");
 }
+
+} // namespace endpoint_test

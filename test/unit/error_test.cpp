@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace error_test {
+
 using redlock::condition;
 using redlock::errc;
 using redlock::error_code;
@@ -97,3 +99,5 @@ TEST_CASE("a message says what to do, where there is something") {
         CHECK(message.find(one.what_to_do) != std::string::npos);
     }
 }
+
+} // namespace error_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace fairness_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -366,3 +368,5 @@ TEST_CASE("with a lock that is held in this process and not at the keeper nobody
     it.run_for(1s);
     CHECK(it.won(second));
 }
+
+} // namespace fairness_test

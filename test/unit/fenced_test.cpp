@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+namespace fenced_test {
+
 using namespace std::chrono_literals;
 using redlock::errc;
 using redlock::error_code;
@@ -335,3 +337,5 @@ TEST_CASE("the fenced SET checks, by the text that other scripts can use, before
     CHECK(fenced_set::script.substr(0, check).find("redis.call") == std::string_view::npos);
     CHECK(fence_check.ends_with('\n')); // what is put behind it begins a line
 }
+
+} // namespace fenced_test

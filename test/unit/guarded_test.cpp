@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+namespace guarded_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -260,3 +262,5 @@ TEST_CASE("what the server's words do not say of the way out is added to them") 
         CHECK((text.find("protocol::plain") == std::string::npos) == (one.advice[0] != 'p'));
     }
 }
+
+} // namespace guarded_test

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <string>
 
+namespace lease_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::renewal;
@@ -521,3 +523,5 @@ TEST_CASE("masters that break while they are asked to extend are unknown, not lo
     it.run_for(1ns);
     CHECK(it.loss_of(got));
 }
+
+} // namespace lease_test

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <string>
 
+namespace metrics_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::histogram;
@@ -253,3 +255,5 @@ TEST_CASE("the engine tells of its own extensions, from their start to their end
     CHECK(it.renewals[4] == "begun");
     CHECK(it.renewals[5] == "no_quorum");
 }
+
+} // namespace metrics_test

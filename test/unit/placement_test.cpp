@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace placement_test {
+
 using namespace redlock;
 
 namespace {
@@ -112,3 +114,5 @@ TEST_CASE("a quorum that is added takes its share, and nothing else moves") {
         CHECK(moved < share + share / 20);
     }
 }
+
+} // namespace placement_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace pool_test {
+
 using redlock::core::handle;
 using redlock::core::pool;
 
@@ -112,3 +114,5 @@ TEST_CASE("handles agree with a map of what is alive") {
         REQUIRE(things.find(name) == nullptr);
     }
 }
+
+} // namespace pool_test

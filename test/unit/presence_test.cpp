@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+namespace presence_test {
+
 using namespace redlock::core;
 using namespace std::chrono_literals;
 using redlock::time_point;
@@ -181,3 +183,5 @@ TEST_CASE("an unfit master is asked again also while other commands keep it busy
     }
     CHECK(asked);
 }
+
+} // namespace presence_test

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace prometheus_test {
+
 using namespace redlock;
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
@@ -202,3 +204,5 @@ TEST_CASE("what comes from the network or from the user cannot break the page") 
     CHECK_THAT(text, ContainsSubstring(R"(version="7\"} 1\nevil 2 \\ \\xff\\xfe\\x09")"));
     CHECK(got.value(R"(redlock_ready{quorum="caf\\xc3\\xa9 \"x\""})") == 1);
 }
+
+} // namespace prometheus_test

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string>
 
+namespace push_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -256,3 +258,5 @@ TEST_CASE("a push for nobody, or for another, changes nothing") {
         CHECK(server.count("UNSUBSCRIBE") == 1);
     }
 }
+
+} // namespace push_test

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <string>
 
+namespace query_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::lock_state;
@@ -110,3 +112,5 @@ TEST_CASE("a key without expiry or of another type is no lock of this library") 
     CHECK(found.masters[2].vote == vote::error);
     CHECK(found.masters[2].text == "NOPERM no permissions");
 }
+
+} // namespace query_test

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <string>
 
+namespace removal_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 
@@ -278,3 +280,5 @@ TEST_CASE("masters that were never asked are not told to remove anything") {
     CHECK(it.masters[2].count("EVAL") == 0);
     CHECK(it.idle());
 }
+
+} // namespace removal_test

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+namespace resp_test {
+
 using redlock::core::append_command;
 using redlock::core::reply;
 using redlock::core::reply_reader;
@@ -311,3 +313,5 @@ TEST_CASE("garbage ends in an error or in silence, never in a crash") {
         REQUIRE(found <= size);
     }
 }
+
+} // namespace resp_test

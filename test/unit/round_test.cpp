@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace round_test {
+
 using redlock::vote;
 using redlock::core::quorum_of;
 using redlock::core::round;
@@ -191,3 +193,5 @@ TEST_CASE("a partial grant of ours beside a held key is contention, not an outag
     split.add(vote::unreachable);
     CHECK(split.decide() == verdict::contended);
 }
+
+} // namespace round_test

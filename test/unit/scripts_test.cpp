@@ -8,6 +8,8 @@
 
 #include <string_view>
 
+namespace scripts_test {
+
 using redlock::core::compare_and_delete;
 using redlock::core::compare_and_extend;
 using redlock::test::sha1_of;
@@ -52,3 +54,5 @@ TEST_CASE("a script is one line that compares before it changes anything") {
         compare_and_extend.text.find(R"("PTTL", KEYS[1]) < tonumber(ARGV[2]))")
         != std::string_view::npos);
 }
+
+} // namespace scripts_test

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace sharded_test {
+
 using namespace redlock;
 
 namespace {
@@ -159,3 +161,5 @@ TEST_CASE("an operation that is begun when its manager is gone finds it closed")
     CHECK(ended == errc::closed);
     CHECK(was_ready == errc::closed);
 }
+
+} // namespace sharded_test

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstddef>
 
+namespace sizing_test {
+
 using redlock::acquire_options;
 using redlock::config;
 using redlock::lease_times;
@@ -88,3 +90,5 @@ TEST_CASE("a lock of the virtual quorum is renewed and ends when the times say")
     it.run_for(found.renewal_latest - found.renewal_earliest + 200ms);
     CHECK(it.engine.count().renewed == 1);
 }
+
+} // namespace sizing_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace slot_waiting_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -271,3 +273,5 @@ TEST_CASE("a wait for a slot ends in time") {
     CHECK(it.now() <= began + 700ms);
     CHECK(it.idle());
 }
+
+} // namespace slot_waiting_test

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace slots_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -187,3 +189,5 @@ TEST_CASE("a pool, its slots and a lock of the same name do not touch each other
     CHECK(slot.won);
     CHECK(it.acquire_slot_now(once(), 1, "r}:slot").won);
 }
+
+} // namespace slots_test

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <string>
 
+namespace standing_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 using redlock::health;
@@ -286,3 +288,5 @@ TEST_CASE("health names each server and the way it deletes") {
     CHECK(found.masters[3].text == "connection refused");
     CHECK(found.masters[3].version.empty());
 }
+
+} // namespace standing_test

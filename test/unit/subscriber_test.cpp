@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace subscriber_test {
+
 using namespace redlock::core;
 using namespace std::chrono_literals;
 using redlock::time_point;
@@ -319,3 +321,5 @@ TEST_CASE("a push connection that was stopped is closed and wants nothing") {
     CHECK(it.closes == 1);
     CHECK(it.hints.empty());
 }
+
+} // namespace subscriber_test

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace testing_kit_test {
+
 namespace {
 
 using namespace redlock;
@@ -256,3 +258,5 @@ TEST_CASE("virtual time: no command overtakes another when a master answers soon
     CHECK(!held[1].valid());
     CHECK(quorum.master(0).command({"GET", "redlock:{r}"}) == held[0].token());
 }
+
+} // namespace testing_kit_test

@@ -7,6 +7,8 @@
 #include <map>
 #include <random>
 
+namespace timers_test {
+
 using namespace std::chrono_literals;
 using namespace redlock::core;
 using redlock::time_point;
@@ -101,3 +103,5 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
         }
     }
 }
+
+} // namespace timers_test

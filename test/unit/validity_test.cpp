@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+namespace validity_test {
+
 using namespace std::chrono_literals;
 using namespace redlock::core;
 using redlock::time_point;
@@ -91,3 +93,5 @@ TEST_CASE("a majority lasts until the vote of it that ends first") {
     CHECK(nth_largest(std::vector{never}, 1) == never);
     CHECK(nth_largest(std::vector<time_point>(32, c), 17) == c);
 }
+
+} // namespace validity_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace waiting_test {
+
 using namespace unit;
 using namespace std::chrono_literals;
 namespace core = redlock::core;
@@ -326,3 +328,5 @@ TEST_CASE("without pushes the lock is found by polling") {
     REQUIRE(it.answer_to(name) != nullptr);
     CHECK(it.answer_to(name)->won);
 }
+
+} // namespace waiting_test
