@@ -32,7 +32,8 @@ inline std::string not_introduced_text(const settings& rules) {
 
 /// What helps when the server refused the handshake with these words; empty where they say it all.
 inline std::string advice_on_refusal(std::string_view words, const settings& rules) {
-    if (words.starts_with("NOPERM") && words.find("keys") != std::string_view::npos) {
+    // "... to access one of the keys ..." (Redis 7.0), "... to access a key" (7.2)
+    if (words.starts_with("NOPERM") && words.find("access") != std::string_view::npos) {
         return ": the ACL must allow the keys " + rules.key_prefix + "*";
     }
     if (words.starts_with("NOPERM") || words.starts_with("ERR unknown")) {

@@ -250,6 +250,7 @@ TEST_CASE("what the server's words do not say of the way out is added to them") 
         {"-ERR unknown command 'EVAL', with args\r\n", "protocol::plain"},
         {"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
          "must allow the keys p:*"},
+        {"-NOPERM No permissions to access a key\r\n", "must allow the keys p:*"},
         {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "'maxmemory'."},
     };
     for (const auto& one : refusals) {
