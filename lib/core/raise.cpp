@@ -68,6 +68,9 @@ void engine::raise_answered(claim& attempt, std::size_t master, const answer& go
     if (mine.said != vote::pending) {
         return; // it was counted as timed out
     }
+    if (got.said == vote::granted && got.counter < attempt.raise_to) {
+        return; // to what an earlier owner was given; the answer for this one is behind it
+    }
     mine.said = got.said;
     if (got.said == vote::held) {
         attempt.votes.note(master, "its fencing counter is ahead");

@@ -24,8 +24,9 @@ std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 
            + "\r\n:" + std::to_string(clock) + "\r\n";
 }
 
-redlock::core::settings guarded(std::size_t masters) {
+redlock::core::settings guarded(std::size_t masters, std::size_t hand_overs = 0) {
     auto rules = settings_for(masters);
+    rules.hand_overs_max = hand_overs;
     rules.protocol = redlock::protocol::guarded;
     rules.epoch_key = "p::epoch";
     return rules;
@@ -41,28 +42,30 @@ acquire_options fenced() {
 struct script_answers {
     std::string handshake = three(0, 0);
     std::string acquire = three(1, 7);
-    std::string raise = three(1, 9, 0);
+    std::string raise = three(1, 9, 0); // empty: that it is raised as was asked for
     std::string extend = three(1, 0);
     std::string remove = three(1, 0);
     std::map<std::string, int> said;
 };
 
 struct guarded_quorum {
-    explicit guarded_quorum(std::size_t masters) : scripts(masters), it(guarded(masters)) {
+    explicit guarded_quorum(std::size_t masters, std::size_t hand_overs = 0)
+        : scripts(masters),
+          it(guarded(masters, hand_overs)) {
         for (std::size_t i = 0; i < masters; ++i) {
             virtual_master& server = it.masters[i];
             server.when = [this, i, &server](const arguments& words) {
                 if (words[0].starts_with("EVAL")) {
-                    server.replies["EVALSHA"] = answer(scripts[i], words[1]);
+                    server.replies["EVALSHA"] = answer(scripts[i], words);
                 }
                 return mishap::none;
             };
         }
     }
 
-    static std::string answer(script_answers& mine, const std::string& script) {
+    static std::string answer(script_answers& mine, const arguments& words) {
         const auto is = [&](const core::script& one) {
-            return script == one.text || script == one.sha1;
+            return words[1] == one.text || words[1] == one.sha1;
         };
         if (is(core::guarded_handshake)) {
             ++mine.said["handshake"];
@@ -74,7 +77,7 @@ struct guarded_quorum {
         }
         if (is(core::guarded_raise)) {
             ++mine.said["raise"];
-            return mine.raise;
+            return mine.raise.empty() ? three(1, std::stoll(words[6]), 0) : mine.raise;
         }
         if (is(core::guarded_extend)) {
             ++mine.said["extend"];
@@ -167,6 +170,36 @@ TEST_CASE("a counter that could not be raised is no vote, and the attempt is rol
     CHECK(got.why == errc::contended);
     q.it.run_for(1s);
     CHECK(q.said("remove") == 3);
+}
+
+TEST_CASE("the answer to the raise of one hand-over is no vote for that of the next") {
+    guarded_quorum q(3, 10);
+    q.it.start();
+    const answer first = q.it.acquire_now(fenced());
+    for (script_answers& one : q.scripts) {
+        one.acquire = three(0, 5'000, 0);
+        one.raise.clear();
+    }
+    acquire_options waits = fenced();
+    waits.wait = redlock::wait_for::forever();
+    const std::uint64_t second = q.it.acquire(waits);
+    const std::uint64_t third = q.it.acquire(waits);
+    q.it.run_for(5ms);
+    // Of the second owner's raise master 2 tells late; of the third's only master 0 hears.
+    q.it.paths[2].back = 30ms;
+    q.it.release(first);
+    q.it.run_for(5ms);
+    REQUIRE(q.it.answer_to(second) != nullptr);
+    REQUIRE(q.it.answer_to(second)->won);
+    q.it.paths[1].hung = q.it.paths[2].hung = true;
+    q.it.release(*q.it.answer_to(second));
+    q.it.run_for(50ms);
+    CHECK(q.it.answer_to(third) == nullptr);
+    q.it.resume(2);
+    q.it.run_for(50ms);
+    REQUIRE(q.it.answer_to(third) != nullptr);
+    CHECK(q.it.answer_to(third)->won);
+    CHECK(q.it.fences == std::vector<std::uint64_t>{7, 8, 9});
 }
 
 TEST_CASE("without fencing, counters do not matter") {
