@@ -48,7 +48,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     host_.random(secret);
     write_hex(secret, attempt.token);
     token.copy(attempt.token.data(), attempt.token.size()); // one of the caller's own
-    attempt.ttl = attempt.ttl_max = wanted.options.ttl;
+    attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
     attempt.count = {masters_.size(), rules_.quorum()};
@@ -149,11 +149,11 @@ void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
             how,
             names_of(attempt),
             masters_[master].link->guard_until(attempt.vote_by),
-            attempt.ttl,
+            attempt.asked_ttl,
             fence_of(attempt, 0),
             intent_of(attempt));
     } else {
-        append_set(scratch_, attempt.key, attempt.token_text(), attempt.ttl);
+        append_set(scratch_, attempt.key, attempt.token_text(), attempt.asked_ttl);
     }
 }
 
@@ -179,8 +179,8 @@ void engine::acquire_answered(
     }
     ++counters_of(master).acquire_votes[what];
     if (what == vote::granted) {
-        mine.until =
-            std::max(mine.until, guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
+        mine.until = std::max(
+            mine.until, guaranteed_until(attempt.asked_at, attempt.asked_ttl, rules_.drift));
         mine.counter = got.counter;
     }
     mine.left = got.left.value_or(not_told);

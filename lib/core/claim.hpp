@@ -165,9 +165,10 @@ struct claim {
     bool fencing = false;
     std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
-    std::chrono::milliseconds ttl_max{}; // the largest that was ever asked for
-    time_point asked_at = never;         // t0
-    time_point expires_at = never;       // from then on no master can have the key
+    std::chrono::milliseconds ttl_max{};   // the largest that was ever asked for
+    time_point asked_at = never;           // t0
+    std::chrono::milliseconds asked_ttl{}; // then; its next owner may want another
+    time_point expires_at = never;         // from then on no master can have the key
     ballots votes;
 
     // while asking

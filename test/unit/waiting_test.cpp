@@ -225,6 +225,30 @@ TEST_CASE("what a waiter wants may forbid the hand-over") {
     CHECK(it.engine.count().acquired == 2);
 }
 
+TEST_CASE("a grant of before the hand-over lasts for the ttl that it was asked with") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    it.paths[2].back = 30ms;
+    const redlock::time_point began = it.now();
+    const answer first = it.acquire_now(once());
+    acquire_options wants = waiting();
+    wants.ttl = 15s;
+    wants.renew = redlock::renewal::off;
+    const std::uint64_t second = it.acquire(wants);
+    it.release(first);
+    REQUIRE(it.answer_to(second) != nullptr);
+    const answer held = *it.answer_to(second);
+    it.run_for(50ms); // master 2 says that it has granted it to the first
+    for (const std::size_t i : {1U, 2U}) {
+        it.paths[i].reachable = false;
+        it.disconnect(i);
+    }
+    it.extend(held, 15s); // which one master does
+    it.run_for(20s);
+    REQUIRE(it.loss_of(held));
+    CHECK(it.loss_of(held)->at <= began + usable(10s)); // from then on the others may grant it
+}
+
 TEST_CASE("a waiter that goes away leaves the others where they were") {
     virtual_quorum it(rules_with(3, 100, false));
     it.start();
