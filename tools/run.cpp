@@ -66,7 +66,7 @@ public:
         }
         keeper_.reset();
         const int status = finish();
-        return {status, lost_.has_value()};
+        return {status, lost_.has_value() && session_->signal() == 0};
     }
 
 private:

@@ -28,7 +28,7 @@ struct run_options {
 /// How it went.
 struct run_end {
     int status = 0;    ///< of the tool
-    bool lost = false; ///< the lock was lost while the command ran
+    bool lost = false; ///< the lock was lost while the command ran, and no signal asked us to end
 };
 
 run_end run_under_lock(

@@ -5,7 +5,7 @@ import os
 import pathlib
 import signal
 
-from harness import CONFIGURATION, HELD, USAGE, Quorum, alive, case, contains, ended, equal, main, until
+from harness import CONFIGURATION, HELD, LIMIT_S, LOST, USAGE, Quorum, alive, case, contains, ended, equal, main, until
 
 STAY = ['--', 'sh', '-c', 'echo "${REDLOCK_SLOT-in}"; exec sleep 600']
 
@@ -83,6 +83,25 @@ def _():
         equal(leader.wait(), 202)  # the command's own, of its second term
         equal(log.read_text(), 'term\nterm\n')
         ended(quorum.run('status', 'a'), 0)
+
+
+@case('a leader that was told to end is no candidate again, also if it is lost meanwhile')
+def _():
+    with Quorum() as quorum:
+        log = quorum.path('log')
+        script = (f'exec 2> /dev/null; trap "echo told >> {log}" TERM; echo term >> {log}; '
+                  'while :; do sleep 0.1; done')
+        leader = quorum.start('elect', '--ttl', '1s', 'a', '--', 'sh', '-c', script)
+        until(log.exists, 'a leader')
+        leader.terminate()
+        until(lambda: 'told' in log.read_text(), 'the signal at the command')
+        for master in quorum.masters[:2]:
+            master.signal(signal.SIGSTOP)
+        contains(leader.stderr.readline(), 'lost')
+        for master in quorum.masters[:2]:
+            master.signal(signal.SIGCONT)
+        equal(leader.wait(LIMIT_S), LOST)
+        equal(log.read_text().count('term'), 1)
 
 
 @case('a candidate that waits ends at a signal')
