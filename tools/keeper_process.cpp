@@ -333,21 +333,29 @@ void keeper_process::reap() {
             leader_ended(status);
             continue;
         }
-        const pid_t one = ::waitpid(-1, &status, WNOHANG | WUNTRACED);
-        if (one < 0 && errno == ECHILD && phase_ != phase::idle) {
-            leave(0);
-        }
-        if (one <= 0) {
+        // Looked at, too: the command may end between the look above and this line.
+        siginfo_t next{};
+        if (::waitid(P_ALL, 0, &next, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) {
+            if (errno == ECHILD && phase_ != phase::idle) {
+                leave(0);
+            }
             break;
         }
-        if (one == leader_ && WIFSTOPPED(status)) {
-            if (has_terminal_) {
-                take_terminal(tool_group_);
-                report(keeper_report::kind::stopped, WSTOPSIG(status));
-            }
-        } else {
-            asked_.erase(std::remove(asked_.begin(), asked_.end(), one), asked_.end());
+        const pid_t one = next.si_pid;
+        if (one == 0) {
+            break;
         }
+        if (leader_lives_ && one == leader_) {
+            siginfo_t stop{};
+            if (::waitid(P_PID, static_cast<id_t>(one), &stop, WSTOPPED | WNOHANG) == 0
+                && stop.si_pid == one && has_terminal_) {
+                take_terminal(tool_group_);
+                report(keeper_report::kind::stopped, stop.si_status);
+            }
+            continue; // its end is seen above
+        }
+        ::waitpid(one, &status, WNOHANG | WUNTRACED);
+        asked_.erase(std::remove(asked_.begin(), asked_.end(), one), asked_.end());
     }
     if (phase_ == phase::ending && !leader_lives_) {
         ask_to_end(); // those that have come to us by the death of their parents

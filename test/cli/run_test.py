@@ -11,8 +11,8 @@ import sys
 import time
 
 from harness import (
-    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, alive,
-    case, contains, ended, equal, main, until)
+    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Skip,
+    alive, case, contains, ended, equal, main, until)
 
 # A heart that beats into a file, on the clock that leases are measured with, and does not listen.
 HEART = '''
@@ -467,6 +467,16 @@ def _():
         equal(process.wait(), 4)
         assert not any(alive(beating(path)) for path in paths)
         equal(quorum.keys(), [])
+
+
+@case('a command that ends while its keeper looks for others has its status passed on')
+def _():
+    library = os.environ.get('SLOW_LOOK')
+    if not library or not os.path.exists(library):
+        raise Skip('the module that slows looks down is not built')
+    with Quorum() as quorum:
+        command = ['env', '-u', 'LD_PRELOAD', 'sh', '-c', 'sleep 0.1; exit 4']
+        ended(quorum.run('run', 'a', '--', *command, env={'LD_PRELOAD': library}), 4)
 
 
 @case('--leave-daemons leaves them')
