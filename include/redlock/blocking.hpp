@@ -87,7 +87,15 @@ wait_for wait_within(const std::chrono::duration<Rep, Period>& limit) {
     if (limit > long_enough) {
         return wait_for::forever();
     }
-    return std::max(std::chrono::ceil<milliseconds>(limit), milliseconds::zero());
+    return limit > limit.zero() ? std::chrono::ceil<milliseconds>(limit) : milliseconds::zero();
+}
+
+/// How long it is until a moment; nothing if it has passed, however long ago.
+template <typename Clock, typename Duration>
+auto time_until(const std::chrono::time_point<Clock, Duration>& end) {
+    const auto now = Clock::now();
+    using rest = decltype(end - now);
+    return end > now ? end - now : rest::zero();
 }
 
 [[noreturn]] void throw_error(const error_code& error);
@@ -334,7 +342,7 @@ public:
     template <typename Clock, typename Duration>
     bool
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
-        return try_lock_for(end - Clock::now(), std::move(stop));
+        return try_lock_for(detail::time_until(end), std::move(stop));
     }
 };
 

@@ -68,7 +68,7 @@ public:
     template <typename Clock, typename Duration>
     bool
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
-        return try_lock_for(end - Clock::now(), std::move(stop));
+        return try_lock_for(detail::time_until(end), std::move(stop));
     }
     /// Gives the writer's lock back, as `mutex::unlock`. Without one it does nothing.
     void unlock() noexcept;
@@ -87,7 +87,7 @@ public:
     template <typename Clock, typename Duration>
     bool try_lock_shared_until(
         const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
-        return try_lock_shared_for(end - Clock::now(), std::move(stop));
+        return try_lock_shared_for(detail::time_until(end), std::move(stop));
     }
     /// Gives one reader's lock back, else as `unlock`.
     void unlock_shared() noexcept;

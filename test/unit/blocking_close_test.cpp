@@ -1,4 +1,5 @@
-// Blocking calls behind the end of their manager, which needs no masters to be asked.
+// Blocking calls that need no masters to be asked: behind the end of their manager, or of their
+// time.
 
 #include <redlock/blocking.hpp>
 
@@ -32,6 +33,21 @@ TEST_CASE("a manager that its asynchronous side has closed answers each call, an
         CHECK(code_of([&] { mutex.lock(); }) == errc::closed);
         CHECK(code_of([&] { manager.ready(std::chrono::seconds(1)); }) == errc::closed);
     }
+}
+
+TEST_CASE("a moment that passed however long ago is not waited for") {
+    config settings;
+    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
+    blocking::manager manager(settings);
+    blocking::timed_mutex mutex(manager, "r");
+    for (const auto end : {
+             std::chrono::steady_clock::time_point::min(),
+             std::chrono::steady_clock::time_point(),
+         }) {
+        CHECK_THROWS(mutex.try_lock_until(end));
+    }
+    CHECK(detail::wait_within(std::chrono::seconds::min()) == wait_for::none());
+    CHECK(detail::wait_within(-std::chrono::seconds(9'223'372'036'854'776)) == wait_for::none());
 }
 
 } // namespace blocking_close_test
