@@ -4,6 +4,9 @@
 #include "hash.hpp"
 #include "keys.hpp"
 
+#include <algorithm>
+#include <chrono>
+
 namespace redlock::core {
 
 void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
@@ -45,7 +48,9 @@ void engine::query_answered(
     --asked.pending;
     if (command.kind == command_kind::pttl) {
         if (answer.type == reply_type::integer && answer.integer >= 0 && mine.vote == vote::held) {
-            mine.time_left = std::chrono::milliseconds(answer.integer);
+            // More than a year is no lease, and must fit into nanoseconds.
+            constexpr std::chrono::milliseconds most = std::chrono::years(1);
+            mine.time_left = std::min(std::chrono::milliseconds(answer.integer), most);
         } else if (
             answer.type == reply_type::integer && answer.integer == -1 && mine.vote == vote::held) {
             mine.vote = vote::foreign;

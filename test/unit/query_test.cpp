@@ -49,6 +49,19 @@ TEST_CASE("a lock that a majority has with one token is held, until that majorit
     CHECK(found.masters[1].owner == found.owner);
 }
 
+TEST_CASE("a key that stays for longer than nanoseconds can count is held for a year") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {"somebody"};
+        server.replies["PTTL"] = ":9000000000000000000\r\n";
+    }
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::held);
+    CHECK(found.time_left == std::chrono::years(1));
+    CHECK(found.masters[0].time_left == std::chrono::years(1));
+}
+
 TEST_CASE("a lock that is split between tokens is undecided") {
     virtual_quorum it(3);
     it.start();
