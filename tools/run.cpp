@@ -320,10 +320,7 @@ private:
             abandon();
         }
         if (lock_.valid() || slot_.valid()) {
-            const auto result = held([this](auto& it) {
-                return session_->wait(
-                    [&](auto token) { return it.async_release(std::move(token)); });
-            });
+            const auto result = release();
             if (!lost_ && options_.at_least.count() == 0
                 && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
@@ -352,6 +349,21 @@ private:
         }
         return WIFEXITED(command_status_) ? WEXITSTATUS(command_status_)
                                           : 128 + WTERMSIG(command_status_);
+    }
+
+    // A signal ends the wait for the masters' answers, and not the release.
+    redlock::release_result release() {
+        try {
+            return held([this](auto& it) {
+                return session_->wait(
+                    [&](auto token) { return it.async_release(std::move(token)); });
+            });
+        } catch (const boost::system::system_error&) {
+            if (session_->signal() == 0) {
+                throw;
+            }
+            return redlock::release_result::uncertain;
+        }
     }
 
     // --at-least: the command has ended, but it is not another's turn yet.

@@ -479,6 +479,18 @@ def _():
         ended(quorum.run('run', 'a', '--', *command, env={'LD_PRELOAD': library}), 4)
 
 
+@case('a signal while masters are slow to release the lock leaves the status the command\'s')
+def _():
+    with Quorum() as quorum:
+        pids = ' '.join(str(master.process.pid) for master in quorum.masters[:2])
+        process = quorum.start('run', '--master-timeout', '5s', 'a', '--', 'sh', '-c',
+                               f'kill -STOP {pids}; echo stopped; exit 4')
+        equal(process.stdout.readline(), 'stopped\n')
+        time.sleep(0.5)
+        process.terminate()
+        equal(process.wait(), 4)
+
+
 @case('--leave-daemons leaves them')
 def _():
     with Quorum() as quorum:
