@@ -322,9 +322,11 @@ std::string acl_line(const redlock::config& how) {
         how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", how.key_prefix);
     const char* const rules =
         how.protocol == redlock::protocol::guarded
-            ? "+info +eval +evalsha +time +get +set +del +pttl +pexpire +hmget +hset +exists +ping "
-              "+client|setname +config|get +publish +subscribe +unsubscribe"
-            : "+info +eval +evalsha +get +set +del +pttl +pexpire +exists +ping +client|setname "
+            ? "+info +eval +evalsha +time +get +set +del +pttl +pexpire +hmget +hset +exists +mget "
+              "+zadd +zscore +zrange +zrank +zrem +zremrangebyscore +ping +client|setname "
+              "+config|get +publish +subscribe +unsubscribe"
+            : "+info +eval +evalsha +time +get +set +del +pttl +pexpire +exists +mget "
+              "+zadd +zscore +zrange +zrank +zrem +ping +client|setname "
               "+config|get +publish +subscribe +unsubscribe";
     return fmt::format("ACL SETUSER {} reset on >PASSWORD {} {}", user, scope, rules);
 }

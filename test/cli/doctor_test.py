@@ -77,7 +77,8 @@ def _():
             master.ask(*(word.replace('>PASSWORD', '>secret') for word in words))
             master.ask('ACL', 'SETUSER', 'default', 'off')
         equal(examine(quorum, env=env)['verdict'], 'well')
-        ended(quorum.run('run', '--fencing', 'a', '--', 'true', env=env), 0)
+        for form in ('--fencing', '--shared', '--exclusive', '--fifo', '--slots=2'):
+            ended(quorum.run('run', form, '--wait', '10s', 'a', '--', 'true', env=env), 0)
 
 
 @case('reachability: a master that is down')
