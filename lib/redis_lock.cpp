@@ -123,8 +123,9 @@ void redis_lock::require_lock() const {
 void redis_lock::extend(std::chrono::milliseconds additional) {
     require_lock();
     using std::chrono::milliseconds;
-    const auto left = std::chrono::ceil<milliseconds>(lock_.deadline() - clock::now());
-    extend_to(std::max(left, milliseconds::zero()) + additional);
+    const auto left = std::max(
+        std::chrono::ceil<milliseconds>(lock_.deadline() - clock::now()), milliseconds::zero());
+    extend_to(left + std::min(additional, milliseconds::max() - left)); // too much is refused there
 }
 
 void redis_lock::extend_to(std::chrono::milliseconds ttl) {

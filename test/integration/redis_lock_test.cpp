@@ -106,6 +106,7 @@ TEST_CASE("an extension adds to what is left, or replaces it, and never shortens
     one.reacquire();
     CHECK(one.get().remaining() > 19s);
     CHECK(error_of([&] { one.extend(1h); }) == errc::invalid_argument);
+    CHECK(error_of([&] { one.extend(milliseconds::max()); }) == errc::invalid_argument);
     CHECK(one.held());
 }
 
