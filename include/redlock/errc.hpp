@@ -13,7 +13,8 @@ enum class errc : int {
     contended = 1,
     /// No majority of the configured masters could vote: down, silent, failing or not admitted.
     no_quorum,
-    /// A majority granted the lock, but too late: less than `min_validity` of the lease was left.
+    /// A majority granted the lock, but too late: of the lease less was left than `min_validity`,
+    /// or than `stop_margin` where that is more.
     too_slow,
     /// The caller's wait ended while an attempt was still undecided.
     timed_out,

@@ -92,8 +92,9 @@ public:
     }
 
     /// Takes the lock on `resource`: asks all masters at once, and has it when a majority of the
-    /// configured masters granted it with `min_validity` left. Else it removes what was granted,
-    /// and tries again after a random delay as long as `options.wait` allows.
+    /// configured masters granted it with `min_validity`, and with `stop_margin`, left. Else it
+    /// removes what was granted, and tries again after a random delay as long as `options.wait`
+    /// allows.
     /// \param resource 1 to `resource_name_max` bytes of any value
     /// \param options see `acquire_options`
     /// \par Completion signature
@@ -101,7 +102,7 @@ public:
     /// \par Errors
     /// - `errc::contended`: a majority answered, and somebody has it.
     /// - `errc::no_quorum`: no majority of the masters could vote.
-    /// - `errc::too_slow`: granted, but with less than `min_validity` left.
+    /// - `errc::too_slow`: granted, but with less than that left.
     /// - `errc::timed_out`: the wait ended in the middle of an attempt.
     /// - `errc::not_running`, `errc::closed`.
     /// - `errc::invalid_argument`: the name or an option is out of range; nothing was sent.
