@@ -11,8 +11,7 @@ namespace {
 
 using us = std::chrono::microseconds;
 
-constexpr int oldest_major = 6;
-constexpr int oldest_minor = 2;
+constexpr int oldest_tested = 7;
 constexpr std::chrono::hours certificate_soon{14 * 24};
 
 bool is_local(const redlock::endpoint& where) {
@@ -103,15 +102,10 @@ private:
     void version() {
         const bool valkey = !it_["valkey_version"].empty();
         const std::string text = it_["redis_version"];
-        const char* const from = text.c_str();
-        char* dot = nullptr;
-        const long major = std::strtol(from, &dot, 10);
-        const long minor = *dot == '.' ? std::strtol(dot + 1, nullptr, 10) : 0;
-        if (!valkey && !text.empty()
-            && (major < oldest_major || (major == oldest_major && minor < oldest_minor))) {
+        if (!valkey && !text.empty() && std::strtol(text.c_str(), nullptr, 10) < oldest_tested) {
             add(severity::warning,
                 "version",
-                "is Redis " + text + ": nothing below 6.2 is tested",
+                "is Redis " + text + ": nothing below 7.0 is tested",
                 "upgrade it");
         }
     }

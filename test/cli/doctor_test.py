@@ -339,7 +339,7 @@ def _():
         env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, old)}
         if 'valkey_version' in quorum.masters[0].ask('INFO', 'server'):
             raise Skip('this server is no Redis')
-        found(quorum, 'version', 'warning', 'nothing below 6.2 is tested', env=env)
+        found(quorum, 'version', 'warning', 'nothing below 7.0 is tested', env=env)
 
 
 @case('restart: a master in quarantine, and for how long')
