@@ -62,6 +62,7 @@ void add_pool(command_line& to) {
         ->check(whole_number(1, redlock::slot_pool_size_max))
         ->type_name("L");
     add_wishes(app, options->lock, "forever");
+    app.get_option("--fifo")->group(""); // refused below, with the reason
     app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if all are taken");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
