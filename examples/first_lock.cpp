@@ -6,15 +6,15 @@
 
 #include <boost/asio.hpp>
 
+#include <exception>
 #include <iostream>
 
 namespace asio = boost::asio;
 
 asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
-    co_await manager.async_ready(asio::use_awaitable); // until a majority of the masters may vote
-
     redlock::acquire_options options;
-    options.ttl = std::chrono::seconds(5); // renewed as long as `lock` lives
+    options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
+    options.wait = std::chrono::seconds(20); // for masters that may vote, and for who else has it
     redlock::diagnostics why;
     auto result = co_await manager.async_acquire(
         "reports/daily", options, why, asio::as_tuple(asio::use_awaitable));
@@ -28,7 +28,7 @@ asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
     co_await manager.async_close(asio::use_awaitable); // ends async_run, and so the program
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     redlock::config config;
     config.masters.assign(argv + 1, argv + argc);
     // The longest lease of all your programs. Masters that restarted less than this ago do not
@@ -44,4 +44,7 @@ int main(int argc, char** argv) {
         }
     });
     io.run();
+} catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
 }

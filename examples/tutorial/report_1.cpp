@@ -32,7 +32,8 @@ asio::awaitable<void> make_report() {
 }
 
 asio::awaitable<void> run(redlock::lock_manager& manager) {
-    co_await manager.async_ready(asio::use_awaitable); // until a majority of the masters may vote
+    std::cout << "waiting until a majority of the masters may vote" << std::endl;
+    co_await manager.async_ready(asio::use_awaitable);
 
     redlock::acquire_options options;
     options.ttl = 2s;                         // renewed for as long as `lock` lives
