@@ -166,6 +166,19 @@ def _():
         taken |= cells
 
 
+@case('a panel that shows what an alert goes by names it, and no other names are there')
+def _():
+    panels = json.loads(DASHBOARD.read_text())['panels']
+    shown = [(' '.join(target['expr'] for target in panel.get('targets', ())), panel.get('description', ''))
+             for panel in panels]
+    named = set(re.findall(r'Redlock\w+', ' '.join(description for _, description in shown)))
+    assert named <= {name for name, *_ in rules()}, named
+    for name, expression, *_ in rules():
+        metrics = set(re.findall(r'redlock_\w+', expression))
+        about = [description for queries, description in shown if metrics & set(re.findall(r'redlock_\w+', queries))]
+        assert not about or any(name in description for description in about), f'{name}: {about}'
+
+
 @case('every alert fires in a test of the rules')
 def _():
     fired = set(re.findall(r'alertname="(\w+)"[^}]*\}\', value', RULE_TESTS.read_text()))
