@@ -185,7 +185,10 @@ virtual_world::virtual_world(std::size_t count, config given) : settings(std::mo
     }
 }
 
-virtual_world::~virtual_world() = default;
+virtual_world::~virtual_world() {
+    // Sleepers are among them, and what waits for one ends by way of the context.
+    const agenda dropped = std::exchange(here, {});
+}
 
 // A date: zero would look like "none".
 std::int64_t virtual_world::wall_us() const noexcept {

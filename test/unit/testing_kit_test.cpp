@@ -3,8 +3,13 @@
 
 #include <redlock/testing.hpp>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <memory>
@@ -220,6 +225,22 @@ TEST_CASE("virtual time: a sleep ends at its moment, or when it is cancelled") {
     CHECK(second == boost::asio::error::operation_aborted);
     quorum.advance(1ns);
     CHECK(first == error_code());
+}
+
+TEST_CASE("virtual time: a quorum that ends takes along who sleeps in it") {
+    const auto alive = std::make_shared<int>();
+    {
+        virtual_quorum quorum;
+        boost::asio::co_spawn(
+            boost::asio::make_strand(quorum.context()),
+            [&quorum, alive]() -> boost::asio::awaitable<void> {
+                co_await quorum.async_sleep(1h, boost::asio::use_awaitable);
+            },
+            boost::asio::detached);
+        quorum.advance(1s);
+        CHECK(alive.use_count() > 1);
+    }
+    CHECK(alive.use_count() == 1);
 }
 
 TEST_CASE("virtual time: time is not moved on from inside a handler") {
