@@ -373,6 +373,45 @@ void hand_over_raises(plan& what, generator& random) {
     }
 }
 
+// Two hand-overs in a row. The answer of `c` to the raise of the first comes while that of the
+// second is awaited, of which only `a` hears. Another client, without `a`, is the next owner.
+void late_raises(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 120};
+    begin(what, wanted);
+    what.ordered = true;
+    const int a = static_cast<int>(random.below(3));
+    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
+    const int c = 3 - a - b;
+    const nanos taken = random.between(40, 60) * ms;
+    const nanos once = taken + random.between(5 * ms, 15 * ms);
+    const nanos twice = once + random.between(4 * ms, 15 * ms);
+    const nanos over = taken + wanted.ttl_ms * ms;
+    op first = simple(wanted);
+    first.think = taken;
+    first.hold = once - taken;
+    op second = simple(wanted);
+    second.think = taken + 2 * ms;
+    second.hold = twice - once;
+    op third = simple(wanted);
+    third.think = taken + 4 * ms;
+    third.end = op::ending::keep;
+    what.clients[0].hand_overs_max = 1000;
+    what.clients[0].workers = {{first}, {second}, {third}};
+    op other = simple(wanted);
+    other.think = over + random.between(0, 30 * ms);
+    ops_of(what, 1) = {other, other};
+    cut_off(what, 1, a, 20 * ms, 500 * ms);
+
+    const nanos told = twice + random.between(2 * ms, 25 * ms);
+    what.faults.push_back({fault_kind::partition, once, told - once, 0, c, 2});
+    for (const int away : {b, c}) {
+        if (random.percent(80)) {
+            what.faults.push_back(
+                {fault_kind::partition, twice, over + 80 * ms - twice, 0, away, 1});
+        }
+    }
+}
+
 constexpr std::string_view keeps_all = "A1 to A5";
 
 constexpr std::array table{
@@ -386,6 +425,7 @@ constexpr std::array table{
     profile{"raises", mixture::guarded, keeps_all, raises},
     profile{"leaps", mixture::guarded, "all but A2", leaps},
     profile{"hand-over-raises", mixture::guarded, keeps_all, hand_over_raises},
+    profile{"late-raises", mixture::guarded, keeps_all, late_raises},
     profile{"heal", mixture::guarded, keeps_all, heal},
 };
 

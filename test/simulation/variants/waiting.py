@@ -214,4 +214,20 @@ VARIANTS = [
             ),
         ),
     ),
+    Variant(
+        60,
+        'any-raise-counts',
+        'the answer to the raise of an earlier hand-over counts for the token of the next',
+        profile='late-raises',
+        first=1,
+        seeds=500,
+        edits=(
+            either(
+                'raise.cpp',
+                'got.counter < attempt.raise_to',
+                'false',
+                before='got.said == vote::granted && ',
+            ),
+        ),
+    ),
 ]
