@@ -412,6 +412,45 @@ void late_raises(plan& what, generator& random) {
     }
 }
 
+// A lease of a short ttl is handed over to who wants a longer one, and only then `c` tells that it
+// granted it. Of the extension only `a` hears: the others are free when the short ttl is over.
+void late_grants(plan& what, generator& random) {
+    const scene wanted{.clients = 3, .ttl_ms = random.between(100, 200)};
+    begin(what, wanted);
+    const int a = static_cast<int>(random.below(3));
+    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
+    const int c = 3 - a - b;
+    const nanos ttl = wanted.ttl_ms * ms;
+    const nanos taken = random.between(40, 60) * ms;
+    const nanos given = taken + random.between(5 * ms, 15 * ms);
+    const nanos told = given + random.between(2 * ms, 15 * ms);
+    const nanos extended = random.between(told + 3 * ms, taken + ttl - 10 * ms);
+    op first = simple(wanted);
+    first.think = taken;
+    first.hold = given - taken;
+    op next = simple(wanted);
+    next.think = taken + 2 * ms;
+    next.ttl_ms = next.extend_ttl_ms = wanted.ttl_ms * random.between(110, 150) / 100;
+    next.extend_after = {extended - given};
+    next.end = op::ending::keep;
+    client_plan& holder = what.clients[0];
+    holder.max_ttl_ms = next.ttl_ms;
+    holder.hand_overs_max = 1000;
+    holder.workers = {{first}, {next}};
+    what.faults.push_back({fault_kind::partition, taken - ms, told - taken + ms, 0, c, 2});
+    for (const int away : {b, c}) {
+        if (random.percent(80)) {
+            what.faults.push_back({fault_kind::partition, extended - 2 * ms, 2 * ttl, 0, away, 3});
+        }
+    }
+    for (std::size_t other = 1; other < wanted.clients; ++other) {
+        op one = simple(wanted);
+        one.think = taken + ttl + random.between(-20 * ms, 40 * ms);
+        one.hold = random.between(0, 50 * ms);
+        ops_of(what, other) = {one, one};
+    }
+}
+
 constexpr std::string_view keeps_all = "A1 to A5";
 
 constexpr std::array table{
@@ -419,6 +458,7 @@ constexpr std::array table{
     profile{"far-clocks", mixture::plain, keeps_all, far_clocks},
     profile{"retries", mixture::plain, keeps_all, retries},
     profile{"around-extensions", mixture::plain, keeps_all, around_extensions},
+    profile{"late-grants", mixture::plain, keeps_all, late_grants},
     profile{"own-lines", mixture::plain, keeps_all, own_lines},
     profile{"wake-ups", mixture::guarded, keeps_all, wake_ups},
     profile{"amnesia", mixture::guarded, keeps_all, amnesia},

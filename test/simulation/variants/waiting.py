@@ -230,4 +230,20 @@ VARIANTS = [
             ),
         ),
     ),
+    Variant(
+        61,
+        'late-grant-lasts-anew',
+        'a grant that comes behind a hand-over is relied on for the ttl of the next holder',
+        profile='late-grants',
+        first=1,
+        seeds=500,
+        edits=(
+            either(
+                'attempt.cpp',
+                'attempt.asked_ttl',
+                'attempt.ttl',
+                before='guaranteed_until(attempt.asked_at, ',
+            ),
+        ),
+    ),
 ]
