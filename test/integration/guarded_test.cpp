@@ -106,12 +106,15 @@ TEST_CASE("guarded: scripts are sent by digest, and in full again when a server 
         round();
     }
     CHECK(calls_of(site.masters[0], "eval") > in_full);
-    // With the second round trip of an acquire, too: no two masters share a counter.
+    // With the second round trip of an acquire, too: no two masters share a counter. (Below the
+    // time in microseconds an acquire would begin anew with that, on two of them in the same one.)
     for (std::size_t turn = 0; turn < 2; ++turn) {
         site.everywhere({"SCRIPT", "FLUSH"});
         for (std::size_t at = 0; at < site.masters.size(); ++at) {
             site.masters[at].command(
-                {"SET", fence_key_of("s"), std::to_string(turn * 10'000 + at * 1'000)});
+                {"SET",
+                 fence_key_of("s"),
+                 std::to_string(8'000'000'000'000'000 + turn * 10'000 + at * 1'000)});
         }
         const std::uint64_t raised = site.me.count().raised;
         lock mine = site.me.take("s", with_token());

@@ -99,15 +99,28 @@ TEST_CASE("nor is it when somebody else has noticed first, and the holder knows 
     settings.clock_offset_bound = 0ms;
     client me(io, settings);
     me.until_admitted(3);
-    lock mine = me.take("r", with_token(once_unrenewed(4s)));
-    const auto forgot = std::chrono::steady_clock::now();
+    // On all of them: one whose quarantine ends in this moment may still refuse.
+    lock mine;
+    auto asked = std::chrono::steady_clock::now();
+    while (masters.total_keys(lock_key("r")) < 3) {
+        if (mine.valid()) {
+            me.release(mine);
+        }
+        asked = std::chrono::steady_clock::now();
+        mine = me.take("r", with_token(once_unrenewed(4s)));
+    }
     masters[1].command({"FLUSHALL"});
     client newcomer(io, settings); // whose handshake writes the record
     until_state(io, newcomer, 1, master_state::quarantined);
     REQUIRE(me.health().masters[1].state == master_state::admitted);
-    const error_code extended = me.extend(mine, 4s);
+    // Both of the others are needed, and one of them may be slow to answer.
+    error_code extended = errc::no_quorum;
+    while (extended == errc::no_quorum && mine.held()) {
+        extended = me.extend(mine, 4s);
+    }
     run_until(io, [&] { return me.health().masters[1].state == master_state::quarantined; });
-    if (std::chrono::steady_clock::now() - forgot < settings.max_ttl) { // not a very slow machine
+    if (std::chrono::steady_clock::now() - asked < 3s) { // not a very slow machine
+        INFO(extended.message());
         CHECK(!extended);
         CHECK_FALSE(exists(masters[1], lock_key("r")));
         CHECK(healed(me) == 0);
