@@ -105,7 +105,7 @@ private:
         if (!valkey && !text.empty() && std::strtol(text.c_str(), nullptr, 10) < oldest_tested) {
             add(severity::warning,
                 "version",
-                "is Redis " + text + ": nothing below 7.0 is tested",
+                fmt::format("is Redis {}: nothing below {}.0 is tested", text, oldest_tested),
                 "upgrade it");
         }
     }

@@ -15,7 +15,7 @@ enum class log_level : std::uint8_t {
     debug,   ///< each attempt and each vote; holds names of resources
     info,    ///< a master was connected, admitted, lost
     warning, ///< something that an operator should know: quarantine is off, a master is not fit, a
-             ///< lock is held too long (with the name of its resource)
+             ///< lock is held for long or wanted by many (with the name of its resource)
     error,   ///< a lock was lost; a master is refused for its configuration
     off,     ///< nothing
 };
