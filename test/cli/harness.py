@@ -17,6 +17,9 @@ import tempfile
 import time
 import traceback
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from standstill import Witness  # pylint: disable=wrong-import-position
+
 LIMIT_S = 60  # no wait of any case is longer; a slow machine is no failure
 
 # Of the tool, as docs/cli.md lists them.
@@ -33,10 +36,13 @@ def case(sentence):
     return add
 
 
+LIBC = ctypes.CDLL(None)  # loaded before there are threads: a child that was just forked must not
+
+
 def die_with_parent():
     """In a child: no test, however it ends, leaves a process behind."""
     PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def free_port():
@@ -258,18 +264,28 @@ def main():
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     cases = [(name, function) for name, function in CASES if not wanted or name in wanted]
+    witness = Witness()
     print(f'1..{len(cases)}')
     failed = 0
     for number, (name, function) in enumerate(cases, 1):
-        signal.alarm(3 * LIMIT_S)
-        try:
-            function()
-            print(f'ok {number} - {name}', flush=True)
-        except Skip as reason:
-            print(f'ok {number} - {name} # SKIP {reason}', flush=True)
-        except Exception:  # pylint: disable=broad-except
-            failed += 1
-            print(f'not ok {number} - {name}')
-            print(''.join('# ' + line + '\n' for line in traceback.format_exc().splitlines()), flush=True)
-        signal.alarm(0)
+        outcome, explained = witness.again(
+            lambda function=function: outcome_of(function),
+            lambda result: result[0] != 'ok',
+            lambda reason, name=name: print(f'{name}: {reason}', file=sys.stderr, flush=True))
+        failed += outcome != 'ok'
+        print(f'{outcome} {number} - {name}{explained}', flush=True)
     sys.exit(1 if failed else 0)
+
+
+def outcome_of(function):
+    """Of a case, once: the first words of its TAP line, and the last."""
+    signal.alarm(3 * LIMIT_S)
+    try:
+        function()
+        return 'ok', ''
+    except Skip as reason:
+        return 'ok', f' # SKIP {reason}'
+    except Exception:  # pylint: disable=broad-except
+        return 'not ok', ''.join(f'\n# {line}' for line in traceback.format_exc().splitlines())
+    finally:
+        signal.alarm(0)

@@ -14,6 +14,9 @@ from pages import all_pages
 import quotes
 import runs
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from standstill import Witness  # pylint: disable=wrong-import-position
+
 results = []
 
 
@@ -48,9 +51,17 @@ def check_running(pages, env):
     alone = runs.isolation()
     if not alone:
         print('# no namespaces here: one page at a time, on the ports of this machine')
+    witness = Witness()
+
+    def errors_of(page):
+        return witness.again(
+            lambda: list(runs.run(page, env, alone)),
+            lambda errors: any(error for _, error in errors),
+            lambda reason: print(f'{page.name}: {reason}', file=sys.stderr, flush=True))
+
     # They wait more than they compute.
     with concurrent.futures.ThreadPoolExecutor(4 if alone else 1) as pool:
-        for page, errors in zip(pages, pool.map(lambda page: list(runs.run(page, env, alone)), pages)):
+        for page, errors in zip(pages, pool.map(errors_of, pages)):
             for line, error in errors:
                 point(f'{page.name}:{line} runs', error)
 

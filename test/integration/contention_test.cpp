@@ -1,9 +1,11 @@
-// Four processes with eight workers each want one lock: never two inside, and everybody gets in.
+// Four processes with eight workers each want one lock: never do two have it, and everybody gets
+// it.
 #include "integration/contention_worker_path.hpp"
 #include "quorum_fixture.hpp"
 #include "support/child_process.hpp"
 #include "support/temp_dir.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -28,7 +30,7 @@ class crowd {
 public:
     crowd(
         const quorum_of_masters& masters, int rounds, milliseconds max_ttl, const char* quarantine)
-        : expected_(processes * workers * rounds) {
+        : expected_(static_cast<std::size_t>(processes * workers * rounds)) {
         for (int i = 0; i < processes; ++i) {
             std::vector<std::string> line = {
                 CONTENTION_WORKER,
@@ -44,16 +46,10 @@ public:
         }
     }
 
-    int counter() const {
-        int value = 0;
-        std::ifstream(dir_.path() / "counter") >> value;
-        return value;
-    }
-
-    // Whether so many have been in. Not exact: the file is seen empty while it is written.
-    bool reached(int count) {
+    // Whether so many turns have been taken.
+    bool reached(std::size_t count) const {
         const auto end = std::chrono::steady_clock::now() + 60s;
-        while (counter() < count) {
+        while (turns().size() < count) {
             if (std::chrono::steady_clock::now() >= end) {
                 return false;
             }
@@ -67,12 +63,34 @@ public:
             CHECK(ended(children_[static_cast<std::size_t>(i)]));
             CHECK(text_of(output(i)) == "");
         }
-        CHECK(text_of(dir_.path() / "overlaps") == "");
-        CHECK(counter() == expected_);
-        CHECK_FALSE(std::filesystem::exists(dir_.path() / "inside"));
+        std::vector<turn> all = turns();
+        CHECK(all.size() == expected_);
+        std::ranges::sort(all, {}, &turn::began);
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            // The one before ended last of all so far: else an earlier pair has failed.
+            INFO("process " << all[i - 1].process << ", then " << all[i].process);
+            CHECK(all[i - 1].ended <= all[i].began);
+        }
     }
 
 private:
+    struct turn {
+        long long began;
+        long long ended;
+        int process;
+    };
+
+    // Of whole lines.
+    std::vector<turn> turns() const {
+        std::ifstream file(dir_.path() / "turns");
+        std::vector<turn> result;
+        for (std::string line; std::getline(file, line) && !file.eof();) {
+            turn& last = result.emplace_back();
+            std::istringstream(line) >> last.began >> last.ended >> last.process;
+        }
+        return result;
+    }
+
     std::filesystem::path output(int i) const {
         return dir_.path() / ("output-" + std::to_string(i));
     }
@@ -89,7 +107,7 @@ private:
     }
 
     temp_dir dir_;
-    int expected_;
+    std::size_t expected_;
     std::vector<child_process> children_; // ended before the directory goes
 };
 

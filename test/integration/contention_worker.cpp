@@ -3,9 +3,11 @@
 //
 //     contention_worker DIRECTORY WORKERS ROUNDS MAX_TTL_MS QUARANTINE URL...
 //
-// In the directory: `inside` exists while somebody is in, `counter` holds a number, and `overlaps`
-// has a line for each time that somebody was met inside. Lines with what went wrong go to the
-// standard output, and make the exit status 1.
+// The directory's file `turns` gets a line for each turn: when it began, when it ended or the lease
+// did, whichever came first (nanoseconds of the monotonic clock, which all processes share), and
+// the process. A machine may hold a worker up for longer than its lease: what that one does then,
+// nothing promises, and it is no overlap. Lines with what went wrong go to the standard output, and
+// make the exit status 1.
 
 #include <redlock/redlock.hpp>
 
@@ -15,46 +17,53 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 namespace {
 
 using namespace redlock;
-namespace fs = std::filesystem;
 
-class critical_section {
+class record_of_turns {
 public:
-    explicit critical_section(fs::path dir) : dir_(std::move(dir)) {}
+    explicit record_of_turns(const char* dir)
+        : file_(::open(
+            (std::string(dir) + "/turns").c_str(),
+            O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC,
+            0600)) {}
 
-    void pass() const {
-        const std::string inside = dir_ / "inside";
-        const int file = ::open(inside.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
-        if (file < 0) {
-            std::ofstream(dir_ / "overlaps", std::ios::app) << ::getpid() << '\n';
-            return;
+    // One turn, if the lock is still had.
+    bool pass(const lock& held) const {
+        const auto began = std::chrono::steady_clock::now();
+        const auto lease = began + held.remaining();
+        if (lease <= began) {
+            return false;
         }
-        ::close(file);
-        long value = 0;
-        std::ifstream(dir_ / "counter") >> value;
-        ::sched_yield(); // gives whoever is in by mistake its chance
-        std::ofstream(dir_ / "counter") << value + 1;
-        ::unlink(inside.c_str());
+        for (int i = 0; i < 10; ++i) {
+            ::sched_yield(); // gives whoever is in by mistake its chance
+        }
+        const auto ended = std::min(std::chrono::steady_clock::now(), lease);
+        std::ostringstream line;
+        line << began.time_since_epoch() / std::chrono::nanoseconds(1) << ' '
+             << ended.time_since_epoch() / std::chrono::nanoseconds(1) << ' ' << ::getpid() << '\n';
+        const std::string text = line.str();
+        return ::write(file_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     }
 
 private:
-    fs::path dir_;
+    int file_;
 };
 
 class worker : public std::enable_shared_from_this<worker> {
 public:
-    worker(lock_manager& manager, critical_section section, int rounds, acquire_options options)
+    worker(lock_manager& manager, const record_of_turns& turns, int rounds, acquire_options options)
         : manager_(manager),
-          section_(std::move(section)),
+          turns_(turns),
           rounds_(rounds),
           options_(options) {}
 
@@ -82,9 +91,7 @@ public:
 
 private:
     void work(lock held) {
-        // Margin for the section, as a careful user would ask for.
-        if (held.held() && held.remaining() > std::chrono::milliseconds(500)) {
-            section_.pass();
+        if (turns_.pass(held)) {
             --rounds_;
         }
         held_ = std::move(held);
@@ -92,7 +99,7 @@ private:
     }
 
     lock_manager& manager_;
-    critical_section section_;
+    const record_of_turns& turns_;
     int rounds_;
     acquire_options options_;
     diagnostics why_;
@@ -105,7 +112,7 @@ int main(int argc, char** argv) {
     if (argc < 7) {
         return 2;
     }
-    const critical_section section(argv[1]);
+    const record_of_turns turns(argv[1]);
     const int workers = std::stoi(argv[2]);
     const int rounds = std::stoi(argv[3]);
     config settings;
@@ -123,7 +130,7 @@ int main(int argc, char** argv) {
     manager.async_run([](error_code) {});
     std::vector<std::weak_ptr<worker>> all;
     for (int i = 0; i < workers; ++i) {
-        const auto one = std::make_shared<worker>(manager, section, rounds, options);
+        const auto one = std::make_shared<worker>(manager, turns, rounds, options);
         all.push_back(one);
         one->next();
     }

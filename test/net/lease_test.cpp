@@ -156,7 +156,7 @@ TEST_CASE("a lock that somebody else has by now is lost to him") {
 TEST_CASE("a lock that cannot be renewed is lost at its deadline") {
     quorum q(3, [](config& c) { c.master_timeout = 100ms; });
     q.start();
-    lock held = q.acquired("r", renewed(1s));
+    lock held = q.acquired("r", renewed(4s)); // a renewal begins, however slow the machine
     loss_outcome& loss = q.begin_wait_lost(held);
     q.run_until([&] { return q.keys() == 3; });
     const time_point deadline = held.deadline();
