@@ -218,8 +218,7 @@ TEST_CASE("multi-lock: an extension after the end is refused") {
 
 TEST_CASE("multi-lock: a master that forgot is healed as a whole") {
     quorum_fixture site(3, guarded);
-    lock mine = take_all(site.me, {"a", "b"}, with_token());
-    CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{?}") == 6; }));
+    lock mine = site.with_all_votes([&] { return take_all(site.me, {"a", "b"}, with_token()); });
     site.masters[2].command({"DEL", lock_key("b")});
     CHECK(site.me.extend(mine, 10s) == error_code());
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{?}") == 6; }));

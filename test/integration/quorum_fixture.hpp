@@ -34,8 +34,8 @@ struct quorum_fixture {
         return result;
     }
 
-    /// Takes a lock and waits for the vote of every master: an acquire ends at the deciding one.
-    redlock::lock take_everywhere(std::string resource, acquire_options options = once()) {
+    /// What `take` takes, once the vote of every master is in: an acquire ends at the deciding one.
+    redlock::lock with_all_votes(const std::function<redlock::lock()>& take) {
         const auto votes = [this] {
             std::uint64_t sum = 0;
             for (const master_metrics& one : me.count().masters) {
@@ -44,9 +44,13 @@ struct quorum_fixture {
             return sum;
         };
         const std::uint64_t before = votes();
-        redlock::lock result = me.take(std::move(resource), options);
+        redlock::lock result = take();
         run_until(io, [&] { return votes() == before + masters.size(); });
         return result;
+    }
+
+    redlock::lock take_everywhere(std::string resource, acquire_options options = once()) {
+        return with_all_votes([&] { return me.take(std::move(resource), options); });
     }
 
     /// Lets the context run for a while.
