@@ -74,7 +74,7 @@ private:
                 "out",
                 "connect to one server, without a load balancer");
         }
-        if (it_["redis_mode"] == "sentinel") {
+        if (it_["redis_mode"] == "sentinel" || it_["server_mode"] == "sentinel") { // of Valkey
             add(severity::broken, "role", "is a sentinel", "name a server that keeps data");
         }
         if (it_["cluster_enabled"] == "1") {
