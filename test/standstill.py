@@ -57,14 +57,14 @@ class Witness:
             reason = failed(result) and left and self.since(began)
             if not reason:
                 return result
-            tell(f'again, as {reason}')
+            tell(f'again, as {reason}', result)
 
 
 def main(words):
     result = Witness().again(
         lambda: subprocess.run([sys.executable, *words], check=False).returncode,
         lambda status: status not in (0, SKIPPED),
-        lambda reason: print(reason, file=sys.stderr, flush=True))
+        lambda reason, _: print(reason, file=sys.stderr, flush=True))
     sys.exit(result if result >= 0 else 128 - result)
 
 

@@ -271,7 +271,7 @@ def main():
         outcome, explained = witness.again(
             lambda function=function: outcome_of(function),
             lambda result: result[0] != 'ok',
-            lambda reason, name=name: print(f'{name}: {reason}', file=sys.stderr, flush=True))
+            lambda reason, result, name=name: print(f'{name}: {reason}{result[1]}', file=sys.stderr, flush=True))
         failed += outcome != 'ok'
         print(f'{outcome} {number} - {name}{explained}', flush=True)
     sys.exit(1 if failed else 0)

@@ -57,7 +57,7 @@ def check_running(pages, env):
         return witness.again(
             lambda: list(runs.run(page, env, alone)),
             lambda errors: any(error for _, error in errors),
-            lambda reason: print(f'{page.name}: {reason}', file=sys.stderr, flush=True))
+            lambda reason, errors: print(f'{page.name}: {reason}: {errors}', file=sys.stderr, flush=True))
 
     # They wait more than they compute.
     with concurrent.futures.ThreadPoolExecutor(4 if alone else 1) as pool:
