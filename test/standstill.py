@@ -23,7 +23,8 @@ class Witness:
     """Its threads end with the process."""
 
     def __init__(self):
-        self.standstills = []  # (end, how long, where)
+        self.over = []  # (end, how long, where)
+        self.looking = {}  # where, and since when: a standstill that goes on is seen, too
         for cpu in os.sched_getaffinity(0):
             self._watch(f'processor {cpu}', lambda: None, cpu)
         directory = tempfile.gettempdir()
@@ -34,19 +35,21 @@ class Witness:
             if cpu is not None:
                 os.sched_setaffinity(threading.get_native_id(), {cpu})
             while True:
-                began = time.monotonic()
+                began = self.looking[place] = time.monotonic()
                 time.sleep(GLANCE_S)
                 step()
                 end = time.monotonic()
                 if end - began >= NOTABLE_S:
-                    self.standstills.append((end, end - began, place))
+                    self.over.append((end, end - began, place))
 
+        self.looking[place] = time.monotonic()
         threading.Thread(target=run, daemon=True).start()
 
     def since(self, moment):
         """What stood still longest since that moment of the monotonic clock; nothing if none did."""
-        time.sleep(2 * GLANCE_S)  # what stands still now is seen when it is over
-        seen = [(lasted, place) for end, lasted, place in self.standstills if end >= moment]
+        now = time.monotonic()
+        seen = [(lasted, place) for end, lasted, place in self.over if end >= moment]
+        seen += [(now - began, place) for place, began in self.looking.items() if now - began >= NOTABLE_S]
         return '{1} stood still for {0:.1f} s'.format(*max(seen)) if seen else ''
 
     def again(self, attempt, failed, tell):

@@ -1,5 +1,4 @@
-// Four processes with eight workers each want one lock: never do two have it, and everybody gets
-// it.
+// Four processes with eight workers each want one lock: never two at once, and all get their turns.
 #include "integration/contention_worker_path.hpp"
 #include "quorum_fixture.hpp"
 #include "support/child_process.hpp"
