@@ -286,7 +286,7 @@ std::size_t link::write(std::string& bytes) {
         written = write_now(bytes, error);
         if (error) {
             bytes.clear();
-            asio::post(io_, guarded([this, error] { failed("write", error); }));
+            fail_later("write", error);
             return 0;
         }
         if (written == bytes.size()) {
@@ -327,14 +327,33 @@ void link::write_rest() {
 }
 
 void link::failed(std::string_view what, const error_code& error, const std::string& more) {
-    std::string why = error == asio::error::eof ? "the master closed the connection"
-                                                : std::string(what) + ": " + error.message() + more;
-    const bool hung_up = error == asio::error::eof || error == asio::error::connection_reset;
-    if (where_.transport == transport::tcp && channel_->open && !channel_->heard && hung_up) {
-        why += " before it said a word: a port for TLS needs rediss://";
-    }
+    const std::string why = why_failed(what, error) + more;
     close();
     owner_.link_closed(master_, why);
+}
+
+// The owner must not be called from inside its own call. Until the report nothing more is taken: a
+// write after the bytes that were lost would put the commands out of step with their replies.
+void link::fail_later(std::string_view what, const error_code& error) {
+    std::string why = why_failed(what, error);
+    close();
+    channel_ = std::make_shared<channel>(io_); // not open: drops the report if it is closed first
+    asio::post(io_, guarded([this, why = std::move(why)] {
+                   close();
+                   owner_.link_closed(master_, why);
+               }));
+}
+
+std::string link::why_failed(std::string_view what, const error_code& error) const {
+    if (error != asio::error::eof && error != asio::error::connection_reset) {
+        return std::string(what) + ": " + error.message();
+    }
+    std::string why = error == asio::error::eof ? "the master closed the connection"
+                                                : std::string(what) + ": " + error.message();
+    if (where_.transport == transport::tcp && channel_->open && !channel_->heard) {
+        why += " before it said a word: a port for TLS needs rediss://";
+    }
+    return why;
 }
 
 } // namespace redlock::net

@@ -99,6 +99,10 @@ private:
         std::string_view what,
         const boost::system::error_code& error,
         const std::string& more = {});
+    /// As `failed`, from inside a call of the owner's: the connection is closed at once, and
+    /// reported by a handler of its own.
+    void fail_later(std::string_view what, const boost::system::error_code& error);
+    std::string why_failed(std::string_view what, const boost::system::error_code& error) const;
 #if REDLOCK_HAS_TLS
     std::string why_distrusted() const;
 #endif
