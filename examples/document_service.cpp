@@ -10,8 +10,11 @@
 //     GET /documents/NAME   200, 404
 //     GET /health           200 while documents can be written, else 503, and why
 //
-// migration_guard.cpp makes the table. Port 0 is any free one; the first line tells which. SIGTERM
-// ends the service: it answers what it has begun and gives its locks back.
+// Its table:
+//     CREATE TABLE documents (name text PRIMARY KEY, body text, fencing_token bigint NOT NULL)
+//
+// Port 0 is any free port; the first line says which. SIGTERM ends the service: it finishes the
+// requests under way and releases its locks.
 
 #include "postgres.hpp"
 
@@ -85,7 +88,7 @@ private:
         const int written = data_.change(
             "INSERT INTO documents (name, body, fencing_token) VALUES ($1, $2, $3)"
             " ON CONFLICT (name) DO UPDATE"
-            " SET body = excluded.body, fencing_token = excluded.fencing_token, changed = now()"
+            " SET body = excluded.body, fencing_token = excluded.fencing_token"
             " WHERE documents.fencing_token <= excluded.fencing_token",
             row);
         if (written == 0) {

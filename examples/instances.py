@@ -94,12 +94,3 @@ def until(condition, what, pause=0.02):
         if value:
             return value
         time.sleep(pause)
-
-
-def alive(pid):
-    """Whether the process is there and not a zombie."""
-    try:
-        state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
-    except OSError:
-        return False
-    return state not in 'ZX'

@@ -39,9 +39,6 @@ public:
         case errc::stale_token:
             return "stale fencing token: the resource has seen that of a later owner; stop the "
                    "work";
-        case errc::moving:
-            return "moving: the resource is being handed over to another quorum; try again after "
-                   "that";
         case errc::not_locked:
             return "not locked: this object has no lock to extend or release";
         case errc::would_deadlock:
@@ -85,8 +82,7 @@ public:
         case condition::not_acquired:
             return error == errc::contended || error == errc::too_slow || error == errc::timed_out;
         case condition::unavailable:
-            return error == errc::no_quorum || error == errc::closed || error == errc::not_running
-                   || error == errc::moving;
+            return error == errc::no_quorum || error == errc::closed || error == errc::not_running;
         }
         return false;
     }

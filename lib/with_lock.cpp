@@ -30,8 +30,7 @@ public:
           work_(std::move(work)),
           done_(std::move(done), io_) {}
 
-    template <typename Manager>
-    void start(Manager& manager, std::string resource, acquire_options options) {
+    void start(lock_manager& manager, std::string resource, acquire_options options) {
         manager.async_acquire(
             std::move(resource),
             options,
@@ -122,10 +121,11 @@ private:
     std::exception_ptr result_;
 };
 
-template <typename Manager>
-void start_scope(
-    const asio::any_io_executor& io,
-    Manager& manager,
+} // namespace
+
+void initiate_with_lock::start(
+    asio::any_io_executor io,
+    lock_manager& manager,
     std::string resource,
     acquire_options options,
     locked_work work,
@@ -140,28 +140,6 @@ void start_scope(
         });
     }
     begun->start(manager, std::move(resource), options);
-}
-
-} // namespace
-
-void initiate_with_lock::start(
-    asio::any_io_executor io,
-    lock_manager& manager,
-    std::string resource,
-    acquire_options options,
-    locked_work work,
-    asio::any_completion_handler<with_lock_signature> done) {
-    start_scope(io, manager, std::move(resource), options, std::move(work), std::move(done));
-}
-
-void initiate_with_lock::start(
-    asio::any_io_executor io,
-    sharded_manager& manager,
-    std::string resource,
-    acquire_options options,
-    locked_work work,
-    asio::any_completion_handler<with_lock_signature> done) {
-    start_scope(io, manager, std::move(resource), options, std::move(work), std::move(done));
 }
 
 } // namespace redlock::inline REDLOCK_ABI::detail

@@ -32,9 +32,6 @@ enum class errc : int {
     invalid_argument,
     /// The guarded resource has seen the fencing token of a later owner: this one came too late.
     stale_token,
-    /// The resource is being handed over from one quorum to another (`sharded_config::hand_over`):
-    /// nobody may take it until that is done.
-    moving,
     /// This object has no lock that could be extended or released. (One that it has lost is
     /// `lost`.)
     not_locked,
@@ -52,8 +49,7 @@ enum class condition : int {
     /// The quorum works, but the lock was not to be had in the time given: `contended`, `too_slow`,
     /// `timed_out`. Skip this turn, or try again later.
     not_acquired = 1,
-    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`, `moving`. Tell
-    /// somebody.
+    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`. Tell somebody.
     unavailable,
 };
 

@@ -24,8 +24,8 @@ namespace redlock::inline REDLOCK_ABI {
 /// h = (h xor h >> 27) * 0x94d049bb133111eb
 /// h = h xor h >> 31
 /// \endcode
-/// It is a part of the protocol: it never changes. docs/sharding.md has values to test against.
-/// Thread-safe.
+/// It is a part of the protocol: it never changes. docs/several_quorums.md has values to test
+/// against. Thread-safe.
 std::uint64_t placement_weight(std::string_view quorum, std::string_view resource) noexcept;
 
 /// The place in `quorums` of the one that has `resource`: that of the largest weight, and of equal

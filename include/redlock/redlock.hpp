@@ -27,7 +27,6 @@
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
 #include <redlock/reentrant_mutex.hpp>
-#include <redlock/sharded.hpp>
 #include <redlock/shared_mutex.hpp>
 #include <redlock/sizing.hpp>
 #include <redlock/slot_pool.hpp>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <redlock/lock_manager.hpp>
-#include <redlock/sharded.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -12,7 +11,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
 
-#include <concepts>
 #include <exception>
 #include <functional>
 #include <string>
@@ -36,18 +34,11 @@ struct initiate_with_lock : initiation_base {
         acquire_options options,
         locked_work work,
         boost::asio::any_completion_handler<with_lock_signature> done);
-    static void start(
-        boost::asio::any_io_executor io,
-        sharded_manager& manager,
-        std::string resource,
-        acquire_options options,
-        locked_work work,
-        boost::asio::any_completion_handler<with_lock_signature> done);
 
-    template <typename Handler, typename Manager>
+    template <typename Handler>
     void operator()(
         Handler&& handler,
-        Manager* manager,
+        lock_manager* manager,
         std::string resource,
         acquire_options options,
         locked_work work) const {
@@ -61,9 +52,6 @@ struct initiate_with_lock : initiation_base {
     }
 };
 
-template <typename T>
-concept any_manager = std::derived_from<T, lock_manager> || std::derived_from<T, sharded_manager>;
-
 } // namespace detail
 
 /// Takes the lock, runs `work` while it is held, and releases it however `work` ends.
@@ -76,8 +64,8 @@ concept any_manager = std::derived_from<T, lock_manager> || std::derived_from<T,
 /// `work` runs on a strand of the manager's executor. It is a coroutine and must not hold
 /// references to a lambda's captures that die before it ends: pass what it needs as captures of
 /// `work` itself, which lives as long as the scope.
-/// \param manager a `lock_manager` or a `sharded_manager`; runs, and outlives the acquiring
-/// \param resource, options see `async_acquire` of the manager
+/// \param manager must be running, and must outlive the acquisition
+/// \param resource, options see `lock_manager::async_acquire`
 /// \par Completion signature
 /// `void(std::exception_ptr)`
 /// \par Errors
@@ -88,11 +76,10 @@ concept any_manager = std::derived_from<T, lock_manager> || std::derived_from<T,
 /// \par Cancellation
 /// Terminal, partial and total: cancels the acquire, or is passed on to `work` as terminal.
 template <
-    detail::any_manager Manager,
     boost::asio::completion_token_for<detail::with_lock_signature> CompletionToken =
         boost::asio::deferred_t>
 auto async_with_lock(
-    Manager& manager,
+    lock_manager& manager,
     std::string resource,
     acquire_options options,
     locked_work work,

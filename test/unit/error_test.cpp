@@ -26,7 +26,6 @@ constexpr errc all[] = {
     errc::invalid_config,
     errc::invalid_argument,
     errc::stale_token,
-    errc::moving,
     errc::not_locked,
     errc::would_deadlock,
     errc::too_deep};
@@ -52,7 +51,7 @@ TEST_CASE("contention and outage are different conditions, and most errors are n
         const bool not_acquired =
             one == errc::contended || one == errc::too_slow || one == errc::timed_out;
         const bool unavailable = one == errc::no_quorum || one == errc::closed
-                                 || one == errc::not_running || one == errc::moving;
+                                 || one == errc::not_running;
         CAPTURE(code.message());
         CHECK((code == condition::not_acquired) == not_acquired);
         CHECK((code == condition::unavailable) == unavailable);

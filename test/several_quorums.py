@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the tables of docs/sharding.md: sharding.py SOURCE_ROOT [--write]
+"""Computes the tables of docs/several_quorums.md: several_quorums.py SOURCE_ROOT [--write]
 
 The placement of resources is written here once more, in another language than the library's. The
 documentation must show what comes out; with --write, it is made to.
@@ -56,22 +56,6 @@ def moving():
     return rows(['quorums', 'moved', '1 / (k + 1)'], body)
 
 
-# Microseconds of processor time per pair of acquire and release, of one master and of the client:
-# docs/benchmarks.md, "Several quorums", the rows of one quorum.
-COST = {'guarded': (15.9, 9.8), 'plain': (3.8, 4.2)}
-
-
-def load():
-    body = []
-    for protocol, (master, client) in COST.items():
-        for k in (1, 2, 4, 16):
-            # Full servers answer late: not more than 70 % of a core.
-            rate = 0.7 * k * 1e6 / master
-            body.append([protocol, k, f'{rate:,.0f}', f'{rate * client / 1e6:.1f}'])
-    return rows(['protocol', 'quorums', 'pairs/s at 70 % of a core for each master',
-                 'cores of clients'], body)
-
-
 def down(masters, p):
     """A quorum of so many masters has no majority, when each is away for the share p of the time."""
     needed = masters // 2 + 1
@@ -90,11 +74,11 @@ def availability():
                  'any of 4', 'any of 16'], body)
 
 
-TABLES = {'weights': weights, 'moving': moving, 'load': load, 'availability': availability}
+TABLES = {'weights': weights, 'moving': moving, 'availability': availability}
 
 
 def main():
-    page = pathlib.Path(sys.argv[1], 'docs', 'sharding.md')
+    page = pathlib.Path(sys.argv[1], 'docs', 'several_quorums.md')
     shown = page.read_text(encoding='utf-8')
     computed = shown
     for name, table in TABLES.items():
