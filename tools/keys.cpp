@@ -21,8 +21,13 @@
 namespace cli {
 namespace {
 
-// So many keys a master looks at in one go: it serves nobody else meanwhile.
+// Number of keys that a master looks at in one SCAN: it serves no other client during that time.
 constexpr const char* scan_count = "1000";
+
+// A server that never ends its SCAN, or invents keys, is broken or hostile.
+constexpr std::size_t scans_max = 100'000; // a hundred million keys
+constexpr milliseconds scan_time_max = std::chrono::minutes(1);
+constexpr std::size_t listed_max = 100'000;
 
 // Puts another token in the place of the one that was seen, for the rest of its lease: the holder
 // finds that it is not its own, and nobody else gets it before the holder must have stopped. To
@@ -60,8 +65,16 @@ std::set<std::string> scan(redis& master, const redlock::config& how) {
     std::set<std::string> out;
     const std::string begin = how.key_prefix + "{";
     const std::string pattern = literal(begin) + "*}";
+    const auto deadline = std::chrono::steady_clock::now() + scan_time_max;
+    std::size_t scans = 0;
     std::string cursor = "0";
     do { // NOLINT(cppcoreguidelines-avoid-do-while)
+        if (++scans > scans_max || std::chrono::steady_clock::now() > deadline) {
+            throw connection_error(fmt::format(
+                "SCAN did not end within {} and {} calls",
+                duration_text(scan_time_max),
+                scans_max));
+        }
         const reply page = master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
         if (page.failed() || page.items.size() != 2) {
             throw connection_error(page.failed() ? page.text : "SCAN was not understood");
@@ -72,6 +85,9 @@ std::set<std::string> scan(redis& master, const redlock::config& how) {
             if (name.starts_with(begin) && name.ends_with("}") && name.size() > begin.size() + 1) {
                 out.emplace(name.substr(begin.size(), name.size() - begin.size() - 1));
             }
+        }
+        if (out.size() > listed_max) {
+            throw connection_error(fmt::format("more than {} locks", listed_max));
         }
     } while (cursor != "0");
     return out;
@@ -100,6 +116,10 @@ int list(const settings& common) {
     now.settle(need::all);
     json all = json::array();
     for (const std::string& resource : resources) {
+        if (std::string reason; redlock::validate_resource(resource, reason)) {
+            say(fmt::format("a key that is not a lock of this library: {}", printable(reason)));
+            continue;
+        }
         const auto found = now.wait(
             [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
         const bool gone = std::all_of(

@@ -17,7 +17,9 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/read.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -28,10 +30,72 @@ namespace net = boost::asio;
 using net::ip::tcp;
 using any_socket = net::generic::stream_protocol::socket;
 
-constexpr int depth_max = 8;
 constexpr milliseconds answer_max{2'000};
 
-reply reply_of(const redisReply& from, int depth);
+// A server that is broken or hostile must not take the memory of this machine: hiredis allocates
+// as many elements as the server announces. Both are far beyond what any command here can return.
+constexpr std::size_t reply_bytes_max = std::size_t{4} * 1024 * 1024;
+constexpr std::size_t elements_max = 65'536;
+constexpr std::size_t error_length_max = 500; // it is shown to people
+
+reply reply_of(const redisReply& from);
+
+// The number of elements is an int in hiredis 0.14 and a size_t in 1.x.
+template <typename Length>
+struct array_bounds {
+    void* (*create)(const redisReadTask*, Length);
+    std::size_t elements = 0; // of the reply that is being read
+
+    static void* bounded(const redisReadTask* task, Length length) {
+        auto& mine = *static_cast<array_bounds*>(task->privdata);
+        if (length < 0 || static_cast<std::size_t>(length) > elements_max - mine.elements) {
+            return nullptr;
+        }
+        mine.elements += static_cast<std::size_t>(length);
+        return mine.create(task, length);
+    }
+};
+template <typename Length>
+array_bounds(void* (*)(const redisReadTask*, Length)) -> array_bounds<Length>;
+
+class bounded_reader {
+public:
+    bounded_reader() : reader_(redisReaderCreate(), redisReaderFree) {
+        functions_.createArray = &decltype(bounds_)::bounded;
+        reader_->fn = &functions_;
+        reader_->privdata = &bounds_;
+    }
+
+    void feed(const char* bytes, std::size_t size) {
+        bytes_ += size;
+        if (bytes_ > reply_bytes_max) {
+            throw connection_error(
+                fmt::format("the reply is larger than {} bytes", reply_bytes_max));
+        }
+        redisReaderFeed(reader_.get(), bytes, size);
+    }
+
+    /// The next reply, if it is complete.
+    std::optional<reply> next() {
+        void* found = nullptr;
+        if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) {
+            throw connection_error(
+                fmt::format("the reply is not RESP, or has more than {} elements", elements_max));
+        }
+        if (found == nullptr) {
+            return std::nullopt;
+        }
+        const std::unique_ptr<void, void (*)(void*)> owner(found, freeReplyObject);
+        bytes_ = bounds_.elements = 0;
+        return reply_of(*static_cast<redisReply*>(found));
+    }
+
+private:
+    std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
+    redisReplyObjectFunctions functions_ = *reader_->fn;
+    decltype(array_bounds(functions_.createArray)) bounds_{functions_.createArray};
+    std::size_t bytes_ = 0;
+};
 
 } // namespace
 
@@ -40,8 +104,7 @@ public:
     wire(const redlock::endpoint& where, const redlock::config& how)
         : where_(where),
           how_(how),
-          socket_(io_),
-          reader_(redisReaderCreate(), redisReaderFree) {}
+          socket_(io_) {}
 
     void open() {
         connect();
@@ -76,23 +139,24 @@ public:
             out += fmt::format("${}\r\n", word.size());
             out.append(word).append("\r\n");
         }
+        const auto deadline = std::chrono::steady_clock::now() + limit;
         within(limit, [&](auto handler) {
             with_stream([&](auto& stream) {
                 net::async_write(stream, net::buffer(out), std::move(handler));
             });
         });
         while (true) {
-            void* found = nullptr;
-            if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) {
-                throw connection_error("what it answers is not RESP");
+            if (std::optional<reply> found = reader_.next()) {
+                return *std::move(found);
             }
-            if (found != nullptr) {
-                const std::unique_ptr<void, void (*)(void*)> owner(found, freeReplyObject);
-                return reply_of(*static_cast<redisReply*>(found), 0);
+            const auto left =
+                std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+            if (left.count() <= 0) { // a byte now and then is not an answer
+                throw connection_error(fmt::format("no reply within {}", duration_text(limit)));
             }
             std::array<char, 16'384> bytes{};
             std::size_t size = 0;
-            within(limit, [&](auto handler) {
+            within(left, [&](auto handler) {
                 with_stream([&](auto& stream) {
                     stream.async_read_some(
                         net::buffer(bytes),
@@ -102,7 +166,7 @@ public:
                         });
                 });
             });
-            redisReaderFeed(reader_.get(), bytes.data(), size);
+            reader_.feed(bytes.data(), size);
         }
     }
 
@@ -231,7 +295,7 @@ private:
         // What is still under way refers to this call's variables: the loop never runs again.
         broken_ = !ended || *ended;
         if (!ended) {
-            throw connection_error(fmt::format("silent for {}", duration_text(limit)));
+            throw connection_error(fmt::format("no reply within {}", duration_text(limit)));
         }
         if (*ended) {
             throw connection_error(ended->message());
@@ -247,12 +311,13 @@ private:
     net::ssl::context context_{net::ssl::context::tls_client};
     std::optional<net::ssl::stream<any_socket&>> secure_;
 #endif
-    std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
+    bounded_reader reader_;
 };
 
 namespace {
 
-reply reply_of(const redisReply& from, int depth) {
+// hiredis bounds the depth.
+reply reply_of(const redisReply& from) {
     reply out;
     switch (from.type) {
     case REDIS_REPLY_INTEGER:
@@ -263,13 +328,16 @@ reply reply_of(const redisReply& from, int depth) {
         break;
     case REDIS_REPLY_ARRAY:
         out.what = reply::kind::list;
-        for (std::size_t i = 0; i < from.elements && depth < depth_max; ++i) {
-            out.items.push_back(reply_of(*from.element[i], depth + 1));
+        for (std::size_t i = 0; i < from.elements; ++i) {
+            out.items.push_back(reply_of(*from.element[i]));
         }
         break;
     default:
         out.what = from.type == REDIS_REPLY_ERROR ? reply::kind::error : reply::kind::text;
         out.text.assign(from.str, static_cast<std::size_t>(from.len));
+        if (out.failed()) {
+            out.text.resize(std::min(out.text.size(), error_length_max));
+        }
     }
     return out;
 }
