@@ -124,13 +124,13 @@ void add_credentials(CLI::App& app, settings& into) {
             throw failure(
                 exit_code::usage,
                 fmt::format(
-                    "{} is no command{}",
-                    printable(word),
+                    "unknown command '{}'{}",
+                    misplaced(word),
                     did_you_mean(word, commands_of(from.app))));
         }
         throw failure(
             exit_code::usage,
-            fmt::format("'{}' is one word too many; see {}", printable(word), help));
+            fmt::format("unexpected argument '{}'; see {}", misplaced(word), help));
     }
     if (&asked == &from.app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
         throw failure(exit_code::usage, "no command is given; redlock --help lists them");

@@ -313,7 +313,7 @@ std::string_view to_string(severity level) noexcept {
 std::string acl_line(const redlock::config& how) {
     const std::string user = how.username.empty() ? "locker" : how.username;
     const std::string scope =
-        how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", how.key_prefix);
+        how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", printable(how.key_prefix));
     const char* const rules =
         how.protocol == redlock::protocol::guarded
             ? "+info +eval +evalsha +time +get +set +del +pttl +pexpire +hmget +hset +exists +mget "

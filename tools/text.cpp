@@ -80,28 +80,63 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-// Of each master's URL in `text` what stands before the last '@'. A password may hold nearly
-// anything, so a URL ends where the next one begins.
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+std::size_t find_lower(std::string_view text, std::string_view wanted, std::size_t from) {
+    const auto at = std::search(
+        text.begin() + static_cast<std::ptrdiff_t>(from),
+        text.end(),
+        wanted.begin(),
+        wanted.end(),
+        [](char a, char b) { return lower(a) == b; });
+    return at == text.end() ? std::string_view::npos : static_cast<std::size_t>(at - text.begin());
+}
+
+// Leaves out what stands in a master's URL where a password stands or is put by mistake: before the
+// last '@', in place of the port, and after "password=". A password may have nearly any character,
+// so a URL ends where the next one begins.
 std::string without_passwords(std::string_view text) {
     constexpr std::array<std::string_view, 3> schemes{"redis://", "rediss://", "unix://"};
+    constexpr std::string_view parameter = "password=";
+    constexpr std::string_view url_ends = " \t\r\n'\"";
+    constexpr std::string_view address_ends = "/?#,; \t\r\n'\"";
     const auto next_url = [&](std::size_t from) {
         std::size_t found = std::string_view::npos;
         for (const std::string_view scheme : schemes) {
-            const std::size_t at = text.find(scheme, from);
+            const std::size_t at = find_lower(text, scheme, from);
             found = std::min(found, at == std::string_view::npos ? at : at + scheme.size());
         }
         return found;
     };
     std::string out;
     std::size_t done = 0;
+    const auto leave_out = [&](std::size_t from, std::size_t to) {
+        out.append(text.substr(done, from - done)).append("...");
+        done = to;
+    };
     for (std::size_t at = next_url(0); at != std::string_view::npos; at = next_url(at)) {
         const std::size_t end = std::min(next_url(at), text.size());
         const std::size_t host = text.substr(0, end).rfind('@');
-        out += text.substr(done, at - done);
-        done = at;
         if (host != std::string_view::npos && host > at) {
-            out += "...";
-            done = host;
+            leave_out(at, host);
+            continue;
+        }
+        const std::string_view rest = text.substr(0, end);
+        std::size_t address_end = std::min(rest.find_first_of(address_ends, at), end);
+        while (address_end > at && rest[address_end - 1] == ':') { // of the sentence it stands in
+            --address_end;
+        }
+        const std::size_t port = rest.substr(0, address_end).find(':', at);
+        if (port != std::string_view::npos && rest[at] != '['
+            && rest.find_first_not_of("0123456789", port + 1) < address_end) {
+            leave_out(port + 1, address_end);
+        }
+        const std::size_t url_end = std::min(text.find_first_of(url_ends, at), end);
+        const std::size_t secret = find_lower(text, parameter, at);
+        if (secret < url_end) {
+            leave_out(secret + parameter.size(), url_end);
         }
     }
     out += text.substr(done);
@@ -188,13 +223,27 @@ std::string printable(std::string_view text) {
     std::string out;
     for (const char c : without_passwords(text)) {
         const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f) {
+        // U+0080 to U+009F are controls, too; in UTF-8 they have two bytes, of which c2 is the
+        // first.
+        const bool second = byte >= 0x80 && byte <= 0x9f && out.ends_with('\xc2');
+        if (second) {
+            out.pop_back();
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
+        } else if (byte < 0x20 || byte == 0x7f) {
             fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
         } else {
             out += c;
         }
     }
     return out;
+}
+
+std::string misplaced(std::string_view word) {
+    const std::size_t host = word.rfind('@');
+    return printable(
+        host != std::string_view::npos && word.find(':') < host
+            ? fmt::format("...{}", word.substr(host))
+            : std::string(word));
 }
 
 bool coloured(std::FILE* stream) {
@@ -230,7 +279,8 @@ void require_written(int error) {
 void say(std::string_view line) {
     // One write: lines of several processes on one terminal or in one log stay whole.
     constexpr std::string_view name = "redlock: "; // the library's own sentences begin with it
-    const std::string whole = fmt::format("{}{}\n", line.starts_with(name) ? "" : name, line);
+    const std::string whole =
+        fmt::format("{}{}\n", line.starts_with(name) ? "" : name, without_passwords(line));
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, whole.data(), whole.size());
 }
 

@@ -34,6 +34,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 /// password are left out: a word in the wrong place may be one.
 std::string printable(std::string_view text);
 
+/// `printable`, for a word of the command line that stands where none is expected: if it looks like
+/// "user:password@host", only the host is left.
+std::string misplaced(std::string_view word);
+
 enum class tint { plain, good, fair, bad, faint };
 
 /// Whether `stream` is a terminal that wants colours.

@@ -146,7 +146,7 @@ def _():
                 (['run', '--ttl', '5minutes', 'a', '--', 'true'], 'did you mean 5m?'),
                 (['run', '--wait', 'forver', 'a', '--', 'true'], 'did you mean forever?'),
                 (['run', 'a'], 'no command'),
-                (['run', 'a', 'b', '--', 'true'], 'one word too many'),
+                (['run', 'a', 'b', '--', 'true'], "unexpected argument 'b'"),
                 (['run', '--', 'true'], 'RESOURCE'),
                 (['--password', 'secret', 'run', 'a', '--', 'true'], 'can be read by everybody')):
             contains(ended(quorum.run(*words), USAGE).stderr, meant)

@@ -179,7 +179,10 @@ def _():
                 ['--password', SECRET, 'run', 'a', *run], [f'--password={SECRET}', 'run', 'a', *run],
                 [f'--pasword={SECRET}', 'run', 'a', *run], ['--pasword', SECRET, 'run', 'a', *run],
                 [f'-p{SECRET}', 'run', 'a', *run], ['man', url], ['completion', url], ['local', url],
-                ['metrics', '--listen', url], ['run', '--wait', 'none', url, *run]):
+                ['metrics', '--listen', url], ['run', '--wait', 'none', url, *run],
+                ['doctor', '--username', url], ['doctor', url.upper().replace('@H', f'{SECRET}@h')],
+                ['doctor', f'joe:{SECRET}@h:6379'], ['doctor', f':{SECRET}@h'], ['list', f'redis://h?password={SECRET}'],
+                ['list', f'redis://h:{SECRET}'], ['list', f'Redis://h:{SECRET}/0'], [f'joe:{SECRET}@h']):
             result = quorum.run(*words)
             assert result.returncode not in (0, INTERNAL), (words, result)
             assert SECRET not in result.stdout + result.stderr, (words, result)
@@ -195,6 +198,11 @@ def _():
             result = quorum.run('--config', file, 'run', 'a', *run, env=env)
             equal(result.returncode, CONFIGURATION, text)
             assert SECRET not in result.stderr, (text, result.stderr)
+
+        # A prefix that is a URL is printed where it is asked for.
+        for words in (['doctor', '--clock-time', '10ms'], ['doctor', '--json', '--clock-time', '10ms']):
+            result = quorum.run(*words, '--prefix', url)
+            assert SECRET not in result.stdout + result.stderr, (words, result)
 
         # A right one, in everything that is printed about it.
         right = {'REDLOCK_MASTERS': master.url.replace('//', f'//:{SECRET}@')}
