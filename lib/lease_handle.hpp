@@ -56,8 +56,14 @@ public:
                    ? time_point::min()
                    : time_point(clock::duration(stop_at.load(std::memory_order_relaxed)));
     }
-    /// The holder lets go. True for the first who says so while the lease was not known to be lost.
-    bool end() noexcept { return !ended.exchange(true, std::memory_order_acq_rel); }
+    /// Makes `held()` false: the lease was lost, or its holder lets go.
+    void end() noexcept { ended.store(true, std::memory_order_release); }
+    /// The holder lets go, of a lost lease as well: nothing of it acts any more. True the first
+    /// time.
+    bool let_go() noexcept {
+        end();
+        return !gone.exchange(true, std::memory_order_acq_rel);
+    }
 
     const std::weak_ptr<manager_impl> manager;
     const boost::asio::any_io_executor io;
@@ -68,6 +74,7 @@ public:
     std::atomic<clock::rep> stop_at{0};
     std::atomic<clock::rep> deadline{0};
     std::atomic<bool> ended{false};
+    std::atomic<bool> gone{false};
     std::vector<std::uint32_t>
         slots; // their numbers, where it is slots: set before it is given out
     /// \}

@@ -11,7 +11,7 @@ namespace redlock::inline REDLOCK_ABI {
 namespace {
 
 void let_go(const std::shared_ptr<detail::lease_handle>& handle, bool release) noexcept {
-    if (!handle || !handle->end()) {
+    if (!handle || !handle->let_go()) {
         return;
     }
     try {
@@ -106,7 +106,7 @@ void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_si
     if (const auto manager = handle->manager.lock()) {
         manager->release(std::move(handle), out, std::move(done));
     } else {
-        handle->end();
+        handle->let_go();
         const detail::home io(handle->io);
         detail::completion<error_code, release_result>(std::move(done), io)(
             io, error_code(), handle->result.value_or(release_result::uncertain));

@@ -93,7 +93,7 @@ void manager_impl::release(
     std::shared_ptr<lease_handle> lease,
     diagnostics* out,
     handler<error_code, release_result> done) {
-    lease->end();
+    lease->let_go();
     const auto id =
         on_cancel(done, [weak = std::weak_ptr(lease)](manager_impl& me, std::uint64_t id) {
             const auto lease = weak.lock();
@@ -122,21 +122,31 @@ void manager_impl::drop(std::shared_ptr<lease_handle> lease, bool release) {
 }
 
 void manager_impl::let_go(lease_handle& lease, bool release) {
-    if (lease.stage != lease_handle::phase::held) {
+    if (lease.stage == lease_handle::phase::released || lease.result) {
         return;
     }
-    lease.stage = lease_handle::phase::released;
-    lease.watching.complete_all(io_, errc::released, loss_reason::none);
-    end_renewal(lease, errc::released, diagnostics());
-    if (release) {
+    const bool held = lease.stage == lease_handle::phase::held; // else its loss was its end
+    if (held) {
+        lease.stage = lease_handle::phase::released;
+        lease.watching.complete_all(io_, errc::released, loss_reason::none);
+        end_renewal(lease, errc::released, diagnostics());
+    }
+    if (held && release) {
         lease.observed_release = observe_start(
             {.kind = operation_kind::release, .resource = lease.resource, .lock = lease.observed});
     }
+    bool abandoned = false;
     drive([&](time_point now) {
-        release ? engine_.release(lease.claim, now) : engine_.abandon(lease.claim);
+        if (release) {
+            engine_.release(lease.claim, now);
+        } else {
+            abandoned = engine_.abandon(lease.claim);
+        }
     });
-    if (!release) {
+    if (held && !release) {
         observe_abandoned(lease);
+    }
+    if (abandoned) {
         leases_[lease.claim.index].reset();
     }
 }

@@ -102,7 +102,7 @@ void manager_impl::observe_abandoned(const lease_handle& lease) {
     observe([&](observer& one) { one.abandoned(seen(lease)); });
 }
 
-// The removal of a lost lock is no release: nobody asked for it.
+// The removal of a lost lock is not a release: the loss was its end.
 void manager_impl::observe_removed(const lease_handle& lease, const diagnostics& votes) {
     if (lease.observed_release == 0) {
         return;

@@ -30,7 +30,7 @@ class session {
 public:
     /// Connects to nothing yet. Throws `failure` where the configuration is refused.
     explicit session(redlock::config configuration);
-    /// Closes the manager: what is still held is released.
+    /// Closes the manager: what was let go is released.
     ~session();
     session(const session&) = delete;
     session& operator=(const session&) = delete;

@@ -173,9 +173,9 @@ public:
     explicit manager(config configuration);
     manager(const manager&) = delete;
     manager& operator=(const manager&) = delete;
-    /// Closes the manager (`lock_manager::async_close`: locks that are held are lost and released),
-    /// lets what was begun on its executor end, and joins the thread. Not on that thread, and not
-    /// while somebody waits in a call.
+    /// Closes the manager (`lock_manager::async_close`: held locks are lost, and released if they
+    /// are let go while it closes), lets what was begun on its executor end, and joins the thread.
+    /// Not on that thread, and not while somebody waits in a call.
     ~manager();
 
     /// The manager, for asynchronous use beside the blocking one. Its handlers run on the thread;

@@ -36,6 +36,10 @@ struct initiation_base {
 /// A lock that was acquired. Move-only. While it lives and renewal is on, the library extends the
 /// lease; the destructor releases it in the background.
 ///
+/// After a loss the masters keep the lock until this handle has let go of it (`async_release`, or
+/// its destruction) or the last deadline that it has shown has passed, whichever comes first: until
+/// then its holder may still act.
+///
 /// Owner of the lock is this object, never a thread or a coroutine.
 ///
 /// \par Cancellation
@@ -153,8 +157,8 @@ public:
     }
 
     /// Forgets the lock without releasing it: the masters keep it until its ttl ends, and nothing
-    /// is extended any more. For work that must not be started by another while in doubt. The
-    /// handle is empty afterwards.
+    /// is extended any more. Also after a loss, unless the removal has begun. For work that must
+    /// not be started by another while in doubt. The handle is empty afterwards.
     void abandon() noexcept;
 
 private:

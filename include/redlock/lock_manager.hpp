@@ -35,10 +35,10 @@ struct manager_access;
 /// \par Thread safety
 /// All member functions may be called from several threads at once, but the destructor.
 /// \par Object lifetimes
-/// The destructor begins what `async_close` does and returns: waiters end with `errc::closed`, held
-/// locks are lost with `loss_reason::closed` and released as long as the executor runs. A
-/// `diagnostics` argument must live until the handler runs. The manager must not outlive the
-/// `io_context` of its executor.
+/// The destructor begins what `async_close` does and returns: waiters end with `errc::closed`, and
+/// held locks are lost with `loss_reason::closed`. Those that are let go are released as long as
+/// the executor runs; the others expire by their ttl. A `diagnostics` argument must live until the
+/// handler runs. The manager must not outlive the `io_context` of its executor.
 class lock_manager {
 public:
     /// What it runs on.
@@ -257,10 +257,12 @@ public:
         return query(std::move(resource), std::forward<CompletionToken>(token));
     }
 
-    /// Ends it all in order: waiters complete with `errc::closed` (their removals sent), held locks
-    /// are lost with `loss_reason::closed` and released; completes when the masters have confirmed,
-    /// or after `master_timeout`. Then the connections are closed and `async_run` completes.
-    /// Idempotent.
+    /// Shuts down gracefully. Waiters complete with `errc::closed`. Held locks are lost with
+    /// `loss_reason::closed`, but their keys stay: the holder's code may still run. A lock is
+    /// released when its holder lets go of it, by `async_release` or by destroying the handle.
+    /// Completes when every lock was let go and the masters have confirmed the releases, or when
+    /// nothing of that has happened for `master_timeout`. Locks that are not let go by then expire
+    /// by their ttl. Then the connections are closed and `async_run` completes. Idempotent.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors

@@ -83,7 +83,8 @@ struct acquire_options {
     std::chrono::milliseconds min_validity{0};
 
     /// The holder is told to stop this long before the lease ends, so that it has time to. `held()`
-    /// is false from then on. 0 or more, less than the ttl.
+    /// is false from then on, and the masters keep the lock until the holder lets go or the lease
+    /// ends. 0 or more, less than the ttl.
     std::chrono::milliseconds stop_margin{0};
 
     /// Whether the library extends the lock by itself.

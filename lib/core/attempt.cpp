@@ -273,7 +273,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     attempt.held_since = now;
     attempt.warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning);
     attempt.hold_limit = hold_limit;
-    attempt.deadline = lasts_until;
+    attempt.deadline = attempt.believed_until = lasts_until;
     const time_point renewed_at =
         attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
     attempt.renew_at =

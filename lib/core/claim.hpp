@@ -2,6 +2,9 @@
 // lock, becomes a lease when a majority grants it, and ends as removals that are owed to the
 // masters until each has confirmed its own or the key must have expired. Every attempt is a claim
 // of its own, so an answer can never be counted for another attempt.
+//
+// A lease that is lost is not removed yet: its holder may act until it has let go or until the last
+// deadline that it was ever shown.
 
 #pragma once
 
@@ -107,18 +110,22 @@ struct removal_tally {
         pending -= pending > 0 ? 1U : 0U;
     }
 
-    std::optional<release_result> decide(std::size_t quorum) const noexcept {
-        if (removed >= quorum) {
+    /// `late`: the lease had ended before. Then a key that was still there is a leftover, and its
+    /// removal is not a release.
+    std::optional<release_result> decide(std::size_t quorum, bool late) const noexcept {
+        const std::size_t ours = late ? 0 : removed;
+        const std::size_t gone = late ? std::size_t{absent} + removed : absent;
+        if (ours >= quorum) {
             return release_result::released;
         }
-        if (absent >= quorum) {
+        if (gone >= quorum) {
             return release_result::expired;
         }
         if (foreign >= quorum) {
             return release_result::stolen;
         }
-        const bool open = removed + pending >= quorum || absent + pending >= quorum
-                          || foreign + pending >= quorum;
+        const bool open =
+            ours + pending >= quorum || gone + pending >= quorum || foreign + pending >= quorum;
         return open ? std::nullopt : std::optional(release_result::uncertain);
     }
 };
@@ -151,7 +158,12 @@ struct slot_part {
 };
 
 struct claim {
-    enum class phase : std::uint8_t { asking, held, removing };
+    enum class phase : std::uint8_t {
+        asking,
+        held,
+        lost, // its holder was told so, and may act until it lets go or until `believed_until`
+        removing,
+    };
     static constexpr std::size_t nobody = ~std::size_t{0};
 
     handle self;
@@ -187,12 +199,14 @@ struct claim {
     time_point hold_limit = forever;
     time_point warn_at = forever; // that it is held for long
     time_point deadline = never;
+    time_point believed_until = never; // the largest deadline that the holder was ever shown
     time_point renew_at = forever;
     extension extending;
     std::vector<std::chrono::milliseconds> extensions_wanted;
     backoff renewal_delay;
 
-    // while removing
+    // once it has ended
+    bool late = false;      // it was lost, or let go after `held()` had turned false
     bool announced = false; // its end is news to those who wait; that of most attempts is not
     time_point removal_began = never;
     bool reported = false;   // the result was passed on, or nobody wants it
@@ -210,6 +224,13 @@ struct claim {
 
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline - stop_margin; }
+    /// Until when the holder may act, unless it lets go before.
+    time_point acts_until() const noexcept {
+        return stage == phase::lost ? believed_until : deadline;
+    }
+    /// Somebody has it, or may act as if.
+    bool acts() const noexcept { return stage == phase::held || stage == phase::lost; }
+    bool ended() const noexcept { return stage == phase::lost || stage == phase::removing; }
 
     void reset() {
         form = lock_form::exclusive;
@@ -222,9 +243,9 @@ struct claim {
         arbiter = nobody;
         adopts = adoption::none;
         fencing_token = raise_to = 0;
-        deadline = given_at = never;
+        deadline = believed_until = given_at = never;
         renew_at = warn_at = decide_by = retry_at = forever;
-        reported = announced = false;
+        reported = announced = late = false;
         tally = {};
         owing = 0;
     }

@@ -72,12 +72,11 @@ void engine::close(time_point now) {
     finish_closing(now);
 }
 
-// Closing has ended when every removal that could be sent was answered, or when its time is over.
+// Closing has ended when all holders have let go and every removal that could be sent was answered,
+// or when nothing of that has moved for `master_timeout`. What is not let go by then stays until
+// its ttl: closing must not take a lock away from code that still runs.
 void engine::finish_closing(time_point now) {
-    if (life_ != life::closing) {
-        return;
-    }
-    if (now < close_by_ && (!finishing_.empty() || leaving_ > 0 || removals_in_flight())) {
+    if (life_ != life::closing || (now < close_by_ && waits_to_close())) {
         return;
     }
     life_ = life::closed;
@@ -94,6 +93,7 @@ void engine::finish_closing(time_point now) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
     });
+    removing_ = lost_ = 0;
     refresh_links_due();
     host_.closed();
 }
@@ -211,6 +211,8 @@ void engine::fire(timer& due, time_point now) {
         if (claim* const owner = claims_.find(due.subject)) {
             if (owner->stage == claim::phase::held) {
                 lease_due(*owner, now);
+            } else if (owner->stage == claim::phase::lost) {
+                end_lost(*owner, now);
             } else if (owner->stage == claim::phase::removing) {
                 removal_due(*owner, now);
             }

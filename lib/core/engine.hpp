@@ -94,8 +94,10 @@ public:
     bool writes(handle lease) const;
     /// Makes a reader of such a writer, and extends it: the host is told as of an extension.
     void downgrade(handle lease, time_point now);
+    /// Its holder has let go. Also of a lease that is lost: only then are its keys removed.
     void release(handle lease, time_point now);
-    void abandon(handle lease);
+    /// The same, but the keys stay until they expire. False where they are removed already.
+    bool abandon(handle lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
     void
     ask_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
@@ -149,6 +151,14 @@ private:
     send(std::size_t master, std::string_view bytes, const ticket& what, time_point now);
     void end_of_event(time_point now);
     void finish_closing(time_point now);
+    bool waits_to_close() const noexcept {
+        return !finishing_.empty() || leaving_ > 0 || removing_ > 0 || lost_ > 0;
+    }
+    void closing_moved(time_point now) noexcept {
+        if (life_ == life::closing) {
+            close_by_ = later(now, rules_.master_timeout);
+        }
+    }
     void fire(timer& due, time_point now);
 
     // pushes.cpp
@@ -279,6 +289,7 @@ private:
     void start_wanted_extension(claim& lease, time_point now);
     bool move_deadline(claim& lease, time_point now);
     void lose(claim& lease, loss_reason reason, time_point now);
+    void end_lost(claim& lease, time_point now);
     void end_user_extensions(claim& lease, errc why);
     void end_hold(const claim& lease, time_point now) noexcept {
         counters_.hold.add(now - lease.held_since);
@@ -299,7 +310,6 @@ private:
     void settle(claim& ended, time_point now);
     void removal_due(claim& ended, time_point now);
     void pay_debts(std::size_t master, time_point now);
-    bool removals_in_flight() const;
 
     // query.cpp
     void
@@ -348,6 +358,8 @@ private:
     std::string places_key_;
     std::vector<line*> hinted_; // by one push
     std::string watched_;       // a channel
+    std::size_t removing_ = 0;  // removals in flight
+    std::size_t lost_ = 0;      // leases that were lost, and whose holders have not let go
     std::size_t leaving_ = 0;   // queues that were told so, and have not confirmed it
 };
 

@@ -39,7 +39,8 @@ public:
     virtual void not_acquired(const operation& done) = 0;
     /// The deadline of a lease moved.
     virtual void lease_changed(const claim& lease) = 0;
-    /// A lease was lost: `held()` is false. Its removal begins.
+    /// A lease was lost: `held()` is false. Its removal begins when it is released, or when the
+    /// last deadline has passed that the holder was shown.
     virtual void lease_lost(const claim& lease, loss_reason reason) = 0;
     /// A lease has been held for longer than `held_warning`. Once for each.
     virtual void held_long(const claim& /*lease*/) {}

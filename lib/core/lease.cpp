@@ -3,6 +3,9 @@
 // The deadline of a lease is the q-th largest of the moments until which the masters' votes can be
 // relied on: a partial renewal moves it as far as some majority reaches and no further. A loss is
 // always signalled by the timer at `deadline - stop_margin`; the answers of a renewal only move it.
+//
+// Nothing of a lease is removed while its holder may still act. After a loss the keys stay until it
+// has let go, or until the last deadline that it was ever shown has passed.
 
 #include "engine.hpp"
 #include "form_command.hpp"
@@ -173,6 +176,7 @@ void engine::end_extension(claim& lease, time_point now) {
 bool engine::move_deadline(claim& lease, time_point now) {
     const time_point before = lease.deadline;
     lease.deadline = std::min(lease.votes.lasts_until(rules_.quorum()), lease.hold_limit);
+    lease.believed_until = std::max(lease.believed_until, lease.deadline);
     if (lease.deadline != before && lease.deadline != never) {
         host_.lease_changed(lease);
     }
@@ -248,6 +252,24 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     }
     host_.lease_lost(lease, reason);
     end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
+    lease.late = true;
+    lease.stage = claim::phase::lost;
+    ++lost_;
+    if (now >= lease.believed_until) {
+        end_lost(lease, now);
+        return;
+    }
+    if (line* const mine = lines_.find(lease.line_form(), lease.line_key());
+        mine != nullptr && !mine->pool) {
+        mine->holder = lease.self; // there is nothing to ask for until it is removed
+    }
+    timers_.set(lease.wake, lease.believed_until);
+}
+
+// The holder of a lost lease has let go, or must have stopped.
+void engine::end_lost(claim& lease, time_point now) {
+    --lost_;
+    closing_moved(now);
     wake_line(lease, now);
     begin_removal(lease, now);
 }

@@ -12,23 +12,30 @@ namespace redlock::core {
 
 void engine::release(handle name, time_point now) {
     claim* const lease = claims_.find(name);
-    if (lease == nullptr || lease->stage != claim::phase::held) {
-        return; // lost: its removal is under way or done
+    if (lease == nullptr || !lease->acts()) {
+        return; // its removal is under way or done
+    }
+    if (lease->stage == claim::phase::lost) {
+        end_lost(*lease, now);
+        finish_closing(now);
+        return;
     }
     end_hold(*lease, now);
     end_user_extensions(*lease, errc::released);
-    if (!hand_over(*lease, now)) {
+    lease->late = now >= lease->held_until(); // and the timer of that moment has yet to fire
+    if (lease->late || !hand_over(*lease, now)) {
         wake_line(*lease, now);
         begin_removal(*lease, now);
     }
     finish_closing(now);
 }
 
-void engine::abandon(handle name) {
+bool engine::abandon(handle name) {
     claim* const lease = claims_.find(name);
-    if (lease == nullptr || lease->stage != claim::phase::held) {
-        return;
+    if (lease == nullptr || !lease->acts()) {
+        return false;
     }
+    lost_ -= lease->stage == claim::phase::lost ? 1U : 0U;
     end_user_extensions(*lease, errc::released);
     timers_.cancel(lease->wake);
     line* const mine = lines_.find(lease->line_form(), lease->line_key());
@@ -36,6 +43,10 @@ void engine::abandon(handle name) {
     if (mine != nullptr) {
         end_line(*mine);
     }
+    if (life_ == life::closing && !waits_to_close()) {
+        close_by_ = never; // the next event ends the closing
+    }
+    return true;
 }
 
 void engine::begin_removal(claim& ended, time_point now) {
@@ -104,6 +115,7 @@ bool engine::tells_apart(const claim& ended) noexcept {
 
 void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
     ballot& mine = ended.votes.of[master];
+    removing_ += mine.removing ? 0U : 1U;
     mine.removing = true;
     mine.removal_mark = send(
         master,
@@ -120,9 +132,13 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
     ++counters_of(master).release_votes[what];
     ballot& mine = ended.votes.of[master];
+    removing_ -= mine.removing ? 1U : 0U;
     mine.removing = false;
     mine.said = what;
     const bool confirmed = what == vote::granted || what == vote::absent || what == vote::foreign;
+    if (confirmed) {
+        closing_moved(now);
+    }
     if (confirmed || now >= ended.expires_at) {
         ended.owing -= mine.owed ? 1U : 0U;
         mine.owed = false;
@@ -140,7 +156,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
 // Reports the result once it is known; lets go of the claim once nothing is owed any more.
 void engine::decide_removal(claim& ended, time_point now) {
     if (!ended.reported) {
-        std::optional<release_result> result = ended.tally.decide(rules_.quorum());
+        std::optional<release_result> result = ended.tally.decide(rules_.quorum(), ended.late);
         if (!result && now >= ended.decide_by) {
             result = release_result::uncertain;
         }
@@ -203,16 +219,6 @@ void engine::pay_debts(std::size_t master, time_point now) {
             send_removal(ended, master, way_of(ended, master, command_kind::remove), now);
         }
     });
-}
-
-bool engine::removals_in_flight() const {
-    bool found = false;
-    claims_.for_each([&](const claim& ended) {
-        for (const ballot& mine : ended.votes.of) {
-            found = found || mine.removing;
-        }
-    });
-    return found;
 }
 
 } // namespace redlock::core

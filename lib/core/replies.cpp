@@ -89,8 +89,8 @@ void engine::replied(
         return; // settled: its keys have expired
     }
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (asks && owner->stage == claim::phase::removing) {
-        return; // it was given up, and the removal is right behind: the answer changes nothing
+    if (asks && owner->ended()) {
+        return; // it is given up or lost, and the removal comes after: the answer changes nothing
     }
     if (got.say_otherwise) {
         say_otherwise(*owner, master, command, now);
@@ -203,7 +203,7 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
         return;
     }
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (asks && owner->stage == claim::phase::removing) {
+    if (asks && owner->ended()) {
         return;
     }
     if (asks) {

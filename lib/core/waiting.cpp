@@ -29,7 +29,7 @@ void engine::join(operation& wanted, time_point now) {
         timers_.set(wanted.wake, wanted.wait_until);
     } else if (!take_turn(wanted, now)) {
         if (const claim* const holder = held_here(mine)) {
-            pause(wanted, holder->deadline);
+            pause(wanted, holder->acts_until());
         } else {
             start_attempt(wanted, now);
         }
@@ -61,7 +61,7 @@ void engine::leave(operation& wanted, time_point now) {
             promote(*mine, now); // its place in the queue, which is the line's, is to be kept
         } else {
             leave_queue(*mine, now);
-            promote(*mine, holder != nullptr ? holder->deadline : later(now, retry_floor()));
+            promote(*mine, holder != nullptr ? holder->acts_until() : later(now, retry_floor()));
         }
     }
 }
@@ -86,10 +86,11 @@ void engine::time_out(operation& wanted, time_point now) {
     finish(wanted, now);
 }
 
-// The lease of this process that a line waits for, or null.
+// The lease of this process that a line waits for, or null. One that is lost counts until its
+// holder has let go or must have stopped.
 const claim* engine::held_here(const line& waiters) {
     const claim* const holder = claims_.find(waiters.holder);
-    return holder != nullptr && holder->stage == claim::phase::held ? holder : nullptr;
+    return holder != nullptr && holder->acts() ? holder : nullptr;
 }
 
 // The pause of a head is over. While the lock is held in this process there is nothing to ask.
@@ -98,10 +99,10 @@ void engine::head_due(operation& wanted, time_point now) {
         return;
     }
     const claim* const holder = held_here(*lines_.find(wanted.line));
-    if (holder == nullptr || now >= holder->deadline) {
+    if (holder == nullptr || now >= holder->acts_until()) {
         start_attempt(wanted, now);
     } else if (now < wanted.wait_until) {
-        timers_.set(wanted.wake, std::min(holder->deadline, wanted.wait_until));
+        timers_.set(wanted.wake, std::min(holder->acts_until(), wanted.wait_until));
     } else {
         time_out(wanted, now);
     }

@@ -163,7 +163,7 @@ TEST_CASE("cancelling the waiting for an extension, a loss or readiness ends jus
     check_nothing_left(site);
 }
 
-TEST_CASE("cancelling async_run closes the manager, and leaves no key") {
+TEST_CASE("cancelling async_run closes the manager, and leaves no key of what is let go") {
     quorum_of_masters masters(3);
     asio::io_context io;
     lock_manager manager(io.get_executor(), config_for(masters.urls()));
@@ -178,9 +178,14 @@ TEST_CASE("cancelling async_run closes the manager, and leaves no key") {
         mine = std::move(held);
     });
     run_until(io, [&] { return mine.has_value(); });
+    mine->async_wait_lost([&](error_code, loss_reason reason) {
+        CHECK(reason == loss_reason::closed);
+        CHECK_FALSE(mine->held());
+        mine.reset();
+    });
     cancel.emit(asio::cancellation_type::terminal);
     run_until(io, [&] { return ended.has_value(); });
     CHECK(ended == asio::error::operation_aborted);
-    CHECK_FALSE(mine->held());
+    CHECK_FALSE(mine);
     CHECK(masters.total_keys() == 0);
 }

@@ -241,12 +241,26 @@ TEST_CASE("a lock may outlive its manager") {
     CHECK(held.resource() == "r");
     q.wait(*q.running);
     CHECK(!q.running->error());
-    CHECK(q.keys() == 0);
+    CHECK(q.keys() == 3); // it was not let go: who has it may act to the end of its lease
     // Nobody is there any more to ask, and that is said, not thrown.
     q.poll();
     CHECK(q.extend(held, 5s).error() == errc::closed);
     CHECK(!q.release(held).error());
     CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::closed);
+}
+
+TEST_CASE("a lock that is let go while its manager is destroyed is released") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    loss_outcome& loss = q.begin_wait_lost(held);
+    q.run_until([&] { return q.keys() == 3; });
+    q.manager.reset();
+    CHECK(q.wait(loss).value() == loss_reason::closed);
+    CHECK(q.keys() == 3);
+    held = lock();
+    q.wait(*q.running);
+    CHECK(q.keys() == 0);
 }
 
 TEST_CASE("a lock may outlive its context") {

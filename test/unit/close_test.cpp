@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using redlock::wait_for;
 using redlock::core::forever;
 
-TEST_CASE("close releases what is held, ends what waits, and is done when all is answered") {
+TEST_CASE("close tells holders and waiters, and is done when all is let go and answered") {
     virtual_quorum it(3);
     it.start();
     const answer lock = it.acquire_now(renewed(), "held");
@@ -30,12 +30,13 @@ TEST_CASE("close releases what is held, ends what waits, and is done when all is
     CHECK(it.loss_of(lock)->why == loss_reason::closed);
     REQUIRE(it.extensions_of(lock).size() == 1);
     CHECK(it.extensions_of(lock)[0].error == errc::closed);
+    it.release(lock);
     it.run_for(20ms);
     CHECK(it.engine.closed_down());
     CHECK(it.closings == 1);
     REQUIRE(it.answer_to(waiting) != nullptr);
     CHECK(it.answer_to(waiting)->why == errc::closed);
-    CHECK(it.removal_of(lock)->what == release_result::released);
+    CHECK(it.removal_of(lock)->what == release_result::expired);
     CHECK(!it.masters[2].value_of(it.key("held"), it.now()));
     CHECK(!it.masters[2].value_of(it.key(), it.now()));
     CHECK(it.engine.next_due() == forever);

@@ -187,7 +187,7 @@ VARIANTS = [
                 acquire_answered(*newer, master, got, now);
             }
         ''',
-                after='        return; // it was given up, and the removal is right behind',
+                after='        return; // it is given up or lost, and the removal comes after',
             ),
         ),
     ),

@@ -88,8 +88,8 @@ VARIANTS = [
         edits=(
             instead(
                 'removal.cpp',
-                'if (!hand_over(*lease, now)) {',
-                '''const bool handed_over = hand_over(*lease, now);
+                'if (lease->late || !hand_over(*lease, now)) {',
+                '''const bool handed_over = !lease->late && hand_over(*lease, now);
     const claim* const given = claims_.find(name);
     for (std::size_t i = 0; %ON && handed_over && given != nullptr && i < masters_.size(); ++i) {
         if (masters_[i].link->up()) {

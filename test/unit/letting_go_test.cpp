@@ -1,0 +1,284 @@
+// What becomes of a lost lease's keys: they stay until its holder has let go, or until the last
+// deadline that it was ever shown has passed.
+
+#include "waiters.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+
+namespace letting_go_test {
+
+using namespace unit;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::size_t keys_of(virtual_quorum& it, const answer& lease) {
+    std::size_t found = 0;
+    for (virtual_master& server : it.masters) {
+        found += server.value_of(it.key(), it.now()) == lease.token ? 1U : 0U;
+    }
+    return found;
+}
+
+acquire_options with_margin(acquire_options options, milliseconds margin) {
+    options.stop_margin = margin;
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("after a loss the keys stay until the holder has let go") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(with_margin(once(), 2s));
+    it.run_until(got.held_until + 700ms);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->at == got.held_until);
+    CHECK(keys_of(it, got) == 3);
+    CHECK(!it.removal_of(got));
+    CHECK(it.engine.count().held == 0);
+    it.release(got);
+    it.run_for(10ms);
+    CHECK(!it.has_key());
+    CHECK(it.removal_of(got));
+    CHECK(it.idle());
+}
+
+TEST_CASE("the keys of a lost lease that nobody lets go are removed at its deadline, exactly") {
+    for (const milliseconds margin : {1ms, 2'000ms}) {
+        virtual_quorum it(3);
+        it.start();
+        const answer got = it.acquire_now(with_margin(once(), margin));
+        it.run_until(got.deadline - 1ns);
+        REQUIRE(it.loss_of(got));
+        CHECK(keys_of(it, got) == 3);
+        CHECK(it.masters[0].count("EVAL") == 0);
+        it.run_for(5ms);
+        CHECK(it.removal_of(got));
+        CHECK(!it.has_key());
+        CHECK(it.idle());
+    }
+}
+
+TEST_CASE("max_hold ends a lease, and its keys stay until its holder must have stopped") {
+    virtual_quorum it(3);
+    it.start();
+    acquire_options options = with_margin(renewed(), 1s);
+    options.max_hold = 4s;
+    const answer got = it.acquire_now(options);
+    it.run_until(got.deadline - 1ns);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.loss_of(got)->why == loss_reason::renew_limit);
+    CHECK(keys_of(it, got) == 3);
+    it.run_for(5ms);
+    CHECK(!it.has_key());
+}
+
+TEST_CASE("a deadline that is moved back does not bring the removal forward") {
+    virtual_quorum it(5);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(10ms);
+    const redlock::time_point extended = it.now();
+    it.extend(got, 20s);
+    it.run_for(1s);
+    REQUIRE(it.deadlines_of(got).back() == extended + usable(20s));
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].forget();
+    }
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    REQUIRE(it.loss_of(got)); // the holder was shown 20 s
+    CHECK(keys_of(it, got) == 2);
+    it.run_until(extended + usable(20s) - 1ns);
+    CHECK(keys_of(it, got) == 2);
+    it.run_for(5ms);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("a majority that is back within the grace keeps the keys until the holder lets go") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(with_margin(renewed(), 3s));
+    it.run_for(1s);
+    it.paths[0].hung = it.paths[1].hung = true;
+    it.run_until(got.held_until + 10ms);
+    REQUIRE(it.loss_of(got));
+    it.resume(0);
+    it.resume(1);
+    it.run_for(500ms);
+    CHECK(keys_of(it, got) == 3);
+    it.release(got);
+    it.run_for(10ms);
+    CHECK(!it.has_key());
+}
+
+TEST_CASE("after a loss nothing is renewed, and a late answer brings nothing back") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_quorum::path& way : it.paths) {
+        way.back = 50ms;
+    }
+    const answer got = it.acquire_now(with_margin(once(), 4s));
+    it.run_until(got.held_until - 20ms);
+    it.extend(got, 20s); // answered after the loss
+    it.run_for(1s);
+    REQUIRE(it.loss_of(got));
+    const std::size_t before = asked(it);
+    it.run_until(got.deadline - 1ns);
+    CHECK(asked(it) == before);
+    CHECK(keys_of(it, got) == 3);
+    it.release(got);
+    it.run_for(200ms);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("a waiter of the same process is served when the holder has let go, not at the loss") {
+    for (const std::size_t hand_overs : {0U, 100U}) {
+        for (const bool lets_go : {true, false}) {
+            virtual_quorum it(rules_with(3, hand_overs, true));
+            it.start();
+            const answer got = it.acquire_now(with_margin(once(), 2s));
+            const std::uint64_t next = it.acquire(waiting());
+            it.run_until(got.held_until);
+            REQUIRE(it.loss_of(got));
+            const std::size_t before = it.tokens.size();
+            it.run_for(700ms);
+            CHECK(it.tokens.size() == before); // nothing to ask for
+            CHECK(it.answer_to(next) == nullptr);
+            it.run_until(lets_go ? it.now() : got.deadline - 1ns);
+            CHECK(it.answer_to(next) == nullptr);
+            CHECK(keys_of(it, got) == 3);
+            if (lets_go) {
+                it.release(got);
+            }
+            it.run_for(20ms);
+            REQUIRE(it.answer_to(next) != nullptr);
+            CHECK(it.answer_to(next)->won);
+            CHECK(it.answer_to(next)->token != got.token);
+            CHECK(it.engine.count().hand_overs == 0);
+        }
+    }
+}
+
+TEST_CASE("who comes after a hand-over waits for a holder that has lost it, too") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    const answer first = it.acquire_now(once());
+    const std::uint64_t second = it.acquire(waiting());
+    it.run_for(5ms);
+    it.release(first);
+    const answer held = *it.answer_to(second);
+    for (virtual_master& server : it.masters) {
+        server.forget();
+    }
+    it.extend(held, 10s);
+    it.run_for(5ms);
+    REQUIRE(it.loss_of(held));
+    const std::uint64_t third = it.acquire(waiting());
+    it.run_until(held.deadline - 1ns);
+    CHECK(it.answer_to(third) == nullptr);
+    it.run_for(20ms);
+    REQUIRE(it.answer_to(third) != nullptr);
+    CHECK(it.answer_to(third)->won);
+}
+
+TEST_CASE("a lost lease that is abandoned keeps its keys to the end of its ttl") {
+    virtual_quorum it(3);
+    it.start();
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(with_margin(once(), 2s));
+    it.run_until(got.held_until);
+    REQUIRE(it.loss_of(got));
+    CHECK(it.engine.abandon(got.lease));
+    CHECK(it.idle());
+    it.run_until(began + 10s - 1ms);
+    CHECK(keys_of(it, got) == 3);
+    CHECK(it.masters[0].count("EVAL") == 0);
+    CHECK(!it.removal_of(got));
+    CHECK(!it.engine.abandon(got.lease));
+}
+
+TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") {
+    virtual_quorum it(3);
+    it.start();
+    const answer kept = it.acquire_now(renewed());
+    const answer gone = it.acquire_now(renewed(), "gone");
+    const redlock::time_point began = it.now();
+    it.close();
+    REQUIRE(it.loss_of(kept));
+    REQUIRE(it.loss_of(gone));
+    CHECK(it.loss_of(kept)->at == began);
+    it.run_for(50ms);
+    CHECK(!it.engine.closed_down()); // its holders have time to let go
+    it.release(gone);
+    it.run_for(10ms);
+    CHECK(!it.has_key("gone"));
+    it.run_until(began + 1s);
+    CHECK(it.engine.closed_down());
+    CHECK(keys_of(it, kept) == 3);
+    CHECK(it.removal_of(kept)->what == release_result::uncertain);
+    it.release(kept); // too late: nobody is there to say it
+    it.run_for(5s);
+    CHECK(keys_of(it, kept) == 3);
+}
+
+TEST_CASE("closing ends as soon as all have let go") {
+    virtual_quorum it(3);
+    it.start();
+    const answer one = it.acquire_now(renewed());
+    const answer other = it.acquire_now(renewed(), "other");
+    it.close();
+    it.run_for(20ms);
+    it.release(one);
+    it.run_for(20ms);
+    CHECK(!it.engine.closed_down());
+    it.engine.abandon(other.lease);
+    it.run_for(5ms);
+    CHECK(it.engine.closed_down());
+    CHECK(!it.has_key());
+    CHECK(it.has_key("other"));
+    CHECK(it.engine.next_due() == redlock::core::forever);
+}
+
+TEST_CASE("closing goes on for as long as the removals of what was let go are answered") {
+    virtual_quorum it(3); // master_timeout is 100 ms
+    it.start();
+    std::vector<answer> held;
+    for (int i = 0; i < 20; ++i) {
+        held.push_back(it.acquire_now(renewed(), "r" + std::to_string(i)));
+    }
+    const redlock::time_point began = it.now();
+    it.close();
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        it.at(began + i * 60ms, [&, i] { it.release(held[i]); });
+    }
+    it.run_until(began + 1139ms);
+    CHECK(!it.engine.closed_down());
+    it.run_until(began + 1150ms);
+    CHECK(it.engine.closed_down());
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        CHECK(!it.has_key("r" + std::to_string(i)));
+    }
+}
+
+TEST_CASE("closing ends when nothing has moved for master_timeout") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.paths[0].hung = it.paths[1].hung = true;
+    const redlock::time_point began = it.now();
+    it.close();
+    it.release(got); // answered by one of three, 1 ms later
+    it.run_until(began + 101ms - 1ns);
+    CHECK(!it.engine.closed_down());
+    it.run_for(1ns);
+    CHECK(it.engine.closed_down());
+}
+
+} // namespace letting_go_test
