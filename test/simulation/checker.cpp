@@ -6,8 +6,17 @@
 namespace simulation {
 
 std::string_view to_string(promise what) noexcept {
-    static constexpr std::array<std::string_view, 8> names{
-        "exclusion", "order", "store", "no-orphan", "loss-told", "progress", "sane", "turn"};
+    static constexpr std::array<std::string_view, 10> names{
+        "exclusion",
+        "order",
+        "store",
+        "no-orphan",
+        "loss-told",
+        "progress",
+        "sane",
+        "turn",
+        "truth",
+        "attempt"};
     return names[static_cast<std::size_t>(what)];
 }
 
@@ -17,12 +26,18 @@ void checker::fail(promise broken, nanos now, std::string text) {
     }
 }
 
-std::size_t checker::believes(
-    nanos now, unsigned client, unsigned resource, std::uint64_t fencing, nanos until, taking how) {
+std::size_t checker::takes(
+    nanos now,
+    unsigned client,
+    unsigned resource,
+    std::uint64_t fencing,
+    nanos until,
+    taking how,
+    std::optional<nanos> since) {
     const std::size_t number = ownerships_.size();
-    ownerships_.push_back({client, resource, fencing, until, how});
+    ownerships_.push_back({client, resource, fencing, until, how, now, since.value_or(now)});
     resource_state& state = resources_[resource];
-    state.believers.push_back(number);
+    state.actors.push_back(number);
     if (fencing != 0) {
         if (wanted_.order && fencing <= state.largest_token) {
             fail(
@@ -46,25 +61,50 @@ std::size_t checker::believes(
     return number;
 }
 
-void checker::believes_until(nanos now, std::size_t number, nanos until) {
+void checker::acts_until(nanos now, std::size_t number, nanos until) {
     ownership& one = ownerships_[number];
-    const std::vector<std::size_t>& believers = resources_[one.resource].believers;
-    if (one.until <= now && until > now
-        && std::ranges::find(believers, number) != believers.end()) {
+    const std::vector<std::size_t>& actors = resources_[one.resource].actors;
+    if (one.until <= now && until > now && std::ranges::find(actors, number) != actors.end()) {
         fail(
             promise::sane,
             now,
             "c" + std::to_string(one.client)
-                + " believes again in a lease that had ended: somebody "
-                  "else may have held it meanwhile");
+                + " acts again on a lease that had ended: somebody else may have held it since");
+    }
+    if (wanted_.yields != 0 && one.overtaken != no_time && until > one.until
+        && until - wanted_.yields > one.overtaken) {
+        fail(
+            promise::exclusion,
+            now,
+            "c" + std::to_string(one.client) + " is prolonged, and somebody else has had resource "
+                + std::to_string(one.resource) + " since " + std::to_string(one.overtaken / us)
+                + " us");
     }
     one.until = until;
     look(now, one.resource);
 }
 
-void checker::believes_no_more(nanos now, std::size_t number) {
+void checker::lets_go(nanos now, std::size_t number) {
     ownerships_[number].until = std::min(ownerships_[number].until, now);
-    std::erase(resources_[ownerships_[number].resource].believers, number);
+    std::erase(resources_[ownerships_[number].resource].actors, number);
+}
+
+void checker::released(nanos now, std::size_t number) {
+    const ownership& one = ownerships_[number];
+    const std::string who = "c" + std::to_string(one.client) + " is told that it released resource "
+                            + std::to_string(one.resource);
+    if (one.lost) {
+        fail(promise::truth, now, who + ", of which it had been told that it was lost");
+    }
+    for (std::size_t i = number + 1; wanted_.exclusion && i < ownerships_.size(); ++i) {
+        const ownership& other = ownerships_[i];
+        if (other.resource == one.resource && other.began < one.until && !may_meet(one, other)) {
+            fail(
+                promise::truth,
+                now,
+                who + ", and c" + std::to_string(other.client) + " had it before it let go");
+        }
+    }
 }
 
 // Readers may meet each other, and those who do not ask for readers.
@@ -74,23 +114,26 @@ bool checker::may_meet(const ownership& a, const ownership& b) noexcept {
     return (reads(a) && !writes(b)) || (reads(b) && !writes(a));
 }
 
-// Beliefs begin or are prolonged at events only, so two overlap at an event if they overlap at all.
+// Holders begin or are prolonged at events only, so two overlap at an event if they overlap at all.
 void checker::look(nanos now, unsigned resource) {
-    const std::vector<std::size_t>& believers = resources_[resource].believers;
-    for (std::size_t i = 0; i < believers.size(); ++i) {
-        const ownership& one = ownerships_[believers[i]];
+    const std::vector<std::size_t>& actors = resources_[resource].actors;
+    for (std::size_t i = 0; i < actors.size(); ++i) {
+        ownership& one = ownerships_[actors[i]];
         for (std::size_t j = 0; j < i && one.until > now; ++j) {
-            const ownership& other = ownerships_[believers[j]];
+            ownership& other = ownerships_[actors[j]];
             if (other.until <= now || may_meet(one, other)) {
                 continue;
             }
             ++overlaps_;
+            ownership& older = one.keys_since < other.keys_since ? one : other;
+            const ownership& newer = &older == &one ? other : one;
+            older.overtaken = std::min(older.overtaken, std::max(older.began, newer.began));
             if (wanted_.exclusion) {
                 fail(
                     promise::exclusion,
                     now,
                     "c" + std::to_string(other.client) + " and c" + std::to_string(one.client)
-                        + " both believe that they hold resource " + std::to_string(resource));
+                        + " both act as holders of resource " + std::to_string(resource));
             }
         }
     }

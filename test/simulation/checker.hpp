@@ -1,5 +1,5 @@
-// The judge of a run: told what clients believe and what masters keep, it says whether a promise
-// was broken. It knows the protocol's promises and nothing of the engine.
+// The judge of a run: told what holders do and what masters keep, it says whether a promise was
+// broken. It knows the promises as a user would state them, and nothing of the engine.
 
 #pragma once
 
@@ -15,14 +15,16 @@
 namespace simulation {
 
 enum class promise : std::uint8_t {
-    exclusion, // who believes that it holds a resource is alone; or all are readers
+    exclusion, // a holder that acts on a resource is alone; or all are readers
     order,     // fencing tokens are unique and increase in the order of ownership
     store,     // the fenced store accepts no write of an older owner after one of a newer owner
     no_orphan, // no key outlives its bound
-    loss_told, // nobody is told of a loss after its deadline, unless it was paused over it
+    loss_told, // each loss is told before its deadline, unless the process did not run
     progress,  // once faults have ended, whoever waits gets its lock, and nothing is left over
     sane,      // the engine keeps its contract with its host
     turn,      // who waits for a resource in one client has it before those who came later
+    truth,     // "released" means that nobody else held the lock before it was let go
+    attempt,   // a waiter tries soon beside a free lock
 };
 std::string_view to_string(promise) noexcept;
 
@@ -39,23 +41,30 @@ public:
         bool order = false;
         bool unique = false; // of the tokens, where their order is not demanded
         bool bounds = true;  // of how long a key stays
+        nanos yields = 0;    // not 0: who is overtaken acts for that long at most
     };
 
     checker(demands wanted, std::size_t resources) : wanted_(wanted), resources_(resources) {}
 
-    /// A client believes that it holds `resource` from now on. Gives the ownership a number.
-    std::size_t believes(
+    /// A client's holder acts on `resource` from now on. Gives the ownership a number. `since` is
+    /// when its keys were set, if that was for somebody else who passed the lock on.
+    std::size_t takes(
         nanos now,
         unsigned client,
         unsigned resource,
         std::uint64_t fencing,
         nanos until,
-        taking how = taking::one);
+        taking how = taking::one,
+        std::optional<nanos> since = std::nullopt);
     /// A writer goes on as a reader.
     void reads_only(std::size_t ownership) { ownerships_[ownership].how = taking::reading; }
-    /// Until when, in true time, it goes on believing; the past ends it.
-    void believes_until(nanos now, std::size_t ownership, nanos until);
-    void believes_no_more(nanos now, std::size_t ownership);
+    /// Until when, in true time, it goes on acting unless it lets go before.
+    void acts_until(nanos now, std::size_t ownership, nanos until);
+    void lets_go(nanos now, std::size_t ownership);
+    /// It was told that it has lost the lock. It may go on acting.
+    void loses(std::size_t ownership) { ownerships_[ownership].lost = true; }
+    /// It was told, after it had let go, that it had released the lock.
+    void released(nanos now, std::size_t ownership);
 
     /// A write with the ownership's fencing token arrives at the fenced store.
     void write(nanos now, std::size_t ownership);
@@ -94,12 +103,16 @@ private:
         std::uint64_t fencing;
         nanos until;
         taking how;
+        nanos began = 0;
+        nanos keys_since = 0;
+        nanos overtaken = no_time; // since then somebody else holds it, too
+        bool lost = false;
     };
     struct resource_state {
-        std::vector<std::size_t> believers; // ownerships that have not ended
-        std::uint64_t largest_token = 0;    // issued
-        std::uint64_t stored_token = 0;     // the largest the store has seen
-        std::size_t stored_owner = 0;       // the newest whose write was accepted, plus one
+        std::vector<std::size_t> actors; // ownerships whose holders have not let go
+        std::uint64_t largest_token = 0; // issued
+        std::uint64_t stored_token = 0;  // the largest the store has seen
+        std::size_t stored_owner = 0;    // the newest whose write was accepted, plus one
     };
 
     struct waiter {

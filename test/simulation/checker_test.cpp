@@ -37,82 +37,82 @@ std::optional<promise> first_broken(std::string_view name, mistake wrong, std::u
 
 } // namespace
 
-TEST_CASE("two believers at once are found") {
+TEST_CASE("two holders at once are found") {
     checker judge = strict();
-    judge.believes(10, 0, 0, 0, 100);
-    judge.believes(20, 1, 1, 0, 100); // another resource
+    judge.takes(10, 0, 0, 0, 100);
+    judge.takes(20, 1, 1, 0, 100); // another resource
     CHECK_FALSE(judge.found());
-    judge.believes(99, 1, 0, 0, 200);
+    judge.takes(99, 1, 0, 0, 200);
     CHECK(found(judge, promise::exclusion));
     CHECK(judge.overlaps() == 1);
 }
 
-TEST_CASE("one believer after the other is fine") {
+TEST_CASE("one holder after the other is fine") {
     checker judge = strict();
-    judge.believes(10, 0, 0, 0, 100);
-    judge.believes(100, 1, 0, 0, 200);
-    const auto third = judge.believes(200, 2, 0, 0, 300);
-    judge.believes_no_more(210, third);
-    const auto fourth = judge.believes(210, 3, 0, 0, 300);
+    judge.takes(10, 0, 0, 0, 100);
+    judge.takes(100, 1, 0, 0, 200);
+    const auto third = judge.takes(200, 2, 0, 0, 300);
+    judge.lets_go(210, third);
+    const auto fourth = judge.takes(210, 3, 0, 0, 300);
     CHECK_FALSE(judge.found());
     SECTION("until one is prolonged when it is over") {
-        judge.believes_until(220, third, 230);
-        CHECK_FALSE(judge.found()); // it has let go: it is no believer any more
-        judge.believes_until(220, fourth, 400);
-        judge.believes(390, 0, 0, 0, 500);
+        judge.acts_until(220, third, 230);
+        CHECK_FALSE(judge.found()); // it has let go: it does not act any more
+        judge.acts_until(220, fourth, 400);
+        judge.takes(390, 0, 0, 0, 500);
         CHECK(found(judge, promise::exclusion));
     }
 }
 
-TEST_CASE("who begins to believe again is found") {
+TEST_CASE("a holder that acts again is found") {
     checker judge = strict();
-    const auto first = judge.believes(10, 0, 0, 0, 100);
-    judge.believes_until(99, first, 150);
+    const auto first = judge.takes(10, 0, 0, 0, 100);
+    judge.acts_until(99, first, 150);
     CHECK_FALSE(judge.found());
-    judge.believes_until(150, first, 200);
+    judge.acts_until(150, first, 200);
     CHECK(found(judge, promise::sane));
 }
 
 TEST_CASE("where the order of tokens is not demanded, a token that is given twice is found") {
     checker judge({.exclusion = false, .order = false, .unique = true, .bounds = false}, 2);
-    judge.believes(10, 0, 0, 7, 20);
-    judge.believes(30, 1, 0, 6, 40);
-    judge.believes(30, 1, 1, 7, 40); // another resource
+    judge.takes(10, 0, 0, 7, 20);
+    judge.takes(30, 1, 0, 6, 40);
+    judge.takes(30, 1, 1, 7, 40); // another resource
     CHECK_FALSE(judge.found());
-    judge.believes(50, 2, 0, 7, 60);
+    judge.takes(50, 2, 0, 7, 60);
     CHECK(found(judge, promise::order));
 }
 
 TEST_CASE("where exclusion is not demanded, overlaps are counted") {
     checker judge({.exclusion = false, .order = false, .bounds = false}, 1);
-    judge.believes(10, 0, 0, 0, 100);
-    judge.believes(20, 1, 0, 0, 100);
+    judge.takes(10, 0, 0, 0, 100);
+    judge.takes(20, 1, 0, 0, 100);
     CHECK_FALSE(judge.found());
     CHECK(judge.overlaps() == 1);
 }
 
 TEST_CASE("a fencing token that does not increase is found") {
     checker judge = strict();
-    judge.believes(10, 0, 0, 7, 20);
+    judge.takes(10, 0, 0, 7, 20);
     SECTION("the same again") {
-        judge.believes(30, 1, 0, 7, 40);
+        judge.takes(30, 1, 0, 7, 40);
         CHECK(found(judge, promise::order));
     }
     SECTION("a smaller one") {
-        judge.believes(30, 1, 0, 6, 40);
+        judge.takes(30, 1, 0, 6, 40);
         CHECK(found(judge, promise::order));
     }
     SECTION("a larger one is fine, and so is another resource's") {
-        judge.believes(30, 1, 0, 8, 40);
-        judge.believes(30, 1, 1, 3, 40);
+        judge.takes(30, 1, 0, 8, 40);
+        judge.takes(30, 1, 1, 3, 40);
         CHECK_FALSE(judge.found());
     }
 }
 
 TEST_CASE("the fenced store refuses an older owner, and is found out when it can't") {
     checker judge({.exclusion = true, .order = true, .bounds = true}, 1);
-    const auto older = judge.believes(10, 0, 0, 7, 20);
-    const auto newer = judge.believes(30, 1, 0, 8, 40);
+    const auto older = judge.takes(10, 0, 0, 7, 20);
+    const auto newer = judge.takes(30, 1, 0, 8, 40);
     judge.write(35, newer);
     judge.write(50, older);
     CHECK_FALSE(judge.found());
@@ -120,14 +120,69 @@ TEST_CASE("the fenced store refuses an older owner, and is found out when it can
     CHECK(judge.accepted_writes() == 1);
     SECTION("with equal tokens") {
         checker other({.exclusion = true, .order = true, .bounds = true}, 1);
-        const auto first = other.believes(10, 0, 0, 7, 20);
-        const auto second = other.believes(30, 1, 0, 7, 40);
+        const auto first = other.takes(10, 0, 0, 7, 20);
+        const auto second = other.takes(30, 1, 0, 7, 40);
         other.write(35, second);
         other.write(50, first);
         // The order is what is broken first; the write on top of it is accepted, wrongly.
         CHECK(found(other, promise::order));
         CHECK(other.accepted_writes() == 2);
         CHECK(other.inversions() == 1);
+    }
+}
+
+TEST_CASE("a release that is said to have been in time and was not is found") {
+    checker judge = strict();
+    const auto first = judge.takes(10, 0, 0, 0, 100);
+    judge.lets_go(50, first);
+    judge.takes(50, 1, 0, 0, 150);
+    judge.released(60, first);
+    CHECK_FALSE(judge.found());
+    SECTION("when the lock had been lost") {
+        judge.loses(first);
+        judge.released(60, first);
+        CHECK(found(judge, promise::truth));
+    }
+    SECTION("when somebody else had it before it was let go") {
+        checker other({.exclusion = true, .order = false, .bounds = false}, 1);
+        const auto reader = other.takes(10, 0, 0, 0, 100, taking::reading);
+        other.takes(20, 1, 0, 0, 100, taking::reading);
+        other.lets_go(50, reader);
+        other.released(60, reader);
+        CHECK_FALSE(other.found()); // readers may meet
+        checker again = strict();
+        const auto one = again.takes(10, 0, 0, 0, 100);
+        again.takes(20, 1, 1, 0, 100);
+        again.takes(100, 1, 0, 0, 200);
+        again.lets_go(110, one);
+        again.released(120, one);
+        CHECK_FALSE(again.found()); // it had stopped when its lease was over
+        const auto two = again.takes(200, 0, 0, 0, 300);
+        again.takes(250, 1, 0, 0, 300);
+        again.lets_go(260, two);
+        again.released(270, two);
+        CHECK(found(again, promise::exclusion)); // which is broken first
+    }
+}
+
+TEST_CASE("a holder that is prolonged after somebody else had its lock is found") {
+    checker judge({.exclusion = false, .order = false, .bounds = false, .yields = 100}, 1);
+    const auto older = judge.takes(10, 0, 0, 0, 120);
+    const auto newer = judge.takes(50, 1, 0, 0, 150);
+    judge.acts_until(60, older, 150); // what was under way
+    judge.acts_until(60, newer, 400);
+    CHECK_FALSE(judge.found());
+    SECTION("by more than was under way") {
+        judge.acts_until(70, older, 151);
+        CHECK(found(judge, promise::exclusion));
+    }
+    SECTION("also when it was passed on") {
+        judge.lets_go(70, older);
+        const auto next = judge.takes(70, 0, 0, 0, 150, taking::one, 10);
+        judge.acts_until(80, newer, 500);
+        CHECK_FALSE(judge.found());
+        judge.acts_until(80, next, 171);
+        CHECK(found(judge, promise::exclusion));
     }
 }
 

@@ -12,6 +12,13 @@ namespace simulation {
 namespace core = redlock::core;
 using std::chrono::milliseconds;
 
+namespace {
+
+// A timer rings at the first nanosecond that is late enough.
+constexpr nanos loss_tolerance = us;
+
+} // namespace
+
 client::client(unsigned number, surroundings& here, network& net, writes_under_way& writes)
     : number_(number),
       here_(here),
@@ -58,9 +65,11 @@ nanos client::when(redlock::time_point moment) const noexcept {
     return moment == core::forever ? no_time : clock_.when(shown) + stopped_;
 }
 
-// Until when, in true time, a holder goes on that was told this by its own clock.
-nanos client::belief(redlock::time_point held_until) const noexcept {
-    return here_.what.wrong == mistake::believes_until_told ? no_time : when(held_until);
+// Until when, in true time, a holder goes on that does not let go.
+nanos client::end_of(const hold& mine) const noexcept {
+    return here_.what.wrong == mistake::believes_until_told
+               ? no_time
+               : when(here_.what.acts ? mine.deadline : mine.until);
 }
 
 void client::note(std::string_view what) const {
@@ -88,6 +97,22 @@ void client::crash() {
         return;
     }
     tell("crashes");
+    for (lost_hold& one : lost_) { // their numbers stay, as events name them
+        lets_go(std::exchange(one.ownerships, {}));
+    }
+    drop_engine();
+    deferred_.clear();
+}
+
+void client::retire() {
+    if (engine_ != nullptr && engine_->closing()) {
+        drop_engine();
+    } else {
+        crash(); // if the one before is still there
+    }
+}
+
+void client::drop_engine() {
     for (worker& one : workers_) {
         let_go(one);
         one.doing = activity::idle;
@@ -100,8 +125,8 @@ void client::crash() {
     }
     add_to(here_.count);
     engine_.reset();
+    ended_.clear();
     ++incarnation_;
-    deferred_.clear();
 }
 
 void client::close() {
@@ -122,7 +147,7 @@ void client::pause(nanos until, bool suspends) {
         stopped_ += until - here_.now;
         for (const worker& one : workers_) {
             if (one.held.open) {
-                believes_until(one.held);
+                acts_until(one.held);
             }
         }
     }
@@ -145,6 +170,7 @@ void client::after_call() {
     if (std::exchange(op_ended_, false)) {
         look_for_listeners();
     }
+    look_for_untold_losses();
     if (engine_->wants_write() && !flush_planned_) {
         flush_planned_ = true;
         const nanos by = random_.between(0, here_.what.air.flush_max);
@@ -170,8 +196,8 @@ void client::after_call() {
 }
 
 void client::wake(unsigned incarnation) {
-    if (incarnation != incarnation_ || engine_ == nullptr) {
-        return;
+    if (incarnation != incarnation_ || engine_ == nullptr || here_.now < wake_planned_) {
+        return; // or another one was planned instead, which must not grow into two
     }
     wake_planned_ = no_time;
     if (engine_->next_due() <= local()) {
@@ -263,6 +289,61 @@ void client::look_for_listeners() {
             here_.now,
             "c" + std::to_string(number_) + " listens for " + std::to_string(left.subscriptions)
                 + " locks, and nobody waits");
+    }
+}
+
+// Not those of a pause: whatever is due is told when the process goes on.
+void client::look_for_untold_losses() {
+    for (const worker& one : workers_) {
+        const nanos late = one.held.open ? (local() - one.held.until).count() : 0;
+        if (late > loss_tolerance) {
+            here_.judge.loss_told(here_.now, number_, late, resumed_at_ == here_.now);
+        }
+    }
+}
+
+// Free: a majority of all masters, of those that vote by what this client knows, has no key.
+bool client::is_free(unsigned resource, const redlock::health& seen) const {
+    std::size_t free = 0;
+    for (std::size_t i = 0; i < seen.masters.size(); ++i) {
+        free += seen.masters[i].state == redlock::master_state::admitted
+                        && net_.is_free(static_cast<unsigned>(i), resource)
+                    ? 1U
+                    : 0U;
+    }
+    return free >= seen.quorum;
+}
+
+// Of several locks at once, of readers and of pools nothing is said; nor where there is an order
+// between processes. Any attempt of this client is taken for one at each of its locks.
+void client::look_for_idle_waiters() {
+    if (!running() || paused() || !engine_->ready()) {
+        idle_since_.clear();
+        return;
+    }
+    idle_since_.resize(here_.what.resources(), here_.now);
+    const redlock::metrics counted = engine_->count();
+    const bool tried = std::exchange(attempts_before_, counted.attempts) != counted.attempts;
+    const redlock::health seen = engine_->examine(local());
+    for (unsigned resource = 0; resource < idle_since_.size(); ++resource) {
+        const auto wants = [&](const worker& one) {
+            return one.doing == activity::waiting && one.now.resource == resource;
+        };
+        const bool waits = std::ranges::any_of(workers_, [&](const worker& one) {
+            return wants(one) && one.queues && one.now.how == taking::one && one.now.slots == 0;
+        });
+        const bool ordered = std::ranges::any_of(
+            workers_, [&](const worker& one) { return wants(one) && one.now.fifo; });
+        if (!waits || ordered || tried || !is_free(resource, seen)) {
+            idle_since_[resource] = here_.now;
+        } else if (here_.now - idle_since_[resource] > here_.what.attempt_within) {
+            here_.judge.fail(
+                promise::attempt,
+                here_.now,
+                "c" + std::to_string(number_) + " has waited beside the free lock "
+                    + std::to_string(resource) + " since "
+                    + std::to_string(idle_since_[resource] / us) + " us and not tried");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // One client: a process with a lock manager's engine, its own clock, and workers that take locks as
-// the plan says. It believes in a lock as a holder does in production: while the release has not
-// begun, no loss was told, and its own clock is before `held_until`.
+// the plan says. A holder acts on a lock until it lets go, or until the last deadline that it was
+// ever told of has passed by its own clock. That `held()` is false, or that it was told of a loss,
+// stops nobody: it lets go at once, later or never.
 
 #pragma once
 
@@ -29,6 +30,8 @@ public:
     void start();
     void crash();
     void close();
+    /// The closed manager's place is free. Holders that it told of a loss may still act.
+    void retire();
     void pause(nanos until, bool suspends);
     bool paused() const noexcept { return here_.now < paused_until_; }
     void defer(const event& what) { deferred_.push_back(what); }
@@ -46,9 +49,12 @@ public:
     void flush(unsigned incarnation);
     void next_op(unsigned worker, unsigned incarnation);
     void end_op(unsigned worker, unsigned hold);
+    void stop(unsigned which);
     void extend(unsigned worker, unsigned hold);
     void downgrade(unsigned worker, unsigned hold);
     void cancel(unsigned worker, unsigned cookie);
+    /// Whether somebody waits for this lock for longer than it may, although it is free.
+    void look_for_idle_waiters();
     /// \}
 
     /// \name The end
@@ -74,8 +80,10 @@ private:
         bool open = false;
         std::vector<std::size_t> ownerships; // one for each resource
         redlock::core::handle claim;
-        redlock::time_point until;
+        std::string token;
+        redlock::time_point until;        // `held()` is true
         redlock::time_point until_before; // before the last change
+        redlock::time_point deadline;     // the last that it ever believed in
         nanos changed = 0;
         bool releasing = false;
     };
@@ -91,6 +99,18 @@ private:
         unsigned cookie = 0;
         unsigned holds = 0;
         hold held;
+    };
+
+    /// A holder that was told of a loss, and may still act.
+    struct lost_hold {
+        std::vector<std::size_t> ownerships;
+        redlock::core::handle claim;
+        unsigned incarnation = 0;
+    };
+    /// A hold of which the masters have not yet said how it ended.
+    struct ended_hold {
+        std::vector<std::size_t> ownerships;
+        redlock::core::handle claim;
     };
 
     void open(std::size_t link) override;
@@ -112,13 +132,17 @@ private:
         return to_moment(clock_.at(here_.now - stopped_));
     }
     nanos when(redlock::time_point moment) const noexcept;
-    nanos belief(redlock::time_point held_until) const noexcept;
+    nanos end_of(const hold& mine) const noexcept;
     void after_call();
     void begin(unsigned number);
+    std::string token_for(const op& wanted);
     void plan_next(unsigned number);
     void let_go(worker& one);
-    void believes_until(const hold& mine);
-    void believes_no_more(const hold& mine);
+    void acts_until(const hold& mine);
+    void lets_go(const std::vector<std::size_t>& ownerships);
+    void drop_engine();
+    void look_for_untold_losses();
+    bool is_free(unsigned resource, const redlock::health& seen) const;
     std::string name_of(std::size_t place) const;
     void look_for_listeners();
     worker* holder_of(redlock::core::handle claim);
@@ -151,6 +175,10 @@ private:
     nanos wake_planned_ = no_time;
     std::vector<connection_id> connections_;
     std::vector<worker> workers_;
+    std::vector<lost_hold> lost_;
+    std::vector<ended_hold> ended_;
+    std::vector<nanos> idle_since_;     // of each resource: nobody has tried, and it was free
+    std::uint64_t attempts_before_ = 0; // at the last look
     std::unique_ptr<redlock::core::engine> engine_; // last: it asks for random bytes as it is made
 };
 

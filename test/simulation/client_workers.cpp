@@ -1,4 +1,4 @@
-// The workers of a client: they take locks as the plan says, and tell the judge what they believe.
+// The workers of a client: they take locks as the plan says, and tell the judge what they do.
 #include "client.hpp"
 
 #include <redlock/error.hpp>
@@ -12,9 +12,6 @@ namespace core = redlock::core;
 using std::chrono::milliseconds;
 
 namespace {
-
-// A timer rings at the first nanosecond that is late enough.
-constexpr nanos loss_tolerance = us;
 
 static_assert(static_cast<int>(taking::writing) == static_cast<int>(core::lock_form::writer));
 static_assert(static_cast<int>(taking::reading) == static_cast<int>(core::lock_form::shared));
@@ -82,7 +79,7 @@ void client::next_op(unsigned number, unsigned incarnation) {
         one.now.fences = like != nullptr && like->fences;
         one.now.how = like == nullptr ? taking::one : like->how;
         one.now.with = like == nullptr ? one.now.with : like->with;
-        one.now.ttl_ms = mine_.max_ttl_ms;
+        one.now.ttl_ms = here_.what.ttl_limit_ms();
         one.now.wait_ms = -1;
         one.now.hold = ms;
     } else if (one.next < one.ops->size()) {
@@ -121,23 +118,58 @@ void client::begin(unsigned number) {
         std::to_string(one.now.ttl_ms),
         " ms");
     one.queues = one.now.wait_ms != 0 && one.now.how != taking::reading;
+    options.order = one.now.fifo ? redlock::fairness::fifo : redlock::fairness::none;
+    core::acquire_request request{
+        .cookie = std::uint64_t{one.cookie} << 8U | number,
+        .resource = names.front(),
+        .options = options,
+        .form = static_cast<core::lock_form>(one.now.how),
+        .resources = names,
+        .slots = one.now.slots,
+        .wants = one.now.wants};
+    const std::string token = token_for(one.now);
+    if (!token.empty()) {
+        one.queues = false;
+        request.options.wait = redlock::wait_for::none();
+        request.token = token;
+        request.attaches = one.now.attaches;
+    }
     if (one.queues) {
         here_.judge.joins(number_, line_of(one.now), number);
     }
-    one.wanted = engine_->acquire(
-        {.cookie = std::uint64_t{one.cookie} << 8U | number,
-         .resource = names.front(),
-         .options = options,
-         .form = static_cast<core::lock_form>(one.now.how),
-         .resources = names,
-         .slots = one.now.slots,
-         .wants = one.now.wants},
-        local());
+    one.wanted =
+        request.attaches ? engine_->attach(request, local()) : engine_->acquire(request, local());
     if (one.now.cancel_after != no_time) {
         here_.queue.push(
             here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);
     }
     after_call();
+}
+
+// A token that the worker brings with it; empty if the attempt makes one.
+std::string client::token_for(const op& wanted) {
+    if (wanted.attaches) {
+        const auto left = std::ranges::find_if(here_.abandoned, [&](const abandoned_lock& one) {
+            return one.resource == wanted.resource && one.speaks == mine_.speaks
+                   && one.fenced == wanted.fences;
+        });
+        if (left == here_.abandoned.end()) {
+            return {};
+        }
+        std::string token = std::move(left->token);
+        here_.abandoned.erase(left);
+        tell("attaches to ", token.substr(0, 8));
+        net_.note_attach(token, here_.now);
+        return token;
+    }
+    std::string token;
+    for (int i = 0; wanted.names_token && i < 40; ++i) {
+        token += "0123456789abcdef"[random_.below(16)];
+    }
+    if (wanted.names_token) {
+        net_.note_attempt(token, here_.now);
+    }
+    return token;
 }
 
 client::worker* client::owner_of(std::uint64_t cookie) {
@@ -197,14 +229,18 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         .open = true,
         .ownerships = {},
         .claim = lease.self,
+        .token = std::string(lease.token_text()),
         .until = lease.held_until(),
         .until_before = lease.held_until(),
+        .deadline = lease.deadline,
         .changed = here_.now};
+    net_.note_deadline(one->held.token, when(lease.deadline));
+    const nanos since = net_.note_holder(one->held.token);
     std::vector<std::string> names;
     for (const unsigned each : held) {
         names.push_back("r" + std::to_string(each));
-        one->held.ownerships.push_back(here_.judge.believes(
-            here_.now, number_, each, fencing, belief(lease.held_until()), one->now.how));
+        one->held.ownerships.push_back(here_.judge.takes(
+            here_.now, number_, each, fencing, end_of(one->held), one->now.how, since));
     }
     tell(
         "HOLDS ",
@@ -216,6 +252,8 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         lease.token_text().substr(0, 8),
         " until ",
         std::to_string(when(lease.held_until()) / us),
+        " us, at the latest until ",
+        std::to_string(when(lease.deadline) / us),
         " us",
         fencing == 0 ? "" : ", token " + std::to_string(fencing));
     if (one->now.end != op::ending::keep) {
@@ -265,12 +303,20 @@ void client::lease_changed(const core::claim& lease) {
         return;
     }
     hold& mine = one->held;
+    if (mine.until <= local() && lease.held_until() > local()) {
+        here_.judge.fail(
+            promise::sane,
+            here_.now,
+            "c" + std::to_string(number_) + " is told again that it holds a lock that it had lost");
+    }
     if (mine.changed != here_.now) {
         mine.until_before = mine.until;
     }
     mine.until = lease.held_until();
+    mine.deadline = std::max(mine.deadline, lease.deadline);
     mine.changed = here_.now;
-    believes_until(mine);
+    net_.note_deadline(mine.token, when(lease.deadline));
+    acts_until(mine);
     tell(
         "holds ",
         lease.token_text().substr(0, 8),
@@ -300,7 +346,23 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
         redlock::to_string(reason),
         ", its clock shows ",
         in_ms(local()));
-    believes_no_more(mine);
+    for (const std::size_t each : mine.ownerships) {
+        here_.judge.loses(each);
+    }
+    ended_.push_back({mine.ownerships, mine.claim});
+    const bool stops = !here_.what.acts || here_.what.wrong == mistake::believes_until_told
+                       || one->now.after_loss == op::obedience::at_once;
+    if (stops) {
+        lets_go(mine.ownerships);
+    }
+    if (stops || one->now.after_loss == op::obedience::later) {
+        here_.queue.push(
+            here_.now + (stops ? 0 : one->now.lingers),
+            event_kind::stop,
+            number_,
+            static_cast<std::uint32_t>(lost_.size()));
+    }
+    lost_.push_back({mine.ownerships, mine.claim, incarnation_});
     mine.open = false;
     one->doing = activity::idle;
     one->done = one->last;
@@ -320,26 +382,51 @@ void client::removed(const core::claim& lease, redlock::release_result result) {
     worker* const one = holder_of(lease.self);
     tell(lease.token_text().substr(0, 8), " is removed: ", redlock::to_string(result));
     if (one != nullptr && one->held.releasing) {
-        believes_no_more(one->held);
+        lets_go(one->held.ownerships);
         one->held.releasing = false;
     }
+    const auto mine = std::ranges::find(ended_, lease.self, &ended_hold::claim);
+    if (mine == ended_.end()) {
+        here_.judge.fail(promise::sane, here_.now, "a lease was removed that had not ended");
+        return;
+    }
+    if (result == redlock::release_result::released && here_.what.truthful) {
+        for (const std::size_t each : mine->ownerships) {
+            here_.judge.released(here_.now, each);
+        }
+    }
+    ended_.erase(mine);
 }
 
-void client::believes_until(const hold& mine) {
+void client::acts_until(const hold& mine) {
     for (const std::size_t each : mine.ownerships) {
-        here_.judge.believes_until(here_.now, each, belief(mine.until));
+        here_.judge.acts_until(here_.now, each, end_of(mine));
     }
 }
 
-void client::believes_no_more(const hold& mine) {
-    for (const std::size_t each : mine.ownerships) {
-        here_.judge.believes_no_more(here_.now, each);
+void client::lets_go(const std::vector<std::size_t>& ownerships) {
+    for (const std::size_t each : ownerships) {
+        here_.judge.lets_go(here_.now, each);
+    }
+}
+
+// A holder that was told of a loss stops acting, and says so.
+void client::stop(unsigned which) {
+    if (which >= lost_.size() || lost_[which].ownerships.empty()) {
+        return; // its process is gone
+    }
+    const lost_hold one = std::exchange(lost_[which], {});
+    lets_go(one.ownerships);
+    if (engine_ != nullptr && one.incarnation == incarnation_) {
+        tell("lets go of what it has lost");
+        engine_->release(one.claim, local());
+        after_call();
     }
 }
 
 void client::let_go(worker& one) {
     if (one.held.open || one.held.releasing) {
-        believes_no_more(one.held);
+        lets_go(one.held.ownerships);
         one.held.open = one.held.releasing = false;
     }
 }
@@ -361,8 +448,13 @@ void client::end_op(unsigned number, unsigned name) {
         let_go(one);
     }
     if (abandons) {
+        if (one.now.how == taking::one && one.now.slots == 0) {
+            here_.abandoned.push_back(
+                {one.held.token, one.now.resource, mine_.speaks, one.now.fences});
+        }
         engine_->abandon(claim);
     } else {
+        ended_.push_back({one.held.ownerships, claim});
         engine_->release(claim, local());
     }
     after_call();

@@ -22,6 +22,7 @@ enum class event_kind : std::uint8_t {
     close_client, // a: client, b: the fault's number
     next_op,      // a: client, b: worker, c: incarnation
     end_op,       // a: client, b: worker, c: hold
+    stop,         // a: client, b: which of the holders that lost their locks
     extend,       // a: client, b: worker, c: hold
     downgrade,    // a: client, b: worker, c: hold
     cancel,       // a: client, b: worker, c: cookie
@@ -31,6 +32,7 @@ enum class event_kind : std::uint8_t {
     snapshot,     // a: the fault's number
     boot,         // a: the fault's number
     milestone,    // a: which
+    look,         // at all waiters
 };
 
 struct event {

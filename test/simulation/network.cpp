@@ -78,6 +78,7 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         made.process.started_us = made.wall_us(0) - one.age / us;
         made.process.appends = one.fsyncs;
         made.process.appendfsync = one.fsyncs ? "always" : "everysec";
+        made.process.speaks = static_cast<server::dialect>(one.dialect);
         made.process.tell = [this, i](std::string_view channel, std::string_view text) {
             return publish(static_cast<unsigned>(i), channel, text);
         };
@@ -173,7 +174,7 @@ void network::send(connection_id id, std::string bytes) {
     connection& one = connections_[id];
     const nanos at = std::max(one.there.last, here_.now + delay(link_of(one)));
     one.there.last = at;
-    one.there.chunks.push_back({at, here_.now, std::move(bytes)});
+    one.there.chunks.push_back({at, std::move(bytes)});
     here_.queue.push(at, event_kind::arrive_there, id);
 }
 
@@ -208,7 +209,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
             const std::vector<std::int64_t> before = expiries_of(one.master, words_);
             said = there.process.execute(words_, there.wall_us(here_.now));
             said.encode(replies_);
-            check_key(one.master, words_, what.sent, before);
+            check_key(one.master, words_, before);
         }
         if (here_.story && words_[0] != "INFO") {
             std::string text = said.describe();
@@ -236,7 +237,7 @@ void network::send_back(connection_id id, std::string bytes) {
     }
     const nanos arrives = std::max(one.back.last, here_.now + delay(link_of(one)));
     one.back.last = arrives;
-    one.back.chunks.push_back({arrives, here_.now, std::move(bytes)});
+    one.back.chunks.push_back({arrives, std::move(bytes)});
     here_.queue.push(arrives, event_kind::arrive_back, id);
 }
 
@@ -376,11 +377,55 @@ void network::boot(unsigned number, std::optional<store> data) {
     --one.down;
 }
 
-void network::flush(int master) {
+// How long another server has been up that takes a dead master's place.
+constexpr std::int64_t long_ago_us = 1000 * sec / us;
+
+void network::promote(unsigned number, store data) {
+    master& one = masters_[number];
+    one.process.promote(new_run_id(number), one.wall_us(here_.now) - long_ago_us, std::move(data));
+    --one.down;
+}
+
+void network::take_over(unsigned number) {
+    master& one = masters_[number];
+    one.process.restart(new_run_id(number), one.wall_us(here_.now) - long_ago_us, {});
+    --one.down;
+}
+
+// By hand, with a client that no connection here is.
+void network::say(int master, std::initializer_list<std::string_view> words) {
     for (unsigned m = 0; m < masters_.size(); ++m) {
         if (matches(master, m) && masters_[m].down == 0) {
-            const std::string_view word = "FLUSHALL";
-            masters_[m].process.execute({&word, 1}, masters_[m].wall_us(here_.now));
+            masters_[m].process.execute(
+                {words.begin(), words.size()}, masters_[m].wall_us(here_.now));
+        }
+    }
+}
+
+void network::remove_keys(int master, std::int64_t which) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        std::vector<std::string> found;
+        for (const entry& one : masters_[m].process.data.entries()) {
+            const std::int64_t kind = one.key == "p:epoch"             ? 4
+                                      : one.key.ends_with(":fence")    ? 2
+                                      : one.value.size() == token_size ? 1
+                                                                       : 0;
+            if ((kind & which) != 0) {
+                found.push_back(one.key);
+            }
+        }
+        for (const std::string& key : found) {
+            if (matches(master, m)) {
+                say(static_cast<int>(m), {"DEL", key});
+            }
+        }
+    }
+}
+
+void network::hush(int master, bool begins) {
+    for (unsigned m = 0; m < masters_.size(); ++m) {
+        if (matches(master, m)) {
+            masters_[m].process.refuses_publish = begins;
         }
     }
 }
@@ -406,7 +451,10 @@ std::vector<std::string> network::lock_keys() {
     for (unsigned m = 0; m < masters_.size(); ++m) {
         const std::int64_t now_ms = masters_[m].wall_us(here_.now) / 1000;
         for (const entry& one : masters_[m].process.data.entries()) {
-            // That a writer waits for readers is forgotten in its own time.
+            // A queue, and that a writer waits for readers, are forgotten in their own time.
+            if (one.key.find("}:queue") != std::string::npos) {
+                continue;
+            }
             const bool lock = one.is == entry::type::text && one.value.size() == token_size
                               && one.expires_ms >= now_ms && !one.key.ends_with(":intent");
             const bool read = !one.members.empty() && one.expires_ms >= now_ms
@@ -420,16 +468,45 @@ std::vector<std::string> network::lock_keys() {
 }
 
 void network::note_attempt(std::string token, nanos began) {
-    attempts_.emplace_back(std::move(token), began);
+    attempts_.push_back({.token = std::move(token), .began = began});
 }
 
-nanos network::began(std::string_view token) const {
+network::attempt* network::find_attempt(std::string_view token) {
     for (auto one = attempts_.rbegin(); one != attempts_.rend(); ++one) {
-        if (one->first == token) {
-            return one->second;
+        if (one->token == token) {
+            return &*one;
         }
     }
-    return 0;
+    return nullptr;
+}
+
+void network::note_attach(std::string_view token, nanos now) {
+    note_deadline(token, now + slow(here_.what.master_timeout_ms * ms));
+}
+
+void network::note_deadline(std::string_view token, nanos deadline) {
+    if (attempt* const one = find_attempt(token)) {
+        one->over = std::max(one->over, deadline);
+    }
+}
+
+nanos network::note_holder(std::string_view token) {
+    attempt* const one = find_attempt(token);
+    if (one != nullptr && one->held_since < 0) {
+        one->held_since = here_.now;
+    }
+    return one == nullptr ? here_.now : one->held_since;
+}
+
+bool network::is_free(unsigned number, unsigned resource) {
+    master& one = masters_[number];
+    const std::string key = "p:{r" + std::to_string(resource) + "}";
+    return one.process.data.find(key, one.wall_us(here_.now) / 1000) == nullptr;
+}
+
+// By true time, where the clock that measures it is as slow as it may be.
+nanos network::slow(nanos span) const noexcept {
+    return span + static_cast<nanos>(wide(span) * here_.what.drift_ppb / 1'000'000'000);
 }
 
 // Until when the key, or the reader's entry in it, stays with that token; -1: it has not.
@@ -458,7 +535,7 @@ std::vector<std::int64_t> network::expiries_of(unsigned number, server::words wo
 
 // A key that a command wrote, or prolonged, must be gone in time.
 void network::check_key(
-    unsigned number, server::words words, nanos sent, const std::vector<std::int64_t>& before) {
+    unsigned number, server::words words, const std::vector<std::int64_t>& before) {
     const std::optional<lock_write> what = lock_write_in(words);
     if (!what) {
         return;
@@ -476,22 +553,20 @@ void network::check_key(
     }
     const nanos until =
         expires_ms == entry::no_expiry ? no_time : one.wall.when((expires_ms + 1) * ms);
-    // With the masters' clocks as slow as they may be, and a millisecond for Redis' rounding.
-    const auto slow = [&](nanos span) {
-        return span + static_cast<nanos>(wide(span) * here_.what.drift_ppb / 1'000'000'000);
-    };
+    // A millisecond is for Redis' rounding.
     const nanos ttl = slow(what->ttl_ms * ms) + 2 * ms;
     nanos bound = here_.now + ttl;
-    if (what->guarded) {
-        // Guarded: nothing is executed once its attempt is over. How far a client can be wrong
-        // about that: what it knows of the master's clock is as old as the run at most, was as long
-        // on its way as a command can be, and the clock may have been stepped.
+    if (const attempt* const made = find_attempt(what->token); what->guarded && made != nullptr) {
+        // Guarded: nothing is executed once its attempt is over, or the deadline of its lease. How
+        // far a client can be wrong about that: what it knows of the master's clock is as old as
+        // the run at most, was as long on its way as a command can be, and the clock may have been
+        // stepped.
         const plan& all = here_.what;
         const nanos error = here_.now / 1'000 * all.drift_ppb * 2 / 1'000'000
                             + std::max(all.connect_timeout_ms * ms, all.air.slow_max)
                             + all.offset_bound_ms * ms + 2 * ms;
         const nanos over =
-            what->acquires ? began(what->token) + ttl : sent + slow(all.max_ttl_ms() * ms);
+            what->acquires ? made->began + slow(all.master_timeout_ms * ms) : made->over;
         bound = std::min(bound, over + error + ttl);
     }
     here_.judge.key_stays(here_.now, "m" + std::to_string(number), until, bound);

@@ -14,11 +14,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace simulation {
+
+/// A lock that its holder left alone, for somebody else to attach to.
+struct abandoned_lock {
+    std::string token;
+    unsigned resource;
+    speech speaks;
+    bool fenced;
+};
 
 /// What all parts of a run share.
 struct surroundings {
@@ -28,6 +37,7 @@ struct surroundings {
     checker judge;
     figures count;
     timeline& story;
+    std::vector<abandoned_lock> abandoned = {};
 };
 
 using connection_id = std::uint32_t;
@@ -66,7 +76,11 @@ public:
     void stall(int master, bool begins);
     void crash(unsigned master);
     void boot(unsigned master, std::optional<store> data);
-    void flush(int master);
+    void promote(unsigned master, store data);
+    void take_over(unsigned master);
+    void say(int master, std::initializer_list<std::string_view> words);
+    void remove_keys(int master, std::int64_t which);
+    void hush(int master, bool begins);
     void replace(unsigned master, unsigned by);
     void step(int master, std::int64_t by_us);
     const store& data_of(unsigned master) const { return masters_[master].process.data; }
@@ -77,11 +91,25 @@ public:
 
     /// When an attempt with this token began; who makes tokens tells.
     void note_attempt(std::string token, nanos began);
+    /// An attach to the lock with this token begins.
+    void note_attach(std::string_view token, nanos now);
+    /// A holder with this token was told that it holds the lock until then.
+    void note_deadline(std::string_view token, nanos deadline);
+    /// Since when the lock is held with this token, by whomever.
+    nanos note_holder(std::string_view token);
+    /// Whether nobody has the lock on that master.
+    bool is_free(unsigned master, unsigned resource);
 
 private:
+    struct attempt {
+        std::string token;
+        nanos began = 0;
+        nanos over = 0; // no extension is executed after it
+        nanos held_since = -1;
+    };
+
     struct chunk {
         nanos at;
-        nanos sent;
         std::string bytes;
     };
     struct stream {
@@ -136,11 +164,11 @@ private:
     void execute(connection& one, connection_id id, const chunk& what);
     void send_back(connection_id id, std::string bytes);
     std::int64_t publish(unsigned master, std::string_view channel, std::string_view text);
-    void check_key(
-        unsigned number, server::words words, nanos sent, const std::vector<std::int64_t>& before);
+    void check_key(unsigned number, server::words words, const std::vector<std::int64_t>& before);
     std::int64_t expiry_of(master& where, std::string_view key, std::string_view token);
     std::vector<std::int64_t> expiries_of(unsigned number, server::words words);
-    nanos began(std::string_view token) const;
+    attempt* find_attempt(std::string_view token);
+    nanos slow(nanos span) const noexcept;
     void retry(connection_id id);
     void scatter(connection& one, connection_id id, bool late, nanos late_max);
     std::string new_run_id(unsigned master);
@@ -149,7 +177,7 @@ private:
     std::vector<master> masters_;
     std::vector<link> links_;
     std::vector<connection> connections_;
-    std::vector<std::pair<std::string, nanos>> attempts_;
+    std::vector<attempt> attempts_;
     std::vector<std::string_view> words_;
     std::string replies_;
 };

@@ -8,19 +8,10 @@ namespace simulation {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> fault_names{
-    "partition",
-    "refuse",
-    "break_late",
-    "break_lost",
-    "stall",
-    "crash",
-    "flush",
-    "replace",
-    "step",
-    "pause",
-    "suspend",
-    "client_crash",
-    "client_close"};
+    "partition",    "refuse",      "break_late", "break_lost", "stall",        "crash",
+    "flush",        "replace",     "step",       "pause",      "suspend",      "client_crash",
+    "client_close", "promote",     "take_over",  "flush_db",   "forget_words", "reset_stats",
+    "reload",       "remove_keys", "hush",       "deafen"};
 
 constexpr std::array<std::string_view, 4> taking_names{"one", "all", "reading", "writing"};
 
@@ -33,7 +24,13 @@ constexpr std::array<std::string_view, mistakes> mistake_names{
     "no-quarantine",
     "claims-durability"};
 
+constexpr std::array<std::string_view, 4> dialect_names{
+    "redis 7.0", "valkey 8.1", "valkey 9.0", "redis 8.4"};
+
 std::string in_ms(nanos span) {
+    if (span == no_time) {
+        return "ever";
+    }
     const nanos hundredths = span / (10 * us);
     std::string part = std::to_string(hundredths % 100);
     return std::to_string(hundredths / 100) + "." + (part.size() < 2 ? "0" : "") + part;
@@ -70,6 +67,13 @@ void describe_op(std::string& out, const op& one) {
     for (const nanos after : one.write_after) {
         out += ", writes after " + in_ms(after);
     }
+    out += one.fifo ? ", fifo" : "";
+    out += one.names_token ? ", token of its own" : "";
+    out += one.attaches ? ", attached" : "";
+    out += one.after_loss == op::obedience::at_once ? ""
+           : one.after_loss == op::obedience::later
+               ? ", stops " + in_ms(one.lingers) + " after a loss"
+               : ", never stops after a loss";
     out += one.end == op::ending::release   ? ", released\n"
            : one.end == op::ending::abandon ? ", abandoned\n"
                                             : ", kept\n";
@@ -116,6 +120,14 @@ std::int64_t plan::max_ttl_ms() const noexcept {
     return largest;
 }
 
+std::int64_t plan::ttl_limit_ms() const noexcept {
+    std::int64_t smallest = max_ttl_ms();
+    for (const client_plan& client : clients) {
+        smallest = std::min(smallest, client.max_ttl_ms);
+    }
+    return smallest;
+}
+
 std::size_t plan::size() const noexcept {
     std::size_t count = faults.size() + clients.size();
     for (const client_plan& client : clients) {
@@ -155,7 +167,8 @@ std::string describe(const plan& what) {
         const master_plan& one = what.masters[i];
         out += "  m" + std::to_string(i) + ": clock " + std::to_string(one.rate_ppb / 1000)
                + " ppm, off by " + std::to_string(one.offset_us) + " us, up for " + in_ms(one.age)
-               + " ms" + (one.fsyncs ? ", appendfsync always" : "") + "\n";
+               + " ms" + (one.fsyncs ? ", appendfsync always" : "")
+               + (one.dialect == 0 ? "" : ", " + std::string(dialect_names[one.dialect])) + "\n";
     }
     for (std::size_t i = 0; i < what.clients.size(); ++i) {
         const client_plan& one = what.clients[i];

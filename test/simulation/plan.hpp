@@ -33,6 +33,9 @@ std::string_view to_string(taking) noexcept;
 /// What a worker does in one go: acquires, holds, lets go.
 struct op {
     enum class ending : std::uint8_t { release, abandon, keep };
+    /// What a holder does that is told of a loss: it stops, stops later, or acts for as long as it
+    /// was ever promised.
+    enum class obedience : std::uint8_t { at_once, later, never };
 
     unsigned resource = 0;
     unsigned wants = 1; // so many slots
@@ -54,6 +57,11 @@ struct op {
     std::int64_t extend_ttl_ms = 100;
     std::vector<nanos> write_after; // a write to the fenced store leaves then and carries the token
     ending end = ending::release;
+    obedience after_loss = obedience::at_once;
+    nanos lingers = 0;        // of one that stops later
+    bool fifo = false;        // in the order of arrival between processes
+    bool names_token = false; // a single attempt with a token of its own
+    bool attaches = false;    // to a lock that somebody abandoned; if there is none, acquires
 };
 
 struct client_plan {
@@ -71,6 +79,7 @@ struct master_plan {
     std::int64_t offset_us = 0;
     nanos age = 1000 * sec; // how long it has been up when the run begins
     bool fsyncs = false;    // says that it does appendfsync always
+    unsigned dialect = 0;   // which commands it has: see server::dialect
 };
 
 enum class fault_kind : std::uint8_t {
@@ -87,15 +96,24 @@ enum class fault_kind : std::uint8_t {
     suspend,      // the client's machine: the same, but a clock that is not BOOTTIME stops
     client_crash, // the process is gone; another one starts after `span`
     client_close, // the manager is closed; another one starts after `span`
+    promote,      // the master dies; a replica that is `amount` ns behind answers after `span`
+    take_over,    // the master dies; a server answers after `span` that is empty and was always up
+    flush_db,     // FLUSHDB
+    forget_words, // SCRIPT FLUSH
+    reset_stats,  // CONFIG RESETSTAT
+    reload,       // DEBUG RELOAD: nothing is lost
+    remove_keys,  // DEL, as `amount` says: 1 lock keys, 2 fencing counters, 4 the record
+    hush,         // PUBLISH is refused
+    deafen,       // push connections of `client` to the master end, and are refused from then on
 };
-inline constexpr std::size_t fault_kinds = 13;
+inline constexpr std::size_t fault_kinds = 22;
 std::string_view to_string(fault_kind) noexcept;
 
 /// `client` or `master` -1: all of them.
 struct fault {
     fault_kind kind = fault_kind::partition;
     nanos at = 0;
-    nanos span = 0;
+    nanos span = 0; // no_time: to the end of the run
     int client = -1;
     int master = -1;
     std::int64_t amount = 0;
@@ -132,9 +150,14 @@ struct weather {
 struct plan {
     std::uint64_t seed = 0;
     std::string profile;
-    bool kept = true;     // the assumptions are kept: the promises are demanded
-    bool ordered = false; // fencing tokens must increase
-    bool unique = false;  // fencing tokens must differ: also beyond A2, while no memory is lost
+    bool kept = true;         // the assumptions are kept: the promises are demanded
+    bool ordered = false;     // fencing tokens must increase
+    bool unique = false;      // fencing tokens must differ: also beyond A2, while no memory is lost
+    bool bounded = true;      // keys are gone in time; if the assumptions are kept
+    bool yields = false;      // who is overtaken is not prolonged: also where keys were deleted
+    nanos attempt_within = 0; // not 0: a waiter tries that soon beside a free lock
+    bool truthful = true;     // "released" means that nobody else held the lock before
+    bool acts = true;         // holders act until they have let go or their deadline has passed
     mistake wrong = mistake::none;
 
     std::int64_t drift_ppb = 10'000'000; // clock_drift_factor
@@ -144,6 +167,7 @@ struct plan {
     std::int64_t connect_timeout_ms = 100;
     std::int64_t health_check_ms = 500;
 
+    bool focused = false;       // nothing is added to what its profile says
     bool prompt = false;        // keys must be gone by removal, long before they expire
     nanos faults_end = 2 * sec; // no fault reaches beyond it
     nanos progress_bound = 0;   // how long the last acquires may take after that
@@ -153,7 +177,9 @@ struct plan {
     std::vector<fault> faults;
 
     std::size_t resources() const noexcept;
+    /// The largest that any client is configured with, and the smallest: nobody takes more (A3).
     std::int64_t max_ttl_ms() const noexcept;
+    std::int64_t ttl_limit_ms() const noexcept;
     /// How much there is in it: what shrinking makes less.
     std::size_t size() const noexcept;
 };

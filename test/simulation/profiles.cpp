@@ -1,6 +1,7 @@
 #include "profiles.hpp"
 
 #include "forms.hpp"
+#include "operators.hpp"
 #include "random.hpp"
 #include "waiting.hpp"
 
@@ -380,6 +381,9 @@ void trouble_beyond(plan& what, generator& random) {
 constexpr std::string_view keeps_all = "A1 to A5 (but holders may write late)";
 constexpr std::string_view keeps_little = "A3 and A4 only: clocks run and step beyond their bounds";
 
+constexpr std::string_view keeps_keys =
+    "A1 to A3, A5; but lock keys are deleted, and who is overtaken must not be prolonged";
+
 constexpr std::array table{
     profile{"calm", mixture::plain, keeps_all, calm},
     profile{"network", mixture::plain, keeps_all, trouble_network},
@@ -430,6 +434,21 @@ constexpr std::array table{
     profile{"forms-fences", mixture::guarded, keeps_all, trouble_forms<trouble_fences>},
     profile{"forms-lines", mixture::guarded, keeps_all, trouble_forms<trouble_lines>},
     profile{"forms-all", mixture::guarded, keeps_all, trouble_forms<trouble_all>},
+
+    profile{"stops", mixture::plain, keeps_all, trouble_stops, "A1"},
+    profile{"deletions", mixture::plain, keeps_keys, trouble_deletions, "A5"},
+    profile{"free-locks", mixture::plain, keeps_all, trouble_free_locks, "A7"},
+    profile{"guarded-stops", mixture::guarded, keeps_all, trouble_stops, "A1"},
+    profile{"guarded-promotions", mixture::guarded, keeps_all, trouble_promotions, "A2"},
+    profile{"guarded-take-overs", mixture::guarded, keeps_all, trouble_take_overs, "A3"},
+    profile{"guarded-boot-steps", mixture::guarded, keeps_all, trouble_boot_steps, "A4"},
+    profile{"guarded-lost-records", mixture::guarded, keeps_all, trouble_lost_records},
+    profile{"guarded-deletions", mixture::guarded, keeps_keys, trouble_deletions, "A5"},
+    profile{"guarded-free-locks", mixture::guarded, keeps_all, trouble_free_locks, "A7"},
+    profile{"forms-stops", mixture::guarded, keeps_all, trouble_forms<trouble_stops>, "A1"},
+    profile{
+        "forms-deletions", mixture::guarded, keeps_keys, trouble_forms<trouble_deletions>, "A5"},
+    profile{"mixed-stops", mixture::mixed, keeps_all, trouble_stops, "A1"},
 
     profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
     profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
@@ -532,10 +551,16 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
         made.clients.push_back(std::move(one));
     }
     made.ordered = fences;
+    made.acts = holders_act;
+    made.truthful = releases_are_true;
     generator waiting(seed, 4);
     choose_waiting(made, waiting);
     generator trouble(seed, 2);
     kind.add_faults(made, trouble);
+    generator holders(seed, 6);
+    choose_holders(made, holders);
+    generator servers(seed, 7);
+    choose_servers(made, servers);
     if (made.progress_bound == 0) {
         made.progress_bound = 10 * sec + 20 * max_ttl * ms + 2 * made.air.late_max;
     }

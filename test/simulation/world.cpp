@@ -17,6 +17,14 @@ namespace {
 constexpr std::uint64_t events_max = 2'000'000;
 constexpr std::uint64_t events_at_once_max = 20'000;
 
+constexpr nanos look_period = 100 * ms;
+
+// How long a holder that was overtaken may be prolonged by what was under way then.
+nanos longest_yield(const plan& what) {
+    const nanos one = (what.max_ttl_ms() + what.master_timeout_ms + 2 * what.drift_margin_ms) * ms;
+    return one + one / 1'000'000 * what.drift_ppb / 500;
+}
+
 class world {
 public:
     world(const plan& what, lua_machine& lua, timeline& story);
@@ -47,7 +55,7 @@ private:
 };
 
 world::world(const plan& what, lua_machine& lua, timeline& story)
-    : here_{.what = what, .queue = {}, .judge = checker({.exclusion = what.kept, .order = what.ordered, .unique = what.unique, .bounds = what.kept}, what.resources()), .count = {}, .story = story},
+    : here_{.what = what, .queue = {}, .judge = checker({.exclusion = what.kept, .order = what.ordered, .unique = what.unique, .bounds = what.kept && what.bounded, .yields = what.yields ? longest_yield(what) : 0}, what.resources()), .count = {}, .story = story},
       net_(here_, lua) {
     for (unsigned i = 0; i < what.clients.size(); ++i) {
         clients_.emplace_back(i, here_, net_, writes_);
@@ -57,6 +65,9 @@ world::world(const plan& what, lua_machine& lua, timeline& story)
         schedule(what.faults[i], i);
     }
     here_.queue.push(what.faults_end, event_kind::milestone, faults_end);
+    if (what.attempt_within != 0) {
+        here_.queue.push(0, event_kind::look, 0);
+    }
 }
 
 void world::schedule(const fault& one, std::uint32_t number) {
@@ -65,9 +76,16 @@ void world::schedule(const fault& one, std::uint32_t number) {
     case fault_kind::partition:
     case fault_kind::refuse:
     case fault_kind::stall:
-        here_.queue.push(one.at + one.span, event_kind::fault_over, number);
+    case fault_kind::hush:
+        if (one.span != no_time) {
+            here_.queue.push(one.at + one.span, event_kind::fault_over, number);
+        }
+        break;
+    case fault_kind::take_over:
+        here_.queue.push(one.at + one.span, event_kind::boot, number);
         break;
     case fault_kind::crash:
+    case fault_kind::promote:
         if (one.amount >= 0) {
             here_.queue.push(std::max<nanos>(0, one.at - one.amount), event_kind::snapshot, number);
         }
@@ -99,6 +117,7 @@ bool world::meant_for_paused(const event& what) {
     case event_kind::flush:
     case event_kind::next_op:
     case event_kind::end_op:
+    case event_kind::stop:
     case event_kind::extend:
     case event_kind::downgrade:
     case event_kind::cancel:
@@ -148,7 +167,7 @@ void world::dispatch(const event& what) {
         }
         break;
     case event_kind::start_client:
-        clients_[what.a].crash(); // if the one before is still there
+        clients_[what.a].retire();
         clients_[what.a].start();
         break;
     case event_kind::close_client:
@@ -161,6 +180,9 @@ void world::dispatch(const event& what) {
         break;
     case event_kind::end_op:
         clients_[what.a].end_op(what.b, what.c);
+        break;
+    case event_kind::stop:
+        clients_[what.a].stop(what.b);
         break;
     case event_kind::extend:
         clients_[what.a].extend(what.b, what.c);
@@ -189,6 +211,10 @@ void world::dispatch(const event& what) {
     case event_kind::milestone:
         pass(what.a);
         break;
+    case event_kind::look:
+        for_clients(-1, [](client& who, unsigned) { who.look_for_idle_waiters(); });
+        here_.queue.push(here_.now + look_period, event_kind::look, 0);
+        break;
     }
 }
 
@@ -203,8 +229,10 @@ void world::begin_fault(std::uint32_t number) {
                 + (one.client < 0 ? "" : " c" + std::to_string(one.client))
                 + (one.master < 0 ? "" : " m" + std::to_string(one.master))
                 + (one.only ? " " + std::string(to_string(*one.only)) : "") + " "
-                + std::to_string(one.amount) + " until " + std::to_string((one.at + one.span) / us)
-                + " us");
+                + std::to_string(one.amount)
+                + (one.span == no_time
+                       ? " for ever"
+                       : " until " + std::to_string((one.at + one.span) / us) + " us"));
     }
     switch (one.kind) {
     case fault_kind::partition:
@@ -221,11 +249,38 @@ void world::begin_fault(std::uint32_t number) {
         net_.stall(one.master, true);
         break;
     case fault_kind::crash:
+    case fault_kind::promote:
+    case fault_kind::take_over:
         net_.crash(static_cast<unsigned>(one.master));
         break;
     case fault_kind::flush:
-        net_.flush(one.master);
+        net_.say(one.master, {"FLUSHALL"});
         break;
+    case fault_kind::flush_db:
+        net_.say(one.master, {"FLUSHDB"});
+        break;
+    case fault_kind::forget_words:
+        net_.say(one.master, {"SCRIPT", "FLUSH"});
+        break;
+    case fault_kind::reset_stats:
+        net_.say(one.master, {"CONFIG", "RESETSTAT"});
+        break;
+    case fault_kind::reload:
+        net_.say(one.master, {"DEBUG", "RELOAD"});
+        break;
+    case fault_kind::remove_keys:
+        net_.remove_keys(one.master, one.amount);
+        break;
+    case fault_kind::hush:
+        net_.hush(one.master, true);
+        break;
+    case fault_kind::deafen: {
+        fault ended = one;
+        ended.only = wire::pushes;
+        net_.refuse(ended, true);
+        net_.break_connections(ended);
+        break;
+    }
     case fault_kind::replace:
         net_.replace(static_cast<unsigned>(one.master), static_cast<unsigned>(one.amount));
         break;
@@ -264,6 +319,9 @@ void world::end_fault(std::uint32_t number) {
     case fault_kind::stall:
         net_.stall(one.master, false);
         break;
+    case fault_kind::hush:
+        net_.hush(one.master, false);
+        break;
     default:
         break;
     }
@@ -275,7 +333,14 @@ void world::boot(std::uint32_t number) {
     if (const auto found = snapshots_.find(number); found != snapshots_.end()) {
         data = std::move(found->second);
     }
-    net_.boot(static_cast<unsigned>(one.master), std::move(data));
+    const auto master = static_cast<unsigned>(one.master);
+    if (one.kind == fault_kind::take_over) {
+        net_.take_over(master);
+    } else if (one.kind == fault_kind::promote) {
+        net_.promote(master, data ? *std::move(data) : store{});
+    } else {
+        net_.boot(master, std::move(data));
+    }
 }
 
 // After the last faults: until nothing can be left over.
@@ -328,6 +393,9 @@ void world::pass(std::uint32_t which) {
             }
         });
         for (const std::string& key : net_.lock_keys()) {
+            if (!here_.what.bounded) {
+                break;
+            }
             here_.judge.fail(promise::no_orphan, here_.now, key + " is left over");
         }
         here_.queue.push(here_.now, event_kind::milestone, close_down);

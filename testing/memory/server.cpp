@@ -26,7 +26,7 @@ struct server::command_entry {
     answer (server::*execute)(words);
 };
 
-const server::command_entry* server::find_command(std::string_view name) {
+const server::command_entry* server::find_command(std::string_view name) const {
     // The most frequent first.
     static constexpr command_entry table[] = {
         {"EVALSHA", -3, false, &server::evaluate},
@@ -44,6 +44,8 @@ const server::command_entry* server::find_command(std::string_view name) {
         {"HGET", 3, true, &server::hget},
         {"INFO", -1, true, &server::info},
         {"FLUSHALL", -1, true, &server::flushall},
+        {"FLUSHDB", -1, true, &server::flushall}, // all databases are one here
+        {"SCRIPT", -2, false, &server::script},
         {"AUTH", -2, false, &server::auth},
         {"SELECT", 2, true, &server::select},
         {"CLIENT", -2, false, &server::client},
@@ -62,7 +64,12 @@ const server::command_entry* server::find_command(std::string_view name) {
             return &one;
         }
     }
-    return nullptr;
+    static constexpr command_entry delifeq{"DELIFEQ", 3, true, &server::delifeq};
+    static constexpr command_entry delex{"DELEX", -2, true, &server::delex};
+    if (speaks == dialect::valkey_9_0 && same(name, delifeq.name)) {
+        return &delifeq;
+    }
+    return speaks == dialect::redis_8_4 && same(name, delex.name) ? &delex : nullptr;
 }
 
 answer server::execute(words command, std::int64_t wall_us) {
@@ -126,8 +133,16 @@ void server::restart(std::string id, std::int64_t wall_us, store kept) {
     run_id = std::move(id);
     started_us = wall_us;
     data = std::move(kept);
+    former_replication_id.clear();
     scripts_.clear();
     calls_.clear();
+    reset_stats_ = false;
+}
+
+void server::promote(std::string id, std::int64_t began_us, store kept) {
+    std::string before = run_id;
+    restart(std::move(id), began_us, std::move(kept));
+    former_replication_id = std::move(before);
 }
 
 answer server::evaluate(words command) {
@@ -179,7 +194,19 @@ answer server::ping(words command) {
     return command.size() == 2 ? answer::bulk(command[1]) : answer::status("PONG");
 }
 
+answer server::script(words command) {
+    if (!same(command[1], "FLUSH") || command.size() > 3) {
+        return answer::error(
+            "ERR unknown subcommand '" + std::string(command[1]) + "'. Try SCRIPT HELP.");
+    }
+    scripts_.clear();
+    return answer::ok();
+}
+
 answer server::publish(words command) {
+    if (refuses_publish) {
+        return answer::error("NOPERM this user has no permissions to run the 'publish' command");
+    }
     return answer::integer(tell ? tell(command[1], command[2]) : 0);
 }
 
@@ -195,11 +222,20 @@ answer server::info(words command) {
                     + ":calls=" + std::to_string(count)
                     + ",usec=1,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n";
         }
+        if (reset_stats_) {
+            text += "cmdstat_config|resetstat:calls=1,usec=1,usec_per_call=1.00,rejected_calls=0,"
+                    "failed_calls=0\r\n";
+        }
         return answer::bulk(text);
     }
     std::string text;
     text.reserve(768);
-    text += "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:";
+    text += "# Server\r\nredis_version:";
+    text += speaks == dialect::redis_7_0    ? "7.0.15"
+            : speaks == dialect::redis_8_4  ? "8.4.0"
+            : speaks == dialect::valkey_8_1 ? "7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0"
+                                            : "7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0";
+    text += "\r\nredis_mode:standalone\r\nrun_id:";
     text += run_id;
     text += "\r\nserver_time_usec:" + std::to_string(now_us_) + "\r\nuptime_in_seconds:";
     // Whole seconds of one clock taken from whole seconds of the other, as Redis does.
@@ -210,8 +246,11 @@ answer server::info(words command) {
     text += "\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
             "master_failover_state:no-failover\r\nmaster_replid:";
     text += run_id;
-    text += "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n"
-            "master_repl_offset:0\r\nsecond_repl_offset:-1\r\n";
+    text += "\r\nmaster_replid2:";
+    text += former_replication_id.empty() ? "0000000000000000000000000000000000000000"
+                                          : former_replication_id;
+    text += "\r\nmaster_repl_offset:0\r\nsecond_repl_offset:";
+    text += former_replication_id.empty() ? "-1\r\n" : "1\r\n";
     return answer::bulk(text);
 }
 
@@ -249,6 +288,11 @@ answer server::debug(words) {
 }
 
 answer server::config(words command) {
+    if (same(command[1], "RESETSTAT") && command.size() == 2) {
+        calls_.clear();
+        reset_stats_ = true;
+        return answer::ok();
+    }
     if (!same(command[1], "GET") || command.size() != 3) {
         return answer::error(
             "ERR unknown subcommand '" + std::string(command[1]) + "'. Try CONFIG HELP.");

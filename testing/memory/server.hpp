@@ -27,10 +27,18 @@ public:
 
     /// Another process takes the place of this one: with no memory but `data`.
     void restart(std::string run_id, std::int64_t wall_us, store data);
+    /// The same, but the process started at `started_us` and was a replica of this one until now.
+    void promote(std::string run_id, std::int64_t started_us, store data);
+
+    /// Commands that only some servers have.
+    enum class dialect : std::uint8_t { redis_7_0, valkey_8_1, valkey_9_0, redis_8_4 };
 
     store data;
     std::string run_id = "0000000000000000000000000000000000000000";
+    std::string former_replication_id; // not empty: it was a replica in its present life
     std::int64_t started_us = 0;
+    dialect speaks = dialect::redis_7_0;
+    bool refuses_publish = false; // as an ACL does
     bool appends = false;
     std::string appendfsync = "everysec";
     /// Tells who listens, and how many they were; without one, nobody does.
@@ -42,7 +50,7 @@ public:
 
 private:
     struct command_entry;
-    static const command_entry* find_command(std::string_view name);
+    const command_entry* find_command(std::string_view name) const;
 
     answer dispatch(words command);
     answer from_script(words command);
@@ -61,6 +69,10 @@ private:
     answer time(words command);
     answer ping(words command);
     answer publish(words command);
+    answer script(words command);
+    answer delifeq(words command);
+    answer delex(words command);
+    answer delete_if_equal(std::string_view key, std::string_view value);
     answer zadd(words command);
     answer zscore(words command);
     answer zrem(words command);
@@ -80,6 +92,7 @@ private:
     std::int64_t now_us_ = 0;
     std::vector<const lua_machine::script*> scripts_; // what EVALSHA finds
     std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
+    bool reset_stats_ = false;
 };
 
 std::string lower_case(std::string_view text);

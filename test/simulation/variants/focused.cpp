@@ -17,6 +17,7 @@ struct scene {
 };
 
 void begin(plan& what, const scene& wanted) {
+    what.focused = true;
     what.faults.clear();
     what.masters.assign(3, master_plan{});
     client_plan client;

@@ -60,9 +60,9 @@ VARIANTS = [
         55,
         'own-counter-of-each',
         'each of several resources counts on by itself, and the token is the largest',
-        profile='forms-all',
-        first=1,
-        seeds=2000,
+        profile='forms-fences',
+        first=1000,
+        seeds=500,
         scripts=(
             script(
                 'all_acquire',

@@ -1,0 +1,334 @@
+#include "operators.hpp"
+
+#include "plan.hpp"
+#include "random.hpp"
+
+#include <algorithm>
+
+namespace simulation {
+
+namespace {
+
+template <typename F>
+void for_each_op(plan& what, F f) {
+    for (client_plan& client : what.clients) {
+        for (auto& worker : client.workers) {
+            for (op& one : worker) {
+                f(client, one);
+            }
+        }
+    }
+}
+
+int any_master(const plan& what, generator& random) {
+    return static_cast<int>(random.below(what.masters.size()));
+}
+
+int master_or_all(const plan& what, generator& random) {
+    return random.percent(40) ? -1 : any_master(what, random);
+}
+
+int client_or_all(const plan& what, generator& random) {
+    return random.percent(40) ? -1 : static_cast<int>(random.below(what.clients.size()));
+}
+
+nanos longest_lease(const plan& what) {
+    return what.max_ttl_ms() * ms;
+}
+
+fault& add_one(plan& what, generator& random, fault one, nanos longest) {
+    one.at = random.between(10 * ms, what.faults_end - 50 * ms);
+    one.span =
+        random.between(ms, std::max(ms, std::min(longest, what.faults_end - one.at - 10 * ms)));
+    return what.faults.emplace_back(one);
+}
+
+void add_partitions(plan& what, generator& random, std::uint64_t most, int but = -1) {
+    for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
+        fault one{.kind = fault_kind::partition};
+        one.client = client_or_all(what, random);
+        one.master = any_master(what, random);
+        one.amount = random.between(1, 3);
+        if (one.master != but) {
+            add_one(what, random, one, longest_lease(what));
+        }
+    }
+}
+
+// The largest margin with which an acquire is still allowed, but for so much.
+std::int64_t largest_margin(const plan& what, const op& one, std::int64_t rest_ms) {
+    const std::int64_t drift =
+        one.ttl_ms * (what.drift_ppb / 1000) / 1'000'000 + what.drift_margin_ms + 1;
+    return std::max<std::int64_t>(0, one.ttl_ms - drift - rest_ms - one.min_validity_ms);
+}
+
+void obey(op& one, generator& random) {
+    const std::uint64_t kind = random.below(3);
+    one.after_loss = static_cast<op::obedience>(kind);
+    one.lingers = random.between(0, one.ttl_ms * ms);
+}
+
+void go_to_extremes(const plan& what, op& one, generator& random) {
+    switch (random.below(5)) {
+    case 0:
+        one.stop_margin_ms = largest_margin(what, one, random.between(1, 15));
+        break;
+    case 1:
+        one.max_hold_ms = one.stop_margin_ms + random.between(1, 10);
+        break;
+    case 2:
+        one.max_hold_ms = 3'600'000;
+        break;
+    case 3:
+        one.min_validity_ms = 0;
+        one.min_validity_ms = std::max<std::int64_t>(
+            0, largest_margin(what, one, random.between(1, 15)) - one.stop_margin_ms);
+        break;
+    default:
+        one.wait_ms = random.percent(50) ? 1 : 3'600'000;
+        return;
+    }
+    // What never has enough of its lease left must not wait for ever.
+    one.wait_ms = one.wait_ms < 0 ? 2 * one.ttl_ms : one.wait_ms;
+}
+
+// Where an end is expected within less than a lease.
+bool is_sharp(const plan& what) {
+    return what.focused || what.prompt || what.progress_bound != 0;
+}
+
+} // namespace
+
+void choose_holders(plan& what, generator& random) {
+    const bool sharp = is_sharp(what);
+    for_each_op(what, [&](client_plan& client, op& one) {
+        obey(one, random);
+        const bool extreme = random.percent(8);
+        const bool fifo = random.percent(6);
+        const bool named = random.percent(5);
+        const bool attached = random.percent(6);
+        const bool unfenced = random.percent(8);
+        if (sharp) {
+            return;
+        }
+        if (extreme) {
+            go_to_extremes(what, one, random);
+        }
+        one.fences = one.fences && !unfenced;
+        if (client.speaks == speech::guarded || one.how == taking::one) {
+            one.fifo = fifo && one.wait_ms != 0;
+        }
+        if (one.how == taking::one && one.slots == 0) {
+            one.names_token = named;
+            one.attaches = attached && !named;
+        }
+    });
+    // A client may be told of longer leases than anybody takes.
+    for (client_plan& client : what.clients) {
+        const std::int64_t factor = random.percent(15) ? random.between(2, 3) : 1;
+        client.max_ttl_ms *= sharp ? 1 : factor;
+    }
+}
+
+void choose_servers(plan& what, generator& random) {
+    if (is_sharp(what)) {
+        return;
+    }
+    const bool mixed = random.percent(30);
+    for (master_plan& one : what.masters) {
+        const auto dialect = static_cast<unsigned>(random.below(4));
+        one.dialect = mixed ? dialect : 0;
+    }
+    const bool operated = random.percent(20);
+    for (std::uint64_t left = 1 + random.below(3); left > 0; --left) {
+        fault one;
+        const std::uint64_t kind = random.below(3);
+        one.kind = kind == 0   ? fault_kind::forget_words
+                   : kind == 1 ? fault_kind::reset_stats
+                               : fault_kind::reload;
+        one.master = master_or_all(what, random);
+        one.at = random.between(0, what.faults_end - 50 * ms);
+        if (operated) {
+            what.faults.push_back(one);
+        }
+    }
+    const bool hushed = random.percent(10);
+    fault hush{.kind = fault_kind::hush};
+    hush.master = master_or_all(what, random);
+    hush.at = random.between(0, what.faults_end - 50 * ms);
+    hush.span = random.between(ms, what.faults_end - hush.at - 10 * ms);
+    if (hushed) {
+        what.faults.push_back(hush);
+    }
+}
+
+void trouble_stops(plan& what, generator& random) {
+    for_each_op(what, [&](client_plan&, op& one) {
+        one.think = random.between(0, 10 * ms);
+        one.wait_ms = random.between(50, 1000);
+        one.stop_margin_ms =
+            random.percent(80) ? random.between(1, std::max<std::int64_t>(1, one.ttl_ms / 2)) : 0;
+        one.min_validity_ms = 0;
+        one.hold = random.between(0, 2 * one.ttl_ms * ms);
+        one.max_hold_ms =
+            random.percent(50) ? one.stop_margin_ms + random.between(1, 2 * one.ttl_ms) : 0;
+        one.renews = random.percent(70);
+    });
+    for (std::uint64_t left = random.below(5); left > 0; --left) {
+        const std::uint64_t kind = random.below(4);
+        fault one;
+        one.kind = kind == 0   ? fault_kind::pause
+                   : kind == 1 ? fault_kind::suspend
+                   : kind == 2 ? fault_kind::stall
+                               : fault_kind::client_close;
+        one.client = static_cast<int>(random.below(what.clients.size()));
+        one.master = master_or_all(what, random);
+        fault& made = add_one(what, random, one, longest_lease(what));
+        if (kind == 3) {
+            made.at = std::min(made.at, what.faults_end - 200 * ms);
+            made.span = std::max(made.span, (what.master_timeout_ms + 20) * ms);
+        }
+    }
+    const bool guarded = std::ranges::all_of(
+        what.clients, [](const client_plan& one) { return one.speaks == speech::guarded; });
+    for (std::uint64_t left = random.below(3); guarded && left > 0; --left) {
+        fault one{.kind = random.percent(50) ? fault_kind::flush : fault_kind::flush_db};
+        one.master = any_master(what, random);
+        add_one(what, random, one, 0);
+    }
+    add_partitions(what, random, 2);
+}
+
+void trouble_promotions(plan& what, generator& random) {
+    for (master_plan& one : what.masters) {
+        one.fsyncs = random.percent(60);
+    }
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+        fault one{.kind = fault_kind::promote};
+        one.master = any_master(what, random);
+        one.amount = random.percent(70) ? random.between(0, 200 * ms) : random.between(0, sec);
+        add_one(what, random, one, 60 * ms);
+    }
+    add_partitions(what, random, 5);
+}
+
+void trouble_take_overs(plan& what, generator& random) {
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+        fault one{.kind = fault_kind::take_over};
+        one.master = any_master(what, random);
+        add_one(what, random, one, 60 * ms);
+    }
+    add_partitions(what, random, 5);
+}
+
+// Only of one master, which holders and others reach all the time: a client that first asks a
+// master after a step that nobody else has noticed yet cannot know of it.
+void trouble_boot_steps(plan& what, generator& random) {
+    what.bounded = what.ordered = false;
+    what.air.late_max = 0;
+    for (client_plan& client : what.clients) {
+        client.max_ttl_ms = std::max<std::int64_t>(client.max_ttl_ms, 300);
+        for (auto& worker : client.workers) {
+            for (op& one : worker) {
+                one.ttl_ms = one.extend_ttl_ms = random.between(200, 300);
+            }
+        }
+    }
+    constexpr nanos all_have_asked = 150 * ms;
+    fault one{.kind = fault_kind::crash};
+    one.master = any_master(what, random);
+    one.amount = random.percent(50) ? -1 : random.between(0, sec);
+    one.at = random.between(10 * ms, what.faults_end - 400 * ms);
+    one.span = random.between(ms, 60 * ms);
+    what.faults.push_back(one);
+    for (std::uint64_t left = 1 + random.below(2); left > 0; --left) {
+        const nanos after =
+            random.percent(50) ? 0 : random.between(all_have_asked, all_have_asked + 100 * ms);
+        const std::int64_t far = random.percent(50) ? 3'600'000'000 : 1'000'000;
+        // A key on the only master would stay for as long as its clock was set back.
+        const std::int64_t by = random.between(what.masters.size() == 1 ? 0 : -far, far);
+        what.faults.push_back({fault_kind::step, one.at + one.span + after, 0, -1, one.master, by});
+    }
+    add_partitions(what, random, 5, one.master);
+}
+
+void trouble_lost_records(plan& what, generator& random) {
+    for (std::uint64_t left = 1 + random.below(6); left > 0; --left) {
+        fault one{.kind = random.percent(85) ? fault_kind::remove_keys : fault_kind::flush_db};
+        one.master = random.percent(20) ? -1 : any_master(what, random);
+        one.amount = 2 * random.between(1, 3);
+        add_one(what, random, one, 0);
+    }
+    add_partitions(what, random, 4);
+}
+
+void trouble_deletions(plan& what, generator& random) {
+    what.kept = what.ordered = false;
+    what.yields = true;
+    for_each_op(what, [&](client_plan& client, op& one) {
+        one.renews = true;
+        one.wait_ms = random.between(50, 1000);
+        one.ttl_ms = one.extend_ttl_ms = random.between(60, client.max_ttl_ms);
+        one.hold = random.between(longest_lease(what) / 2, 4 * longest_lease(what));
+        one.max_hold_ms = 0;
+        one.extend_after.clear();
+    });
+    what.air.late_max = 0;
+    for (std::uint64_t left = 1 + random.below(5); left > 0; --left) {
+        const nanos at = random.between(10 * ms, what.faults_end - 50 * ms);
+        for (int m = 0; m < static_cast<int>(what.masters.size()); ++m) {
+            if (random.percent(80)) {
+                what.faults.push_back({fault_kind::remove_keys, at, 0, -1, m, 1});
+            }
+        }
+    }
+}
+
+void trouble_free_locks(plan& what, generator& random) {
+    what.attempt_within = 2 * sec + 300 * ms;
+    what.faults_end = random.between(15, 30) * sec;
+    what.air.lost_pushes_percent = random.percent(60)   ? 0
+                                   : random.percent(50) ? 100
+                                                        : static_cast<unsigned>(random.below(100));
+    const std::int64_t ttl = random.between(8'000, 20'000);
+    std::size_t workers = 0;
+    for (client_plan& client : what.clients) {
+        client.pushes = random.percent(80);
+        client.max_ttl_ms = ttl;
+        for (auto& worker : client.workers) {
+            ++workers;
+            for (op& one : worker) {
+                const bool fences = one.fences;
+                one = op();
+                one.fences = fences;
+                one.ttl_ms = one.extend_ttl_ms = ttl;
+                one.wait_ms = random.percent(50) ? -1 : random.between(5'000, 20'000);
+                one.renews = random.percent(30);
+                one.think = random.between(0, 2 * sec);
+                one.hold = random.between(100 * ms, 5 * sec);
+            }
+        }
+    }
+    for (master_plan& one : what.masters) {
+        one.age = 1000 * sec;
+    }
+    for (std::uint64_t left = random.below(5); left > 0; --left) {
+        const std::uint64_t kind = random.below(4);
+        fault one;
+        one.kind = kind == 0   ? fault_kind::deafen
+                   : kind == 1 ? fault_kind::hush
+                   : kind == 2 ? fault_kind::partition
+                               : fault_kind::break_lost;
+        one.only = kind >= 2 ? std::optional(wire::pushes) : std::nullopt;
+        one.client = client_or_all(what, random);
+        one.master = random.percent(70) ? -1 : any_master(what, random);
+        one.amount = kind == 2 ? random.between(1, 3) : 0;
+        fault& made = add_one(what, random, one, 20 * sec);
+        if (kind == 0 || (kind == 1 && random.percent(70))) {
+            made.span = no_time;
+        }
+    }
+    what.progress_bound = static_cast<nanos>(workers + 2) * 4 * sec + 2 * ttl * ms;
+}
+
+} // namespace simulation
