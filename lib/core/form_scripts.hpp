@@ -264,17 +264,18 @@ return {st, 0, now})",
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel on which it is told when no reader is left, or no writer ('': none). Answers
-/// {1 removed} | {0 a writer has it} | {-1 not there}.
+/// {1 removed} | {0 a writer has it} | {-1 not there}. A key of another type hides neither part of
+/// the release.
 inline constexpr script shared_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local ms, st = math.floor(now / 1000), -1
-local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
-if ends then
+local ends = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+if type(ends) == 'string' then
   redis.call('ZREM', KEYS[2], ARGV[1])
   if tonumber(ends) >= ms then st = 1 end
 end
-local owner = redis.call('GET', KEYS[1])
+local owner = redis.pcall('GET', KEYS[1])
 if owner == ARGV[1] then
   redis.call('DEL', KEYS[1])
   st = 1
@@ -286,6 +287,6 @@ if st == 1 and ARGV[2] ~= '' and (owner == ARGV[1]
   redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
 end
 return {st, 0, now})",
-    "b4cf23e0941b0574d2251797127cdadf73b6ef72"};
+    "25dadc4257fa82ff101268ac750af46bc2b12839"};
 
 } // namespace redlock::core

@@ -117,8 +117,9 @@ return {st, 0, now})",
 
 /// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms,
 /// the channel on which a release is told, by a part of its token ('': none).
-/// Answers {1 removed} | {0 somebody else's} | {-1 not there}. Levels the counter on the way. Where
-/// PUBLISH is forbidden nobody is woken.
+/// Answers {1 removed} | {0 somebody else's} | {-1 not there}. Levels the counter on the way; a
+/// counter of another type is left alone. Nothing after the DEL can raise an error: what was
+/// removed is reported and published. Where PUBLISH is forbidden no waiter is notified.
 inline constexpr script guarded_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -126,11 +127,13 @@ local owner = redis.call('GET', KEYS[1])
 if owner ~= ARGV[1] then return {owner and 0 or -1, 0, now} end
 redis.call('DEL', KEYS[1])
 if ARGV[2] ~= '0' then
-  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[2]) then redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end
+  local f = redis.pcall('GET', KEYS[2]) or '0'
+  if type(f) == 'string' and (tonumber(f) or 0) < tonumber(ARGV[2]) then
+    redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  end
 end
 if ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], string.sub(owner, 1, 16)) end
 return {1, 0, now})",
-    "377b2dc2e1cd86a38807aea2ff4695f6ba633ddb"};
+    "d676430876893269eced0a75961ed7d1cf14b25b"};
 
 } // namespace redlock::core

@@ -189,6 +189,26 @@ TEST_CASE("guarded: a counter of another type is no vote, and leaves no half-tak
     CHECK(plainly.held());
 }
 
+TEST_CASE("guarded: a release beside a counter of another type is reported and published") {
+    quorum_fixture site(3, guarded);
+    client other(site.io, site.changed(guarded));
+    other.until_admitted(3);
+    lock mine = site.take_everywhere("r", with_token(once_unrenewed(20s)));
+    const acquisition_ptr waiter = other.begin("r", waiting(24h)); // it wants no token
+    run_until(site.io, [&] { return other.count().push_connections == 3; });
+    for (master_process& master : site.masters) {
+        master.command({"DEL", fence_key_of("r")});
+        master.command({"LPUSH", fence_key_of("r"), "a", "b"});
+    }
+    diagnostics why;
+    CHECK(site.me.release(mine, &why) == release_result::released);
+    INFO(to_string(why));
+    CHECK(count_votes(why, vote::granted) >= 2);
+    CHECK(!other.finish(waiter)->error);
+    CHECK(site.eventually([&] { return other.count().pushes > 0; }));
+    CHECK(site.masters[0].command({"LLEN", fence_key_of("r")}) == "2");
+}
+
 TEST_CASE("guarded: a record of another type keeps the master out, and nothing is written there") {
     quorum_of_masters masters(3);
     masters[0].command({"LPUSH", epoch_key, "a", "b"});

@@ -272,6 +272,14 @@ TEST_CASE("shared mutex: a writer that gave up keeps readers out for a bounded t
     CHECK(first.held());
 }
 
+TEST_CASE("shared mutex: a reader's release beside a lock of another type is reported") {
+    reading_site site;
+    lock reader = site.with_all_votes([&] { return take_as(as::reader, site.me); });
+    site.everywhere({"LPUSH", lock_key("r"), "a"});
+    CHECK(site.me.release(reader) == release_result::released);
+    CHECK(site.eventually([&] { return site.masters.total_keys(readers_key) == 0; }));
+}
+
 TEST_CASE("shared mutex: a reader that died keeps writers out for no longer than its lease") {
     reading_site site;
     lock dies = take_as(as::reader, site.me, once_unrenewed(700ms));
