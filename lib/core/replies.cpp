@@ -139,7 +139,7 @@ void engine::say_otherwise(
             now);
         break;
     default:
-        if (owner.stage == claim::phase::asking) {
+        if (owner.adopts != adoption::none) {
             ask_to_last(owner, master, commands.extend_script(), now);
         } else {
             send_extend(

@@ -202,6 +202,36 @@ TEST_CASE("the answer to the raise of one hand-over is no vote for that of the n
     CHECK(q.it.fences == std::vector<std::uint64_t>{7, 8, 9});
 }
 
+TEST_CASE("an extension whose script is missing is not sent again once the lease was handed over") {
+    guarded_quorum q(3, 10);
+    q.it.start();
+    const answer first = q.it.acquire_now(fenced());
+    for (script_answers& one : q.scripts) {
+        one.acquire = three(0, 5'000, 0);
+        one.raise.clear();
+    }
+    q.it.extend(first, 10s);
+    acquire_options waits = fenced();
+    waits.wait = redlock::wait_for::forever();
+    const std::uint64_t second = q.it.acquire(waits);
+    q.it.run_for(5ms);
+    REQUIRE(q.said("extend") == 3);
+    for (script_answers& one : q.scripts) {
+        one.extend = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+    }
+    for (auto& path : q.it.paths) {
+        path.back = 20ms;
+    }
+    q.it.extend(first, 10s);
+    q.it.run_for(1ms);
+    REQUIRE(q.said("extend") == 6);
+    q.it.release(first); // the answers come while the counters are raised
+    q.it.run_for(50ms);
+    REQUIRE(q.it.answer_to(second) != nullptr);
+    CHECK(q.it.answer_to(second)->won);
+    CHECK(q.said("extend") == 6);
+}
+
 TEST_CASE("without fencing, counters do not matter") {
     guarded_quorum q(3);
     q.scripts[1].acquire = three(1, 0);
