@@ -21,6 +21,7 @@ CORE_RANKS = {
     'hash': 0,
     'settings': 0,
     'backoff': 0,
+    'polling': 1,
     'census': 1,
     'resp': 0,
     'scripts': 0,

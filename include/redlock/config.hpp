@@ -83,8 +83,9 @@ enum class quarantine : std::uint8_t {
 enum class wake_up : std::uint8_t {
     /// A release is published on the channel `prefix{resource}:free` of every master (an empty
     /// prefix: `resource:free`), and who waits subscribes to it, over one more connection to each
-    /// master. A hint and no more: it starts an attempt, and polling goes on behind it. What the
-    /// server refuses (PUBLISH, SUBSCRIBE, the channel) costs latency only.
+    /// master. A notification only starts an attempt. Waiters poll in addition: with a majority
+    /// admitted, an attempt begins within 2 s after the lock became free even if no notification
+    /// arrives. What the server refuses (PUBLISH, SUBSCRIBE, the channel) costs latency only.
     push,
     /// Nothing is published or subscribed to; waiters ask again after `retry_delay_min` to
     /// `retry_delay_max`. For servers whose ACL or whose cost forbids the other. Their releases
@@ -144,7 +145,8 @@ struct config {
     /// `master_timeout` is dropped. 1 ms to 1 h.
     std::chrono::milliseconds health_check_interval{1'000};
     /// The delay between two attempts of one acquire: decorrelated jitter, never less than the
-    /// measured round trip of a majority. 1 ms to 1 h, the second at least the first.
+    /// measured round trip of a majority. 1 ms to 1 h, the second at least the first. A waiter
+    /// polls every 2 s at the latest, unless `retry_delay_min` is longer.
     std::chrono::milliseconds retry_delay_min{2};
     std::chrono::milliseconds retry_delay_max{200}; ///< see `retry_delay_min`
 

@@ -79,7 +79,11 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
             ++counters_of(i).acquire_votes[vote::unreachable];
         }
     }
+    line* const mine = lines_.find(wanted.line);
     if (attempt.count.decide() != verdict::open) {
+        if (mine != nullptr) {
+            mine->polls.asked_all(now);
+        }
         fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return;
     }
@@ -88,7 +92,8 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
     if (rules_.guarded()) { // it may be executed until then
         attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
     }
-    const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form);
+    const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
+                          && (mine == nullptr || !mine->polls.all_due(now));
     const std::size_t arbiter = asks_one ? arbiter_of(attempt.key) : claim::nobody;
     if (arbiter == claim::nobody || attempt.votes.of[arbiter].said != vote::pending) {
         ask_everybody(attempt, now);
@@ -104,6 +109,10 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
 // All that were not asked yet.
 void engine::ask_everybody(claim& attempt, time_point now) {
     attempt.arbiter = claim::nobody;
+    const operation* const wanted = operations_.find(attempt.operation);
+    if (line* const mine = wanted != nullptr ? lines_.find(wanted->line) : nullptr) {
+        mine->polls.asked_all(now);
+    }
     bool written = false;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = attempt.votes.of[i];

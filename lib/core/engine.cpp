@@ -113,6 +113,7 @@ void engine::closed(std::size_t link, std::string_view why, time_point now) {
         masters_[link].link->closed(why, now);
     } else {
         masters_[link - size()].pushes->closed(why, now);
+        hearing_changed(now);
         refresh_links_due();
     }
     end_of_event(now);
@@ -123,6 +124,7 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
         masters_[link].link->received(bytes, now);
     } else {
         masters_[link - size()].pushes->received(bytes, now);
+        hearing_changed(now);
         refresh_links_due();
     }
     // What a connection says of itself, a handshake, is not the engine's to know of.
@@ -182,6 +184,7 @@ void engine::time_passed(time_point now) {
             assess(i, now);
         }
     }
+    hearing_changed(now);
     while (timer* const due = timers_.pop(now)) {
         fire(*due, now);
     }

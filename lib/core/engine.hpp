@@ -169,6 +169,7 @@ private:
     void unwatch_if_unheard(std::string_view lock_key, time_point now);
     void hint(line& mine, std::size_t master, std::string_view release, time_point now);
     bool hears_a_quorum() const noexcept;
+    void hearing_changed(time_point now);
     void
     hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)
         override;
@@ -238,12 +239,14 @@ private:
     void join(operation& wanted, time_point now);
     void leave(operation& wanted, time_point now);
     void end_line(line& waiters);
-    void promote(line& waiters, time_point due);
+    void promote(line& waiters, time_point due, time_point now);
     void head_due(operation& wanted, time_point now);
     void time_out(operation& wanted, time_point now);
     const claim* held_here(const line& waiters);
     void pause_or_finish(operation& wanted, claim& attempt, time_point now);
-    void pause(operation& wanted, time_point until);
+    void pause(operation& wanted, time_point until, time_point now);
+    time_point poll_by(const operation& wanted, time_point now);
+    void poll_again(time_point now);
     time_point next_try(operation& wanted, const claim& attempt, time_point now);
     std::size_t arbiter_of(std::string_view key) const noexcept;
     std::chrono::nanoseconds retry_floor() const noexcept;
@@ -347,6 +350,7 @@ private:
     pool<query> queries_;
     pool<survey> surveys_;
     line_table lines_;
+    bool hears_ = false; // a majority notifies, as far as the engine has acted on it
     std::map<std::string, std::size_t, std::less<>> listened_; // by the lock: to how many
     std::vector<handle> finishing_;
     std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed

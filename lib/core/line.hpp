@@ -4,6 +4,7 @@
 #pragma once
 
 #include "operation.hpp"
+#include "polling.hpp"
 #include "pool.hpp"
 
 #include <redlock/errc.hpp>
@@ -61,6 +62,7 @@ struct line {
     time_point look_at =
         never;            // of a pool: when its head would have looked, had it not been served
     bool watched = false; // pushes are subscribed to
+    polling polls;        // when its head tries again at the latest
     news latest;
     std::optional<errc> outcome; // of the latest attempt that asked all masters
     ballots last;                // its votes
@@ -74,6 +76,7 @@ struct line {
         latest.heard = 0;
         latest.acted_on = latest.again = false;
         outcome.reset();
+        polls.reset();
         turn.reset();
         last.of.clear();
         last.texts.clear();

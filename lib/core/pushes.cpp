@@ -125,6 +125,12 @@ bool engine::hears_a_quorum() const noexcept {
     return live >= rules_.quorum();
 }
 
+void engine::hearing_changed(time_point now) {
+    if (std::exchange(hears_, hears_a_quorum()) && !hears_) {
+        poll_again(now);
+    }
+}
+
 // `release` was announced by a master; if that is empty, a release may have been missed.
 void engine::hinted(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {

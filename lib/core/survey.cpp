@@ -157,6 +157,9 @@ void engine::start_survey(operation& wanted, time_point now) {
     asking.operation = wanted.self;
     wanted.stage = operation::phase::surveying;
     wanted.survey = asking.self;
+    if (line* const mine = lines_.find(wanted.line)) {
+        mine->polls.asked_all(now);
+    }
     if (admitted_ < rules_.quorum()) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             asking.votes.of[i].said = masters_[i].admitted ? vote::pending : masters_[i].otherwise;
@@ -236,7 +239,7 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
         wanted.ask_arbiter = true; // others wait for the same slot
     }
     const auto delay = wanted.delay.next(retry_floor(), rules_.retry_delay_max, random_);
-    pause(wanted, later(now, left != not_told && hears_a_quorum() ? left + delay : delay));
+    pause(wanted, later(now, left != not_told && hears_a_quorum() ? left + delay : delay), now);
 }
 
 // The head of a line was served, and the next is its head. Where a slot was handed over to it all
@@ -249,10 +252,10 @@ void engine::look_on(handle place, operation& served, const claim& won, time_poi
     }
     operation& next = *operations_.find(mine->head);
     if (won.slots->handed_over > 0 && !std::exchange(mine->latest.again, false)) {
-        pause(next, mine->look_at);
+        pause(next, mine->look_at, now);
         return;
     }
-    pause(next, now);
+    pause(next, now, now);
     if (next.slots >= served.slots) {
         next.candidates.swap(served.candidates);
     }

@@ -139,7 +139,7 @@ void engine::wait_for_turn(operation& wanted, line& waiters, const answer& got, 
     if (left != not_told) {
         due = std::min(due, later(now, left + std::chrono::milliseconds(1)));
     }
-    pause(wanted, due);
+    pause(wanted, due, now);
 }
 
 // When a line has to ask again so as to keep its place. After an attempt it pauses also where that

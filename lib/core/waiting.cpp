@@ -29,7 +29,7 @@ void engine::join(operation& wanted, time_point now) {
         timers_.set(wanted.wake, wanted.wait_until);
     } else if (!take_turn(wanted, now)) {
         if (const claim* const holder = held_here(mine)) {
-            pause(wanted, holder->acts_until());
+            pause(wanted, holder->acts_until(), now);
         } else {
             start_attempt(wanted, now);
         }
@@ -58,10 +58,11 @@ void engine::leave(operation& wanted, time_point now) {
     } else if (before == nullptr) {
         const claim* const holder = held_here(*mine);
         if (operations_.find(mine->head)->options.order == fairness::fifo) {
-            promote(*mine, now); // its place in the queue, which is the line's, is to be kept
+            promote(*mine, now, now); // its place in the queue, which is the line's, is to be kept
         } else {
             leave_queue(*mine, now);
-            promote(*mine, holder != nullptr ? holder->acts_until() : later(now, retry_floor()));
+            promote(
+                *mine, holder != nullptr ? holder->acts_until() : later(now, retry_floor()), now);
         }
     }
 }
@@ -109,13 +110,13 @@ void engine::head_due(operation& wanted, time_point now) {
 }
 
 // The head of the line tries at `due`, or earlier if a push comes or the lock is let go here.
-void engine::promote(line& waiters, time_point due) {
+void engine::promote(line& waiters, time_point due, time_point now) {
     operation& next = *operations_.find(waiters.head);
     if (next.last.of.empty()) {
         next.last = waiters.last;
         next.outcome = waiters.outcome;
     }
-    pause(next, due);
+    pause(next, due, now);
 }
 
 std::chrono::nanoseconds engine::retry_floor() const noexcept {
@@ -221,19 +222,43 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     attempt.announced = attempt.announced || (leaves && attempt.votes.may_be_set());
     begin_removal(attempt, now);
     if (waits) {
-        pause(wanted, std::min(due, look_again(*lines_.find(wanted.line), now)));
+        pause(wanted, std::min(due, look_again(*lines_.find(wanted.line), now)), now);
     } else {
         finish(wanted, now);
     }
 }
 
-void engine::pause(operation& wanted, time_point until) {
+void engine::pause(operation& wanted, time_point until, time_point now) {
     wanted.candidates.clear(); // what was free then
     wanted.tries = 0;
     wanted.stage = operation::phase::paused;
     const time_point last_chance =
         wanted.wait_until == forever ? forever : wanted.wait_until - 2 * retry_floor();
-    timers_.set(wanted.wake, std::min(until, last_chance));
+    timers_.set(wanted.wake, std::min({until, last_chance, poll_by(wanted, now)}));
+}
+
+// When the head of a line tries again even if nothing notifies it. A lock that is held in this
+// process needs no poll, and a place in a queue is renewed more often.
+time_point engine::poll_by(const operation& wanted, time_point now) {
+    const line* const mine = lines_.find(wanted.line);
+    if (mine == nullptr || mine->turn.keeper != claim::nobody || held_here(*mine) != nullptr) {
+        return forever;
+    }
+    const bool one_first =
+        wanted.ask_arbiter && asks_arbiter(wanted.form) && arbiter_of(mine->key) != claim::nobody;
+    return std::max(later(now, retry_floor()), mine->polls.next(one_first, random_));
+}
+
+// No majority notifies any more: the lines that relied on it poll from now on.
+void engine::poll_again(time_point now) {
+    operations_.for_each([&](operation& wanted) {
+        const line* const mine = lines_.find(wanted.line);
+        if (wanted.stage == operation::phase::paused && mine != nullptr && mine->watched
+            && held_here(*mine) == nullptr) {
+            const auto soon = wanted.delay.next(retry_floor(), rules_.retry_delay_max, random_);
+            timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, soon)));
+        }
+    });
 }
 
 // When the head of a line asks again, if nothing tells it before.

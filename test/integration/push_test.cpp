@@ -3,6 +3,8 @@
 #include "guarded_quorum.hpp"
 #include "quorum_fixture.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 using namespace redlock;
 using namespace redlock::test;
 
@@ -143,6 +145,49 @@ TEST_CASE("where nobody may subscribe or publish the lock is got by asking again
         CHECK(!site.other.finish(waiter)->error);
         CHECK(site.other.count().pushes == 0);
     }
+}
+
+TEST_CASE("a lock that is free is found long before the lease would have ended, whatever is told") {
+    const auto long_leases = [](config& settings) {
+        guarded(settings);
+        settings.max_ttl = 10min;
+    };
+    push_site site(long_leases);
+    config of_holder = site.changed(long_leases);
+    const bool polls = GENERATE(false, true);
+    of_holder.wake_ups = polls ? wake_up::poll : wake_up::push;
+    client holder(site.io, of_holder);
+    holder.until_admitted(3);
+    const std::string trouble = GENERATE(
+        as<std::string>(), "nothing", "released by hand", "publish refused", "killed", "deaf");
+    INFO("polls " << polls << ", " << trouble);
+    lock mine = holder.take("r", once_unrenewed(10min));
+    const acquisition_ptr waiter = site.wait_for("r");
+    std::uint64_t attempts = 0; // what its subscriptions brought about is over
+    while (std::exchange(attempts, site.other.count().attempts) != site.other.count().attempts) {
+        site.pass(200ms);
+    }
+    if (trouble == "publish refused") {
+        site.everywhere({"ACL", "SETUSER", "default", "-publish"});
+    }
+    if (trouble == "deaf") {
+        site.everywhere({"ACL", "SETUSER", "default", "-subscribe"});
+    }
+    if (trouble == "killed" || trouble == "deaf") {
+        for (int i = 0; i < 5; ++i) {
+            site.everywhere({"CLIENT", "KILL", "TYPE", "pubsub"});
+            site.pass(20ms);
+        }
+    }
+    CHECK(!waiter->done);
+    if (trouble == "released by hand") {
+        site.everywhere({"DEL", lock_key("r")});
+    } else {
+        CHECK(holder.release(mine) == release_result::released);
+    }
+    site.other.finish(waiter);
+    INFO(waiter->explained());
+    CHECK(!waiter->error);
 }
 
 TEST_CASE("with wake_up::poll nothing is published or subscribed to") {

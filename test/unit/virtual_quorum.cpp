@@ -262,6 +262,21 @@ std::uint64_t virtual_quorum::acquire_slot(
     return cookie;
 }
 
+std::uint64_t virtual_quorum::acquire_form(
+    core::lock_form form, const acquire_options& options, std::string_view resource) {
+    const std::uint64_t cookie = next_cookie_++;
+    const std::vector<std::string> resources{std::string(resource), std::string(resource) + "2"};
+    const bool several = form == core::lock_form::all;
+    operations_[cookie] = engine.acquire(
+        {.cookie = cookie,
+         .resource = resource,
+         .options = options,
+         .form = form,
+         .resources = several ? std::span(resources) : std::span<const std::string>()},
+        now_);
+    return cookie;
+}
+
 answer virtual_quorum::acquire_now(const acquire_options& options, std::string_view resource) {
     return answer_awaited(acquire(options, resource));
 }

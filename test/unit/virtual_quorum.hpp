@@ -96,6 +96,8 @@ public:
     attach(const acquire_options& options, std::string_view token, std::string_view resource = "r");
     std::uint64_t
     acquire_slot(const acquire_options& options, std::uint32_t slots, std::string_view pool = "r");
+    std::uint64_t acquire_form(
+        redlock::core::lock_form form, const acquire_options& options, std::string_view resource);
     /// Acquires, and waits for the answer.
     answer acquire_now(const acquire_options& options, std::string_view resource = "r");
     answer acquire_slot_now(

@@ -1,0 +1,241 @@
+// The promise to a waiter: with a majority admitted, and without an order of arrival, an attempt on
+// all masters begins within 2 s beside a free lock, whatever became of the notifications.
+
+#include "core/form_scripts.hpp"
+#include "core/guarded_scripts.hpp"
+#include "core/polling.hpp"
+#include "core/slot_scripts.hpp"
+#include "waiters.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace polling_test {
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+std::string three(std::int64_t status, std::int64_t value) {
+    return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
+           + "\r\n:1000000\r\n";
+}
+
+// Masters on which somebody has the lock, for 9 s more whenever they are asked.
+struct held_quorum {
+    explicit held_quorum(std::size_t masters, bool pushes = true)
+        : it(rules(masters, pushes)),
+          free(masters),
+          asked(masters) {
+        for (std::size_t i = 0; i < masters; ++i) {
+            virtual_master& server = it.masters[i];
+            server.when = [this, i, &server](const arguments& words) {
+                if (words[0].starts_with("EVAL")) {
+                    server.replies["EVALSHA"] = answer(i, words[1]);
+                }
+                return mishap::none;
+            };
+        }
+        it.start();
+    }
+
+    static core::settings rules(std::size_t masters, bool pushes) {
+        core::settings rules = rules_with(masters, 0, pushes);
+        rules.protocol = redlock::protocol::guarded;
+        rules.epoch_key = "p::epoch";
+        return rules;
+    }
+
+    std::string answer(std::size_t master, const std::string& script) {
+        for (const core::script& one :
+             {core::guarded_acquire,
+              core::writer_acquire,
+              core::shared_acquire,
+              core::all_acquire}) {
+            if (script == one.text || script == one.sha1) {
+                ++asked[master];
+                return free[master] ? three(1, 1) : three(0, 9'000);
+            }
+        }
+        if (script == core::slots_survey) {
+            return free[master] ? "*2\r\n$2\r\n10\r\n:9000\r\n" : "*2\r\n$2\r\n00\r\n:9000\r\n";
+        }
+        const bool shakes = script == core::guarded_handshake.text;
+        return shakes ? three(0, 0) : three(1, 0);
+    }
+
+    std::size_t asked_in_all() const {
+        std::size_t all = 0;
+        for (const std::size_t one : asked) {
+            all += one;
+        }
+        return all;
+    }
+
+    void release(std::size_t except = ~std::size_t{0}) {
+        for (std::size_t i = 0; i < free.size(); ++i) {
+            free[i] = i != except;
+        }
+    }
+
+    // How long after now the waiter has the lock.
+    nanoseconds time_to_win(std::uint64_t waiter) {
+        const redlock::time_point began = it.now();
+        REQUIRE(it.run_while_not([&] { return it.answer_to(waiter) != nullptr; }, 20s));
+        REQUIRE(it.answer_to(waiter)->won);
+        return it.answer_to(waiter)->at - began;
+    }
+
+    // The master that is asked first.
+    std::size_t arbiter() {
+        const std::vector<std::size_t> before = asked;
+        REQUIRE(it.run_while_not([&] { return asked != before; }));
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+            if (asked[i] != before[i]) {
+                return i;
+            }
+        }
+        return 0;
+    }
+
+    virtual_quorum it;
+    std::vector<bool> free;
+    std::vector<std::size_t> asked;
+};
+
+// The moments of a release, against a poll that comes each second or two.
+const std::array<milliseconds, 12> moments{
+    0ms, 50ms, 170ms, 290ms, 410ms, 600ms, 750ms, 900ms, 1'100ms, 1'400ms, 1'700ms, 1'950ms};
+
+} // namespace
+
+TEST_CASE("a free lock is found within 2 s though nobody tells of it") {
+    const milliseconds moment = GENERATE(from_range(moments));
+    const auto form = GENERATE(
+        core::lock_form::exclusive,
+        core::lock_form::all,
+        core::lock_form::shared,
+        core::lock_form::writer);
+    const std::size_t masters = GENERATE(1U, 3U, 5U);
+    held_quorum q(masters);
+    const std::uint64_t waiter = q.it.acquire_form(form, waiting(), "r");
+    q.it.run_for(3s + moment);
+    REQUIRE(q.it.answer_to(waiter) == nullptr);
+    REQUIRE(q.it.engine.count().push_connections == masters);
+    q.release();
+    CHECK(q.time_to_win(waiter) < 2s);
+}
+
+TEST_CASE("a free lock is found within 2 s though the master that is asked first denies it") {
+    const milliseconds moment = GENERATE(from_range(moments));
+    const std::size_t masters = GENERATE(3U, 5U);
+    held_quorum q(masters);
+    const std::uint64_t waiter = q.it.acquire(waiting());
+    q.it.run_for(500ms); // all of them were asked
+    const std::size_t first = q.arbiter();
+    q.it.run_for(3s + moment);
+    REQUIRE(q.it.answer_to(waiter) == nullptr);
+    q.release(first);
+    SECTION("and nothing else happens") {
+        CHECK(q.time_to_win(waiter) < 2s);
+    }
+    SECTION("and notifications of others ask it again and again") {
+        for (int i = 0; i < 300; ++i) {
+            q.it.at(q.it.now() + i * 7ms, [&q, first, masters, i] {
+                q.it.push((first + 1) % masters, "p:{r}:free", "release-" + std::to_string(i));
+            });
+        }
+        CHECK(q.time_to_win(waiter) < 2s);
+    }
+}
+
+TEST_CASE("a free slot is found within 2 s though nobody tells of it") {
+    const milliseconds moment = GENERATE(from_range(moments));
+    held_quorum q(3);
+    const std::uint64_t waiter = q.it.acquire_slot(waiting(), 2);
+    q.it.run_for(3s + moment);
+    REQUIRE(q.it.answer_to(waiter) == nullptr);
+    SECTION("and nothing else happens") {
+        q.release();
+        CHECK(q.time_to_win(waiter) < 2s);
+    }
+    SECTION("and the master that is asked first denies it") {
+        q.release(GENERATE(0U, 1U, 2U));
+        CHECK(q.time_to_win(waiter) < 2s);
+    }
+}
+
+TEST_CASE("a lock that is held costs a waiter little") {
+    held_quorum q(5);
+    q.it.acquire(waiting());
+    q.it.run_for(1s);
+    const std::size_t before = q.asked_in_all();
+    q.it.run_for(100s);
+    // All five every 1.4 to 1.95 s, and in between one alone.
+    CHECK(q.asked_in_all() - before <= 100 * 10 / 14 * 6);
+    CHECK(q.asked_in_all() - before >= 100 * 10 / 20 * 6 - 6);
+}
+
+TEST_CASE("waiters of a lock that this process holds ask nobody") {
+    held_quorum q(3);
+    q.release();
+    const std::uint64_t first = q.it.acquire(waiting());
+    const std::uint64_t next = q.it.acquire(waiting());
+    q.it.run_for(1s);
+    REQUIRE(q.it.answer_to(first) != nullptr);
+    const std::size_t before = q.asked_in_all();
+    q.it.run_for(60s);
+    CHECK(q.it.answer_to(next) == nullptr);
+    CHECK(q.asked_in_all() == before);
+}
+
+TEST_CASE("a waiter whose notifications end begins to poll") {
+    held_quorum q(3);
+    const std::uint64_t waiter = q.it.acquire(waiting());
+    q.it.run_for(1'500ms);
+    const std::size_t before = q.asked_in_all();
+    SECTION("those of a minority do not matter") {
+        q.it.paths[3].reachable = false;
+        q.it.disconnect(3);
+        q.it.run_for(300ms);
+        CHECK(q.asked_in_all() - before <= 4);
+    }
+    SECTION("those of a majority do") {
+        for (const std::size_t link : {3U, 4U}) {
+            q.it.paths[link].reachable = false;
+            q.it.disconnect(link);
+        }
+        q.it.run_for(1s);
+        CHECK(q.asked_in_all() - before >= 12);
+        q.release();
+        CHECK(q.time_to_win(waiter) <= 450ms); // retry_delay_max, twice
+    }
+    SECTION("also where the connections are there and silent") {
+        q.it.paths[3].hung = q.it.paths[4].hung = true;
+        // Only the health check finds out, which these settings hardly have.
+        q.release();
+        CHECK(q.time_to_win(waiter) < 2s);
+    }
+}
+
+TEST_CASE("who wants longer pauses has them") {
+    virtual_quorum it(rules_without_polling(3));
+    it.start();
+    hold_everywhere(it);
+    it.acquire(waiting());
+    it.run_for(1s);
+    const std::size_t before = asked(it);
+    it.run_for(30min);
+    CHECK(asked(it) == before);
+}
+
+} // namespace polling_test
