@@ -72,6 +72,10 @@ void master::cut() {
     command({"CLIENT", "KILL", "TYPE", "pubsub"});
 }
 
+void master::declare_new(std::string_view key_prefix) {
+    state_->server.declare_new(std::string(key_prefix));
+}
+
 std::string master::command(const std::vector<std::string>& words) const {
     return state_->server.command(words);
 }

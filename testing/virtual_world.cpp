@@ -173,6 +173,8 @@ virtual_world::virtual_world(std::size_t count, config given) : settings(std::mo
         memory_master& made = *masters.emplace_back(std::make_unique<memory_master>(lua));
         restart(i, false);
         made.process.started_us = wall_us() - std::chrono::microseconds(48h).count();
+        made.process.data.put(core::epoch_key(settings.key_prefix)).value =
+            core::record_of_new_server(made.process.run_id);
         made.process.tell = [&made](std::string_view channel, std::string_view text) {
             std::string bytes;
             memory::message(channel, text).encode(bytes);
@@ -275,8 +277,6 @@ void virtual_world::restart(std::size_t index, bool keeps) {
     std::string id = std::to_string(index) + "-" + std::to_string(there.boots++) + "-";
     id.resize(40, '0'); // of a size with a real one
     there.process.restart(std::move(id), wall_us(), keeps ? there.process.data : memory::store());
-    there.process.appends = true; // so a restart with its data is one that forgot nothing
-    there.process.appendfsync = "always";
     there.down = false;
 }
 

@@ -49,10 +49,10 @@ private:
                      "quarantine",
                      one.endpoint,
                      fmt::format(
-                         "does not vote for {} more: it restarted, or was emptied, and may have "
-                         "forgotten locks",
+                         "does not vote for {} more: it is new to this quorum, restarted, was "
+                         "emptied or promoted, or its clock was stepped",
                          duration_text(one.quarantine_left.value_or(milliseconds(0)))),
-                     "wait, and find out why; nothing else is needed"});
+                     "wait, and find out why if it is not new"});
             }
         }
         if (!health_.ready) {

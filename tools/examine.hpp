@@ -38,8 +38,10 @@ struct facts {
     std::vector<std::chrono::microseconds> round_trips;
     std::vector<clock_sample> clock;
     std::vector<permission> permissions;
-    std::string write_refusal;  ///< why it takes no lock: READONLY, MISCONF, MOVED and so on
-    std::string script_refusal; ///< why it runs no script over the keys of one lock
+    std::string write_refusal;   ///< why it takes no lock: READONLY, MISCONF, MOVED and so on
+    std::string script_refusal;  ///< why it runs no script over the keys of one lock
+    std::string record;          ///< key of its record
+    bool foreign_record = false; ///< ... which has another format than this version's
     std::optional<std::chrono::milliseconds> record_quarantine; ///< the longest it was told of
     std::optional<std::chrono::hours> certificate_left;
 

@@ -124,14 +124,13 @@ private:
                       "forgotten the last locks",
                 "never fail over to them (no sentinel, no operator) or remove them");
         }
-        // Its record tells the guarded protocol the same.
-        const std::string promoted_at = it_["second_repl_offset"];
-        if (!guarded() && it_["role"] == "master" && !promoted_at.empty() && promoted_at != "-1") {
+        const std::string promoted_from = it_["master_replid2"];
+        if (it_["role"] == "master" && promoted_from.find_first_not_of('0') != std::string::npos) {
             add(severity::warning,
                 "replication",
-                "was a replica and took its master's place: it may have forgotten locks, and its "
-                "uptime, by which the plain protocol goes, does not say so",
-                "restart it, or use the guarded protocol");
+                "was a replica before it became a master, or has loaded the data of a server with "
+                "replicas: it may have forgotten locks without a restart",
+                "never make a voting master a replica: put an empty server in its place");
         }
         if (const std::string needed = it_.parameter("min-replicas-to-write");
             !needed.empty() && needed != "0") {
@@ -168,24 +167,13 @@ private:
                 "see its disk");
         }
         const bool always = it_["aof_enabled"] == "1" && it_.parameter("appendfsync") == "always";
-        if (always && it_.parameter("no-appendfsync-on-rewrite") == "yes") {
-            add(severity::broken,
-                "persistence",
-                "appendfsync always, but not while the file is rewritten: a lock that was granted "
-                "then may be forgotten, and nothing keeps the master out",
-                "CONFIG SET no-appendfsync-on-rewrite no");
-        } else if (always) {
-            add(severity::note,
-                "persistence",
-                "writes every lock to disk: it votes at once after a restart. Never give it a "
-                "backup or another server's files");
-        } else {
-            add(severity::note,
-                "persistence",
-                fmt::format(
-                    "may forget locks in a restart, and stays out for max_ttl ({}) after one",
-                    duration_text(how_.max_ttl)));
-        }
+        add(severity::note,
+            "persistence",
+            fmt::format(
+                "{}, and stays out for max_ttl ({}) after one",
+                always ? "writes every lock to disk, so that holders keep theirs over a restart"
+                       : "may forget locks in a restart",
+                duration_text(how_.max_ttl)));
         if (it_["rdb_last_bgsave_status"] == "err") {
             add(severity::warning,
                 "persistence",
@@ -246,6 +234,12 @@ private:
         const auto ours = milliseconds(static_cast<milliseconds::rep>(
                               static_cast<double>(how_.max_ttl.count()) * share))
                           + how_.clock_drift_margin + how_.clock_offset_bound;
+        if (guarded() && it_.foreign_record) {
+            add(severity::broken,
+                "record",
+                "has a record '" + it_.record + "' of another version of redlock",
+                "end all clients of that version, then on each master: DEL " + it_.record);
+        }
         if (guarded() && it_.record_quarantine && !how_.masters.empty()
             && *it_.record_quarantine > ours + milliseconds(1)) {
             add(severity::warning,
@@ -255,7 +249,10 @@ private:
                     "do not agree on max-ttl or on the clocks",
                     duration_text(*it_.record_quarantine),
                     duration_text(ours)),
-                "give all programs the same --max-ttl and --clock-offset-bound");
+                "give all programs the same --max-ttl and --clock-offset-bound. The longer one is "
+                "kept: when no lock with the longer ttl is left, on one master after the other: "
+                "DEL "
+                    + it_.record);
         }
     }
 
@@ -316,12 +313,12 @@ std::string acl_line(const redlock::config& how) {
         how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", printable(how.key_prefix));
     const char* const rules =
         how.protocol == redlock::protocol::guarded
-            ? "+info +eval +evalsha +time +get +set +del +pttl +pexpire +hmget +hset +exists +mget "
+            ? "+info +eval +evalsha +time +get +set +del +pttl +pexpire +exists +mget "
               "+zadd +zscore +zrange +zrank +zrem +zremrangebyscore +ping +client|setname "
-              "+config|get +publish +subscribe +unsubscribe"
+              "+publish +subscribe +unsubscribe"
             : "+info +eval +evalsha +time +get +set +del +pttl +pexpire +exists +mget "
               "+zadd +zscore +zrange +zrank +zrem +ping +client|setname "
-              "+config|get +publish +subscribe +unsubscribe";
+              "+publish +subscribe +unsubscribe";
     return fmt::format("ACL SETUSER {} reset on >PASSWORD {} {}", user, scope, rules);
 }
 

@@ -77,7 +77,7 @@ private:
 
 class local {
 public:
-    explicit local(const wishes& wanted)
+    local(const wishes& wanted, const std::string& key_prefix)
         : wanted_(wanted),
           live_(::isatty(STDOUT_FILENO) == 1),
           keys_(wanted.faults == "keys" && ::isatty(STDIN_FILENO) == 1),
@@ -87,7 +87,7 @@ public:
           input_(io_) {
         const std::string program = server_program();
         for (std::size_t i = 0; i < wanted.count; ++i) {
-            servers_.emplace_back(program, directory_.path());
+            servers_.emplace_back(program, directory_.path(), key_prefix);
         }
         next_fault_ = std::chrono::steady_clock::now() + wanted.every;
     }
@@ -245,9 +245,8 @@ void add_local(command_line& to) {
         "  redlock local                    # five, and a line to paste into another shell\n"
         "  redlock local 3 --faults keys    # kill, hang and restart them yourself\n"
         "  redlock local --faults random --every 2s\n\n"
-        "They are empty and new, so --no-quarantine (REDLOCK_NO_QUARANTINE=1) is right for them "
-        "as\n"
-        "long as none restarts. They die with the tool, however it ends.");
+        "They are new, and their records say so for --prefix: they vote at once. One that was\n"
+        "restarted is quarantined for --max-ttl. They die with the tool, however it ends.");
     app.add_option("N", wanted->count, "How many")
         ->check(whole_number(1, masters_max))
         ->type_name("");
@@ -256,7 +255,7 @@ void add_local(command_line& to) {
         ->type_name("HOW")
         ->capture_default_str();
     add_duration(app, "--every", wanted->every, "How often --faults random does something");
-    to.when(app, [wanted] { return local(*wanted).run(); });
+    to.when(app, [wanted, &to] { return local(*wanted, to.common.prefix).run(); });
 }
 
 } // namespace cli

@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -69,13 +70,15 @@ std::string server_program() {
         "neither redis-server nor valkey-server is in the PATH; REDLOCK_REDIS_SERVER may name one");
 }
 
-local_server::local_server(std::string program, std::string directory)
+local_server::local_server(
+    std::string program, std::string directory, const std::string& key_prefix)
     : program_(std::move(program)),
       directory_(std::move(directory)) {
     for (int i = 0; i < start_attempts_max; ++i) {
         port_ = free_port();
         launch();
         if (now() == state::up) {
+            write_record(key_prefix);
             return;
         }
     }
@@ -166,6 +169,22 @@ bool local_server::answers() const {
                != std::string::npos;
     } catch (const connection_error&) {
         return false;
+    }
+}
+
+// The format is that of lib/core/guarded_scripts.hpp: in memory since the beginning of time.
+void local_server::write_record(const std::string& key_prefix) const {
+    try {
+        redis connection(redlock::endpoint(url()), {});
+        const std::string info = connection.ask({"INFO", "server"}).text;
+        constexpr std::string_view field = "run_id:";
+        const std::size_t begin = info.find(field) + field.size();
+        const std::string run_id = info.substr(begin, info.find('\r', begin) - begin);
+        connection.ask({"SET", key_prefix + ":epoch", fmt::format("2 {} - 0 0", run_id)});
+    } catch (const connection_error& error) {
+        throw failure(
+            exit_code::internal,
+            fmt::format("{} started, and is gone again: {}", program_, error.what()));
     }
 }
 

@@ -13,8 +13,9 @@ class local_server {
 public:
     enum class state { up, hung, down };
 
-    /// Starts it and waits until it answers. Throws `failure`.
-    local_server(std::string program, std::string directory);
+    /// Starts it, waits until it answers, and writes its record: no lock with this prefix can have
+    /// been on it, so it votes at once. Throws `failure`.
+    local_server(std::string program, std::string directory, const std::string& key_prefix);
     ~local_server();
     local_server(local_server&& other) noexcept;
     local_server& operator=(local_server&&) = delete;
@@ -26,12 +27,13 @@ public:
     void kill() noexcept;
     void hang() noexcept;
     void resume() noexcept;
-    /// On the same port, and empty.
+    /// On the same port, and empty: its record is gone, so it is quarantined.
     void restart();
 
 private:
     void launch();
     bool answers() const;
+    void write_record(const std::string& key_prefix) const;
 
     std::string program_;
     std::string directory_;

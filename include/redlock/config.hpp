@@ -69,10 +69,11 @@ struct tls_options {
     std::string server_name; ///< the name to verify and to send (SNI); empty: the endpoint's host
 };
 
-/// Whether a master that restarted may vote before `max_ttl` has passed.
+/// Whether a master may vote before it is known to have remembered for `max_ttl`.
 enum class quarantine : std::uint8_t {
     /// Not before: it may have forgotten locks that are still held. The "delayed restart" of the
-    /// Redis page. A quorum that was just started opens after `max_ttl`.
+    /// Redis page. Counts from the first contact of this quorum with the server, from each restart
+    /// and from what else may have lost its data. So a new quorum opens after `max_ttl`.
     on,
     /// At once. Only for masters that are known to be new (tests). Unsafe else: a restart under a
     /// holder lets a second one in. `health` and the log say so.

@@ -74,6 +74,11 @@ public:
     void flush();
     /// Cuts all connections of clients, which may connect again at once.
     void cut();
+    /// Writes the master's record (docs/guarantees.md): no lock with this prefix has been on it
+    /// before. So guarded managers with `quarantine::on` count its votes at once; otherwise the
+    /// first contact begins a quarantine. Call it before any manager connects. It is valid for this
+    /// process of the server: a restart begins a quarantine.
+    void declare_new(std::string_view key_prefix = "redlock:");
 
     /// One command on a connection of its own. The answer as redis-cli prints it: integers in
     /// decimal, "(nil)", "(error) text", arrays one element a line. Throws when none comes in 5 s.
@@ -128,7 +133,9 @@ public:
     /// A crash: connections break, and are refused until a restart.
     void kill();
     /// Back under another run id, with what it had in memory (`restart`, a durable master) or with
-    /// nothing. It is connected when its manager tries again: `config::reconnect_delay_max`.
+    /// nothing. It is connected when its manager tries again, within
+    /// `config::reconnect_delay_max`, and then quarantined: it does not vote for a bit longer than
+    /// `config::max_ttl`.
     void restart();
     void restart_empty(); ///< see `restart`
     /// Connections stay open, and nothing is executed until `resume`.
@@ -176,7 +183,8 @@ public:
     /// Where the handlers run. Never run it yourself: `advance` does.
     boost::asio::io_context& context() noexcept;
 
-    /// The manager for the code that is tested. It runs, and all masters are admitted.
+    /// The manager for the code that is tested. It runs, and all masters are admitted: their
+    /// records say that they are new.
     lock_manager& manager();
     /// One more, as another process has it: a contender. It lives as long as this object.
     lock_manager& add_manager();

@@ -47,6 +47,13 @@ std::chrono::seconds surely_up(const server_info& info) noexcept {
     return std::max(info.uptime - std::chrono::seconds(1), std::chrono::seconds(0));
 }
 
+// A replication id other than "none", all zeros. It goes into the record as one word.
+bool names_replication(std::string_view id) noexcept {
+    constexpr std::size_t size_max = 64;
+    return id.size() <= size_max && id.find_first_not_of('0') != std::string_view::npos
+           && std::ranges::all_of(id, [](unsigned char c) { return c > ' ' && c < 0x7f; });
+}
+
 } // namespace
 
 std::optional<server_info> parse_info(std::string_view text) {
@@ -74,12 +81,8 @@ std::optional<server_info> parse_info(std::string_view text) {
             uptime_known = true;
         } else if (key == "loading") {
             info.loading = value != "0";
-        } else if (key == "aof_enabled") {
-            info.appends = value == "1";
-        } else if (key == "server_time_usec") {
-            info.clock_us = std::clamp<std::int64_t>(number(value), 0, std::int64_t{1} << 53);
-        } else if (key == "second_repl_offset") {
-            info.promoted = value != "-1"; // it has never been anybody else's replica
+        } else if (key == "master_replid2" && names_replication(value)) {
+            info.promoted_from = value;
         }
     });
     if (info.run_id.empty() || info.role.empty() || !uptime_known) {
@@ -100,15 +103,7 @@ std::optional<server_info> parse_info(std::string_view text) {
     return info;
 }
 
-std::int64_t server_info::began_us() const noexcept {
-    if (promoted || clock_us == 0) {
-        return 0;
-    }
-    return std::max<std::int64_t>(
-        clock_us - std::chrono::microseconds(surely_up(*this)).count(), 0);
-}
-
-fitness judge(const server_info& info, const settings& rules, time_point now) {
+fitness judge(const server_info& info, const settings& rules, time_point now, time_point since) {
     if (info.role != "master") {
         return {
             .fit = false, .text = "is a replica (role:" + info.role + "): configure the master"};
@@ -122,13 +117,16 @@ fitness judge(const server_info& info, const settings& rules, time_point now) {
             .text = "may evict locks under memory pressure (maxmemory-policy "
                     + info.eviction_policy + "): set it to noeviction"};
     }
-    if (rules.guarded() || !rules.quarantine || info.durable()) {
+    if (rules.guarded() || !rules.quarantine) {
         return {};
     }
     const std::chrono::nanoseconds age = surely_up(info);
     const std::chrono::nanoseconds needed = rules.quarantine_time();
     fitness quarantined;
     quarantined.votes_from = age < needed ? now + (needed - age) : never;
+    if (since != never && since + needed > now) {
+        quarantined.votes_from = std::max(quarantined.votes_from, since + needed);
+    }
     return quarantined;
 }
 

@@ -3,9 +3,10 @@
 // A master counts only when it has been known to remember for `max_ttl`: one that restarted may
 // have granted a lock before, forgotten it, and would grant it again (the "delayed restart" of the
 // Redis page). Replicas, loading servers and servers that may evict keys do not remember either. In
-// the plain protocol that is judged here, once for each connection, by the server's uptime; in the
-// guarded one the master's own record says it, at the handshake and at each grant. That a server is
-// configured twice is seen where all of them are known, in the engine.
+// the plain protocol that is judged here, once for each connection: by the server's uptime, or,
+// where that says nothing of its data, by how long this client has known it. In the guarded one the
+// master's own record says it, at the handshake and at each grant. That a server is configured
+// twice is seen where all of them are known, in the engine.
 
 #pragma once
 
@@ -29,17 +30,10 @@ struct server_info {
     std::chrono::seconds uptime{0};
     bool loading = false;
     bool memory_limited = false;
-    bool appends = false;       // an append-only file is kept
-    bool fsyncs_always = false; // and each write is on disk before it is answered
-    std::int64_t clock_us = 0;  // its wall clock; 0: it does not say
-    bool promoted = true;       // may have been a replica, with another's data
+    /// The replication id that it had as a replica, with another's data, in the life of this
+    /// process; empty: none. A server that has no replicas for long forgets it.
+    std::string promoted_from;
     ladder commands;
-
-    /// A restart loses nothing.
-    bool durable() const noexcept { return appends && fsyncs_always; }
-    /// When the process began, by its wall clock, in us; 0 if that cannot be told, or says nothing
-    /// of its data.
-    std::int64_t began_us() const noexcept;
 };
 
 /// Reads an INFO text. Empty when it lacks what is needed: no server of Redis' kind, or a proxy.
@@ -52,7 +46,9 @@ struct fitness {
     time_point votes_from = never; // the end of its quarantine
 };
 
-/// `now` is a moment after the server wrote `info`.
-fitness judge(const server_info& info, const settings& rules, time_point now);
+/// `now` is a moment after the server wrote `info`. `since` is the earliest moment from which this
+/// client knows that the server has kept its data; `never`: its uptime says that.
+fitness
+judge(const server_info& info, const settings& rules, time_point now, time_point since = never);
 
 } // namespace redlock::core

@@ -114,9 +114,11 @@ answer read_acquire(const reply& got, rung how) noexcept {
         out.late = true;
         break;
     case -2:
+    case -4:
         out.said = vote::quarantined;
+        out.forgot = said->status == -4;
         out.quarantine = rest_of(said->value);
-        out.forgot = true;
+        out.quarantine_ends_us = said->server_us + out.quarantine.count();
         break;
     default:
         break;
@@ -218,7 +220,8 @@ std::optional<memory> read_handshake(const reply& got) noexcept {
     if (!said) {
         return std::nullopt;
     }
-    return memory{rest_of(said->value), said->server_us};
+    const std::int64_t ends_us = std::clamp<std::int64_t>(said->value, 0, exact_max);
+    return memory{rest_of(ends_us - said->server_us), said->server_us, ends_us, said->status >= 0};
 }
 
 std::optional<std::int64_t> read_time(const reply& got) noexcept {

@@ -19,10 +19,11 @@ struct answer {
     bool say_otherwise = false; // it does not know, or does not allow, this way: say it in EVAL
     bool late = false;          // it came after its time and did nothing
     bool healed = false;        // the key was missing, and is back
-    bool forgot = false;        // its memory may be younger than was thought
+    bool forgot = false;        // its record is to be looked at again, by a handshake
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // what is left of it
     std::uint64_t counter = 0;                       // the lock's fencing counter
+    std::int64_t quarantine_ends_us = 0;             // the same, by the server's clock
     std::int64_t server_us = 0;                      // the server's clock; 0: it was not told
 };
 
@@ -44,6 +45,8 @@ vote vote_on_exists(const reply& got) noexcept;
 struct memory {
     std::chrono::microseconds quarantine{};
     std::int64_t server_us = 0;
+    std::int64_t ends_us = 0; // when the quarantine ends or ended, by the server's clock
+    bool readable = true;     // its record has the format of this version
 };
 /// Empty if that is no reply to a handshake.
 std::optional<memory> read_handshake(const reply& got) noexcept;

@@ -56,8 +56,8 @@ void append_handshake(
     std::string& out,
     std::string_view epoch,
     const master_guard& guard,
-    std::int64_t start_us,
-    bool fsyncs_always) {
+    std::string_view promoted_from,
+    bool stepped) {
     append_command(
         out,
         {"EVAL",
@@ -65,9 +65,9 @@ void append_handshake(
          "1",
          epoch,
          guard.run_id,
+         promoted_from.empty() ? "-" : promoted_from,
          decimal(guard.quarantine.count()),
-         decimal(start_us),
-         fsyncs_always ? "1" : "0"});
+         stepped ? "1" : "0"});
 }
 
 void append_guarded_acquire(

@@ -23,7 +23,6 @@ enum class command_kind : std::uint8_t {
     select,        // SELECT
     name_client,   // CLIENT SETNAME
     publish,       // PUBLISH: a lock was released
-    read_fsync,    // CONFIG GET appendfsync
     introduce,     // INFO
     handshake,     // guarded: since when it remembers
     ping,          // PING: is it there
@@ -165,13 +164,14 @@ struct fence {
     std::chrono::milliseconds ttl{}; // 0: without fencing
 };
 
-/// `start_us` is when the server's process began, by its clock; 0: not known.
+/// `promoted_from` is the replication id that the server had as a replica; empty: none. With
+/// `stepped` its memory begins now, whatever its record says.
 void append_handshake(
     std::string& out,
     std::string_view epoch,
     const master_guard& guard,
-    std::int64_t start_us,
-    bool fsyncs_always);
+    std::string_view promoted_from,
+    bool stepped);
 void append_guarded_acquire(
     std::string& out,
     rung how,

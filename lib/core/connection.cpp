@@ -3,10 +3,18 @@
 #include "login.hpp"
 #include "reasons.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 namespace redlock::core {
+
+namespace {
+
+// The `round` of a handshake after which the memory of its server begins.
+constexpr std::uint16_t restarts_memory = 1;
+
+} // namespace
 
 void connection::start(time_point now) {
     if (presence_.is(presence::state::idle)) {
@@ -36,7 +44,6 @@ void connection::opened(time_point now) {
     reader_.clear();
     output_.clear();
     queued_ = written_ = 0;
-    fsyncs_always_ = false;
     clock_.reset();
 
     const credentials& mine = rules_.masters[master_];
@@ -51,7 +58,6 @@ void connection::opened(time_point now) {
     if (!mine.client_name.empty()) {
         say(command_kind::name_client, {"CLIENT", "SETNAME", mine.client_name}, now);
     }
-    say(command_kind::read_fsync, {"CONFIG", "GET", "appendfsync"}, now);
     say(command_kind::introduce, {"INFO"}, now);
 }
 
@@ -158,16 +164,11 @@ void connection::handle_introduction(
             lose(answer.text, true, now);
         }
         break;
-    case command_kind::read_fsync:
-        // Not everybody may read the configuration; then the master counts as one that forgets.
-        fsyncs_always_ = answer.type == reply_type::array && answer.elements.size() == 2
-                         && answer.elements[1].text == "always";
-        break;
     case command_kind::introduce:
         introduced(answer, now);
         break;
     case command_kind::handshake:
-        shook_hands(answer, command.sent, now);
+        shook_hands(command, answer, now);
         break;
     case command_kind::read_clock:
         if (const auto server_us = read_time(answer)) {
@@ -190,42 +191,89 @@ void connection::introduced(const reply& answer, time_point now) {
         return;
     }
     const ladder kept = info_.commands;
+    const time_point since = known_since(*info, now);
     info_ = *std::move(info);
     if (up()) {
         info_.commands = kept; // steps that were taken down stay taken
     } else if (rules_.guarded()) {
         info_.commands = {};
     }
-    info_.fsyncs_always = fsyncs_always_;
-    fitness judgement = judge(info_, rules_, now);
+    fitness judgement = judge(info_, rules_, now, since);
     if (rules_.guarded() && judgement.fit) {
+        const bool stepped = stepped_ == info_.run_id;
         scratch_.clear();
         append_handshake(
             scratch_,
             rules_.epoch_key,
             {.run_id = info_.run_id, .quarantine = quarantine_},
-            info_.began_us(),
-            info_.durable());
-        send(scratch_, {.kind = command_kind::handshake, .subject = {}}, now);
+            info_.promoted_from,
+            stepped);
+        const std::uint16_t round = stepped ? restarts_memory : 0;
+        send(scratch_, {.kind = command_kind::handshake, .round = round, .subject = {}}, now);
         return;
     }
     fitness_ = std::move(judgement);
     introduction_done(now);
 }
 
-void connection::shook_hands(const reply& got, time_point sent, time_point now) {
+// Another server than the one that was met last, or the same after it was a replica: of its data
+// its uptime says nothing. Of the first one that is met it does, unless that was promoted.
+time_point connection::known_since(const server_info& next, time_point now) {
+    const bool met_another = !info_.run_id.empty() && info_.run_id != next.run_id;
+    const bool promoted = !next.promoted_from.empty() && next.promoted_from != promoted_from_;
+    if (met_another || promoted) {
+        met_ = now;
+    }
+    if (met_another) {
+        promoted_from_.clear();
+        quarantine_ends_us_ = 0;
+        quarantine_counted_ = never;
+    }
+    if (promoted) {
+        promoted_from_ = next.promoted_from;
+    }
+    return met_;
+}
+
+void connection::shook_hands(const in_flight& command, const reply& got, time_point now) {
     fitness_ = {};
-    if (const auto said = read_handshake(got)) {
-        learn_clock(said->server_us, sent, now);
-        quarantine(said->quarantine, now);
+    const auto said = read_handshake(got);
+    if (said && said->readable) {
+        if (command.what.round == restarts_memory) {
+            stepped_.clear();
+        }
+        if (said->server_us != 0) {
+            learn_clock(said->server_us, command.sent, now);
+        }
+        quarantine(said->quarantine, said->ends_us, now);
     } else {
         fitness_.fit = false;
-        fitness_.text = got.is_error() ? std::string(got.text) : "unexpected reply";
-        if (got.is_error()) {
-            fitness_.text += advice_on_refusal(got.text, rules_);
+        if (said || got.text.starts_with("WRONGTYPE")) {
+            fitness_.text = other_record_text(rules_);
+        } else {
+            fitness_.text = got.is_error() ? std::string(got.text) : "unexpected reply";
+            if (got.is_error()) {
+                fitness_.text += advice_on_refusal(got.text, rules_);
+            }
         }
     }
     introduction_done(now);
+    if (fitness_.fit && !stepped_.empty()) { // that was seen after this handshake had left
+        introduce_again(now);
+    }
+}
+
+void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
+    if (ends_us != quarantine_ends_us_) { // another record than the one that was counted by
+        quarantine_ends_us_ = ends_us;
+        quarantine_counted_ = later(now, left);
+    }
+    fitness_.votes_from = std::max(later(now, left), quarantine_counted_);
+}
+
+void connection::restart_memory(time_point now) {
+    stepped_ = info_.run_id;
+    introduce_again(now);
 }
 
 void connection::introduction_done(time_point now) {
@@ -276,6 +324,10 @@ void connection::introduce_again(time_point now) {
     say(command_kind::introduce, {"INFO"}, now);
 }
 
+void connection::ask_for_clock(time_point now) {
+    say(command_kind::read_clock, {"TIME"}, now);
+}
+
 void connection::silence_changed(time_point now) {
     events_.noted(master_, silent() ? silent_text(rules_) : "answers again");
     events_.standing_changed(master_, now);
@@ -308,7 +360,7 @@ void connection::time_passed(time_point now) {
         } else if (in_flight_.empty()) {
             // What is known of its clock gets worse while nothing is asked.
             if (rules_.guarded()) {
-                say(command_kind::read_clock, {"TIME"}, now);
+                ask_for_clock(now);
             } else {
                 say(command_kind::ping, {"PING"}, now);
             }

@@ -55,6 +55,10 @@ public:
         time_point now) = 0;
     /// The connection broke before the answer: the command may or may not be executed.
     virtual void dropped(std::size_t master, const ticket& command, time_point now) = 0;
+    /// The clocks of this master and of this machine do not agree any more: one was stepped, the
+    /// master's by `by` if it was that one.
+    virtual void
+    clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) = 0;
     /// A line for the log, at info level.
     virtual void noted(std::size_t master, std::string_view text) = 0;
 
@@ -113,18 +117,24 @@ public:
     /// whether the way is refused, so that the next one is used from now on.
     void learn(const ticket& command, const reply& got, const answer& meaning) noexcept;
     /// What a reply says of the server's clock.
-    void learn_clock(std::int64_t server_us, time_point sent, time_point now) noexcept {
-        clock_.sample(server_us, sent, now, rules_);
+    void learn_clock(std::int64_t server_us, time_point sent, time_point now) {
+        const auto by = clock_.sample(server_us, sent, now, rules_);
+        if (by != by.zero()) {
+            events_.clock_stepped(master_, by, now);
+        }
     }
+    /// Requires `up()`.
+    void ask_for_clock(time_point now);
 
     /// What a script that must not run after `moment` checks (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept {
         return {info_.run_id, quarantine_, clock_.not_after(moment, rules_)};
     }
-    /// It said itself that it must not vote for so long.
-    void quarantine(std::chrono::nanoseconds left, time_point now) noexcept {
-        fitness_.votes_from = later(now, left);
-    }
+    /// It said itself that it must not vote for so long, until `ends_us` of its clock. That is
+    /// counted on this clock, too: it votes when both say so, as its own may be stepped meanwhile.
+    void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
+    /// Its clock was stepped: its memory is to begin now, for all clients.
+    void restart_memory(time_point now);
 
     /// Queues one formatted command. Requires `up()`. Gives the place in the stream behind which it
     /// is on the wire: compare with `written_mark`.
@@ -151,7 +161,8 @@ private:
     void handle(const in_flight& command, const reply& answer, time_point now);
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
     void introduced(const reply& info, time_point now);
-    void shook_hands(const reply& got, time_point sent, time_point now);
+    void shook_hands(const in_flight& command, const reply& got, time_point now);
+    time_point known_since(const server_info& next, time_point now);
     void introduction_done(time_point now);
     void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
     void silence_changed(time_point now);
@@ -169,8 +180,13 @@ private:
     std::string why_down_ = "not connected yet";
     server_info info_;
     fitness fitness_;
-    bool fsyncs_always_ = false;
     server_clock clock_;
+    std::string promoted_from_;             // of the server that was met last
+    time_point met_ = never;                // when it was first seen here, if its uptime
+                                            // says nothing of its data
+    std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as it said last
+    time_point quarantine_counted_ = never; // the same moment, as it was first counted here
+    std::string stepped_;                   // run id of the server whose memory is to begin now
     std::chrono::microseconds quarantine_;
 
     reply_reader reader_;

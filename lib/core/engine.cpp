@@ -1,5 +1,6 @@
 #include "engine.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -80,7 +81,7 @@ void engine::finish_closing(time_point now) {
         return;
     }
     life_ = life::closed;
-    close_by_ = forever;
+    close_by_ = judge_steps_at_ = forever;
     for (member& one : masters_) {
         one.link->stop("the manager was closed", now);
         one.pushes->stop("the manager was closed");
@@ -153,7 +154,7 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), links_due_, close_by_});
+    return std::min({timers_.next(), links_due_, close_by_, judge_steps_at_});
 }
 
 // A lower bound is enough, and is kept so: a command that is sent lowers it, its answer does not
@@ -185,6 +186,9 @@ void engine::time_passed(time_point now) {
         }
     }
     hearing_changed(now);
+    if (now >= judge_steps_at_) {
+        judge_steps(now);
+    }
     while (timer* const due = timers_.pop(now)) {
         fire(*due, now);
     }
@@ -236,6 +240,53 @@ void engine::noted(std::size_t master, std::string_view text) {
     if (host_.logs(log_level::info)) {
         host_.log(log_level::info, rules_.names[master] + ": " + std::string(text));
     }
+}
+
+// Which clock was stepped, the others tell: all are looked at, and judged when they had time to
+// answer.
+void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) {
+    if (masters_[master].stepped) {
+        return;
+    }
+    masters_[master].stepped = true;
+    if (host_.logs(log_level::warning)) {
+        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(by);
+        host_.log(
+            log_level::warning,
+            rules_.names[master] + ": its clock was stepped by " + std::to_string(ms.count())
+                + " ms, or this machine's was");
+    }
+    if (judge_steps_at_ != forever) {
+        return;
+    }
+    judge_steps_at_ = later(now, rules_.master_timeout);
+    for (member& one : masters_) {
+        if (!one.stepped && one.link->up()) {
+            one.link->ask_for_clock(now);
+        }
+    }
+    refresh_links_due();
+    wants_write_ = true;
+}
+
+// A master whose clock was stepped may end its quarantine too early: its memory begins anew. If
+// several seem to have been stepped at once, our own clock was: then nothing is written.
+void engine::judge_steps(time_point now) {
+    judge_steps_at_ = forever;
+    const auto stepped = std::ranges::count_if(masters_, &member::stepped);
+    if (stepped > 1 && host_.logs(log_level::warning)) {
+        host_.log(
+            log_level::warning,
+            "the clocks of " + std::to_string(stepped)
+                + " masters seem to have been stepped at once: taken for a step of this machine's "
+                  "clock");
+    }
+    for (member& one : masters_) {
+        if (std::exchange(one.stepped, false) && stepped == 1 && rules_.quarantine) {
+            one.link->restart_memory(now);
+        }
+    }
+    wants_write_ = true;
 }
 
 void engine::standing_changed(std::size_t master, time_point now) {

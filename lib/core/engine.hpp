@@ -137,6 +137,7 @@ private:
         bool duplicate = false;
         vote otherwise = vote::unreachable; // what it votes while it is not admitted
         bool queue_refused = false;         // it was said that it keeps none
+        bool stepped = false;               // its clock or ours was, see `judge_steps`
     };
 
     // engine.cpp
@@ -144,6 +145,8 @@ private:
     void close(std::size_t master) override;
     void standing_changed(std::size_t master, time_point now) override;
     void noted(std::size_t master, std::string_view text) override;
+    void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
+    void judge_steps(time_point now);
     void assess(std::size_t master, time_point now);
     void find_duplicates(std::size_t changed);
     void refresh_links_due() noexcept;
@@ -340,6 +343,7 @@ private:
     jitter random_;
     life life_ = life::created;
     time_point close_by_ = forever;
+    time_point judge_steps_at_ = forever;
     std::vector<member> masters_;
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection wants to be woken before

@@ -24,16 +24,10 @@ if left ~= -2 then return {0, left, 0} end
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local epoch = KEYS[#KEYS]
-local e = redis.call('HMGET', epoch, 'run', 'born', 'q')
-local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
-local born = tonumber(e[2] or '0')
-if e[1] ~= ARGV[3] or born > now then
-  born = now
-  redis.call('HSET', epoch, 'run', ARGV[3], 'born', string.format('%.0f', now),
-             'q', string.format('%.0f', q), 'dur', '0')
-end
-local floor = born + q
+local e = redis.pcall('GET', KEYS[#KEYS])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
+local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
 local f, lost = 0, false
 if ARGV[6] ~= '0' then
@@ -50,7 +44,7 @@ for i = 1, #KEYS - 1, 2 do
   if ARGV[6] ~= '0' then redis.call('SET', KEYS[i + 1], string.format('%.0f', f), 'PX', ARGV[6]) end
 end
 return {1, f, now})",
-    "78ae4329904f6e5503aca11259220f87a4794c94"};
+    "a821abecf9da586e8300b642a811aec79edc5b69"};
 
 /// KEYS: lock, fence of each. ARGV: as of guarded_raise. Answers as guarded_raise: all locks are
 /// ours, and all counters are what was asked for | {0, the largest counter} if one is ahead | {0,
@@ -85,9 +79,9 @@ for i = 1, #KEYS - 1, 2 do
 end
 if st == 2 then
   if ARGV[5] ~= '1' then return {-3, 0, now} end
-  local e = redis.call('HMGET', KEYS[#KEYS], 'run', 'born', 'q')
-  local born = tonumber(e[2] or '0')
-  if e[1] ~= ARGV[6] or born > now or now < born + math.max(tonumber(ARGV[7]), tonumber(e[3] or '0')) then
+  local e = redis.pcall('GET', KEYS[#KEYS])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then
     return {-2, 0, now}
   end
 end
@@ -104,7 +98,7 @@ for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
 end
 return {st, 0, now})",
-    "f98c2c236953c0cc3d4f4a51946e11ebdd837ec7"};
+    "5f26a4dbd8b94b2f82a41ec5a48d3c43a4a973a8"};
 
 /// Release and rollback: whatever is its own, key by key. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, what makes a lock's channel of its key ('': it is told to
@@ -142,15 +136,10 @@ if p ~= -2 then return {0, p, 0} end
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
-local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
-local born = tonumber(e[2] or '0')
-if e[1] ~= ARGV[3] or born > now then
-  born = now
-  redis.call('HSET', KEYS[3], 'run', ARGV[3], 'born', string.format('%.0f', now),
-             'q', string.format('%.0f', q), 'dur', '0')
-end
-local floor = born + q
+local e = redis.pcall('GET', KEYS[3])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
+local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
 local ms = math.floor(now / 1000)
 local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
@@ -167,7 +156,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
 redis.call('DEL', KEYS[4], KEYS[5])
 return {1, f, now})",
-    "b70ad2bb3d5dc332f96080f107cda7d53a4b3f89"};
+    "1588d785c2ad67286c4f0f4bca3796653c68afa1"};
 
 /// KEYS: lock, fence, epoch, readers. ARGV and answers: as of guarded_extend; a key that is missing
 /// is not put back where somebody reads.
@@ -185,9 +174,9 @@ else
   local ms = math.floor(now / 1000)
   local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
   if last >= ms then return {0, last - ms, now} end
-  local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
-  local born = tonumber(e[2] or '0')
-  if e[1] ~= ARGV[6] or born > now or now < born + math.max(tonumber(ARGV[7]), tonumber(e[3] or '0')) then
+  local e = redis.pcall('GET', KEYS[3])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then
     return {-2, 0, now}
   end
   redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
@@ -201,7 +190,7 @@ if ARGV[3] ~= '0' then
   else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
 end
 return {st, 0, now})",
-    "0fd67abce4e0e8fc58c87c9380b4258365c32274"};
+    "07f9ebbcf0cefaf4917e05362d781746414d07e3"};
 
 /// A reader. `readers` has the tokens by when their leases end, in ms by the master's clock: the
 /// last millisecond is theirs, as it is a key's. KEYS: lock, readers, intent, epoch. ARGV: token,
@@ -214,22 +203,17 @@ if p ~= -2 then return {0, p, 0} end
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.call('HMGET', KEYS[4], 'run', 'born', 'q')
-local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
-local born = tonumber(e[2] or '0')
-if e[1] ~= ARGV[3] or born > now then
-  born = now
-  redis.call('HSET', KEYS[4], 'run', ARGV[3], 'born', string.format('%.0f', now),
-             'q', string.format('%.0f', q), 'dur', '0')
-end
-local floor = born + q
+local e = redis.pcall('GET', KEYS[4])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
+local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
 local ms = math.floor(now / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
 redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
 return {1, 0, now})",
-    "5439361a946009bf6b05cfa86553ccc1afb00d45"};
+    "62b42add663f614391879534dfbf5f315d224b11"};
 
 /// Extends a reader, and makes one of the writer with its token: what is left of that lease, it
 /// keeps. KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, the
@@ -246,9 +230,9 @@ if wrote then
   wanted = math.max(wanted, redis.call('PTTL', KEYS[1]))
 elseif ends < ms then
   if owner then return {0, redis.call('PTTL', KEYS[1]), now} end
-  local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
-  local born = tonumber(e[2] or '0')
-  if e[1] ~= ARGV[3] or born > now or now < born + math.max(tonumber(ARGV[4]), tonumber(e[3] or '0')) then
+  local e = redis.pcall('GET', KEYS[3])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
     return {-2, 0, now}
   end
   st = 2
@@ -260,7 +244,7 @@ if wrote then
   if ARGV[6] ~= '' then redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16)) end
 end
 return {st, 0, now})",
-    "677aa5e5c8a8a438f88407f17abfc6d4d6e6e353"};
+    "1c41e3a38a48ecdac565fdbcddc34d1ce3025282"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel on which it is told when no reader is left, or no writer ('': none). Answers

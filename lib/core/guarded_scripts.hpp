@@ -2,9 +2,12 @@
 // (test/model, test/simulation). Each answers {status, value, the server's clock in us}; the clock
 // is 0 where it was not read.
 //
-// A master's record (`epoch`) is a hash: `run`, the server's run id; `born`, the moment its memory
-// may have begun; `q`, the longest quarantine that any client asked for; `dur`, whether it fsyncs
-// every write. The digests are checked by a unit test, and by the server at each EVALSHA.
+// A master's record (`epoch`) is a string of words: the format, 2; the run id of the server; the
+// replication id under which it was promoted ("-": none); `born`, the moment since which it is
+// known to remember, and `q`, the longest quarantine that any client asked for, both in us of its
+// clock. Version 0.1 kept a hash there. So each version gets an error from the other's record and
+// trusts none that it did not write. Only the handshake writes it. The digests are checked by a
+// unit test, and by the server at each EVALSHA.
 
 #pragma once
 
@@ -12,53 +15,44 @@
 
 namespace redlock::core {
 
-/// KEYS: epoch. ARGV: run id, quarantine us, start us, fsyncs every write (0 | 1). `start` is when
-/// the process began, on the server's clock; 0 where that cannot be told. A server without a record
-/// remembers since then, unless somebody has emptied or replaced its data: its counters of commands
-/// tell, read here so that nothing can happen in between. (Before Redis 7 `config` has one counter,
-/// and may have reset the others.)
-/// Answers {1 if its memory begins now | 0, rest of the quarantine in us, clock}.
+/// KEYS: epoch. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
+/// whether its clock was seen to be stepped (0 | 1). The memory of a server begins now, unless the
+/// record says otherwise for this very run and promotion: neither its uptime nor its durability
+/// counts, as a server that answers under a known address may be another one.
+/// Answers {1 if its memory begins now | 0, end of the quarantine by its clock in us, clock} |
+/// {-1, 0, clock}: the record has another format, and is left alone.
 inline constexpr script guarded_handshake{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local e = redis.call('HMGET', KEYS[1], 'run', 'born', 'q', 'dur')
-local q = math.max(tonumber(ARGV[2]), tonumber(e[3] or '0'))
-local born, fresh = tonumber(e[2] or '0'), 0
-if e[1] ~= ARGV[1] then
-  if not (e[1] and e[4] == '1' and ARGV[4] == '1') then
-    born, fresh = tonumber(ARGV[3]), 1
-    if born == 0 or born > now then born = now end
-    local stats = redis.call('INFO', 'commandstats')
-    local function called(name) return string.find(stats, 'cmdstat_' .. name .. ':', 1, true) end
-    if not called('info') or called('flushall') or called('flushdb') or called('swapdb') or called('restore')
-        or called('debug') or called('config') or called('config|resetstat') then born = now end
-  end
-elseif born > now then born = now end
-redis.call('HSET', KEYS[1], 'run', ARGV[1], 'born', string.format('%.0f', born),
-           'q', string.format('%.0f', q), 'dur', ARGV[4])
-return {fresh, math.max(0, born + q - now), now})",
-    "0eed3d44330ccb3a4b081fd25aaac64abe25ad48"};
+local e = redis.call('GET', KEYS[1])
+local run, promoted, born, q = string.match(e or '', '^2 (%S+) (%S+) (%d+) (%d+)$')
+if e and not run then return {-1, 0, now} end
+born, q = tonumber(born or '0'), math.max(ARGV[3], q or '0')
+local fresh = 0
+if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or ARGV[4] == '1' then
+  born, fresh = now, 1
+end
+if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
+local said = string.format('2 %s %s %.0f %.0f', ARGV[1], promoted, born, q)
+if said ~= e then redis.call('SET', KEYS[1], said) end
+return {fresh, born + q, now})",
+    "c8be16ea9f0eb51ba1ab23d287a1ae6dbb8d0965"};
 
 /// KEYS: lock, fence, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, fence ttl ms
 /// (0: without fencing).
 /// Answers {1 granted, counter} | {0 busy, PTTL of the holder, or -1} | {-1 late: not executed} |
-/// {-2 quarantined, rest in us}. Whoever finds that the server restarted, was flushed, had its data
-/// replaced or its clock set back writes that down, for all clients.
+/// {-2 quarantined, rest in us} | {-4: the same, as the record is not that of this server or its
+/// clock was set back; a handshake has to write that down}.
 inline constexpr script guarded_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then return {0, p, 0} end
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
-local q = math.max(tonumber(ARGV[4]), tonumber(e[3] or '0'))
-local born = tonumber(e[2] or '0')
-if e[1] ~= ARGV[3] or born > now then
-  born = now
-  redis.call('HSET', KEYS[3], 'run', ARGV[3], 'born', string.format('%.0f', now),
-             'q', string.format('%.0f', q), 'dur', '0')
-end
-local floor = born + q
+local e = redis.pcall('GET', KEYS[3])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
+local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
 local f = 0
 if ARGV[6] ~= '0' then
@@ -68,7 +62,7 @@ end
 redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
 return {1, f, now})",
-    "b93a57e7852f76834ded7352a3cd7f7ba0443ca6"};
+    "bc3ef478086a47e1338a7b4236491fab969c7bf5"};
 
 /// KEYS: lock, fence. ARGV: token, counter, fence ttl ms.
 /// Answers {1: the lock is ours and its counter is what was asked for} | {0, the counter, if that
@@ -97,9 +91,9 @@ elseif owner then
   return {0, redis.call('PTTL', KEYS[1]), now}
 else
   if ARGV[5] ~= '1' then return {-3, 0, now} end
-  local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')
-  local born = tonumber(e[2] or '0')
-  if e[1] ~= ARGV[6] or born > now or now < born + math.max(tonumber(ARGV[7]), tonumber(e[3] or '0')) then
+  local e = redis.pcall('GET', KEYS[3])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then
     return {-2, 0, now}
   end
   redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
@@ -113,7 +107,7 @@ if ARGV[3] ~= '0' then
   else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
 end
 return {st, 0, now})",
-    "f646a747b4e7bb14612ca1d419ef45573a8dfcae"};
+    "62744ccb7116141acefaa4671f082c7145f7d140"};
 
 /// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms,
 /// the channel on which a release is told, by a part of its token ('': none).

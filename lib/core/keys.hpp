@@ -79,9 +79,14 @@ inline std::string_view hash_part(std::string_view key) noexcept {
                : key.substr(opens + 1, closes - opens - 1);
 }
 
-/// The record of one master: since when it remembers.
+/// The record of one master: since when it remembers. `guarded_scripts.hpp` has its format.
 inline std::string epoch_key(std::string_view prefix) {
     return std::string(prefix) + ":epoch";
+}
+
+/// The record of a server on which no lock of this quorum can ever have been: it votes at once.
+inline std::string record_of_new_server(std::string_view run_id) {
+    return "2 " + std::string(run_id) + " - 0 0";
 }
 
 } // namespace redlock::core

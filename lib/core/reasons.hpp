@@ -30,6 +30,13 @@ inline std::string not_introduced_text(const settings& rules) {
            + " ms, passed before it introduced itself";
 }
 
+/// Of a master whose record was not written by this version.
+inline std::string other_record_text(const settings& rules) {
+    return "its record '" + rules.epoch_key
+           + "' was written by another version of redlock: end all clients of that version, then "
+             "delete the record";
+}
+
 /// What helps when the server refused the handshake with these words; empty where they say it all.
 inline std::string advice_on_refusal(std::string_view words, const settings& rules) {
     // "... to access one of the keys ..." (Redis 7.0), "... to access a key" (7.2)

@@ -37,11 +37,12 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
     connection& link = *masters_[master].link;
     link.counters().late += got.late ? 1U : 0U;
     link.counters().healed += got.healed ? 1U : 0U;
-    if (got.said == vote::quarantined) {
-        link.quarantine(got.quarantine, now);
+    if (got.quarantine > got.quarantine.zero()) {
+        link.quarantine(got.quarantine, got.quarantine_ends_us, now);
         assess(master, now);
         refresh_links_due();
-    } else if (got.forgot) {
+    }
+    if (got.forgot) {
         link.introduce_again(now);
         refresh_links_due();
         wants_write_ = true;
@@ -81,7 +82,7 @@ void engine::replied(
     if (got.server_us != 0) {
         masters_[master].link->learn_clock(got.server_us, sent, now);
     }
-    if (got.late || got.healed || got.forgot) {
+    if (got.late || got.healed || got.forgot || got.said == vote::quarantined) {
         notice(master, got, now);
     }
     claim* const owner = claims_.find(command.subject);

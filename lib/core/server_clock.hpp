@@ -1,13 +1,16 @@
-// What a master's wall clock can be at most, judged from the answers that carried it.
+// How far a master's wall clock is ahead of ours, judged from the answers that carried it; and
+// whether it was stepped.
 //
-// An answer says T, read after its command was sent at S. So at a later moment the master's clock
-// is T + (moment - S) at most, and a bit for the clocks' rates. Of all answers the one with the
-// lowest bound counts, until the clock turns out to be past it: then it was stepped.
+// An answer says T, read between the moment S at which its command was sent and the moment R at
+// which it came. So the master's clock was ahead by at least T - R and by at most T - S. Each
+// answer narrows what is known; time widens it, as the clocks may run at different rates. An answer
+// that cannot be reconciled shows a step: of the master's clock, or of ours.
 
 #pragma once
 
 #include "settings.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -18,37 +21,56 @@ public:
     /// Nothing is known of this server.
     void reset() noexcept { known_ = false; }
 
-    /// An answer to a command that was sent at `sent` came at `now` and said `server_us`.
-    void sample(
+    /// An answer to a command that was sent at `sent` came at `now` and said `server_us`. Returns
+    /// by how much, at least, the clock was stepped, if that is more than `rules.step_margin()`:
+    /// forward if it is positive. Else 0.
+    std::chrono::microseconds sample(
         std::int64_t server_us, time_point sent, time_point now, const settings& rules) noexcept {
-        if (!known_ || server_us > not_after(now, rules)
-            || bound(server_us, sent, now, rules) < bound(server_us_, sent_, now, rules)) {
-            server_us_ = server_us;
-            sent_ = sent;
-            known_ = true;
+        using std::chrono::microseconds;
+        std::int64_t least = server_us - ceil_us(now.time_since_epoch());
+        std::int64_t most = server_us - floor_us(sent.time_since_epoch());
+        std::int64_t stepped = 0;
+        if (known_) {
+            const std::int64_t drift = drift_until(now, rules);
+            if (least > most_ + drift) {
+                stepped = least - (most_ + drift);
+            } else if (most < least_ - drift) {
+                stepped = most - (least_ - drift);
+            } else {
+                least = std::max(least, least_ - drift);
+                most = std::min(most, most_ + drift);
+            }
         }
+        least_ = least;
+        most_ = most;
+        at_ = sent;
+        known_ = true;
+        const std::int64_t margin = microseconds(rules.step_margin()).count();
+        return microseconds(stepped > margin || stepped < -margin ? stepped : 0);
     }
 
     /// The server's clock, in us since 1970, that it cannot have passed before `moment`; 0 if
     /// nothing is known. The millisecond is what the server's own clock may be behind itself.
     std::int64_t not_after(time_point moment, const settings& rules) const noexcept {
-        return known_ ? bound(server_us_, sent_, moment, rules) + 1'000 : 0;
+        return known_
+                   ? ceil_us(moment.time_since_epoch()) + most_ + drift_until(moment, rules) + 1'000
+                   : 0;
     }
 
 private:
-    static std::int64_t bound(
-        std::int64_t server_us,
-        time_point sent,
-        time_point moment,
-        const settings& rules) noexcept {
-        const auto since = moment - sent;
-        return server_us
-               + std::chrono::ceil<std::chrono::microseconds>(since + rules.rate_error(since))
-                     .count();
+    static std::int64_t ceil_us(std::chrono::nanoseconds span) noexcept {
+        return std::chrono::ceil<std::chrono::microseconds>(span).count();
+    }
+    static std::int64_t floor_us(std::chrono::nanoseconds span) noexcept {
+        return std::chrono::floor<std::chrono::microseconds>(span).count();
+    }
+    std::int64_t drift_until(time_point moment, const settings& rules) const noexcept {
+        return ceil_us(rules.rate_error(moment - at_));
     }
 
-    std::int64_t server_us_ = 0;
-    time_point sent_ = never;
+    std::int64_t least_ = 0; // ahead of our clock, in us, at `at_`
+    std::int64_t most_ = 0;
+    time_point at_ = never;
     bool known_ = false;
 };
 

@@ -64,6 +64,12 @@ struct settings {
         return max_ttl + rate_error(max_ttl) + drift.margin + offsets;
     }
 
+    /// By more than this no clock of a master is stepped within a lease: what the quarantine has
+    /// room for.
+    std::chrono::milliseconds step_margin() const noexcept {
+        return clock_offset_bound + drift.margin;
+    }
+
     /// How long a place in the queue for a lock is kept without being renewed: longer than an
     /// attempt, with its fencing, takes. It is renewed four times as often.
     std::chrono::milliseconds place_lease() const noexcept {

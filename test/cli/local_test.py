@@ -35,11 +35,30 @@ def _():
             ports = masters_of(line)
             equal(len(ports), count)
             pids = [pid_of(port) for port in ports]
-            env = {'REDLOCK_MASTERS': line.strip().partition('=')[2], 'REDLOCK_NO_QUARANTINE': '1'}
-            equal(ended(quorum.run('run', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
+            env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
+            quorum.env.pop('REDLOCK_NO_QUARANTINE', None)  # they are new, and their records say so
+            equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
             process.send_signal(signal.SIGINT)
             equal(process.wait(), 0)
             assert not any(map(alive, pids))
+
+
+@case('local writes the records for the prefix that is configured, and none for a restarted master')
+def _():
+    with Quorum(0) as quorum:
+        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
+        quorum.env['REDLOCK_PREFIX'] = 'app:'
+        process = quorum.start('local', '1')
+        line = process.stdout.readline()
+        env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
+        equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
+        port, = masters_of(line)
+        with socket.create_connection(('127.0.0.1', port)) as connection:
+            connection.sendall(b'GET app::epoch\r\n')
+            assert re.search(rb'\r\n2 [0-9a-f]{40} - 0 \d+\r\n', connection.recv(4096))
+        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=env | {'REDLOCK_PREFIX': 'other:'}), 201)
+        process.send_signal(signal.SIGINT)
+        equal(process.wait(), 0)
 
 
 @case('local is killed: its masters die with it')

@@ -125,21 +125,12 @@ TEST_CASE("a clock that is stepped back is noticed by the next grant, and the ma
     site.settings.quarantine = quarantine::on;
     site.settings.max_ttl = 6s;
     for (std::size_t i = 0; i < 3; ++i) {
-        // Their memories are older than any lease: the record says so, for all clients.
+        // Their memories are older than any lease, and younger than the step.
+        site.masters[i].declare_new();
+        const std::string born = std::to_string((clock_of(site.masters[i]) - 1'000) * 1'000'000);
+        const std::string record = site.masters[i].command({"GET", epoch_key});
         site.masters[i].command(
-            {"HSET",
-             epoch_key,
-             "run",
-             "unknown",
-             "born",
-             std::to_string((clock_of(site.masters[i]) - 1'000) * 1'000'000),
-             "q",
-             "0",
-             "dur",
-             "0"});
-        const std::string info = site.masters[i].command({"INFO", "server"});
-        const std::size_t at = info.find("run_id:") + 7;
-        site.masters[i].command({"HSET", epoch_key, "run", info.substr(at, 40)});
+            {"SET", epoch_key, record.substr(0, record.rfind("0 0")) + born + " 0"});
     }
     asio::io_context io;
     client me(io, site.settings);
@@ -167,6 +158,29 @@ TEST_CASE("a clock that is stepped back is noticed by the next grant, and the ma
     INFO(got->explained());
     REQUIRE(!got->error);
     CHECK(token_of(got->lock) > token);
+}
+
+TEST_CASE("a clock that is set right while a client is connected ends no quarantine") {
+    REQUIRE_CLOCKWORK(site, 3);
+    site.settings.quarantine = quarantine::on;
+    site.settings.max_ttl = 1h;
+    asio::io_context io;
+    client me(io, site.settings);
+    for (std::size_t i = 0; i < 3; ++i) {
+        until_state(io, me, i, master_state::quarantined);
+    }
+    site.step(0, 5000s); // as by NTP after the boot
+    const auto born = [&] {
+        const std::string record = site.masters[0].command({"GET", epoch_key});
+        const std::size_t end = record.rfind(' ');
+        const std::size_t begin = record.rfind(' ', end - 1);
+        return std::stoll(record.substr(begin + 1, end - begin)) / 1'000'000;
+    };
+    run_until(io, [&] { return born() > clock_of(site.masters[0]) - 1'000; });
+    client newcomer(io, site.settings);
+    until_state(io, newcomer, 0, master_state::quarantined);
+    CHECK(me.health().masters[0].state == master_state::quarantined);
+    CHECK(newcomer.acquire("r")->error == errc::no_quorum);
 }
 
 TEST_CASE("all clocks stepped forward at once: what is on its way is late, and then it works") {

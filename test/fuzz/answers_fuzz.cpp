@@ -137,10 +137,10 @@ std::string written_out(const core::server_info& info) {
            + info.run_id + "\r\nrole:" + info.role + "\r\nmaxmemory_policy:" + info.eviction_policy
            + "\r\nmaxmemory:" + (info.memory_limited ? "1" : "0") + "\r\nuptime_in_seconds:"
            + std::to_string(info.uptime.count()) + "\r\nloading:" + (info.loading ? "1" : "0")
-           + "\r\naof_enabled:" + (info.appends ? "1" : "0") + "\r\n";
+           + "\r\nmaster_replid2:" + info.promoted_from + "\r\n";
 }
 
-void check_info(std::string_view text, bool fsyncs_always) {
+void check_info(std::string_view text, bool met_late) {
     std::optional<core::server_info> info = core::parse_info(text);
     if (!info) {
         return;
@@ -156,29 +156,30 @@ void check_info(std::string_view text, bool fsyncs_always) {
         again && again->run_id == info->run_id && again->version == info->version
             && again->role == info->role && again->uptime == info->uptime
             && again->eviction_policy == info->eviction_policy && again->loading == info->loading
-            && again->memory_limited == info->memory_limited && again->appends == info->appends
-            && again->commands == info->commands,
+            && again->memory_limited == info->memory_limited
+            && again->promoted_from == info->promoted_from && again->commands == info->commands,
         "what was read is read again from what it says");
 
-    info->fsyncs_always = fsyncs_always;
     core::settings rules;
     rules.max_ttl = std::chrono::seconds(30);
     const redlock::time_point now{std::chrono::hours(1)};
     for (const bool quarantine : {false, true}) {
         rules.quarantine = quarantine;
-        const core::fitness judged = core::judge(*info, rules, now);
+        const redlock::time_point since = met_late ? now - std::chrono::seconds(9) : core::never;
+        const core::fitness judged = core::judge(*info, rules, now, since);
         require(judged.fit == judged.text.empty(), "who is unfit is told why");
         require(
             !judged.fit
                 || (info->role == "master" && !info->loading
                     && (!info->memory_limited || info->eviction_policy == "noeviction")),
             "fit is a master that remembers");
-        const bool remembers = !quarantine || (info->appends && info->fsyncs_always)
-                               || info->uptime - std::chrono::seconds(1) >= rules.quarantine_time();
+        const bool remembers =
+            !quarantine
+            || (!met_late && info->uptime - std::chrono::seconds(1) >= rules.quarantine_time());
         if (judged.fit) {
             require(
                 (judged.votes_from <= now) == remembers,
-                "at once votes who has been up for long enough, or forgets nothing");
+                "a server votes at once only if it has been up, and known, for long enough");
         }
         require(
             judged.votes_from <= now + rules.quarantine_time(), "no quarantine is longer than one");

@@ -11,9 +11,8 @@ namespace {
 const std::vector<std::string> minimal = {
     "+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
 
-// What a deployment should allow: scripts by their digest, health checks, a name, the question
-// whether every write is fsynced, wake-ups, and the commands that spare the scripts where a server
-// has them.
+// What a deployment should allow: scripts by their digest, health checks, a name, wake-ups, and the
+// commands that spare the scripts where a server has them.
 const std::vector<std::string> recommended = {
     "+info",
     "+set",
@@ -26,7 +25,6 @@ const std::vector<std::string> recommended = {
     "+exists",
     "+ping",
     "+client|setname",
-    "+config|get",
     "+publish",
     "+subscribe",
     "+unsubscribe",

@@ -1,8 +1,10 @@
 // A master's own record of when its memory began: one that may have forgotten a lock is kept out
 // for every client, whoever noticed it, until no forgotten lease can be left.
 #include "guarded_quorum.hpp"
+#include "relay.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 using namespace redlock;
 using namespace redlock::test;
@@ -15,6 +17,9 @@ struct quarantining_site {
     explicit quarantining_site(milliseconds longest, master_options options = {}, std::size_t n = 3)
         : masters(n, std::move(options)),
           max_ttl(longest) {
+        for (const master_process& master : masters) {
+            master.declare_new();
+        }
         me.emplace(io, settings());
         me->until_admitted(masters.size());
     }
@@ -76,14 +81,23 @@ struct quarantining_site {
     std::optional<client> me;
 };
 
-std::string record(const master_process& master, const char* field) {
-    return master.command({"HGET", epoch_key, field});
-}
+// The words of a record.
+struct record_of {
+    explicit record_of(const master_process& master) {
+        std::istringstream words(master.command({"GET", epoch_key}));
+        words >> format >> run >> promoted_from >> born >> quarantine;
+    }
+    std::string format;
+    std::string run;
+    std::string promoted_from;
+    long long born = 0;
+    long long quarantine = 0;
+};
 
-master_options appending(const char* fsync) {
+master_options fsyncing_always() {
     master_options options;
     options.appendonly = true;
-    options.appendfsync = fsync;
+    options.appendfsync = "always";
     return options;
 }
 
@@ -142,55 +156,124 @@ TEST_CASE("a master restarted empty keeps a newcomer out also when nobody was co
     site.opens_in_time(newcomer, forgot);
 }
 
-TEST_CASE("restarted with every write fsynced, a master votes at once and has not forgotten") {
-    quarantining_site site(4s, appending("always"), 1);
-    const std::string born = record(site.masters[0], "born");
-    const std::string run = record(site.masters[0], "run");
-    lock mine = site.me->take("r", with_token(once(3s)));
-    const std::string token(mine.token());
-    site.masters[0].restart();
-    run_until(site.io, [&] {
-        return site.me->count().masters[0].connects == 2 && site.me->health().admitted == 1;
-    });
-    CHECK(record(site.masters[0], "born") == born);
-    CHECK(record(site.masters[0], "run") != run); // the record was kept, not just not looked at
-    CHECK(site.masters[0].command({"GET", lock_key("r")}) == token);
-    CHECK(mine.held());
-    CHECK(site.me->release(mine) == release_result::released);
-    client newcomer(site.io, site.settings());
-    newcomer.until_admitted(1);
-    CHECK(!newcomer.acquire("r", with_token(once(3s)))->error);
-}
-
-TEST_CASE("restarted with writes fsynced every second, a master is quarantined") {
-    quarantining_site site(3s, appending("everysec"), 1);
-    const std::string born = record(site.masters[0], "born");
+TEST_CASE("restarted with its data, a master is quarantined, whatever it fsyncs") {
+    quarantining_site site(3s, fsyncing_always(), 1);
+    const record_of before(site.masters[0]);
+    CHECK(before.format == "2");
     site.me->take("r", once_unrenewed(1s)).abandon();
     const auto forgot = steady_clock::now();
     site.masters[0].restart();
     site.refuses_a_newcomer(1, forgot);
-    CHECK(record(site.masters[0], "born") != born);
+    const record_of after(site.masters[0]);
+    CHECK(after.run != before.run);
+    CHECK(after.born > before.born);
+    CHECK(site.masters[0].command({"INFO", "server"}).find(after.run) != std::string::npos);
     client newcomer(site.io, site.settings());
     site.opens_in_time(newcomer, forgot);
 }
 
-TEST_CASE("durability claimed on one side of a restart only is not believed") {
-    quarantining_site site(3s, appending("everysec"), 1);
-    // Set after the client has written down that it was not so: what is lost, is lost.
-    site.masters[0].command({"CONFIG", "SET", "appendfsync", "always"});
+namespace {
+
+// A holds the lock on the first master and the third. Then the first dies, and another server
+// answers under its address: B must not have the lock on that one and the second.
+void hands_over_no_lock_with_the_address(quarantining_site& site, master_process& taker) {
+    relay first(site.io, site.masters[0].port());
+    relay second(site.io, site.masters[1].port());
+    second.hold(); // A never reaches it
+    config settings = site.settings();
+    settings.masters[0] = endpoint(first.url());
+    client b(site.io, settings);
+    b.until_admitted(3);
+    settings.masters[1] = endpoint(second.url());
+    client a(site.io, settings);
+    a.until_admitted(2);
+    lock mine = a.take("r", once_unrenewed(site.max_ttl));
+    const auto taken = steady_clock::now();
+    taker.command({"REPLICAOF", "NO", "ONE"});
+    first.turn_to(taker.port());
+    site.masters[0].kill();
+    run_until(site.io, [&] {
+        const master_state now = b.health().masters[0].state;
+        return b.count().masters[0].connects == 2
+               && (now == master_state::admitted || now == master_state::quarantined);
+    });
+    const acquisition_ptr got = b.acquire("r", once_unrenewed(site.max_ttl));
+    INFO(got->explained());
+    CHECK(!(mine.held() && got->lock.held()));
+    if (steady_clock::now() - taken < site.max_ttl) {
+        CHECK(got->error);
+        CHECK(got->why.votes[0].vote == vote::quarantined);
+        CHECK(got->why.votes[1].vote == vote::granted);
+        CHECK(got->why.votes[2].vote == vote::held);
+    }
+}
+
+long uptime_of(const master_process& one) {
+    const std::string info = one.command({"INFO", "server"});
+    const std::string field = "uptime_in_seconds:";
+    return std::stol(info.substr(info.find(field) + field.size()));
+}
+
+} // namespace
+
+// The record comes with the replica, and says that every write is on disk.
+TEST_CASE("a promoted replica that fsyncs every write grants nothing that its master had granted") {
+    quarantining_site site(4s, fsyncing_always());
+    master_process replica(fsyncing_always());
+    replica.command({"REPLICAOF", "127.0.0.1", std::to_string(site.masters[0].port())});
+    run_until(site.io, [&] { return exists(replica, epoch_key); });
+    replica.command({"REPLICAOF", "127.0.0.1", "1"}); // the link is cut
+    hands_over_no_lock_with_the_address(site, replica);
+}
+
+TEST_CASE("a server that was already up grants nothing that was granted under its address") {
+    quarantining_site site(4s);
+    master_process stranger;
+    run_until(site.io, [&] { return uptime_of(stranger) > 6; });
+    hands_over_no_lock_with_the_address(site, stranger);
+}
+
+// Its record is that of this very run: only what INFO says of replication tells.
+TEST_CASE("a master that was the replica of a stale copy of itself is quarantined") {
+    quarantining_site site(4s, {}, 1);
+    master_process& master = site.masters[0];
+    master_process copy;
+    copy.command({"REPLICAOF", "127.0.0.1", std::to_string(master.port())});
+    run_until(site.io, [&] { return exists(copy, epoch_key); });
+    copy.command({"REPLICAOF", "NO", "ONE"});
+    lock mine = site.me->take("r", once_unrenewed(site.max_ttl));
+    mine.abandon();
     const auto forgot = steady_clock::now();
-    site.masters[0].restart();
-    site.masters[0].command({"CONFIG", "SET", "appendfsync", "always"});
+    master.command({"REPLICAOF", "127.0.0.1", std::to_string(copy.port())});
+    run_until(site.io, [&] { return !exists(master, lock_key("r")); });
+    master.command({"REPLICAOF", "NO", "ONE"});
+    REQUIRE(record_of(master).run.size() == 40); // its own, as the copy had it
     site.refuses_a_newcomer(1, forgot);
+    CHECK(record_of(master).promoted_from.size() == 40);
+    client newcomer(site.io, site.settings());
+    site.opens_in_time(newcomer, forgot);
+}
+
+TEST_CASE("a record of version 0.1 is left alone, and says what to do") {
+    quarantining_site site(2s, {}, 1);
+    site.masters[0].command({"DEL", epoch_key});
+    site.masters[0].command({"HSET", epoch_key, "run", "x", "born", "1", "q", "0", "dur", "0"});
+    CHECK(site.me->acquire("r", once(1s))->error == errc::no_quorum);
+    until_state(site.io, *site.me, 0, master_state::unfit);
+    CHECK(site.me->health().masters[0].text.find("another version") != std::string::npos);
+    CHECK(site.masters[0].command({"HGET", epoch_key, "dur"}) == "0");
+    site.masters[0].command({"DEL", epoch_key});
+    until_state(site.io, *site.me, 0, master_state::quarantined);
+    site.me->until_admitted(1);
 }
 
 TEST_CASE("the longest quarantine that any client asked for is in force for all") {
-    quarantining_site site(2s, appending("everysec"), 1);
+    quarantining_site site(2s, {}, 1);
     config careful = site.settings();
     careful.max_ttl = 1h;
     client other(site.io, careful);
     run_until(site.io, [&] {
-        return std::stoll(record(site.masters[0], "q"))
+        return record_of(site.masters[0]).quarantine
                > std::chrono::microseconds(careful.max_ttl).count();
     });
     other.close();

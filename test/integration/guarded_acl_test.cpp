@@ -13,19 +13,12 @@ namespace {
 
 // The least: scripts are sent in full, and must be allowed to do what they do.
 const std::vector<std::string> minimal = {
-    "+info", "+eval", "+time", "+get", "+set", "+del", "+pttl", "+pexpire", "+hmget", "+hset"};
+    "+info", "+eval", "+time", "+get", "+set", "+del", "+pttl", "+pexpire"};
 
-// What a deployment should allow besides: scripts by their digest, health checks, a name, the
-// question whether every write is fsynced, and wake-ups.
+// What a deployment should allow besides: scripts by their digest, health checks, a name, and
+// wake-ups.
 const std::vector<std::string> comfort = {
-    "+evalsha",
-    "+ping",
-    "+client|setname",
-    "+config|get",
-    "+publish",
-    "+subscribe",
-    "+unsubscribe",
-    "&redlock:*"};
+    "+evalsha", "+ping", "+client|setname", "+publish", "+subscribe", "+unsubscribe", "&redlock:*"};
 
 // What readers and writers need besides.
 const std::vector<std::string> sharing = {

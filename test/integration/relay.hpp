@@ -38,6 +38,9 @@ public:
     /// Keeps back what the client says from now on.
     void hold() { state_->held = true; }
 
+    /// Another server answers under this address from now on.
+    void turn_to(std::uint16_t port) { state_->to = port; }
+
     /// How many bytes are kept back.
     std::size_t waiting() const { return state_->kept.size(); }
 

@@ -261,10 +261,6 @@ TEST_CASE("without quarantine, restarts break exclusion") {
     CHECK(first_broken("restarts", mistake::no_quarantine, 2000) == promise::exclusion);
 }
 
-TEST_CASE("claimed durability breaks exclusion") {
-    CHECK(first_broken("restarts", mistake::claims_durability, 2000) == promise::exclusion);
-}
-
 TEST_CASE("a majority of masters that never comes back is no progress") {
     lua_machine lua;
     plan what = make_plan(3, *find_profile("calm"));

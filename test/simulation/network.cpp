@@ -1,5 +1,7 @@
 #include "network.hpp"
 
+#include "core/keys.hpp"
+
 #include <array>
 #include <charconv>
 #include <utility>
@@ -76,9 +78,10 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         master& made = masters_.back();
         made.process.run_id = new_run_id(static_cast<unsigned>(i));
         made.process.started_us = made.wall_us(0) - one.age / us;
-        made.process.appends = one.fsyncs;
-        made.process.appendfsync = one.fsyncs ? "always" : "everysec";
         made.process.speaks = static_cast<server::dialect>(one.dialect);
+        // The quorum has been in use for as long.
+        made.process.data.put(redlock::core::epoch_key("p:")).value =
+            "2 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0";
         made.process.tell = [this, i](std::string_view channel, std::string_view text) {
             return publish(static_cast<unsigned>(i), channel, text);
         };

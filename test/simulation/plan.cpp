@@ -21,8 +21,7 @@ constexpr std::array<std::string_view, mistakes> mistake_names{
     "monotonic-clock",
     "believes-while-releasing",
     "believes-until-told",
-    "no-quarantine",
-    "claims-durability"};
+    "no-quarantine"};
 
 constexpr std::array<std::string_view, 4> dialect_names{
     "redis 7.0", "valkey 8.1", "valkey 9.0", "redis 8.4"};
@@ -142,11 +141,6 @@ void make_mistake(plan& what, mistake wrong) {
     what.wrong = wrong;
     if (wrong == mistake::fewer_masters) {
         what.clients.back().masters = (what.masters.size() + 1) / 2;
-    }
-    if (wrong == mistake::claims_durability) {
-        for (master_plan& one : what.masters) {
-            one.fsyncs = true;
-        }
     }
 }
 

@@ -78,7 +78,7 @@ struct master_plan {
     std::int64_t rate_ppb = 0;
     std::int64_t offset_us = 0;
     nanos age = 1000 * sec; // how long it has been up when the run begins
-    bool fsyncs = false;    // says that it does appendfsync always
+    bool fsyncs = false;    // does appendfsync always: a crash loses nothing
     unsigned dialect = 0;   // which commands it has: see server::dialect
 };
 
@@ -130,9 +130,8 @@ enum class mistake : std::uint8_t {
     believes_while_releasing, // a holder goes on until its release is confirmed
     believes_until_told,      // a holder does not look at the clock, but waits to be told of a loss
     no_quarantine,
-    claims_durability, // appendfsync always is claimed where a crash loses a second
 };
-inline constexpr std::size_t mistakes = 7;
+inline constexpr std::size_t mistakes = 6;
 std::string_view to_string(mistake) noexcept;
 
 /// How bytes travel.

@@ -364,6 +364,8 @@ void trouble_all(plan& what, generator& random) {
 void trouble_beyond(plan& what, generator& random) {
     trouble_all(what, random);
     what.kept = what.ordered = false;
+    // Between two looks at a clock that runs as wrong as here. With less, each would show a step.
+    what.offset_bound_ms = std::max<std::int64_t>(what.offset_bound_ms, 150);
     for (client_plan& one : what.clients) {
         one.rate_ppb = random.between(-10, 10) * what.drift_ppb;
     }
@@ -379,7 +381,7 @@ void trouble_beyond(plan& what, generator& random) {
 }
 
 constexpr std::string_view keeps_all = "A1 to A5 (but holders may write late)";
-constexpr std::string_view keeps_little = "A3 and A4 only: clocks run and step beyond their bounds";
+constexpr std::string_view keeps_little = "A3 only: clocks run and step beyond their bounds";
 
 constexpr std::string_view keeps_keys =
     "A1 to A3, A5; but lock keys are deleted, and who is overtaken must not be prolonged";

@@ -198,15 +198,31 @@ TEST_CASE("an uptime of exactly the quarantine is enough") {
     CHECK(judge(*parse_info(info_of(aged(30))), exact, now).votes_from == now + 1s);
 }
 
-TEST_CASE(
-    "a server that fsyncs every write need not wait, one that is said to but keeps no file must") {
-    server_info info = *parse_info(info_of({.uptime = "0", .persistence = "aof_enabled:1\r\n"}));
-    CHECK(info.appends);
-    CHECK(judge(info, rules(), now).votes_from > now);
-    info.fsyncs_always = true;
-    CHECK(judge(info, rules(), now).votes_from == never);
-    info.appends = false;
-    CHECK(judge(info, rules(), now).votes_from > now);
+TEST_CASE("a server whose uptime says nothing of its data votes a quarantine after it was met") {
+    const time_point met = now - 10s;
+    const fitness old = judge(*parse_info(info_of({})), rules(), now, met);
+    CHECK(old.votes_from == met + rules().quarantine_time());
+    const fitness young = judge(*parse_info(info_of(aged(3))), rules(), now, met);
+    CHECK(young.votes_from == now + rules().quarantine_time() - 2s);
+    const time_point long_ago = now - rules().quarantine_time();
+    CHECK(judge(*parse_info(info_of({})), rules(), now, long_ago).votes_from == never);
+    settings guarded = rules(); // its record says it there
+    guarded.protocol = redlock::protocol::guarded;
+    CHECK(judge(*parse_info(info_of({})), guarded, now, met).votes_from == never);
+}
+
+TEST_CASE("a promoted server names what it was a replica of, and nothing else is taken for that") {
+    const auto promoted_from = [](const std::string& id) {
+        return parse_info(info_of({}) + "master_replid2:" + id + "\r\n")->promoted_from;
+    };
+    CHECK(parse_info(info_of({}))->promoted_from.empty());
+    CHECK(promoted_from(std::string(40, '0')).empty());
+    CHECK(promoted_from("").empty());
+    CHECK(
+        promoted_from("5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c")
+        == "5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c");
+    CHECK(promoted_from("two words").empty());
+    CHECK(promoted_from(std::string(65, 'a')).empty());
 }
 
 TEST_CASE("without quarantine a new server votes at once, but a replica still doesn't") {

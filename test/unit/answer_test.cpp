@@ -177,8 +177,14 @@ TEST_CASE("a guarded acquire is granted, busy, late or quarantined") {
         const three quarantined(-2, 5'000, 1'000);
         got = read_acquire(quarantined, how);
         CHECK(got.said == vote::quarantined);
-        CHECK(got.forgot);
+        CHECK(!got.forgot);
         CHECK(got.quarantine == 5'000us);
+        CHECK(got.quarantine_ends_us == 6'000);
+        const three unknown(-4, 7'000, 1'000);
+        got = read_acquire(unknown, how);
+        CHECK(got.said == vote::quarantined);
+        CHECK(got.forgot);
+        CHECK(got.quarantine == 7'000us);
     }
 }
 
@@ -216,9 +222,18 @@ TEST_CASE("a guarded removal removes, or says whose it is") {
 }
 
 TEST_CASE("a handshake says since when a master remembers") {
-    const auto got = read_handshake(three(1, 30'000'000, 1'000));
+    const auto got = read_handshake(three(1, 30'001'000, 1'000));
     REQUIRE(got);
     CHECK(got->quarantine == 30s);
+    CHECK(got->ends_us == 30'001'000);
+    CHECK(got->readable);
+    const auto over = read_handshake(three(0, 1'000'000, 6'000'000));
+    REQUIRE(over);
+    CHECK(over->quarantine == 0s);
+    CHECK(over->ends_us == 1'000'000);
+    const auto unreadable = read_handshake(three(-1, 0, 1'000));
+    REQUIRE(unreadable);
+    CHECK(!unreadable->readable);
     CHECK(got->server_us == 1'000);
     CHECK(!read_handshake(integer(1)));
     CHECK(!read_handshake(error("NOPERM")));
@@ -242,7 +257,7 @@ TEST_CASE("the server's clock is read from TIME") {
 TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     constexpr auto least = std::numeric_limits<std::int64_t>::min();
-    for (const std::int64_t status : {std::int64_t{3}, std::int64_t{-4}, most, least}) {
+    for (const std::int64_t status : {std::int64_t{3}, std::int64_t{-5}, most, least}) {
         CHECK(read_acquire(three(status, 0, 0), rung::eval).said == vote::error);
         CHECK(read_raise(three(status, 0, 0), rung::eval).said == vote::error);
         CHECK(read_remove(three(status, 0, 0), rung::eval).said == vote::error);

@@ -139,8 +139,11 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
         == "EVAL " + std::string(guarded_release.text)
                + " 2 p{r} p{r}:fence the:token 17 86400000 p{r}:free");
     CHECK(
-        said(append_handshake, "p:epoch", guard, std::int64_t{5}, true)
-        == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run 30602000 5 1");
+        said(append_handshake, "p:epoch", guard, "", false)
+        == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run - 30602000 0");
+    CHECK(
+        said(append_handshake, "p:epoch", guard, "abc", true)
+        == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run abc 30602000 1");
 }
 
 } // namespace command_test

@@ -6,6 +6,7 @@
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ struct connection_site final : core::connection_events {
     void dropped(std::size_t, const core::ticket& command, time_point) override {
         up_when_dropped = up_when_dropped || link.up();
         drops.push_back(command.subject.index);
+    }
+    void clock_stepped(std::size_t, std::chrono::microseconds by, time_point) override {
+        steps.push_back(by);
     }
     void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
 
@@ -102,6 +106,7 @@ struct connection_site final : core::connection_events {
     std::vector<time_point> sent_at;
     std::vector<std::uint32_t> drops;
     std::vector<std::string> notes;
+    std::vector<std::chrono::microseconds> steps;
     core::connection link{0, rules, *this, random};
 };
 

@@ -12,6 +12,7 @@ namespace connection_test {
 
 using namespace redlock::core;
 using namespace std::chrono_literals;
+using redlock::time_point;
 using unit::connection_site;
 using unit::lines;
 
@@ -42,9 +43,7 @@ TEST_CASE("a connection introduces itself in one piece, then is up") {
     it.link.start(it.now);
     it.link.opened(it.now);
     CHECK(!it.link.up());
-    CHECK(it.written() == lines{"CONFIG GET appendfsync", "INFO"});
-    it.hear(it.server.execute({"CONFIG", "GET", "appendfsync"}, it.now));
-    CHECK(!it.link.up());
+    CHECK(it.written() == lines{"INFO"});
     it.hear(it.server.execute({"INFO"}, it.now));
     CHECK(it.link.up());
     CHECK(!it.link.connecting());
@@ -56,20 +55,19 @@ TEST_CASE("a connection introduces itself in one piece, then is up") {
 }
 
 TEST_CASE("user, password, database and name come before everything else") {
-    const lines rest{"CONFIG GET appendfsync", "INFO"};
+    const std::string rest = "INFO";
     const auto introduction = [&](const settings& rules) {
         connection_site it(rules);
         it.link.start(it.now);
         it.link.opened(it.now);
         return it.written();
     };
-    CHECK(introduction(with_credentials("", "pw", 0, "")) == lines{"AUTH pw", rest[0], rest[1]});
-    CHECK(
-        introduction(with_credentials("me", "pw", 0, "")) == lines{"AUTH me pw", rest[0], rest[1]});
+    CHECK(introduction(with_credentials("", "pw", 0, "")) == lines{"AUTH pw", rest});
+    CHECK(introduction(with_credentials("me", "pw", 0, "")) == lines{"AUTH me pw", rest});
     CHECK(
         introduction(with_credentials("me", "pw", 7, "app"))
-        == lines{"AUTH me pw", "SELECT 7", "CLIENT SETNAME app", rest[0], rest[1]});
-    CHECK(introduction(with_credentials("", "", 15, "")) == lines{"SELECT 15", rest[0], rest[1]});
+        == lines{"AUTH me pw", "SELECT 7", "CLIENT SETNAME app", rest});
+    CHECK(introduction(with_credentials("", "", 15, "")) == lines{"SELECT 15", rest});
 }
 
 TEST_CASE(
@@ -101,29 +99,55 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("neither a refused name nor a refused CONFIG GET matters") {
-    for (const std::string command : {"CLIENT", "CONFIG"}) {
-        connection_site it(with_credentials("", "", 0, "app"));
-        it.server.replies[command] = "-NOPERM no permissions\r\n";
-        it.server.appends = true;
-        it.bring_up();
-        CHECK(it.link.up());
-        CHECK(!it.link.info().fsyncs_always);
-    }
+TEST_CASE("a refused name does not matter") {
+    connection_site it(with_credentials("", "", 0, "app"));
+    it.server.replies["CLIENT"] = "-NOPERM no permissions\r\n";
+    it.bring_up();
+    CHECK(it.link.up());
 }
 
-TEST_CASE("appendfsync always is believed when an append-only file is kept") {
+TEST_CASE("plain: a server that took another's place is quarantined, however long it has been up") {
     settings rules = unit::settings_for(1);
     rules.quarantine = true;
-    for (const std::string policy : {"always", "everysec", "no"}) {
-        connection_site it(rules);
-        it.server.started = it.now;
-        it.server.appends = true;
-        it.server.appendfsync = policy;
-        it.bring_up();
-        CHECK(it.link.info().fsyncs_always == (policy == "always"));
-        CHECK((it.link.judgement().votes_from == never) == (policy == "always"));
+    connection_site it(rules);
+    it.server.started = time_point(0s);
+    it.bring_up();
+    CHECK(it.link.judgement().votes_from == never);
+    it.link.closed("reset", it.now);
+    it.server.run_id = "another";
+    it.wait(2s);
+    it.introduce();
+    const time_point seen = it.now;
+    CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
+    // A connection that is made anew does not begin the count anew.
+    it.link.closed("reset", it.now);
+    it.wait(2s);
+    it.introduce();
+    CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
+}
+
+TEST_CASE("plain: a promoted server is quarantined from the moment that it is first seen") {
+    settings rules = unit::settings_for(1);
+    rules.quarantine = true;
+    connection_site it(rules);
+    it.server.started = time_point(0s);
+    it.server.promoted_from = "f00";
+    it.bring_up();
+    time_point seen = it.now;
+    CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
+    it.now += rules.quarantine_time();
+    it.link.introduce_again(it.now);
+    it.hear(it.server.execute({"INFO"}, it.now));
+    CHECK(it.link.judgement().votes_from <= it.now);
+    for (const bool promoted_again : {false, true}) { // at first it forgets that it was
+        it.server.promoted_from = promoted_again ? "ba7" : "";
+        it.now += 1s;
+        it.link.introduce_again(it.now);
+        it.hear(it.server.execute({"INFO"}, it.now));
+        seen = it.now;
+        CHECK((it.link.judgement().votes_from > it.now) == promoted_again);
     }
+    CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
 }
 
 TEST_CASE("an INFO that is no server's takes the connection down") {
@@ -274,7 +298,7 @@ TEST_CASE("counters add up over connections") {
     it.hear("+OK\r\n");
     const auto written = it.link.output().size();
     it.link.written(written);
-    CHECK(it.link.counters().commands == 3);
+    CHECK(it.link.counters().commands == 2);
     CHECK(it.link.counters().writes == 2);
     CHECK(it.link.counters().bytes_received > 0);
     it.link.closed("reset", it.now);
@@ -282,7 +306,7 @@ TEST_CASE("counters add up over connections") {
     it.wait(2s);
     it.introduce();
     CHECK(it.link.counters().connects == 2);
-    CHECK(it.link.counters().commands == 5);
+    CHECK(it.link.counters().commands == 3);
 }
 
 TEST_CASE("a master that lags too far behind is overloaded") {

@@ -19,7 +19,7 @@ namespace core = redlock::core;
 
 namespace {
 
-std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 1'000'000) {
+std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 0) {
     return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
            + "\r\n:" + std::to_string(clock) + "\r\n";
 }

@@ -113,9 +113,6 @@ std::string virtual_master::execute(const arguments& words, time_point now) {
         const std::string what = name == "SUBSCRIBE" ? "subscribe" : "unsubscribe";
         return "*3\r\n" + bulk(what) + bulk(words.at(1)) + integer(1);
     }
-    if (name == "CONFIG") {
-        return config_get(words);
-    }
     if (name == "INFO") {
         return bulk(info(now));
     }
@@ -193,12 +190,9 @@ std::string virtual_master::info(time_point now) const {
     return text + "redis_mode:standalone\r\nrun_id:" + run_id + "\r\nuptime_in_seconds:"
            + std::to_string(uptime.count()) + "\r\n\r\n# Memory\r\nmaxmemory:" + maxmemory
            + "\r\nmaxmemory_policy:" + eviction_policy + "\r\n\r\n# Persistence\r\nloading:"
-           + (loading ? "1" : "0") + "\r\naof_enabled:" + (appends ? "1" : "0")
-           + "\r\n\r\n# Replication\r\nrole:" + role + "\r\nconnected_slaves:0\r\n";
-}
-
-std::string virtual_master::config_get(const arguments& words) const {
-    return "*2\r\n" + bulk(words.at(2)) + bulk(appendfsync);
+           + (loading ? "1" : "0") + "\r\naof_enabled:0\r\n\r\n# Replication\r\nrole:" + role
+           + "\r\nconnected_slaves:0\r\nmaster_replid2:"
+           + (promoted_from.empty() ? std::string(40, '0') : promoted_from) + "\r\n";
 }
 
 // SET key value NX PX ms, or SET key value IFEQ value PX ms.

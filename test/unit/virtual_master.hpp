@@ -44,8 +44,7 @@ struct virtual_master {
     std::string role = "master";
     std::string eviction_policy = "noeviction";
     std::string maxmemory = "0";
-    std::string appendfsync = "everysec";
-    bool appends = false;
+    std::string promoted_from;
     bool loading = false;
     time_point started = time_point(std::chrono::seconds(0));
 
@@ -84,7 +83,6 @@ struct virtual_master {
 private:
     entry* find(const std::string& key, time_point now);
     std::string info(time_point now) const;
-    std::string config_get(const arguments& words) const;
     std::string set(const arguments& words, time_point now);
     std::string evaluate(const arguments& words, time_point now);
     std::string take_turn(const arguments& words, time_point now);

@@ -237,6 +237,22 @@ std::string master_process::command(const std::vector<std::string>& args) const 
     return client.command(args);
 }
 
+void master_process::declare_new(const std::string& key_prefix) const {
+    const std::string info = command({"INFO", "server"});
+    constexpr std::string_view field = "\nrun_id:";
+    const std::size_t at = info.find(field);
+    if (at == std::string::npos) {
+        throw std::runtime_error("INFO has no run_id: " + info);
+    }
+    const std::size_t begin = at + field.size();
+    const std::string run_id = info.substr(begin, info.find_first_of("\r\n", begin) - begin);
+    // Since the beginning of time; lib/core/guarded_scripts.hpp has the format.
+    const std::string said = command({"SET", key_prefix + ":epoch", "2 " + run_id + " - 0 0"});
+    if (said != "OK") {
+        throw std::runtime_error("the record is refused: " + said);
+    }
+}
+
 std::vector<std::string> master_process::keys(const std::string& pattern) const {
     resp_client client(options_.bind, port());
     if (!options_.requirepass.empty()) {

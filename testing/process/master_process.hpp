@@ -82,6 +82,10 @@ public:
     std::string command(const std::vector<std::string>& args) const;
     std::vector<std::string> keys(const std::string& pattern = "*") const;
 
+    // Writes the record of a server on which no lock with that prefix can have been: guarded
+    // clients count its votes at once. A restart begins a quarantine as ever.
+    void declare_new(const std::string& key_prefix = "redlock:") const;
+
 private:
     void spawn();
     enum class on_clash { move_on, insist }; // when somebody else listens on our port

@@ -3,19 +3,12 @@
 from edits import Variant, either, script
 
 HEAL_CHECK = (
-    "  local e = redis.call('HMGET', KEYS[3], 'run', 'born', 'q')\n"
-    "  local born = tonumber(e[2] or '0')\n"
-    '  if e[1] ~= ARGV[6] or born > now or now < born'
-    " + math.max(tonumber(ARGV[7]), tonumber(e[3] or '0')) then\n"
+    "  local e = redis.pcall('GET', KEYS[3])\n"
+    "  local run, born, q = string.match(type(e) == 'string' and e or '',"
+    " '^2 (%S+) %S+ (%d+) (%d+)$')\n"
+    '  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then\n'
     '    return {-2, 0, now}\n'
     '  end\n'
-)
-
-HANDSHAKE_CHECK = (
-    "    if not called('info') or called('flushall') or called('flushdb') or called('swapdb')"
-    " or called('restore')\n"
-    "        or called('debug') or called('config') or called('config|resetstat')"
-    ' then born = now end\n'
 )
 
 VARIANTS = [
@@ -31,19 +24,14 @@ VARIANTS = [
     Variant(
         19,
         'quarantine-by-uptime',
-        'a quarantine by uptime only: data that were emptied without a restart are trusted',
+        'a master without a record is trusted, as if its uptime said that it remembers',
         profile='guarded-flushes',
         first=1,
         seeds=500,
         scripts=(
-            # The handshake that follows a missing vote would notice the FLUSHALL, too.
-            script('guarded_handshake', (HANDSHAKE_CHECK, '')),
             script(
-                'guarded_acquire',
-                (
-                    'if e[1] ~= ARGV[3] or born > now then',
-                    'if e[1] and (e[1] ~= ARGV[3] or born > now) then',
-                ),
+                'guarded_handshake',
+                ('if run ~= ARGV[1] or (ARGV[2]', 'if (run and run ~= ARGV[1]) or (ARGV[2]'),
             ),
         ),
     ),
@@ -74,10 +62,15 @@ VARIANTS = [
     Variant(
         37,
         'claims-durability',
-        'appendfsync always is claimed where a crash loses a second',
-        profile='restarts',
+        'a record from before a restart is trusted, as if every write had been on disk',
+        profile='guarded-flushes',
         first=1,
-        seeds=3000,
-        misuse=True,
+        seeds=4000,
+        scripts=(
+            script(
+                'guarded_handshake',
+                ('if run ~= ARGV[1] or (ARGV[2]', 'if not run or (ARGV[2]'),
+            ),
+        ),
     ),
 ]

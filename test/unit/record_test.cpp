@@ -1,0 +1,412 @@
+// The record of each master: the very scripts, in Lua, and engines whose masters run them. Nothing
+// is granted by a server that is not known to have remembered for a quarantine.
+
+#include "core/form_scripts.hpp"
+#include "core/guarded_scripts.hpp"
+#include "core/keys.hpp"
+#include "memory/lua_machine.hpp"
+#include "memory/server.hpp"
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace record_test {
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+namespace memory = redlock::testing::memory;
+using redlock::master_state;
+
+namespace {
+
+constexpr std::int64_t date = 1'700'000'000'000'000;
+constexpr std::int64_t second = 1'000'000;
+const std::string epoch = "p::epoch";
+const std::string long_quarantine = std::to_string(30 * second);
+
+std::string triple(std::int64_t status, std::int64_t value, std::int64_t now) {
+    return std::to_string(status) + "\n" + std::to_string(value) + "\n" + std::to_string(now);
+}
+
+struct one_server {
+    memory::lua_machine lua;
+    memory::server process{lua};
+    std::int64_t now = date;
+
+    std::string ask(const arguments& words) {
+        const std::vector<std::string_view> views(words.begin(), words.end());
+        return process.execute(views, now).describe();
+    }
+    /// The status, the rest of the quarantine, the clock.
+    std::string shake_hands(
+        const std::string& run = "run",
+        const std::string& promoted_from = "-",
+        const std::string& quarantine = long_quarantine,
+        const std::string& stepped = "0") {
+        const std::string said = ask(
+            {"EVAL",
+             std::string(core::guarded_handshake.text),
+             "1",
+             epoch,
+             run,
+             promoted_from,
+             quarantine,
+             stepped});
+        std::istringstream lines(said);
+        std::int64_t status = 0;
+        std::int64_t ends = 0;
+        std::int64_t clock = 0;
+        lines >> status >> ends >> clock;
+        return lines.fail() || status < 0 ? said : triple(status, ends - clock, clock);
+    }
+    std::string acquire(const std::string& run = "run") {
+        return ask(
+            {"EVAL",
+             std::string(core::guarded_acquire.text),
+             "3",
+             "p:{r}",
+             "p:{r}:fence",
+             epoch,
+             "token",
+             "1000",
+             run,
+             long_quarantine,
+             "0",
+             "0"});
+    }
+    bool has_lock() { return ask({"EXISTS", "p:{r}"}) == "1"; }
+    std::string record() { return ask({"GET", epoch}); }
+};
+
+} // namespace
+
+TEST_CASE("the memory of a server without a record begins now, however long it has been up") {
+    one_server it;
+    it.process.started_us = date - 1'000'000 * second;
+    CHECK(it.shake_hands() == triple(1, 30 * second, date));
+    CHECK(it.record() == "2 run - " + std::to_string(date) + " " + long_quarantine);
+    it.now += 10 * second;
+    CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
+    CHECK(it.acquire() == triple(-2, 20 * second, it.now));
+    it.now += 20 * second;
+    CHECK(it.shake_hands() == triple(0, 0, it.now));
+    CHECK(it.acquire() == triple(1, 0, it.now));
+}
+
+TEST_CASE("a record of another run says nothing, whatever that server says of its durability") {
+    one_server it;
+    it.process.appends = true;
+    it.process.appendfsync = "always";
+    it.shake_hands();
+    it.now += 60 * second;
+    CHECK(it.acquire("another") == triple(-4, 30 * second, it.now));
+    CHECK(it.shake_hands("another") == triple(1, 30 * second, it.now));
+    CHECK(it.acquire("another") == triple(-2, 30 * second, it.now));
+    CHECK(it.acquire("run") == triple(-4, 30 * second, it.now));
+    CHECK(!it.has_lock());
+}
+
+TEST_CASE("a server that was promoted under a record that does not say so begins to remember") {
+    one_server it;
+    it.shake_hands();
+    it.now += 60 * second;
+    CHECK(it.shake_hands("run", "first") == triple(1, 30 * second, it.now));
+    it.now += 60 * second;
+    CHECK(it.shake_hands("run", "first") == triple(0, -30 * second, it.now));
+    CHECK(it.shake_hands("run", "-") == triple(0, -30 * second, it.now)); // it has forgotten that
+    CHECK(it.shake_hands("run", "first") == triple(0, -30 * second, it.now));
+    CHECK(it.shake_hands("run", "second") == triple(1, 30 * second, it.now));
+}
+
+TEST_CASE("an acquire without a record of this server sets nothing, and writes no record") {
+    one_server it;
+    for (const bool hash : {false, true}) {
+        if (hash) {
+            it.ask({"HSET", epoch, "run", "run", "born", "1", "q", "0", "dur", "1"});
+        }
+        for (const core::script& form :
+             {core::all_acquire, core::writer_acquire, core::shared_acquire}) {
+            const bool reads = &form.text[0] == &core::shared_acquire.text[0];
+            arguments words{"EVAL", std::string(form.text)};
+            const arguments keys =
+                reads ? arguments{"4", "p:{r}", "p:{r}:readers", "p:{r}:intent", epoch}
+                : form.text == core::all_acquire.text
+                    ? arguments{"3", "p:{r}", "p:{r}:fence", epoch}
+                    : arguments{
+                        "5", "p:{r}", "p:{r}:fence", epoch, "p:{r}:readers", "p:{r}:intent"};
+            words.insert(words.end(), keys.begin(), keys.end());
+            for (const std::string word : {"token", "1000", "run", "0", "0", "0", "0"}) {
+                words.push_back(word);
+            }
+            CHECK(it.ask(words) == triple(-4, 0, it.now));
+        }
+        CHECK(it.acquire() == triple(-4, 30 * second, it.now));
+        CHECK(it.ask({"EXISTS", "p:{r}", "p:{r}:readers"}) == "0");
+        CHECK(it.ask({"EXISTS", epoch}) == (hash ? "1" : "0"));
+    }
+}
+
+TEST_CASE("a clock that was set back, or is said to be stepped, begins a quarantine") {
+    one_server it;
+    it.shake_hands();
+    it.now -= second;
+    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
+    CHECK(it.shake_hands() == triple(1, 30 * second, it.now));
+    it.now += 3600 * second;
+    CHECK(it.shake_hands("run", "-", long_quarantine, "1") == triple(1, 30 * second, it.now));
+    CHECK(it.acquire() == triple(-2, 30 * second, it.now));
+}
+
+TEST_CASE("the longest quarantine that was asked for is kept, and counts for all") {
+    one_server it;
+    it.shake_hands();
+    const std::int64_t born = it.now;
+    it.now += 40 * second;
+    CHECK(
+        it.shake_hands("run", "-", std::to_string(60 * second)) == triple(0, 20 * second, it.now));
+    CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
+    CHECK(it.acquire() == triple(-2, 20 * second, it.now));
+    CHECK(it.record() == "2 run - " + std::to_string(born) + " " + std::to_string(60 * second));
+}
+
+TEST_CASE("a record of another format is left alone and never trusted") {
+    one_server it;
+    const std::string next = "3 run - 0 0 of a version to come";
+    it.ask({"SET", epoch, next});
+    CHECK(it.shake_hands() == triple(-1, 0, it.now));
+    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
+    CHECK(it.record() == next);
+    // Of version 0.1.
+    it.ask({"DEL", epoch});
+    it.ask({"HSET", epoch, "run", "run", "born", "1", "q", "0", "dur", "1"});
+    CHECK(it.shake_hands().find("WRONGTYPE") != std::string::npos);
+    CHECK(it.acquire() == triple(-4, 30 * second, it.now));
+    CHECK(!it.has_lock());
+    CHECK(it.ask({"HGET", epoch, "born"}) == "1");
+}
+
+TEST_CASE("a client of version 0.1 gets an error from a record of this one, and no lock") {
+    one_server it;
+    it.ask({"SET", epoch, core::record_of_new_server("run")});
+    for (const std::string script :
+         {"return redis.call('HMGET', KEYS[1], 'run', 'born', 'q', 'dur')", // handshake
+          "redis.call('HMGET', KEYS[1], 'run', 'born', 'q')\n"              // acquire
+          "redis.call('SET', 'p:{r}', 'token')"}) {
+        CHECK(it.ask({"EVAL", script, "1", epoch}).find("WRONGTYPE") != std::string::npos);
+    }
+    CHECK(!it.has_lock());
+}
+
+TEST_CASE("a new server whose record was written by its creator votes at once") {
+    one_server it;
+    it.ask({"SET", epoch, core::record_of_new_server("run")});
+    CHECK(it.shake_hands().starts_with("0\n-"));
+    CHECK(it.acquire() == triple(1, 0, it.now));
+    CHECK(it.acquire("restarted") != triple(1, 0, it.now));
+}
+
+// --- Engines whose masters are such servers -----------------------------------------------------
+
+namespace {
+
+struct served_quorum {
+    explicit served_quorum(std::size_t masters, bool new_servers = true) : it(rules_for(masters)) {
+        for (std::size_t i = 0; i < masters; ++i) {
+            virtual_master& shown = it.masters[i];
+            memory::server& made = *servers.emplace_back(std::make_unique<memory::server>(lua));
+            ahead.push_back(0);
+            if (new_servers) {
+                made.data.put(epoch).value = core::record_of_new_server(shown.run_id);
+            }
+            // INFO is the virtual master's, the rest is the server's.
+            shown.when = [this, i, &shown, &made](const arguments& words) {
+                if (words[0] == "EVAL" || words[0] == "EVALSHA" || words[0] == "TIME") {
+                    shown.replies.erase("EVALSHA");
+                    const std::vector<std::string_view> views(words.begin(), words.end());
+                    std::string said;
+                    made.execute(views, wall_of(i)).encode(said);
+                    shown.replies[words[0]] = said;
+                }
+                return mishap::none;
+            };
+        }
+    }
+
+    static core::settings rules_for(std::size_t masters) {
+        core::settings rules = settings_for(masters);
+        rules.protocol = redlock::protocol::guarded;
+        rules.epoch_key = epoch;
+        rules.quarantine = true;
+        rules.clock_offset_bound = 100ms;
+        rules.health_check_interval = 1s;
+        return rules;
+    }
+    std::int64_t wall_of(std::size_t master) const {
+        return date + ahead[master]
+               + std::chrono::floor<std::chrono::microseconds>(it.now().time_since_epoch()).count();
+    }
+    std::string record(std::size_t master) { return servers[master]->data.find(epoch, 0)->value; }
+    std::size_t admitted() { return it.engine.examine(it.now()).admitted; }
+    master_state state(std::size_t master) {
+        return it.engine.examine(it.now()).masters[master].state;
+    }
+    nanoseconds quarantine() const { return it.engine.rules().quarantine_time(); }
+
+    memory::lua_machine lua;
+    std::vector<std::unique_ptr<memory::server>> servers;
+    std::vector<std::int64_t> ahead;
+    virtual_quorum it;
+};
+
+} // namespace
+
+TEST_CASE("a new quorum votes after one quarantine, a new server of it as well") {
+    served_quorum q(3, false);
+    for (virtual_master& one : q.it.masters) {
+        one.started = time_point(-1'000'000s);
+    }
+    q.it.start();
+    CHECK(q.admitted() == 0);
+    CHECK(q.it.acquire_now(once()).votes == std::vector<vote>(3, vote::quarantined));
+    q.it.run_for(q.quarantine() - 10ms);
+    CHECK(q.admitted() == 0);
+    q.it.run_for(1s);
+    CHECK(q.admitted() == 3);
+    // Another server answers under the address of the first: empty, and up for long.
+    q.servers[0]->data.clear();
+    q.it.restart(0, "stranger");
+    q.it.masters[0].started = time_point(-1'000'000s);
+    q.it.run_for(5s);
+    CHECK(q.state(0) == master_state::quarantined);
+    q.it.run_for(q.quarantine());
+    CHECK(q.admitted() == 3);
+}
+
+TEST_CASE("a master that was a replica meanwhile is quarantined, though its record is there") {
+    served_quorum q(3);
+    q.it.start();
+    REQUIRE(q.admitted() == 3);
+    q.it.masters[1].promoted_from = "f00";
+    q.it.disconnect(1);
+    q.it.run_for(5s);
+    CHECK(q.state(1) == master_state::quarantined);
+    q.it.run_for(q.quarantine());
+    CHECK(q.admitted() == 3);
+}
+
+TEST_CASE("a flushed master does not vote, and the next handshake records that") {
+    served_quorum q(3);
+    q.it.start();
+    q.servers[2]->data.clear();
+    const answer got = q.it.acquire_now(once());
+    CHECK(got.won);
+    q.it.run_for(10ms);
+    CHECK(q.state(2) == master_state::quarantined);
+    CHECK(q.record(2).starts_with("2 run-2 - 17"));
+}
+
+TEST_CASE("a master whose clock is stepped while clients are connected begins to remember") {
+    for (const std::int64_t by : {3600 * second, -3600 * second}) {
+        served_quorum q(3);
+        q.it.start();
+        q.it.run_for(5s);
+        q.ahead[1] = by;
+        q.it.run_for(3s);
+        CHECK(q.state(1) == master_state::quarantined);
+        CHECK(q.record(1).starts_with("2 run-1 - 1")); // born, not 0
+        CHECK(q.record(0).starts_with("2 run-0 - 0 "));
+        q.it.run_for(q.quarantine() + 1s);
+        CHECK(q.admitted() == 3);
+        CHECK(q.record(1).starts_with("2 run-1 - 1"));
+    }
+}
+
+TEST_CASE("a step within the margin is none") {
+    served_quorum q(3);
+    q.it.start();
+    q.it.run_for(5s);
+    q.ahead[1] = second / 10;
+    q.it.run_for(5s);
+    CHECK(q.admitted() == 3);
+    CHECK(q.record(1).starts_with("2 run-1 - 0 "));
+}
+
+TEST_CASE(
+    "where several masters seem to be stepped at once, our own clock was: nothing is written") {
+    served_quorum q(3);
+    q.it.start();
+    q.it.run_for(5s);
+    for (std::int64_t& one : q.ahead) {
+        one += 3600 * second;
+    }
+    q.it.run_for(5s);
+    CHECK(q.admitted() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(q.record(i).starts_with("2 run-" + std::to_string(i) + " - 0 "));
+    }
+    // A step after that is seen as any.
+    q.ahead[0] -= 3600 * second;
+    q.it.run_for(5s);
+    CHECK(q.admitted() == 2);
+}
+
+TEST_CASE("a clock that is set while a master is quarantined ends no quarantine") {
+    // Of one master, which is seen; and of all, which is taken for a step of our own clock: then
+    // each client that was there counts by its own.
+    for (const std::size_t stepped : {1U, 3U}) {
+        served_quorum q(3, false);
+        q.it.start();
+        q.it.run_for(2s);
+        for (std::size_t i = 0; i < stepped; ++i) {
+            q.ahead[i] += 3600 * second;
+        }
+        q.it.run_for(q.quarantine() - 3s);
+        CHECK(q.admitted() == 0);
+        CHECK(!q.it.acquire_now(once()).won);
+        q.it.run_for(4s);
+        CHECK(q.admitted() == (stepped == 1 ? 2 : 3));
+        q.it.run_for(q.quarantine());
+        CHECK(q.admitted() == 3);
+    }
+}
+
+TEST_CASE("a step that is seen while a handshake is under way is told by the next one") {
+    served_quorum q(1, false); // quarantined: it is asked by handshakes
+    q.it.start();
+    q.it.run_for(2500ms);
+    q.ahead[0] = 3600 * second;
+    q.it.run_for(3s);
+    const std::string born = q.record(0).substr(std::string("2 run-0 - ").size(), 16);
+    CHECK(std::stoll(born) > date + 3600 * second);
+}
+
+TEST_CASE("a master with a record of another format does not vote, and says what to do") {
+    served_quorum q(3);
+    q.servers[0]->data.put(epoch).is = memory::entry::type::hash; // of version 0.1
+    q.servers[1]->data.put(epoch).value = "3 of a version to come";
+    q.it.start();
+    for (const std::size_t i : {0U, 1U}) {
+        const auto seen = q.it.engine.examine(q.it.now()).masters[i];
+        CHECK(seen.state == master_state::unfit);
+        CHECK(
+            seen.text
+            == "its record 'p::epoch' was written by another version of redlock: end all clients "
+               "of that version, then delete the record");
+    }
+    CHECK(q.record(1) == "3 of a version to come");
+    q.servers[0]->data.clear();
+    q.it.run_for(2s);
+    CHECK(q.state(0) == master_state::quarantined);
+    q.it.run_for(q.quarantine());
+    CHECK(q.state(0) == master_state::admitted);
+}
+
+} // namespace record_test
