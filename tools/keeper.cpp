@@ -5,12 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -20,7 +23,7 @@
 
 namespace cli {
 
-keeper::keeper(keeper_rules rules) {
+keeper::keeper(keeper_rules rules) : grace_(rules.grace), kill_margin_(rules.kill_margin) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw failure(
@@ -45,19 +48,53 @@ keeper::keeper(keeper_rules rules) {
 
 keeper::~keeper() {
     ::shutdown(channel_, SHUT_WR);
+    const auto now = redlock::clock::now();
+    kill_at_ = std::min(kill_at_, now + grace_);
+    // Without a command there is nothing to wait for but the end of one process.
     while (!ended_) {
+        if (!wait_for_report(overdue_at())) {
+            kill();
+        }
         read();
     }
     ::close(channel_);
 }
 
 void keeper::send(const void* data, std::size_t size) noexcept {
-    // A keeper that is gone shows when it is listened to.
-    while (::send(channel_, data, size, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+    // A keeper that is gone shows when it is listened to. One that is stopped until there is no
+    // room must not stop the tool as well: the tool ends the command in its place.
+    while (::send(channel_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR) {
+    }
+}
+
+// Half of the margin is the keeper's, half is for the tool.
+redlock::time_point keeper::overdue_at() const noexcept {
+    return kill_at_ == redlock::time_point::max() ? kill_at_ : kill_at_ + kill_margin_ / 2;
+}
+
+void keeper::kill() const noexcept {
+    if (!ended_) { // not yet reaped: nobody else can have its number
+        ::kill(pid_, SIGKILL);
+    }
+}
+
+bool keeper::wait_for_report(redlock::time_point until) const noexcept {
+    constexpr std::chrono::milliseconds look_again{100}; // poll does not count a suspended machine
+    for (;;) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+            std::clamp<redlock::clock::duration>(until - redlock::clock::now(), {}, look_again));
+        pollfd report{channel_, POLLIN, 0};
+        if (::poll(&report, 1, static_cast<int>(left.count())) > 0) {
+            return true;
+        }
+        if (redlock::clock::now() >= until) {
+            return false;
+        }
     }
 }
 
 void keeper::start(redlock::time_point deadline, const std::vector<std::string>& variables) {
+    kill_at_ = deadline - kill_margin_;
     keeper_order order{keeper_order::kind::start, 0, deadline.time_since_epoch().count()};
     std::string packet(reinterpret_cast<const char*>(&order), sizeof order);
     for (const std::string& one : variables) {
@@ -68,11 +105,16 @@ void keeper::start(redlock::time_point deadline, const std::vector<std::string>&
 }
 
 void keeper::set_deadline(redlock::time_point deadline) {
+    if (!ending_) {
+        kill_at_ = deadline - kill_margin_;
+    }
     const keeper_order order{keeper_order::kind::deadline, 0, deadline.time_since_epoch().count()};
     send(&order, sizeof order);
 }
 
 void keeper::stop(redlock::time_point kill_at) {
+    ending_ = true;
+    kill_at_ = std::min(kill_at_, kill_at);
     const keeper_order order{keeper_order::kind::stop, 0, kill_at.time_since_epoch().count()};
     send(&order, sizeof order);
 }
@@ -97,13 +139,13 @@ keeper_report keeper::read() {
     const bool told = size == sizeof out;
     ended_ = !told || out.what == keeper_report::kind::gone;
     if (ended_) {
+        ::kill(pid_, SIGKILL); // it may have been stopped behind its last words
         while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
         }
     }
     if (!told) {
         // It was killed; by its death the command was, and the rest is ours by now.
-        kill_all_children();
-        return {keeper_report::kind::died, 0};
+        return {keeper_report::kind::died, kill_all_children()};
     }
     return out;
 }

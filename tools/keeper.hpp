@@ -6,6 +6,7 @@
 // - The tool dies: the connection between the two ends, and the keeper ends the command.
 // - The keeper dies: the command is killed by its parent-death signal, and the tool, which adopts
 //   the rest, kills that.
+// - The keeper is stopped, or hangs: the tool kills it before the deadline, and so the command.
 // - Both are killed in one moment: the command dies, and what it had started may live on.
 
 #pragma once
@@ -29,7 +30,7 @@ struct keeper_report {
         ended,   ///< the command itself has ended; `value` is its wait status
         stopped, ///< it was stopped from the terminal
         gone,    ///< nothing of it is left; the keeper ends. `value`: how many would not die
-        died,    ///< made up by this side: the keeper was killed
+        died,    ///< made up by this side: the keeper was killed. `value`: as with `gone`
     };
     kind what = kind::died;
     int value = 0;
@@ -66,6 +67,11 @@ public:
     /// Gives the terminal back to the command, which was stopped, and has it go on.
     void resume();
 
+    /// When the command should be gone, and the keeper has not said so: it is stopped, or hangs.
+    redlock::time_point overdue_at() const noexcept;
+    /// Kills the keeper, and so the command; what that started is killed by `read`.
+    void kill() const noexcept;
+
     /// Becomes readable when there is a report.
     int descriptor() const noexcept { return channel_; }
     /// Waits for one.
@@ -74,6 +80,12 @@ public:
 private:
     void send(const void* data, std::size_t size) noexcept;
 
+    bool wait_for_report(redlock::time_point until) const noexcept;
+
+    std::chrono::nanoseconds grace_;
+    std::chrono::nanoseconds kill_margin_;
+    redlock::time_point kill_at_ = redlock::time_point::max(); // as the keeper was told
+    bool ending_ = false;
     int channel_ = -1;
     pid_t pid_ = -1;
     bool ended_ = false;

@@ -196,6 +196,10 @@ void keeper_process::hear() {
 }
 
 void keeper_process::start(redlock::time_point deadline, std::string variables) {
+    if (redlock::clock::now() >= deadline - rules_.kill_margin) {
+        report(keeper_report::kind::due, 0); // one of us stood still: there is no time to run it
+        leave(0);
+    }
     std::array<int, 2> failures{};
     if (::pipe2(failures.data(), O_CLOEXEC) != 0) {
         report(keeper_report::kind::failed, errno);

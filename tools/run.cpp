@@ -263,30 +263,39 @@ private:
             break;
         case keeper_report::kind::gone:
             gone_ = true;
-            if (report.value > 0) {
-                say(fmt::format("{} processes of the command would not die", report.value));
-            }
             break;
         case keeper_report::kind::died:
             gone_ = keeper_died_ = true;
+            due_ = due_ || keeper_hung_;
             break;
+        }
+        if (gone_ && report.value > 0) {
+            say(fmt::format("{} processes of the command would not die", report.value));
         }
     }
 
     // The keeper has to hear of each extension, and of masters that turned out to have lost the
-    // key.
+    // key. And it may be stopped, or hang: then the command is ended from here.
     void refresh() {
-        refresh_.expires_after(
-            std::clamp(options_.lock.ttl / 20, milliseconds(5), milliseconds(250)));
+        const auto now = redlock::clock::now();
+        const auto overdue_in = std::max<redlock::clock::duration>(keeper_->overdue_at() - now, {});
+        const auto period = std::clamp(options_.lock.ttl / 20, milliseconds(5), milliseconds(250));
+        refresh_.expires_after(std::min<redlock::clock::duration>(overdue_in, period));
         refresh_.async_wait([this](const redlock::error_code& error) {
-            if (!error && !lost_) {
-                const auto until = deadline();
-                if (holds() && until != told_deadline_) {
-                    told_deadline_ = until;
-                    keeper_->set_deadline(until);
-                }
-                refresh();
+            if (error || gone_) {
+                return;
             }
+            const auto until = deadline();
+            if (!lost_ && holds() && until != told_deadline_) {
+                told_deadline_ = until;
+                keeper_->set_deadline(until);
+            }
+            if (redlock::clock::now() < keeper_->overdue_at()) {
+                refresh();
+                return;
+            }
+            keeper_->kill();
+            keeper_hung_ = true; // unless its last report is on its way
         });
     }
 
@@ -306,6 +315,7 @@ private:
             || (reason == redlock::loss_reason::expired
                 && session_->manager.get_health().protocol == redlock::protocol::plain);
         keeper_->stop(at_once ? now : now + options_.grace);
+        refresh();
         say(fmt::format(
             "lost '{}' ({}), the command is ended: {}",
             printable(options_.lock.resource),
@@ -334,7 +344,9 @@ private:
         if (exec_error_ != 0) {
             return not_started(program_, exec_error_, true);
         }
-        if (keeper_died_) {
+        if (keeper_died_ && keeper_hung_) {
+            say("the keeper of the command did not end it in time, and both were killed");
+        } else if (keeper_died_) {
             say("the keeper of the command was killed, and the command with it");
             return static_cast<int>(exit_code::internal);
         }
@@ -424,6 +436,7 @@ private:
     bool gone_ = false;
     bool due_ = false;
     bool keeper_died_ = false;
+    bool keeper_hung_ = false; // it was killed by us
 };
 
 } // namespace

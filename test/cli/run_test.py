@@ -542,12 +542,44 @@ def _():
         paths, command = family(quorum, 'wait')
         process = quorum.start('run', 'a', '--', *command)
         pids = [beating(path) for path in paths]
-        keepers = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
-        equal(len(keepers), 1)
-        os.kill(int(keepers[0]), signal.SIGKILL)
+        os.kill(keeper_of(process), signal.SIGKILL)
         equal(process.wait(), INTERNAL)
         assert not any(map(alive, pids))
         equal(quorum.keys(), [])
+
+
+def keeper_of(process):
+    keepers = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
+    equal(len(keepers), 1)
+    return int(keepers[0])
+
+
+@case('the keeper is stopped: command and grandchildren are dead before the deadline, and the tool ends')
+def _():
+    with Quorum() as quorum:
+        paths, command = family(quorum, 'wait')
+        process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
+        pids = [beating(path) for path in paths]
+        os.kill(keeper_of(process), signal.SIGSTOP)
+        for master in quorum.masters[:2]:
+            master.signal(signal.SIGSTOP)
+        stopped = now()
+        equal(process.wait(), LOST)
+        assert not any(map(alive, pids))
+        assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
+        contains(process.stderr.read(), 'majority_unreachable', 'the keeper of the command did not end it')
+
+
+@case('a tool whose keeper is stopped can be ended while it waits')
+def _():
+    with Quorum() as quorum:
+        quorum.holder('a')
+        process = quorum.start('run', 'a', '--', 'echo', 'ran')
+        until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
+        os.kill(keeper_of(process), signal.SIGSTOP)
+        process.terminate()
+        equal(process.wait(), 128 + signal.SIGTERM)
+        equal(process.stdout.read(), '')
 
 
 @case('--at-least keeps the lock after a command that was quick')
