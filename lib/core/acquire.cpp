@@ -41,7 +41,8 @@ void engine::finish(operation& wanted, time_point now) {
 bool engine::on_wire(const claim& rolled_back) const noexcept {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const ballot& mine = rolled_back.votes.of[i];
-        if (mine.removing && masters_[i].link->written_mark() < mine.removal_mark) {
+        const bool waits = mine.owed && !mine.removing && !mine.debt; // for room
+        if (waits || (mine.removing && masters_[i].link->written_mark() < mine.removal_mark)) {
             return false;
         }
     }

@@ -81,7 +81,7 @@ void engine::finish_closing(time_point now) {
         return;
     }
     life_ = life::closed;
-    close_by_ = judge_steps_at_ = forever;
+    close_by_ = debts_due_ = judge_steps_at_ = forever;
     for (member& one : masters_) {
         one.link->stop("the manager was closed", now);
         one.pushes->stop("the manager was closed");
@@ -94,7 +94,7 @@ void engine::finish_closing(time_point now) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
     });
-    removing_ = lost_ = 0;
+    lost_ = 0;
     refresh_links_due();
     host_.closed();
 }
@@ -154,7 +154,7 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), links_due_, close_by_, judge_steps_at_});
+    return std::min({timers_.next(), links_due_, debts_due_, close_by_, judge_steps_at_});
 }
 
 // A lower bound is enough, and is kept so: a command that is sent lowers it, its answer does not
@@ -189,8 +189,19 @@ void engine::time_passed(time_point now) {
     if (now >= judge_steps_at_) {
         judge_steps(now);
     }
-    while (timer* const due = timers_.pop(now)) {
+    // What is left is due still: `next_due` says so, and others have their turn in between.
+    for (std::size_t i = 0; i < rules_.turn_max; ++i) {
+        timer* const due = timers_.pop(now);
+        if (due == nullptr) {
+            break;
+        }
         fire(*due, now);
+    }
+    if (now >= debts_due_) {
+        debts_due_ = forever;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            pay_debts(i, now);
+        }
     }
     end_of_event(now);
     refresh_links_due();
@@ -301,7 +312,9 @@ void engine::standing_changed(std::size_t master, time_point now) {
         }
     }
     assess(master, now);
+    masters_[master].next_owed = none;
     if (link.up()) {
+        search_owed(master, now);
         pay_debts(master, now);
     }
     refresh_links_due();

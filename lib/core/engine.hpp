@@ -129,6 +129,9 @@ public:
 
 private:
     enum class life : std::uint8_t { created, running, closing, closed };
+    static constexpr std::size_t none = ~std::size_t{0};
+    /// Places of `claims_` that one turn searches for owed removals, per master.
+    static constexpr std::size_t searched_max = 4'096;
 
     struct member {
         std::unique_ptr<connection> link;
@@ -138,6 +141,9 @@ private:
         vote otherwise = vote::unreachable; // what it votes while it is not admitted
         bool queue_refused = false;         // it was said that it keeps none
         bool stepped = false;               // its clock or ours was, see `judge_steps`
+        bool owed_before = false;           // one before `next_owed` has become owed since
+        std::size_t next_owed = none; // where in `claims_` the search for owed removals goes on
+        std::size_t removals = 0;     // in flight
     };
 
     // engine.cpp
@@ -155,7 +161,7 @@ private:
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
-        return !finishing_.empty() || leaving_ > 0 || removing_ > 0 || lost_ > 0;
+        return !finishing_.empty() || leaving_ > 0 || lost_ > 0 || removals_under_way();
     }
     void closing_moved(time_point now) noexcept {
         if (life_ == life::closing) {
@@ -315,7 +321,12 @@ private:
     void decide_removal(claim& ended, time_point now);
     void settle(claim& ended, time_point now);
     void removal_due(claim& ended, time_point now);
+    bool has_room(std::size_t master) const noexcept {
+        return masters_[master].removals < rules_.removals_max;
+    }
+    void search_owed(std::size_t master, time_point now);
     void pay_debts(std::size_t master, time_point now);
+    bool removals_under_way() const noexcept;
 
     // query.cpp
     void
@@ -347,6 +358,7 @@ private:
     std::vector<member> masters_;
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection wants to be woken before
+    time_point debts_due_ = forever; // owed removals can be sent
     bool wants_write_ = false;
     timers timers_;
     mutable pool<claim> claims_;
@@ -366,7 +378,6 @@ private:
     std::string places_key_;
     std::vector<line*> hinted_; // by one push
     std::string watched_;       // a channel
-    std::size_t removing_ = 0;  // removals in flight
     std::size_t lost_ = 0;      // leases that were lost, and whose holders have not let go
     std::size_t leaving_ = 0;   // queues that were told so, and have not confirmed it
 };

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -70,6 +71,22 @@ public:
             }
         }
     }
+
+    /// Calls `f` with the objects in the next `places` places from `from` on, until it returns
+    /// false. Returns the place to go on from: `end()` after the last one. `f` may destroy the
+    /// object that it is given, and may create others.
+    template <typename F>
+    std::size_t for_some(std::size_t from, std::size_t places, F f) {
+        const std::size_t limit =
+            from + std::min(places, slots_.size() - std::min(from, slots_.size()));
+        for (; from < limit; ++from) {
+            if (slots_[from]->used && !f(slots_[from]->value)) {
+                break;
+            }
+        }
+        return from;
+    }
+    std::size_t end() const noexcept { return slots_.size(); }
 
 private:
     struct slot {

@@ -64,6 +64,10 @@ void engine::begin_removal(claim& ended, time_point now) {
             const connection& link = *masters_[i].link;
             if (link.up()) {
                 ++ended.tally.pending;
+                if (!has_room(i)) {
+                    search_owed(i, now);
+                    continue;
+                }
                 const ladder& commands = link.commands();
                 const rung how = commands.of(ended.form, command_kind::remove);
                 if (written == nullptr || how != said
@@ -115,7 +119,7 @@ bool engine::tells_apart(const claim& ended) noexcept {
 
 void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
     ballot& mine = ended.votes.of[master];
-    removing_ += mine.removing ? 0U : 1U;
+    masters_[master].removals += mine.removing ? 0U : 1U; // or it is said again in another way
     mine.removing = true;
     mine.removal_mark = send(
         master,
@@ -132,7 +136,11 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
     ++counters_of(master).release_votes[what];
     ballot& mine = ended.votes.of[master];
-    removing_ -= mine.removing ? 1U : 0U;
+    member& to = masters_[master];
+    to.removals -= mine.removing ? 1U : 0U;
+    if (to.next_owed != none && to.removals <= rules_.removals_max / 2) {
+        debts_due_ = std::min(debts_due_, now);
+    }
     mine.removing = false;
     mine.said = what;
     const bool confirmed = what == vote::granted || what == vote::absent || what == vote::foreign;
@@ -205,20 +213,63 @@ void engine::removal_due(claim& ended, time_point now) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             const ballot& mine = ended.votes.of[i];
             if (mine.owed && !mine.removing && masters_[i].link->up()) {
-                send_removal(ended, i, way_of(ended, i, command_kind::remove), now);
+                if (has_room(i)) {
+                    send_removal(ended, i, way_of(ended, i, command_kind::remove), now);
+                } else {
+                    search_owed(i, now);
+                }
             }
         }
     }
     decide_removal(ended, now);
 }
 
+// Has what is owed to this master sent from now on, as far as there is room.
+void engine::search_owed(std::size_t master, time_point now) {
+    member& to = masters_[master];
+    if (to.next_owed == none) {
+        to.next_owed = 0;
+        to.owed_before = false;
+    } else {
+        to.owed_before = true;
+    }
+    if (has_room(master)) {
+        debts_due_ = std::min(debts_due_, now);
+    }
+}
+
+// One turn of that. A master that is back may be owed a removal by each of very many claims: sent
+// in one burst they would keep it from answering within `master_timeout`, and it would lose its
+// vote.
 void engine::pay_debts(std::size_t master, time_point now) {
-    claims_.for_each([&](claim& ended) {
+    member& to = masters_[master];
+    if (to.next_owed == none) {
+        return;
+    }
+    std::size_t left = rules_.turn_max;
+    to.next_owed = claims_.for_some(to.next_owed, searched_max, [&](claim& ended) {
         const ballot& mine = ended.votes.of[master];
         if (ended.stage == claim::phase::removing && mine.owed && !mine.removing) {
+            if (left == 0 || !has_room(master)) {
+                return false;
+            }
+            --left;
             send_removal(ended, master, way_of(ended, master, command_kind::remove), now);
         }
+        return true;
     });
+    if (to.next_owed == claims_.end()) {
+        to.next_owed = to.owed_before ? 0 : none;
+        to.owed_before = false;
+    }
+    if (to.next_owed != none && has_room(master)) {
+        debts_due_ = now;
+    }
+}
+
+bool engine::removals_under_way() const noexcept {
+    return std::ranges::any_of(
+        masters_, [](const member& one) { return one.removals > 0 || one.next_owed != none; });
 }
 
 } // namespace redlock::core

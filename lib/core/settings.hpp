@@ -44,6 +44,13 @@ struct settings {
     std::chrono::milliseconds held_warning{}; // 0: none
     std::size_t contention_warning = 0;       // 0: none
 
+    /// Timers that one call of `time_passed` handles, and owed removals that it sends to one
+    /// master: the rest is due at once, after what others have to do.
+    std::size_t turn_max = 256;
+    /// Removals in flight to one master; further ones wait. A burst of them must not keep the
+    /// master from answering anything else within `master_timeout`.
+    std::size_t removals_max = 4'096;
+
     std::size_t size() const noexcept { return masters.size(); }
     std::size_t quorum() const noexcept { return quorum_of(masters.size()); }
 

@@ -86,6 +86,34 @@ TEST_CASE("for_each sees every object, may destroy the one it is given, and may 
     CHECK(things.size() == 9);
 }
 
+TEST_CASE("for_some goes on where it stopped, and sees every object once") {
+    pool<thing> things;
+    for (int i = 0; i < 10; ++i) {
+        things.create().text = std::to_string(i);
+    }
+    things.for_each([&](thing& one) {
+        if (one.text == "2") {
+            things.destroy(one);
+        }
+    });
+    std::string seen;
+    const auto look = [&](std::size_t from, std::size_t places) {
+        return things.for_some(from, places, [&](thing& one) {
+            if (one.text == "5" && !seen.ends_with("!")) {
+                seen += "!";
+                return false;
+            }
+            seen += one.text;
+            return true;
+        });
+    };
+    CHECK(look(0, 4) == 4);
+    CHECK(look(4, 4) == 5); // stopped at it
+    CHECK(look(5, 100) == things.end());
+    CHECK(look(things.end(), 4) == things.end());
+    CHECK(seen == "0134!56789");
+}
+
 TEST_CASE("handles agree with a map of what is alive") {
     pool<thing> things;
     std::mt19937 random(5);

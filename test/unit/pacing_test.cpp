@@ -1,0 +1,243 @@
+// Very many locks: what one turn does for them, and how many removals one master is sent at once.
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pacing_test {
+
+using namespace unit;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t many = 500; // locks
+constexpr std::size_t turn_max = 8;
+constexpr std::size_t removals_max = 32;
+
+redlock::core::settings paced() {
+    redlock::core::settings rules = settings_for(3);
+    rules.turn_max = turn_max;
+    rules.removals_max = removals_max;
+    return rules;
+}
+
+// All held, of a quorum of three.
+struct crowd {
+    explicit crowd(acquire_options wanted, const redlock::core::settings& rules = paced())
+        : it(rules) {
+        it.start();
+        wanted.ttl = 20s;
+        std::vector<std::uint64_t> wishes;
+        for (std::size_t i = 0; i < many; ++i) {
+            wishes.push_back(it.acquire(wanted, "r" + std::to_string(i)));
+        }
+        it.run_for(50ms);
+        for (const std::uint64_t wish : wishes) {
+            locks.push_back(*it.answer_to(wish));
+        }
+        REQUIRE(std::ranges::all_of(locks, &answer::won));
+    }
+
+    void release_all() {
+        for (const answer& one : locks) {
+            it.release(one);
+        }
+    }
+
+    std::size_t keys(std::size_t master) {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(it.masters[master].keys, [&](auto& one) {
+                return one.first.starts_with("p:{") && one.second.expires > it.now();
+            }));
+    }
+
+    // From here on the only commands are removals.
+    void begin() {
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            before[i] = it.engine.count().masters[i].commands - answered(i);
+        }
+    }
+    std::uint64_t answered(std::size_t master) {
+        return it.engine.count().masters[master].release_votes.total();
+    }
+    std::size_t removals_in_flight(std::size_t master) {
+        return it.engine.count().masters[master].commands - answered(master) - before[master];
+    }
+
+    // Runs for that long, and gives the largest value of `f` at the end of any step.
+    template <typename F>
+    std::size_t largest(nanoseconds span, F f) {
+        std::size_t found = 0;
+        const redlock::time_point until = it.now() + span;
+        it.run_while_not(
+            [&] {
+                found = std::max<std::size_t>(found, f());
+                return it.now() >= until;
+            },
+            span);
+        return found;
+    }
+
+    std::array<std::uint64_t, 3> before{};
+    virtual_quorum it;
+    std::vector<answer> locks;
+};
+
+// A tenth of a millisecond for each command, one after the other.
+void slow_down(virtual_quorum& it, std::size_t master) {
+    it.masters[master].when = [&it, master, busy = it.now()](const arguments&) mutable {
+        busy = std::max(busy, it.now()) + 100us;
+        it.paths[master].back = busy - it.now();
+        return mishap::none;
+    };
+}
+
+bool ever_out(const virtual_quorum& it) {
+    return std::ranges::any_of(it.log_lines, [](const std::string& line) {
+        return line.find("silent") != std::string::npos;
+    });
+}
+
+} // namespace
+TEST_CASE("locks that are due for renewal together are renewed in turns") {
+    crowd all(renewed());
+    std::size_t begun = 0;
+    const std::size_t in_a_turn = all.largest(7s, [&] {
+        const std::size_t before = std::exchange(begun, all.it.renewals.size());
+        return begun - before;
+    });
+    CHECK(in_a_turn == turn_max); // without a bound some ten or twenty
+    CHECK(static_cast<std::size_t>(std::ranges::count(all.it.renewals, "renewed")) == many);
+    all.it.run_for(60s);
+    for (const answer& one : all.locks) {
+        CHECK(!all.it.loss_of(one));
+    }
+}
+
+TEST_CASE("what a turn leaves is due at once, and losses come at their moment, however many") {
+    crowd all(once());
+    for (virtual_quorum::path& way : all.it.paths) {
+        way.takes_bytes = false;
+    }
+    all.it.run_for(20s);
+    for (const answer& one : all.locks) {
+        REQUIRE(all.it.loss_of(one));
+        CHECK(all.it.loss_of(one)->at == one.held_until);
+    }
+    // One call by hand, far too late.
+    crowd late(renewed());
+    late.it.engine.time_passed(late.it.now() + 10s);
+    CHECK(late.it.renewals.size() == turn_max);
+    CHECK(late.it.engine.next_due() <= late.it.now() + 10s);
+}
+
+TEST_CASE("a master that is back is paid its debts at a pace, and keeps its vote") {
+    crowd all(once());
+    all.it.paths[0].reachable = false;
+    all.it.disconnect(0);
+    all.release_all();
+    all.it.run_for(500ms);
+    CHECK(all.it.engine.count().debts == many);
+    slow_down(all.it, 0); // all at once would take it 50 ms
+    all.it.paths[0].reachable = true;
+    REQUIRE(all.it.run_while_not([&] { return all.it.engine.count().masters[0].connects == 2; }));
+    all.begin();
+    REQUIRE(all.it.run_while_not([&] { return all.removals_in_flight(0) > 0; }));
+    // It votes meanwhile, behind no more than the removals that are in flight.
+    const answer other = all.it.acquire_now(once(), "another");
+    CHECK(other.won);
+    CHECK(all.it.engine.count().debts > many / 2);
+    all.it.run_while_not(
+        [&] { return all.it.masters[0].value_of("p:{another}", all.it.now()).has_value(); });
+    CHECK(all.it.engine.count().debts > many / 2);
+    CHECK(all.largest(1s, [&] { return all.removals_in_flight(0); }) <= removals_max + 1);
+    CHECK(all.it.engine.count().debts == 0);
+    CHECK(all.it.engine.count().debts_paid == many);
+    CHECK(all.keys(0) == 1); // the other one
+    CHECK_FALSE(ever_out(all.it));
+}
+
+TEST_CASE("debts that one turn sends are counted") {
+    crowd all(once());
+    all.it.paths[0].reachable = false;
+    all.it.disconnect(0);
+    all.release_all();
+    all.it.run_for(500ms);
+    all.it.paths[0].reachable = true;
+    std::uint64_t sent = 0;
+    const std::size_t in_a_turn = all.largest(5s, [&] {
+        const std::uint64_t before = std::exchange(sent, all.it.engine.count().masters[0].commands);
+        return before == 0 ? 0 : sent - before;
+    });
+    CHECK(in_a_turn == turn_max);
+    CHECK(all.it.engine.count().debts_paid == many);
+}
+
+TEST_CASE("a connection that breaks while debts are paid leaves them to the next one") {
+    crowd all(once());
+    all.it.paths[0].reachable = false;
+    all.it.disconnect(0);
+    all.release_all();
+    all.it.run_for(500ms);
+    all.it.paths[0].reachable = true;
+    std::size_t removals = 0;
+    all.it.masters[0].when = [&](const arguments& words) {
+        return words[0].starts_with("EVAL") && ++removals % 100 == 50 ? mishap::break_before
+                                                                      : mishap::none;
+    };
+    all.it.run_for(10s);
+    CHECK(all.keys(0) == 0);
+    CHECK(all.it.engine.count().debts == 0);
+    CHECK(all.it.idle());
+}
+
+TEST_CASE("releases beyond what a master is sent at once wait for room, and all are released") {
+    crowd all(once());
+    all.begin();
+    all.release_all();
+    CHECK(all.removals_in_flight(1) == removals_max);
+    CHECK(all.largest(1s, [&] { return all.removals_in_flight(1); }) == removals_max);
+    for (const answer& one : all.locks) {
+        REQUIRE(all.it.removal_of(one));
+        CHECK(all.it.removal_of(one)->what == release_result::released);
+    }
+    CHECK(all.keys(0) + all.keys(1) + all.keys(2) == 0);
+    CHECK(all.it.engine.count().debts_paid == 0);
+    CHECK(all.it.idle());
+}
+
+TEST_CASE("closing waits for the releases that wait for room") {
+    crowd all(once());
+    all.release_all();
+    all.it.close();
+    CHECK(all.it.closings == 0);
+    CHECK(all.it.run_while_not([&] { return all.it.closings == 1; }));
+    CHECK(all.keys(0) + all.keys(1) + all.keys(2) == 0);
+    CHECK(all.it.engine.next_due() == redlock::core::forever);
+}
+
+TEST_CASE("removals that a master refused are repeated at a pace") {
+    redlock::core::settings rules = paced();
+    rules.health_check_interval = 1s;
+    crowd all(once(), rules);
+    all.it.masters[2].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
+    all.release_all();
+    all.it.run_for(500ms);
+    CHECK(all.it.engine.count().debts == many);
+    all.it.masters[2].replies.clear();
+    all.begin();
+    CHECK(all.largest(5s, [&] { return all.removals_in_flight(2); }) <= removals_max + 5); // PING
+    CHECK(all.it.engine.count().debts == 0);
+    CHECK(all.keys(2) == 0);
+}
+
+} // namespace pacing_test
