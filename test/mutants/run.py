@@ -1,0 +1,297 @@
+"""Runs the tests against one mutant after the other, cheapest first, until one of them fails."""
+
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import tree
+
+KILLED, SURVIVED, NOT_REACHED, IMPOSSIBLE = 'killed', 'survived', 'not reached', 'does not compile'
+QUICK = 0.1  # seconds of a case; what takes longer is run behind the others
+MEMORY = 4 << 30
+OUTPUT = 32 << 20
+STOPPED = 120  # seconds for a program that should have ended, but does not use the processor
+INTEGRATION = 900  # seconds
+TRACED_SEEDS = 40
+# These compare the text of a script rather than what it does.
+TEXT_ONLY = ('scripts_test.cpp', 'command_test.cpp')
+
+
+class Ended:
+    def __init__(self, status, seconds, output, why):
+        self.status, self.seconds, self.output, self.why = status, seconds, output, why
+
+
+def execute(command, processor, wall=None, **environment):
+    """Runs a program with limits. `why` says how it ended if not by itself."""
+    limit = max(1, round(processor))
+
+    def confine():
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.nice(5)
+
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(  # pylint: disable=consider-using-with
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            env=dict(os.environ, **environment), preexec_fn=confine, start_new_session=True,
+        )  # fmt: skip
+        timer = threading.Timer(wall or STOPPED + 20 * limit, lambda: os.killpg(child.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            _, status, used = os.wait4(child.pid, 0)
+        finally:
+            timer.cancel()
+        child.returncode = status = os.waitstatus_to_exitcode(status)
+        try:
+            os.killpg(child.pid, signal.SIGKILL)  # what it started
+        except ProcessLookupError:
+            pass
+        output.seek(0)
+        text = output.read(200_000).decode(errors='replace')
+    why = ''
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        why = 'hangs'
+    elif status < 0:
+        why = f'crashes ({signal.Signals(-status).name})'
+    return Ended(status, used.ru_utime + used.ru_stime, text, why)
+
+
+class Coverage:
+    """Which cases and profiles reach which mutants, and how long they take."""
+
+    def __init__(self, copy, jobs, say):
+        self.copy = copy
+        self.unit = copy.program(tree.UNIT)
+        self.hunt = copy.program(tree.HUNT)
+        self.state = self.fingerprint()
+        path = copy.place / 'coverage.json'
+        if path.exists():
+            stored = json.loads(path.read_text())
+            if stored['state'] == self.state:
+                self.cases, self.profiles = stored['cases'], stored['profiles']
+                self.index()
+                return
+        say('looking which cases reach which mutants')
+        self.cases, self.profiles = {}, {}
+        listed = self.list_cases()
+        profiles = execute([self.hunt, '--list'], 60).output.split('\n')[:-1]
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for name, found in zip(listed, pool.map(self.trace_case, listed)):
+                self.cases[name] = found
+            for name, found in zip(profiles, pool.map(self.trace_profile, profiles)):
+                if found:
+                    self.profiles[name] = found
+                else:
+                    say(f'profile {name} fails without any mutant, and is left out')
+        path.write_text(json.dumps({'state': self.state, 'cases': self.cases, 'profiles': self.profiles}))
+        self.index()
+
+    def fingerprint(self):
+        digest = hashlib.sha1()
+        for program in (self.unit, self.hunt):
+            digest.update(program.read_bytes())
+        return digest.hexdigest()
+
+    def list_cases(self):
+        """Name -> file it is in."""
+        ended = execute([self.unit, '--list-tests', '--reporter', 'json'], 60)
+        listed = json.loads(ended.output)['listings']['tests']
+        hidden = [one for one in listed if any(tag.startswith('.') or tag == '!' for tag in one['tags'])]
+        return {
+            one['name']: pathlib.Path(one['source-location']['filename']).name for one in listed if one not in hidden
+        }
+
+    def trace(self, command):
+        """What was reached, or the output of a program that failed."""
+        with tempfile.NamedTemporaryFile() as out:
+            ended = execute(command, 120, REDLOCK_MUTANT_TRACE=out.name)
+            if ended.status != 0:
+                return ended.output
+            reached = pathlib.Path(out.name).read_text().split()
+        return {'seconds': ended.seconds, 'reached': reached}
+
+    def trace_case(self, name):
+        with CaseFile([name]) as listed:
+            found = self.trace([self.unit, '-f', listed])
+        if isinstance(found, str):
+            raise tree.Broken(f'without any mutant this fails: {name}\n{found[-3000:]}')
+        return found
+
+    def trace_profile(self, name):
+        found = self.trace([self.hunt, '1', str(TRACED_SEEDS), name])
+        return None if isinstance(found, str) else found
+
+    def index(self):
+        self.by_number = collections.defaultdict(lambda: ([], []))
+        for which, known in enumerate((self.cases, self.profiles)):
+            for name, found in known.items():
+                for number in found['reached']:
+                    self.by_number[int(number, 16)][which].append(name)
+        self.files = self.list_cases()
+        self.script_numbers = {}
+        for _, text, mutants in self.copy.scripts:
+            number = int(tree.lua.digest(text)[:8], 16)
+            for one in mutants:
+                self.script_numbers[one.key] = number
+
+    def of(self, one):
+        """(cases, profiles) that reach a mutant."""
+        cases, profiles = self.by_number.get(self.script_numbers.get(one.key, one.number), ([], []))
+        if one.text:
+            cases = [name for name in cases if self.files.get(name) not in TEXT_ONLY]
+        return cases, profiles
+
+    def impossible(self, one):
+        return ~one.number & 0xFFFFFFFF in self.by_number and one.number not in self.by_number
+
+
+class CaseFile:
+    """Names of cases, for Catch2's --input-file."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __enter__(self):
+        with tempfile.NamedTemporaryFile('w', delete=False) as out:
+            for name in self.names:
+                escaped = re.sub(r'([\\,\["*])', r'\\\1', name)
+                out.write(f'"{escaped}"\n')
+        self.path = out.name
+        return self.path
+
+    def __exit__(self, *_):
+        os.unlink(self.path)
+
+
+class Results:
+    """What is known so far: one line of JSON for each mutant that was judged, the last one counts."""
+
+    def __init__(self, path):
+        self.path = path
+        self.known = {}
+        self.lock = threading.Lock()
+        if path.exists():
+            for line in path.read_text().splitlines():
+                try:
+                    one = json.loads(line)
+                except ValueError:
+                    continue  # the last line of a run that was killed
+                self.known[one['key']] = one
+
+    def add(self, one):
+        with self.lock:
+            self.known[one['key']] = one
+            with self.path.open('a') as out:
+                out.write(json.dumps(one) + '\n')
+
+
+class Judge:
+    def __init__(self, coverage, results, seeds, first, integration):
+        self.coverage = coverage
+        self.results = results
+        self.seeds = seeds
+        self.first = first
+        self.integration = integration
+        self.killers = collections.Counter(
+            one['by'] for one in results.known.values() if one['outcome'] == KILLED and one.get('by')
+        )
+        self.per_seed = sum(one['seconds'] for one in coverage.profiles.values()) / (
+            TRACED_SEEDS * max(1, len(coverage.profiles))
+        )
+
+    def judged(self, one):
+        """What is known of it with these very programs, if that is enough."""
+        known = self.results.known.get(one.key)
+        if not known or known['state'] != self.coverage.state:
+            return None
+        if known['outcome'] != KILLED and (known['seeds'] < self.seeds or known['integration'] < self.integration):
+            return None
+        return known
+
+    def judge(self, one):
+        began = time.monotonic()
+        outcome, by, how = self.find_killer(one)
+        found = {
+            'key': one.key,
+            'outcome': outcome,
+            'by': by,
+            'how': how,
+            'seconds': round(time.monotonic() - began, 2),
+            'state': self.coverage.state,
+            'seeds': self.seeds,
+            'integration': self.integration,
+        }
+        self.results.add(found)
+        return found
+
+    def find_killer(self, one):
+        cases, profiles = self.coverage.of(one)
+        known = self.results.known.get(one.key, {})
+        stages = []
+        if known.get('by') in cases:
+            stages.append([known['by']])
+        quick = [name for name in cases if self.coverage.cases[name]['seconds'] <= QUICK]
+        # Most mutants die of the few cases that have killed most.
+        deadly = sorted(quick, key=lambda name: -self.killers[name])[:12]
+        stages += [deadly, [name for name in quick if name not in deadly]]
+        stages.append([name for name in cases if name not in quick])
+        for stage in stages:
+            if stage and (killed := self.run_cases(one, stage)):
+                return killed
+        if profiles and self.seeds and (killed := self.run_profiles(one, profiles)):
+            return killed
+        if self.integration and (killed := self.run_integration(one)):
+            return killed
+        return (SURVIVED if cases or profiles else NOT_REACHED), '', ''
+
+    def environment(self, one):
+        return {'REDLOCK_MUTANT': f'{one.number:08x}'}
+
+    def run_cases(self, one, cases):
+        needed = sum(self.coverage.cases[name]['seconds'] for name in cases)
+        with CaseFile(cases) as listed:
+            ended = execute(
+                [self.coverage.unit, '-f', listed, '--abort', '--reporter', 'console'], 2 + 6 * needed,
+                **self.environment(one),
+            )  # fmt: skip
+        if ended.status == 0:
+            return None
+        found = re.search(r'^-{20,}\n((?:.+\n)+?)-{20,}$', ended.output, re.M)
+        name = ' '.join(found[1].split('\n')[0].split()) if found else ''
+        by = next((case for case in cases if name and case.startswith(name)), cases[0] if len(cases) == 1 else '')
+        self.killers[by] += 1
+        return KILLED, by, f'unit{": " + ended.why if ended.why else ""}'
+
+    def run_profiles(self, one, profiles):
+        # In the first round those that have killed most, so that they come early.
+        order = sorted(profiles, key=lambda name: -self.killers[name])
+        ended = execute(
+            [self.coverage.hunt, str(self.first), str(self.seeds), *order], 5 + 8 * self.seeds * self.per_seed,
+            **self.environment(one),
+        )  # fmt: skip
+        if ended.status == 0:
+            return None
+        by = ended.output.split(' ', 1)[0] if ended.status == 1 else ''
+        self.killers[by] += 1
+        text = ended.why or ' '.join(ended.output.split('\n')[0].split())[:100]
+        return KILLED, by, f'simulation: {text}'
+
+    def run_integration(self, one):
+        ended = execute(
+            [self.coverage.copy.program(tree.INTEGRATION), '--abort'], INTEGRATION, INTEGRATION,
+            **self.environment(one),
+        )  # fmt: skip
+        return None if ended.status == 0 else (KILLED, '', f'integration{": " + ended.why if ended.why else ""}')

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Whether scripts/mutants makes what it should: selftest.py SOURCE_ROOT
+
+On toy sources: which mutants there are, that they keep their names when code moves, and that what is
+written compiles in every position.
+"""
+
+import pathlib
+import sys
+import tempfile
+
+import cpp
+import equivalent
+import lua
+import mutant
+
+TOY = '''
+#include <algorithm>
+namespace toy {
+static_assert(1 < 2);
+constexpr int most = 7;
+constexpr int twice(int a) { return a + a; }
+struct box {
+    int size = 3;
+    bool full(int now) const noexcept { return false; }
+    explicit box(int a) : size(a + 1) {}
+};
+template <typename T>
+std::vector<T> f(const box& one, int a, int b, bool c) {
+    int x = 0;
+    if (a < b && (c || a == b)) {
+        x = std::min(a, b);
+        g(a, b);
+    }
+    if (const int y = h(a); y != 0) {
+        ++x;
+    }
+    const auto add = [&](int by) { x += by; };
+    switch (a) {
+    case 1:
+        return {};
+    }
+    return c ? all(x) : none();
+}
+} // namespace toy
+'''
+
+TOY_MUTANTS = {
+    'box::size: int size = 3 -> int size = 4',
+    'box::size: int size = 3 -> int size = 2',
+    'box::full: return false; -> return true;',
+    'box::box: a + 1 -> a - 1',
+    'twice: a + a -> a - a',
+    'f: int x = 0 -> int x = 1',
+    'f: if (a < b && (c || a == b)) -> if (!(a < b && (c || a == b)))',
+    'f: a < b -> a <= b',
+    'f: a < b -> a >= b',
+    'f: a < b && (c || a == b) -> a < b || (c || a == b)',
+    'f: c || a == b -> c && a == b',
+    'f: a == b -> a != b',
+    'f: x = std::min(a, b); -> removed',
+    'f: std::min(a, b) -> std::max(a, b)',
+    'f: g(a, b); -> removed',
+    'f: g(.. a, b ..) -> g(.. b, a ..)',
+    'f: if (y != 0) -> if (!(y != 0))',
+    'f: ++x; -> removed',
+    'f: x += by; -> removed',
+    'f: x += by -> x -= by',
+    'f: c ? -> !(c) ?',
+}
+
+TOY_LUA = '''inline constexpr script toy{
+    R"(local a = redis.call('GET', KEYS[1])
+if a ~= ARGV[1] and ARGV[2] == '0' then redis.call('DEL', KEYS[1]) return {0, 1} end
+return math.max(a, 2))",
+    "0123456789012345678901234567890123456789"};
+'''
+
+TOY_LUA_MUTANTS = {
+    "if a ~= ARGV[1] and ARGV[2] == '0' -> if not (a ~= ARGV[1] and ARGV[2] == '0')",
+    "a ~= ARGV[1] and ARGV[2] == '0' -> a ~= ARGV[1] or ARGV[2] == '0'",
+    'a ~= ARGV[1] -> a == ARGV[1]',
+    "ARGV[2] == '0' -> ARGV[2] ~= '0'",
+    "ARGV[2] == '0' -> ARGV[2] == '1'",
+    "redis.call('DEL', KEYS[1]) -> removed",
+    '{0, 1} -> {1, 1}',
+    '{0, 1} -> {0, 2}',
+    'math.max(a, 2) -> math.min(a, 2)',
+    'math.max(a, 2) -> math.max(a, 3)',
+    'KEYS[1] -> KEYS[2]',
+}
+
+failures = []
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def keys(text):
+    return [one.key for one in mutant.give_names(cpp.Source('toy.cpp', text).mutants)]
+
+
+def check_cpp():
+    made = {key.removeprefix('toy.cpp: ') for key in keys(TOY)}
+    for wanted in TOY_MUTANTS:
+        check(any(key == wanted or key.replace('toy::', '') == wanted for key in made), f'no mutant: {wanted}')
+    for key in made:
+        for never in ('1 < 2', 'most', 'case'):
+            check(never not in key, f'this is evaluated by the compiler: {key}')
+
+
+def check_names():
+    before = keys(TOY)
+    moved = keys(TOY.replace('\nstruct box', '\n// moved\n\nint other(int b) { return b - 1; }\nstruct box'))
+    check(set(before) <= set(moved), f'lost by moving: {set(before) - set(moved)}')
+    wrapped = keys(TOY.replace('g(a, b);', 'g(\n            a, b);'))
+    check(before == wrapped, 'names depend on line breaks')
+    twice = keys(TOY.replace('++x;', '++x;\n        ++x;'))
+    check(any(key.endswith('++x; -> removed #2') for key in twice), 'what occurs twice has no number')
+    numbers = [one.number for one in mutant.give_names(cpp.Source('toy.cpp', TOY).mutants)]
+    check(len(set(numbers)) == len(numbers), 'a number is used twice')
+
+
+def check_rendering():
+    source = cpp.Source('toy.cpp', TOY)
+    mutant.give_names(source.mutants)
+    text, where = source.render(set())
+    check(text.count('\n') == TOY.count('\n'), 'lines move')
+    check('case 1:' in text and 'constexpr int most = 7;' in text, 'what the compiler needs is changed')
+    one = next(one for one in source.mutants if one.old == '++x;')
+    check(f'0x{one.number:08x}U' in text, 'a mutant is not in the text')
+    check(any(one is span[2] for span in where[one.line]), 'a mutant is not where it should be')
+    text, _ = source.render({one.key})
+    check(f'0x{one.number:08x}U' not in text, 'a dropped mutant is in the text')
+    text, _ = source.render({one.key for one in source.mutants})
+    check(text == TOY, 'without mutants it is not the original')
+
+
+def check_lua():
+    (found,) = lua.find('toy.hpp', TOY_LUA)
+    name, match, mutants = found
+    check(name == 'toy', f'the script is called {name}')
+    made = {f'{one.old} -> {one.new}' for one in mutants}
+    for wanted in TOY_LUA_MUTANTS:
+        check(wanted in made, f'no mutant of the script: {wanted}')
+    for one in mutants:
+        check(one.text != match['text'], f'changes nothing: {one.old} -> {one.new}')
+        try:
+            lua.Script(one.text)
+        except lua.NotKnown as unknown:
+            failures.append(f'no Lua any more: {one.text}: {unknown}')
+
+
+def check_list():
+    with tempfile.NamedTemporaryFile('w', suffix='.txt') as out:
+        path = pathlib.Path(out.name)
+        path.write_text('# a comment\na: b -> c\n    because\n    of this\n\nd: e -> f\n    so\n')
+        check(equivalent.read(path) == {'a: b -> c': 'because of this', 'd: e -> f': 'so'}, 'the list is misread')
+        for wrong in ('a: b -> c\n', 'a: b -> c\nd: e -> f\n    so\n', '    why\n', 'a\n    x\na\n    y\n'):
+            path.write_text(wrong)
+            try:
+                equivalent.read(path)
+                failures.append(f'this list is accepted: {wrong!r}')
+            except equivalent.Malformed:
+                pass
+
+
+def check_project(root):
+    """Every file is understood, and each script."""
+    for path in sorted((root / 'lib/core').glob('*.?pp')):
+        text = path.read_text()
+        source = cpp.Source(path.name, text)
+        mutant.give_names(source.mutants)
+        rendered, _ = source.render({one.key for one in source.mutants})
+        check(rendered == text, f'{path.name} is not read right')
+        try:
+            lua.find(path.name, text)
+        except lua.NotKnown as unknown:
+            failures.append(f'{path.name}: a script is not understood: {unknown}')
+    equivalent.read(root / 'test/mutants/equivalent.txt')
+
+
+def main(root):
+    check_cpp()
+    check_names()
+    check_rendering()
+    check_lua()
+    check_list()
+    check_project(pathlib.Path(root))
+    for failure in failures:
+        print(failure)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

@@ -1,0 +1,317 @@
+"""The copy of the project in which all mutants are, and its build.
+
+Nothing is changed outside of the build directory: DIR/tree has the files, DIR/build what is made of
+them.
+"""
+
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import cpp
+import lua
+from mutant import give_names
+
+HERE = pathlib.Path(__file__).resolve().parent
+CORE = 'lib/core'
+TABLE = 'mutant_scripts.hpp'
+TABLE_IN = 'command.cpp'  # a file of lib/core that every program links
+LUA_MACHINE = 'testing/memory/lua_machine.cpp'
+LUA_RUN = re.compile(r'^answer lua_machine::run\([^{]*\{\n', re.M)
+OPTIONS = (
+    '-Ddefault_library=static -Dunity=on -Dunity_size=6 -Ddebug=false -Doptimization=1 -Dwerror=false'
+    ' -Dtests=enabled -Db_sanitize=none -Dtools=disabled -Dexamples=disabled -Dbench=disabled'
+).split()
+UNIT = 'test/unit_test'
+HUNT = 'test/mutants/hunt'
+INTEGRATION = 'test/integration_test'
+PLACE = re.compile(r'^(\S+?):(\d+):(\d+):\s+(?:(?:fatal )?(error):|.*(required from here))', re.M)
+COLOURS = re.compile('\x1b\\[[0-9;]*[mK]')
+ROUNDS = 25  # of looking for what does not compile
+
+
+class Broken(Exception):
+    """Something that the user has to see."""
+
+
+def write_if_new(path, text):
+    data = text if isinstance(text, bytes) else text.encode()
+    if not path.exists() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+class Tree:
+    def __init__(self, root, place):
+        self.root = root
+        self.place = place
+        self.copy = place / 'tree'
+        self.build = place / 'build'
+        self.sources = {}  # name -> cpp.Source
+        self.scripts = []  # (name, text, mutants)
+        self.refused = []  # scripts that lua.py does not know
+        self.where = {}  # name -> line -> mutants that are written there
+        self.skipped = collections.Counter()
+        self.dropped = self.read_dropped()
+        self.mutants = self.find()
+
+    # --- What there is -------------------------------------------------------------------------
+
+    def find(self):
+        found = []
+        for path in sorted((self.root / CORE).glob('*.?pp')):
+            name, text = f'core/{path.name}', path.read_text()
+            source = self.sources[name] = cpp.Source(name, text)
+            self.skipped.update(source.skipped)
+            found += source.mutants
+            try:
+                for script, match, mutants in lua.find(name, text):
+                    self.scripts.append((script, match['text'], mutants))
+                    found += mutants
+            except lua.NotKnown as unknown:
+                self.refused.append(f'{name}: {unknown}')
+        return give_names(found)
+
+    def read_dropped(self):
+        path = self.place / 'dropped.txt'
+        return set(path.read_text().splitlines()) if path.exists() else set()
+
+    def drop(self, mutants):
+        new = {one.key for one in mutants} - self.dropped
+        self.dropped |= new
+        (self.place / 'dropped.txt').write_text(''.join(f'{key}\n' for key in sorted(self.dropped)))
+        return new
+
+    # --- The copy ------------------------------------------------------------------------------
+
+    def make(self):
+        self.place.mkdir(parents=True, exist_ok=True)
+        listed = subprocess.run(
+            ['git', 'ls-files', '-co', '--exclude-standard', '-z'],
+            cwd=self.root, check=True, capture_output=True, text=True,
+        ).stdout.split('\0')  # fmt: skip
+        wanted = {name for name in listed if name and (self.root / name).is_file()}
+        wanted |= {f'{CORE}/mutants.hpp', f'{CORE}/{TABLE}'}
+        for path in [*self.copy.rglob('*')]:
+            if path.is_file() and str(path.relative_to(self.copy)) not in wanted:
+                path.unlink()
+        for name in sorted(wanted):
+            if name.startswith(f'{CORE}/'):
+                continue
+            target = self.copy / name
+            write_if_new(target, (self.root / name).read_bytes())
+            shutil.copymode(self.root / name, target)
+        self.patch_lua_machine()
+        write_if_new(self.copy / CORE / 'mutants.hpp', (HERE / 'mutants.hpp').read_text())
+        write_if_new(self.copy / CORE / TABLE, self.table())
+        self.write_core()
+
+    def patch_lua_machine(self):
+        """It notes which scripts it ran."""
+        path = self.copy / LUA_MACHINE
+        text = path.read_text()
+        found = LUA_RUN.search(text)
+        if not found:
+            raise Broken(f'{LUA_MACHINE} has no lua_machine::run; mend LUA_RUN in {__file__}')
+        line = '    mutants::note_script(what.sha1);\n'
+        text = '#include "core/mutants.hpp"\n' + text[: found.end()] + line + text[found.end() :]
+        write_if_new(path, text)
+
+    def write_core(self):
+        for name, source in self.sources.items():
+            text, where = source.render(self.dropped)
+            if where:
+                include = '#include "mutants.hpp"'
+                if '#pragma once\n' in text:
+                    text = text.replace('#pragma once\n', f'#pragma once {include}\n'.replace(' #', '\n#', 1), 1)
+                else:
+                    text = f'{include}\n{text}'
+                # All is a line further down.
+                first = text[: text.index(include)].count('\n')
+                where = {line + 1 if line > first else line: spans for line, spans in where.items()}
+            for script in lua.SCRIPT.finditer(text):
+                text = text.replace(script[0], script[0].replace('constexpr', 'constinit', 1))
+            if name == f'core/{TABLE_IN}':
+                text += f'#include "{TABLE}"\n'
+            self.where[name] = where
+            write_if_new(self.copy / 'lib' / name, text)
+
+    def table(self):
+        """Every changed text of a script, and the code that puts the chosen one in its place."""
+        rows, headers = [], set()
+        for name, _, mutants in self.scripts:
+            for one in mutants:
+                headers.add(one.file.removeprefix('core/'))
+                text = f'R"lua({one.text})lua"'
+                rows.append(f'    {{0x{one.number:08x}U, {name}, {text}, "{lua.digest(one.text)}"}},\n')
+        includes = ''.join(f'#include "{header}"\n' for header in sorted(headers | {'mutants.hpp'}))
+        return f'''#pragma once
+
+{includes}
+namespace redlock::core {{
+
+struct other_text {{
+    constexpr other_text(mutants::number n, script& of, const char* t, const char* d) noexcept
+        : which(n), script_of(&of), text(t), digest(d) {{}}
+    constexpr other_text(mutants::number n, std::string_view& of, const char* t, const char* d) noexcept
+        : which(n), bare(&of), text(t), digest(d) {{}}
+    mutants::number which;
+    script* script_of = nullptr;
+    std::string_view* bare = nullptr;
+    const char* text;
+    const char* digest;
+}};
+
+struct changed_script {{
+    changed_script() {{
+        static constexpr other_text all[] = {{
+{''.join(rows)}        }};
+        for (const other_text& one : all) {{
+            if (one.which != mutants::chosen.which) {{
+                continue;
+            }}
+            if (one.script_of != nullptr) {{
+                *one.script_of = {{one.text, one.digest}};
+            }} else {{
+                *one.bare = one.text;
+            }}
+        }}
+    }}
+}};
+[[gnu::init_priority(102), gnu::used]] static const changed_script change_it;
+
+}} // namespace redlock::core
+'''
+
+    # --- The build -----------------------------------------------------------------------------
+
+    def run(self, command, **more):
+        ended = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, errors='replace', **more
+        )
+        return ended.returncode, COLOURS.sub('', ended.stdout)
+
+    def compile(self, targets, jobs, say):
+        if not (self.build / 'build.ninja').exists():
+            say('configuring')
+            status, output = self.run(['meson', 'setup', str(self.build), str(self.copy), *OPTIONS])
+            if status != 0:
+                shutil.rmtree(self.build, ignore_errors=True)
+                raise Broken(output[-4000:])
+        self.drop_uncompilable(jobs, say)
+        for attempt in range(ROUNDS):
+            say(f'building {" ".join(targets)}')
+            status, output = self.run(['nice', 'ninja', '-k', '0', f'-j{jobs}', '-C', str(self.build), *targets])
+            if status == 0:
+                return
+            new = self.drop_what_broke(output, attempt)
+            if not new:
+                raise Broken(output[-6000:])
+            say(f'{len(new)} mutants do not compile and are left out')
+            self.write_core()
+        raise Broken('the copy does not compile')
+
+    def drop_uncompilable(self, jobs, say):
+        """Each file of lib/core alone, without code: quicker than the build."""
+        commands = json.loads((self.build / 'compile_commands.json').read_text())
+        some = next(one for one in commands if '/redlock-unity' in one['file'] or '/lib/core/' in one['file'] or 'redlock' in one.get('output', ''))
+        words = some['command'].split()
+        flags = [word for word in words if word[:2] in ('-I', '-D', '-i', '-f') or word.startswith('-std')]
+        flags = [flag for flag in flags if not flag.startswith('-flto')]
+        compiler = next(word for word in words if word.endswith('++') or re.search(r'(g\+\+|clang\+\+)[-\d]*$', word))
+        pending = [name for name in self.sources if name.endswith('.cpp') and self.where[name]]
+        checked = self.place / 'compiles'
+        checked.mkdir(exist_ok=True)
+
+        def check(name):
+            # A file that is as it was when it compiled need not be asked again.
+            headers = b''.join((self.copy / 'lib' / other).read_bytes() for other in sorted(self.sources) if other.endswith('.hpp'))
+            digest = hashlib.sha1((self.copy / 'lib' / name).read_bytes() + headers).hexdigest()
+            mark = checked / pathlib.Path(name).name
+            if mark.exists() and mark.read_text() == digest:
+                return name, 0, ''
+            status, output = self.run(
+                ['nice', compiler, *flags, '-w', '-fsyntax-only', '-fmax-errors=0', str(self.copy / 'lib' / name)],
+                cwd=some['directory'],
+            )
+            if status == 0:
+                mark.write_text(digest)
+            return name, status, output
+
+        for attempt in range(ROUNDS):
+            failed, new = [], set()
+            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+                for name, status, output in pool.map(check, pending):
+                    if status != 0:
+                        failed.append((name, output))
+                        new |= self.drop_what_broke(output, attempt)
+            if not failed:
+                return
+            if not new:
+                raise Broken(failed[0][1][-4000:])
+            say(f'{len(new)} mutants do not compile and are left out, {len(failed)} files to go')
+            self.write_core()
+            # A header may have changed, but what compiled with more in it still does.
+            pending = [name for name, _ in failed]
+
+    def drop_what_broke(self, output, attempt):
+        """The mutants that are written where the compiler complains."""
+        guilty = []
+        for match in PLACE.finditer(output):
+            path = os.path.realpath(os.path.join(self.build, match[1]))
+            name = os.path.relpath(path, self.copy / 'lib')
+            if name not in self.where:
+                continue
+            line, column = int(match[2]), int(match[3])
+            spans = self.where[name].get(line, [])
+            back = 0
+            while not spans and back < 12:
+                back += 1
+                spans, column = self.where[name].get(line - back, []), 10_000
+            spans = [span for span in spans if span[2].key not in self.dropped]
+            if not spans:
+                continue
+            if attempt >= 6:
+                guilty += [span[2] for span in spans]
+                continue
+
+            def distance(span, at=column):
+                return 0 if span[0] <= at < span[1] else min(abs(span[0] - at), abs(span[1] - at)) + 1
+
+            nearest = min(map(distance, spans))
+            guilty += [span[2] for span in spans if distance(span) == nearest]
+        return self.drop(guilty)
+
+    def program(self, name):
+        return self.build / name
+
+
+def say_to(stream):
+    def say(text):
+        print(f'mutants: {text}', file=stream, flush=True)
+
+    return say
+
+
+def changed_lines(root, revision):
+    """File under lib -> the numbers of lines that are new since the revision."""
+    ended = subprocess.run(
+        ['git', 'diff', '-U0', revision, '--', CORE], cwd=root, capture_output=True, text=True, check=False
+    )
+    if ended.returncode != 0:
+        sys.exit(ended.stderr.strip())
+    lines, name = {}, None
+    for line in ended.stdout.splitlines():
+        if line.startswith('+++ '):
+            name = line.removeprefix('+++ b/lib/')
+        elif found := re.match(r'@@ -\S+ \+(\d+)(?:,(\d+))? @@', line):
+            first, count = int(found[1]), int(found[2] or 1)
+            lines.setdefault(name, set()).update(range(first, first + count))
+    return lines
