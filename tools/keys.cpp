@@ -31,7 +31,8 @@ constexpr std::size_t listed_max = 100'000;
 
 // Puts another token in the place of the one that was seen, for the rest of its lease: the holder
 // finds that it is not its own, and nobody else gets it before the holder must have stopped. To
-// delete it would not be enough: a holder that is alive puts back what a master has lost.
+// delete it would let the next owner in before that, and a key that is missing on a minority only
+// would be healed.
 constexpr std::string_view replace_seen =
     "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
     "local p = redis.call('PTTL', KEYS[1]) "

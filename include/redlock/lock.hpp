@@ -102,12 +102,13 @@ public:
     std::chrono::nanoseconds remaining() const noexcept;
 
     /// Asks all masters to keep the lock for `ttl` from now on. An extension never shortens a lease
-    /// and never takes a lock that is lost.
+    /// and never takes a lock that is lost: keys that are missing are set again only while no other
+    /// owner can have had a majority.
     /// \param ttl longer than the clock drift and `stop_margin`, at most `config::max_ttl`
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors
-    /// - `errc::no_quorum`: no majority answered in time. The old deadline still stands.
+    /// - `errc::no_quorum`: no majority confirmed it in time. The old deadline still stands.
     /// - `errc::lost`: the lease has ended or a majority no longer knows it.
     /// - `errc::released`, `errc::closed`: it was released, or the manager was closed.
     /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics name the range.

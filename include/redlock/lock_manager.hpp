@@ -183,7 +183,7 @@ public:
     /// when a majority of the configured masters said so; its deadline counts from this request.
     /// From then on it is a lock as any other: renewed, watched, released.
     ///
-    /// A key that is missing is not put back, and nothing is claimed that a majority does not
+    /// A key that is missing is not created, and nothing is claimed that a majority does not
     /// confirm. Where a majority has seen the lock gone, what is left of it is removed; on any
     /// other error, and when cancelled, the lock stays as it is, except that masters which have it
     /// may keep it for up to `options.ttl` longer.

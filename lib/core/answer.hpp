@@ -18,7 +18,7 @@ struct answer {
     bool ask_exists = false;    // native and nothing done: EXISTS tells why
     bool say_otherwise = false; // it does not know, or does not allow, this way: say it in EVAL
     bool late = false;          // it came after its time and did nothing
-    bool healed = false;        // the key was missing, and is back
+    bool healed = false;        // the key was missing, and HEAL has set it
     bool forgot = false;        // its record is to be looked at again, by a handshake
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // what is left of it

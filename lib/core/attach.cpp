@@ -1,7 +1,7 @@
 // Attaching to a lock that was taken elsewhere: a claim that begins with an extension.
 //
 // What shows that the lock is there is that a majority has its token and keeps it for a ttl more:
-// where it is missing it is not put back, and no vote of the past is taken on trust. As long as
+// where it is missing it is not created, and no vote of the past is taken on trust. As long as
 // nobody has seen the lock gone, an attach that fails leaves it alone: it may have an owner, who
 // only could not be confirmed.
 
@@ -93,8 +93,7 @@ void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_poin
             names_of(attempt),
             masters_[master].link->guard_until(attempt.vote_by),
             attempt.ttl,
-            fence_of(attempt, 0),
-            false);
+            fence_of(attempt, 0));
     } else {
         append_extend(scratch_, how, attempt.key, attempt.token_text(), attempt.ttl);
     }
@@ -123,7 +122,7 @@ void engine::adoption_answered(
     } else {
         mine.said = got.said;
         if (got.said == vote::granted) {
-            mine.until = guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift);
+            mine.confirm(guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
             if (attempt.adopts != adoption::lasts) { // the others are further
                 send_raise(attempt, master, masters_[master].link->commands().raise(), now);
             }
@@ -140,7 +139,9 @@ void engine::adoption_counted(
     ballot& mine = attempt.votes.of[master];
     if (got.said != vote::granted && got.said != vote::held) {
         mine.said = got.said;
-        mine.until = got.said == vote::foreign ? never : mine.until;
+        if (got.said == vote::foreign) {
+            attempt.removal_seen |= mine.remove(now);
+        }
     } else if (got.counter == 0) {
         mine.said = vote::error;
         attempt.votes.note(master, "it has no fencing counter for this lock");

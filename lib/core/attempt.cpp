@@ -188,8 +188,7 @@ void engine::acquire_answered(
     }
     ++counters_of(master).acquire_votes[what];
     if (what == vote::granted) {
-        mine.until = std::max(
-            mine.until, guaranteed_until(attempt.asked_at, attempt.asked_ttl, rules_.drift));
+        mine.confirm(guaranteed_until(attempt.asked_at, attempt.asked_ttl, rules_.drift));
         mine.counter = got.counter;
     }
     mine.left = got.left.value_or(not_told);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "backoff.hpp"
+#include "extension_round.hpp"
 #include "form.hpp"
 #include "pool.hpp"
 #include "round.hpp"
@@ -36,17 +37,17 @@ namespace redlock::core {
 constexpr std::chrono::milliseconds not_told{-1};
 
 /// What one claim knows of one master. Every lock and every waiter has one for each: kept small.
-struct ballot {
-    time_point until = never;                  // the vote can be relied on until then
+struct ballot : vote_term {
     std::uint64_t removal_mark = 0;            // where the removal ends in the master's stream
     std::uint64_t counter = 0;                 // the fencing counter that came with the grant
     std::chrono::milliseconds left = not_told; // of the lease of who has it
     std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
-    bool asked : 1 = false;    // it was told to set the key: the key may be there
-    bool owed : 1 = false;     // the key must be removed, and it has not confirmed that
-    bool removing : 1 = false; // a removal is in flight
-    bool debt : 1 = false;     // the removal had to be repeated on another connection
+    key_state found = key_state::unknown; // by the extension that is under way, or the last
+    bool asked : 1 = false;               // it was told to set the key: the key may be there
+    bool owed : 1 = false;                // the key must be removed, and it has not confirmed that
+    bool removing : 1 = false;            // a removal is in flight
+    bool debt : 1 = false;                // the removal had to be repeated on another connection
 };
 
 /// The votes of all masters, in the order of the configuration, with what they said in words.
@@ -130,18 +131,6 @@ struct removal_tally {
     }
 };
 
-/// The extension of a lease that is under way, or the last one.
-struct extension {
-    std::uint16_t round = 0;
-    bool active = false;
-    bool asked_for = false; // by the user, rather than by renewal
-    time_point sent = never;
-    time_point give_up_at = forever;
-    std::chrono::milliseconds ttl{};
-    std::uint16_t granted = 0;
-    std::uint16_t pending = 0;
-};
-
 /// How far a claim has come that takes over a lock which is there already.
 enum class adoption : std::uint8_t {
     none,   // it is no such claim
@@ -201,6 +190,7 @@ struct claim {
     time_point deadline = never;
     time_point believed_until = never; // the largest deadline that the holder was ever shown
     time_point renew_at = forever;
+    bool removal_seen = false; // a key was gone that nothing of the protocol had removed
     extension extending;
     std::vector<std::chrono::milliseconds> extensions_wanted;
     backoff renewal_delay;
@@ -245,7 +235,7 @@ struct claim {
         fencing_token = raise_to = 0;
         deadline = believed_until = given_at = never;
         renew_at = warn_at = decide_by = retry_at = forever;
-        reported = announced = late = false;
+        reported = announced = late = removal_seen = false;
         tally = {};
         owing = 0;
     }

@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include "guarded_scripts.hpp"
+#include "heal_scripts.hpp"
 #include "keys.hpp"
 #include "scripts.hpp"
 #include "slot_scripts.hpp"
@@ -106,18 +107,21 @@ void append_raise(std::string& out, rung how, const lock_names& names, const fen
          decimal(fencing.ttl.count())});
 }
 
-void append_guarded_extend(
+namespace {
+
+// An extension and a heal say the same.
+void append_keep(
     std::string& out,
     rung how,
+    const script& what,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing,
-    bool heal) {
+    const fence& fencing) {
     append_command(
         out,
         {verb(how),
-         body(how, guarded_extend),
+         body(how, what),
          "3",
          names.lock,
          names.fence,
@@ -126,10 +130,31 @@ void append_guarded_extend(
          decimal(ttl.count()),
          decimal(fencing.token),
          decimal(fencing.ttl.count()),
-         heal ? "1" : "0",
          guard.run_id,
          decimal(guard.quarantine.count()),
          decimal(guard.not_after_us)});
+}
+
+} // namespace
+
+void append_guarded_extend(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    append_keep(out, how, guarded_extend, names, guard, ttl, fencing);
+}
+
+void append_guarded_heal(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    append_keep(out, how, guarded_heal, names, guard, ttl, fencing);
 }
 
 void append_guarded_remove(

@@ -32,6 +32,7 @@ enum class command_kind : std::uint8_t {
     remove,        // compare and delete
     remove_exists, // EXISTS after a native compare-and-delete that removed nothing
     extend,        // compare and extend
+    heal,          // guarded: the key that an extension found missing
     extend_exists, // EXISTS after a native compare-and-extend that extended nothing
     get,           // GET, for a query
     pttl,          // PTTL, for a query
@@ -56,7 +57,8 @@ constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
     case lock_form::shared:
         return kind != command_kind::raise; // a reader has no fencing token
     case lock_form::writer:
-        return kind == command_kind::acquire || kind == command_kind::extend;
+        return kind == command_kind::acquire || kind == command_kind::extend
+               || kind == command_kind::heal;
     }
     return false;
 }
@@ -75,9 +77,10 @@ struct ladder {
     bool knows_raise = false;
     bool knows_remove = false;
     bool knows_extend = false;
+    bool knows_heal = false;
     bool knows_turn = false;
     bool knows_leave = false;
-    std::uint16_t knows_forms = 0; // of the scripts of the other forms: a bit each
+    std::uint32_t knows_forms = 0; // of the scripts of the other forms: a bit each
 
     /// How a command is said, of the exclusive form.
     rung acquire() const noexcept { return script(knows_acquire); }
@@ -88,9 +91,10 @@ struct ladder {
     rung extend() const noexcept { return set_ifeq ? rung::native : extend_script(); }
     rung remove_script() const noexcept { return script(knows_remove); }
     rung extend_script() const noexcept { return script(knows_extend); }
+    rung heal() const noexcept { return script(knows_heal); }
     rung turn() const noexcept { return script(knows_turn); }
     rung leave() const noexcept { return script(knows_leave); }
-    /// And of any form: `kind` is acquire, raise, remove or extend.
+    /// And of any form: `kind` is acquire, raise, remove, extend or heal.
     rung of(lock_form form, command_kind kind) const noexcept {
         if (has_own_script(form, kind)) {
             return script((knows_forms & bit_of(form, kind)) != 0);
@@ -98,23 +102,25 @@ struct ladder {
         return kind == command_kind::acquire  ? acquire()
                : kind == command_kind::raise  ? raise()
                : kind == command_kind::remove ? remove()
+               : kind == command_kind::heal   ? heal()
                                               : extend();
     }
     void learn(lock_form form, command_kind kind, bool known) noexcept {
-        const std::uint16_t bit = bit_of(form, kind);
-        knows_forms = static_cast<std::uint16_t>(known ? knows_forms | bit : knows_forms & ~bit);
+        const std::uint32_t bit = bit_of(form, kind);
+        knows_forms = known ? knows_forms | bit : knows_forms & ~bit;
     }
 
     friend bool operator==(const ladder&, const ladder&) = default;
 
 private:
     rung script(bool known) const noexcept { return evalsha && known ? rung::evalsha : rung::eval; }
-    static std::uint16_t bit_of(lock_form form, command_kind kind) noexcept {
+    static std::uint32_t bit_of(lock_form form, command_kind kind) noexcept {
         const unsigned place = kind == command_kind::acquire  ? 0
                                : kind == command_kind::raise  ? 1
                                : kind == command_kind::remove ? 2
-                                                              : 3;
-        return static_cast<std::uint16_t>(1U << (4 * static_cast<unsigned>(form) + place));
+                               : kind == command_kind::heal   ? 3
+                                                              : 4;
+        return 1U << (5 * static_cast<unsigned>(form) + place);
     }
 };
 
@@ -180,15 +186,22 @@ void append_guarded_acquire(
     std::chrono::milliseconds ttl,
     const fence& fencing);
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
-/// With `heal`, a key that is missing is put back: only ever sent while a majority is alive.
+/// Creates nothing.
 void append_guarded_extend(
     std::string& out,
     rung how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
-    const fence& fencing,
-    bool heal);
+    const fence& fencing);
+/// Creates the key where it is missing.
+void append_guarded_heal(
+    std::string& out,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing);
 /// An empty `channel`: it is told to nobody.
 void append_guarded_remove(
     std::string& out,

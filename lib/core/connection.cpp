@@ -302,6 +302,7 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
                   : command.kind == command_kind::remove      ? commands.knows_remove
                   : command.kind == command_kind::take_turn   ? commands.knows_turn
                   : command.kind == command_kind::leave_queue ? commands.knows_leave
+                  : command.kind == command_kind::heal        ? commands.knows_heal
                                                               : commands.knows_extend;
     if (command.how == rung::eval) {
         knows = knows || !got.is_error();

@@ -33,7 +33,7 @@ struct ticket {
     command_kind kind = command_kind::ping;
     rung how = rung::evalsha;              // of what is said in one of several ways
     lock_form form = lock_form::exclusive; // of the claim
-    std::uint16_t round = 0; // of extend: answers to an older round are told from a newer one's
+    std::uint16_t round = 0; // of extend and heal: tells the answers to an older round apart
     handle subject;          // the claim or the query
 };
 

@@ -295,9 +295,12 @@ private:
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
     void
     send_extend(claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now);
+    void send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now);
+    void heal_missing(claim& lease, time_point now);
     void extend_answered(
-        claim& lease, std::size_t master, std::uint16_t round, const answer& got, time_point now);
-    void end_extension(claim& lease, time_point now);
+        claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now);
+    bool judge_extension(claim& lease, time_point now);
+    void end_extension(claim& lease, bool extended, time_point now);
     void start_wanted_extension(claim& lease, time_point now);
     bool move_deadline(claim& lease, time_point now);
     void lose(claim& lease, loss_reason reason, time_point now);

@@ -1,6 +1,7 @@
 #include "form_command.hpp"
 
 #include "form_scripts.hpp"
+#include "heal_scripts.hpp"
 #include "keys.hpp"
 #include "words.hpp"
 
@@ -29,6 +30,57 @@ void append_call(
     words[2] = keys;
     words.insert(words.end(), arguments);
     append_command(out, words);
+}
+
+// An extension and a heal of several resources say the same.
+void append_keep_all(
+    std::string& out,
+    rung how,
+    const script& what,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    append_call(
+        out,
+        how,
+        what,
+        names.lock,
+        names.epoch,
+        {names.token,
+         decimal(ttl.count()),
+         decimal(fencing.token),
+         decimal(fencing.ttl.count()),
+         guard.run_id,
+         decimal(guard.quarantine.count()),
+         decimal(guard.not_after_us)});
+}
+
+// And of a writer.
+void append_keep_writer(
+    std::string& out,
+    rung how,
+    const script& what,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    append_command(
+        out,
+        {verb(how),
+         body(how, what),
+         "4",
+         names.lock,
+         names.fence,
+         names.epoch,
+         key_beside(names.fence, "readers"),
+         names.token,
+         decimal(ttl.count()),
+         decimal(fencing.token),
+         decimal(fencing.ttl.count()),
+         guard.run_id,
+         decimal(guard.quarantine.count()),
+         decimal(guard.not_after_us)});
 }
 
 } // namespace
@@ -124,23 +176,10 @@ void append_extend(
     std::string_view channel) {
     switch (form) {
     case lock_form::exclusive:
-        append_guarded_extend(out, how, names, guard, ttl, fencing, true);
+        append_guarded_extend(out, how, names, guard, ttl, fencing);
         break;
     case lock_form::all:
-        append_call(
-            out,
-            how,
-            all_extend,
-            names.lock,
-            names.epoch,
-            {names.token,
-             decimal(ttl.count()),
-             decimal(fencing.token),
-             decimal(fencing.ttl.count()),
-             "1", // heal
-             guard.run_id,
-             decimal(guard.quarantine.count()),
-             decimal(guard.not_after_us)});
+        append_keep_all(out, how, all_extend, names, guard, ttl, fencing);
         break;
     case lock_form::shared:
         append_command(
@@ -159,23 +198,43 @@ void append_extend(
              channel});
         break;
     case lock_form::writer:
+        append_keep_writer(out, how, writer_extend, names, guard, ttl, fencing);
+        break;
+    }
+}
+
+void append_heal(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing) {
+    switch (form) {
+    case lock_form::exclusive:
+        append_guarded_heal(out, how, names, guard, ttl, fencing);
+        break;
+    case lock_form::all:
+        append_keep_all(out, how, all_heal, names, guard, ttl, fencing);
+        break;
+    case lock_form::shared:
         append_command(
             out,
             {verb(how),
-             body(how, writer_extend),
-             "4",
+             body(how, shared_heal),
+             "3",
              names.lock,
-             names.fence,
-             names.epoch,
              key_beside(names.fence, "readers"),
+             names.epoch,
              names.token,
              decimal(ttl.count()),
-             decimal(fencing.token),
-             decimal(fencing.ttl.count()),
-             "1", // heal
              guard.run_id,
              decimal(guard.quarantine.count()),
              decimal(guard.not_after_us)});
+        break;
+    case lock_form::writer:
+        append_keep_writer(out, how, writer_heal, names, guard, ttl, fencing);
         break;
     }
 }

@@ -24,8 +24,7 @@ void append_acquire(
     std::chrono::milliseconds intent);
 void append_raise(
     std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing);
-/// What is missing is put back: only ever sent while a majority is alive. `channel`: where it is
-/// told that a writer has become a reader; empty: nowhere.
+/// Creates nothing. `channel`: where it is told that a writer has become a reader; empty: nowhere.
 void append_extend(
     std::string& out,
     lock_form form,
@@ -35,6 +34,15 @@ void append_extend(
     std::chrono::milliseconds ttl,
     const fence& fencing,
     std::string_view channel);
+/// Creates what is missing.
+void append_heal(
+    std::string& out,
+    lock_form form,
+    rung how,
+    const lock_names& names,
+    const master_guard& guard,
+    std::chrono::milliseconds ttl,
+    const fence& fencing);
 /// An empty `channel`: it is told to nobody.
 void append_remove(
     std::string& out,

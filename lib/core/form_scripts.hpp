@@ -62,43 +62,42 @@ return {1, t, 0})",
     "d4ad57c7d82d7a2407d05a022097079db54b5584"};
 
 /// KEYS: lock, fence of each, then epoch. ARGV: as of guarded_extend. Answers as guarded_extend:
-/// all are extended, those that were missing put back, or none is. One that is somebody else's is
-/// enough for none.
+/// all are extended, or none is. One that is another owner's is enough for none, and so is one that
+/// is missing.
 inline constexpr script all_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-if ARGV[8] ~= '0' and now > tonumber(ARGV[8]) then return {-1, 0, now} end
-local st = 1
+if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local missing = false
 for i = 1, #KEYS - 1, 2 do
   local owner = redis.call('GET', KEYS[i])
   if not owner then
-    st = 2
+    missing = true
   elseif owner ~= ARGV[1] then
     return {0, redis.call('PTTL', KEYS[i]), now}
   end
 end
-if st == 2 then
-  if ARGV[5] ~= '1' then return {-3, 0, now} end
+if missing then
   local e = redis.pcall('GET', KEYS[#KEYS])
   local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then
+  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
+  return {-3, 0, now}
 end
 if ARGV[3] ~= '0' then
+  local f = {}
+  for i = 2, #KEYS - 1, 2 do f[i] = tonumber(redis.call('GET', KEYS[i]) or '0') or 0 end
   for i = 2, #KEYS - 1, 2 do
-    local f = tonumber(redis.call('GET', KEYS[i]) or '0') or 0
-    if f < tonumber(ARGV[3]) then
-      local r = redis.pcall('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
-      if type(r) == 'table' and r.err and st == 2 then return {-3, 0, now} end
+    if f[i] < tonumber(ARGV[3]) then redis.pcall('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
     else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
   end
 end
 for i = 1, #KEYS - 1, 2 do
-  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
-return {st, 0, now})",
-    "5f26a4dbd8b94b2f82a41ec5a48d3c43a4a973a8"};
+return {1, 0, now})",
+    "37ea3f53c3545b0e562809544cfa4009f4b6fa75"};
 
 /// Release and rollback: whatever is its own, key by key. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, what makes a lock's channel of its key ('': it is told to
@@ -158,39 +157,33 @@ redis.call('DEL', KEYS[4], KEYS[5])
 return {1, f, now})",
     "1588d785c2ad67286c4f0f4bca3796653c68afa1"};
 
-/// KEYS: lock, fence, epoch, readers. ARGV and answers: as of guarded_extend; a key that is missing
-/// is not put back where somebody reads.
+/// KEYS: lock, fence, epoch, readers. ARGV and answers: as of guarded_extend; where the key is
+/// missing and somebody reads, {0, what is left of the last reader's lease}.
 inline constexpr script writer_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-if ARGV[8] ~= '0' and now > tonumber(ARGV[8]) then return {-1, 0, now} end
-local owner, st = redis.call('GET', KEYS[1]), 1
-if owner == ARGV[1] then
-  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-elseif owner then
-  return {0, redis.call('PTTL', KEYS[1]), now}
-else
-  if ARGV[5] ~= '1' then return {-3, 0, now} end
+if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local owner = redis.call('GET', KEYS[1])
+if not owner then
   local ms = math.floor(now / 1000)
   local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
   if last >= ms then return {0, last - ms, now} end
   local e = redis.pcall('GET', KEYS[3])
   local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then
+  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
-  redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-  st = 2
+  return {-3, 0, now}
 end
+if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
 if ARGV[3] ~= '0' then
   local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then
-    local r = redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-    if type(r) == 'table' and r.err and st == 2 then redis.call('DEL', KEYS[1]) return {-3, 0, now} end
+  if f < tonumber(ARGV[3]) then redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
   else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
 end
-return {st, 0, now})",
-    "07f9ebbcf0cefaf4917e05362d781746414d07e3"};
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return {1, 0, now})",
+    "09fd7295f0c87df9468cb1e5cf98233789bfa4fb"};
 
 /// A reader. `readers` has the tokens by when their leases end, in ms by the master's clock: the
 /// last millisecond is theirs, as it is a key's. KEYS: lock, readers, intent, epoch. ARGV: token,
@@ -222,7 +215,7 @@ inline constexpr script shared_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local ms, wanted, st = math.floor(now / 1000), tonumber(ARGV[2]), 1
+local ms, wanted = math.floor(now / 1000), tonumber(ARGV[2])
 local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 local owner = redis.call('GET', KEYS[1])
 local wrote = owner == ARGV[1]
@@ -235,7 +228,7 @@ elseif ends < ms then
   if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
     return {-2, 0, now}
   end
-  st = 2
+  return {-3, 0, now}
 end
 if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
 if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
@@ -243,8 +236,8 @@ if wrote then
   redis.call('DEL', KEYS[1])
   if ARGV[6] ~= '' then redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16)) end
 end
-return {st, 0, now})",
-    "1c41e3a38a48ecdac565fdbcddc34d1ce3025282"};
+return {1, 0, now})",
+    "d5c345fe8e4f7799ff1a7335563b679c5a9688ca"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel on which it is told when no reader is left, or no writer ('': none). Answers

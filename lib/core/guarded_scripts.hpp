@@ -76,38 +76,33 @@ if f == t then return {1, f, 0} end
 return {0, f, 0})",
     "5b4aa3d61f05c264e1f6a6dc62a45b7ed1dc9285"};
 
-/// KEYS: lock, fence, epoch. ARGV: token, ttl ms, fencing token (0: none), fence ttl ms, heal
-/// (0 | 1), run id, quarantine us, not after us.
-/// Answers {1 extended} | {2 healed: it was missing} | {0 somebody else's, PTTL} | {-1 late: not
-/// executed} | {-2 missing, and this master may not heal it} | {-3 missing}. Never shortens.
+/// KEYS: lock, fence, epoch. ARGV: token, ttl ms, fencing token (0: none), fence ttl ms, run id,
+/// quarantine us, not after us.
+/// Answers {1 extended} | {0 another owner's, PTTL} | {-1 late: not executed} | {-2 missing, and
+/// this master may have forgotten it} | {-3 missing}. Creates no lock, never shortens one, never
+/// lowers a counter.
 inline constexpr script guarded_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-if ARGV[8] ~= '0' and now > tonumber(ARGV[8]) then return {-1, 0, now} end
-local owner, st = redis.call('GET', KEYS[1]), 1
-if owner == ARGV[1] then
-  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-elseif owner then
-  return {0, redis.call('PTTL', KEYS[1]), now}
-else
-  if ARGV[5] ~= '1' then return {-3, 0, now} end
+if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local owner = redis.call('GET', KEYS[1])
+if not owner then
   local e = redis.pcall('GET', KEYS[3])
   local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then
+  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
-  redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-  st = 2
+  return {-3, 0, now}
 end
+if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
 if ARGV[3] ~= '0' then
   local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then
-    local r = redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-    if type(r) == 'table' and r.err and st == 2 then redis.call('DEL', KEYS[1]) return {-3, 0, now} end
+  if f < tonumber(ARGV[3]) then redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
   else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
 end
-return {st, 0, now})",
-    "62744ccb7116141acefaa4671f082c7145f7d140"};
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return {1, 0, now})",
+    "74bd7391409cbbedb4d3c843986f1914b6ae395b"};
 
 /// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms,
 /// the channel on which a release is told, by a part of its token ('': none).

@@ -3,6 +3,8 @@
 // The deadline of a lease is the q-th largest of the moments until which the masters' votes can be
 // relied on: a partial renewal moves it as far as some majority reaches and no further. A loss is
 // always signalled by the timer at `deadline - stop_margin`; the answers of a renewal only move it.
+// While a round of an extension is open, its answers move it forward only; what they take away
+// counts once the round is judged (extension_round.hpp).
 //
 // Nothing of a lease is removed while its holder may still act. After a loss the keys stay until it
 // has let go, or until the last deadline that it was ever shown has passed.
@@ -12,6 +14,23 @@
 #include "keys.hpp"
 
 namespace redlock::core {
+
+namespace {
+
+key_state state_of(const answer& got, bool heals) noexcept {
+    switch (got.said) {
+    case vote::granted:
+        return heals ? key_state::healed : key_state::kept;
+    case vote::absent:
+        return got.forgot ? key_state::quarantined : key_state::missing;
+    case vote::foreign:
+        return key_state::foreign;
+    default:
+        return key_state::unknown;
+    }
+}
+
+} // namespace
 
 void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
     claim* const lease = claims_.find(name);
@@ -44,16 +63,20 @@ void engine::start_extension(
     const time_point executed_by = rules_.guarded() ? lease.deadline : now;
     lease.expires_at = std::max(lease.expires_at, executed_by + ttl + rules_.drift.of(ttl));
     lease.votes.texts.clear();
+    std::size_t asked = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& theirs = lease.votes.of[i];
         theirs.latency = {};
-        if (!masters_[i].admitted) {
+        theirs.found = key_state::unknown;
+        // A key that is still there is a vote in a quarantine, too: it keeps everybody else out.
+        const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
+        if (!masters_[i].admitted && !remembers) {
             theirs.said = masters_[i].otherwise;
             ++counters_of(i).extend_votes[theirs.said];
-        } else if (theirs.asked || rules_.guarded()) {
-            theirs.asked = true; // where the key is missing it is put back
-            ++mine.pending;
+        } else if (theirs.asked || rules_.guarded()) { // a key that is missing may be healed
+            ++asked;
             theirs.said = vote::pending;
+            theirs.found = key_state::pending;
             // The script never shortens a lease that was given longer before; SET with IFEQ would.
             const bool shortens = ttl < lease.ttl_max && lease.form == lock_form::exclusive;
             send_extend(
@@ -69,8 +92,8 @@ void engine::start_extension(
     if (!asked_for) {
         host_.renewing(lease);
     }
-    if (mine.pending < rules_.quorum()) {
-        end_extension(lease, now);
+    if (asked < rules_.quorum()) {
+        end_extension(lease, false, now);
     }
 }
 
@@ -109,49 +132,135 @@ void engine::send_extend(
         now);
 }
 
-void engine::extend_answered(
-    claim& lease, std::size_t master, std::uint16_t round, const answer& got, time_point now) {
-    if (lease.stage != claim::phase::held) {
+// Creates the key on a master that misses it. Sent only after the round was judged.
+void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
+    const extension& mine = lease.extending;
+    if (lease.stage != claim::phase::held || now >= lease.deadline || round != mine.round
+        || !mine.heals) {
         return;
     }
-    const vote what = got.said;
-    ++counters_of(master).extend_votes[what];
-    if (now >= lease.held_until()) {
-        // Nor is its answer counted: `held()` is false already, and must not become true again.
-        lease_due(lease, now);
-        return;
-    }
-    extension& mine = lease.extending;
     ballot& theirs = lease.votes.of[master];
-    const bool current = round == mine.round;
-    if (what == vote::foreign || what == vote::absent) {
-        // Answers come in the order of the commands, so no later extension has put it back.
-        theirs.said = what;
-        theirs.until = never;
-    } else if (current) {
-        theirs.said = what;
-        theirs.left = not_told;
-        if (what == vote::granted) {
-            theirs.until =
-                std::max(theirs.until, guaranteed_until(mine.sent, mine.ttl, rules_.drift));
-        }
-    }
-    if (!move_deadline(lease, now)) {
-        return; // lost: whoever waits for the extension was told so
-    }
-    if (current && mine.active) {
-        --mine.pending;
-        mine.granted += what == vote::granted ? 1U : 0U;
-        if (mine.granted >= rules_.quorum() || mine.granted + mine.pending < rules_.quorum()) {
-            end_extension(lease, now);
-            schedule_lease(lease);
+    theirs.asked = true;
+    theirs.found = key_state::pending;
+    lease.expires_at =
+        std::max(lease.expires_at, lease.deadline + mine.ttl + rules_.drift.of(mine.ttl));
+    const rung how = way_of(lease, master, command_kind::heal);
+    scratch_.clear();
+    append_heal(
+        scratch_,
+        lease.form,
+        how,
+        names_of(lease),
+        masters_[master].link->guard_until(lease.deadline),
+        mine.ttl,
+        fence_of(lease, lease.fencing_token));
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::heal,
+         .how = how,
+         .form = lease.form,
+         .round = round,
+         .subject = lease.self},
+        now);
+}
+
+void engine::heal_missing(claim& lease, time_point now) {
+    lease.extending.heals = true;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (lease.votes.of[i].found == key_state::missing && masters_[i].link->up()) {
+            send_heal(lease, i, lease.extending.round, now);
         }
     }
 }
 
-void engine::end_extension(claim& lease, time_point now) {
+void engine::extend_answered(
+    claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now) {
+    if (lease.stage == claim::phase::held && now >= lease.held_until()) {
+        // Its answer is not counted: `held()` is false already, and must not become true again.
+        lease_due(lease, now);
+        return;
+    }
+    if (lease.stage != claim::phase::held && lease.stage != claim::phase::asking) {
+        return;
+    }
     extension& mine = lease.extending;
-    const bool extended = mine.granted >= rules_.quorum();
+    ballot& theirs = lease.votes.of[master];
+    const bool current = command.round == mine.round;
+    const bool heals = command.kind == command_kind::heal;
+    const key_state found = state_of(got, heals);
+    if (!heals) {
+        ++counters_of(master).extend_votes[got.said];
+    }
+    switch (found) {
+    case key_state::kept:
+    case key_state::healed:
+        if (current && (!heals || mine.heals)) {
+            theirs.confirm(guaranteed_until(mine.sent, mine.ttl, rules_.drift));
+        }
+        break;
+    case key_state::missing:
+    case key_state::foreign:
+        // Answers come in the order of the commands, so no later extension has found it.
+        lease.removal_seen |= theirs.remove(now);
+        break;
+    case key_state::quarantined:
+        theirs.forget();
+        break;
+    case key_state::unknown:
+    case key_state::pending:
+        break;
+    }
+    if (lease.stage != claim::phase::held) {
+        return; // it is being handed over: what the raise answers decides
+    }
+    if (current) {
+        theirs.said = got.said;
+        theirs.left = not_told;
+        theirs.found = found;
+    }
+    if (!move_deadline(lease, now) || !current) {
+        return;
+    }
+    if (mine.active) {
+        judge_extension(lease, now);
+    } else if (mine.confirmed && found == key_state::missing) {
+        heal_missing(lease, now); // a straggler, after a majority still had the key
+    }
+}
+
+// What follows from the answers so far. False when that is the end of the lease.
+bool engine::judge_extension(claim& lease, time_point now) {
+    extension& mine = lease.extending;
+    const std::size_t quorum = rules_.quorum();
+    ruling next = mine.rule(lease.votes.of, quorum, lease.removal_seen, now);
+    if (next == ruling::heal && rules_.guarded()) {
+        mine.healing = true;
+        mine.give_up_at = later(now, rules_.master_timeout);
+        heal_missing(lease, now);
+        next = mine.rule(lease.votes.of, quorum, lease.removal_seen, now);
+    }
+    if (next == ruling::open) {
+        schedule_lease(lease);
+        return true;
+    }
+    const bool extended = next == ruling::won;
+    mine.judged = true;
+    mine.heals = extended && mine.heals;
+    if (!move_deadline(lease, now)) {
+        return false; // whoever waits for the extension was told so
+    }
+    mine.confirmed = extended && rules_.guarded() && !mine.healing;
+    if (mine.confirmed) {
+        heal_missing(lease, now); // and does not wait for that
+    }
+    end_extension(lease, extended, now);
+    schedule_lease(lease);
+    return true;
+}
+
+void engine::end_extension(claim& lease, bool extended, time_point now) {
+    extension& mine = lease.extending;
     mine.active = false;
     mine.give_up_at = forever;
     ++(extended ? counters_.renewed : counters_.renewals_failed);
@@ -172,10 +281,13 @@ void engine::end_extension(claim& lease, time_point now) {
     start_wanted_extension(lease, now);
 }
 
-// False when that is the end of the lease.
+// Forward only, while the round of an extension is open. False when that is the end of the lease.
 bool engine::move_deadline(claim& lease, time_point now) {
     const time_point before = lease.deadline;
     lease.deadline = std::min(lease.votes.lasts_until(rules_.quorum()), lease.hold_limit);
+    if (lease.extending.active && !lease.extending.judged) {
+        lease.deadline = std::max(lease.deadline, before);
+    }
     lease.believed_until = std::max(lease.believed_until, lease.deadline);
     if (lease.deadline != before && lease.deadline != never) {
         host_.lease_changed(lease);
@@ -215,12 +327,16 @@ void engine::lease_due(claim& lease, time_point now) {
     }
     if (lease.extending.active && now >= lease.extending.give_up_at) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (lease.votes.of[i].said == vote::pending) {
-                lease.votes.of[i].said = vote::timed_out;
+            ballot& theirs = lease.votes.of[i];
+            if (theirs.found == key_state::pending) {
+                theirs.found = key_state::unknown;
+                theirs.said = vote::timed_out;
                 ++counters_of(i).extend_votes[vote::timed_out];
             }
         }
-        end_extension(lease, now);
+        if (!judge_extension(lease, now)) {
+            return;
+        }
     }
     if (!lease.extending.active && now >= lease.renew_at) {
         start_extension(lease, lease.ttl, false, now);

@@ -57,7 +57,7 @@ void engine::raise_answered(claim& attempt, std::size_t master, const answer& go
     ballot& mine = attempt.votes.of[master];
     const bool gone = got.said == vote::foreign;
     if (gone) {
-        mine.until = never;
+        attempt.removal_seen |= mine.remove(now);
     }
     if (attempt.stage == claim::phase::held) {
         if (gone) {

@@ -16,6 +16,7 @@ answer read(const ticket& command, const reply& got) noexcept {
     case command_kind::remove:
         return read_remove(got, command.how);
     case command_kind::extend:
+    case command_kind::heal:
         return read_extend(got, command.how);
     default:
         return {.said = vote_on_exists(got)};
@@ -35,6 +36,7 @@ void engine::notice(std::size_t master, const reply& error, time_point now) {
 
 void engine::notice(std::size_t master, const answer& got, time_point now) {
     connection& link = *masters_[master].link;
+    const bool quarantined = masters_[master].otherwise == vote::quarantined; // already
     link.counters().late += got.late ? 1U : 0U;
     link.counters().healed += got.healed ? 1U : 0U;
     if (got.quarantine > got.quarantine.zero()) {
@@ -42,7 +44,7 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
         assess(master, now);
         refresh_links_due();
     }
-    if (got.forgot) {
+    if (got.forgot && !quarantined) { // else the health checks ask again
         link.introduce_again(now);
         refresh_links_due();
         wants_write_ = true;
@@ -139,6 +141,9 @@ void engine::say_otherwise(
             own ? way_of(owner, master, command.kind) : commands.remove_script(),
             now);
         break;
+    case command_kind::heal:
+        send_heal(owner, master, command.round, now);
+        break;
     default:
         if (owner.adopts != adoption::none) {
             ask_to_last(owner, master, commands.extend_script(), now);
@@ -173,7 +178,8 @@ void engine::claim_answered(
         break;
     case command_kind::extend:
     case command_kind::extend_exists:
-        extend_answered(owner, master, command.round, got, now);
+    case command_kind::heal:
+        extend_answered(owner, master, command, got, now);
         break;
     default:
         break;

@@ -216,6 +216,22 @@ TEST_CASE("multi-lock: an extension after the end is refused") {
     CHECK(take_all(site.other, {"a", "b"}).held());
 }
 
+TEST_CASE("multi-lock: one resource whose key is deleted on a majority is the end of all") {
+    quorum_fixture site(3, guarded);
+    lock mine = site.with_all_votes([&] { return take_all(site.me, {"a", "b"}, with_token()); });
+    for (const std::size_t i : {0U, 1U}) {
+        site.masters[i].command({"DEL", lock_key("b")});
+    }
+    error_code extended = errc::no_quorum;
+    while (extended == errc::no_quorum) {
+        extended = site.me.extend(mine, 10s);
+    }
+    CHECK(extended == errc::lost);
+    CHECK(!mine.held());
+    CHECK_FALSE(exists(site.masters[0], lock_key("b")));
+    CHECK_FALSE(exists(site.masters[1], lock_key("b")));
+}
+
 TEST_CASE("multi-lock: a master that forgot is healed as a whole") {
     quorum_fixture site(3, guarded);
     lock mine = site.with_all_votes([&] { return take_all(site.me, {"a", "b"}, with_token()); });

@@ -3,6 +3,7 @@
 
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
+#include "core/heal_scripts.hpp"
 #include "core/keys.hpp"
 #include "core/scripts.hpp"
 #include "memory.hpp"
@@ -272,7 +273,7 @@ command random_guarded_script(generator& random) {
     case 7:
         return say(
             random,
-            core::guarded_extend,
+            random.percent(50) ? core::guarded_extend : core::guarded_heal,
             {"3",
              lock,
              fence,
@@ -281,7 +282,6 @@ command random_guarded_script(generator& random) {
              ttl,
              counter,
              fence_ttl == "0" ? "1000000" : fence_ttl,
-             one_of(random, std::array{"0", "1"}),
              run,
              quarantine,
              not_after});
@@ -340,7 +340,7 @@ command random_form_script(generator& random) {
     case 3:
         return say(
             random,
-            core::all_extend,
+            random.percent(50) ? core::all_extend : core::all_heal,
             {"5",
              a,
              fence,
@@ -351,7 +351,6 @@ command random_form_script(generator& random) {
              ttl,
              counter,
              "86400000",
-             "1",
              run,
              quarantine,
              not_after});
@@ -369,7 +368,7 @@ command random_form_script(generator& random) {
     case 7:
         return say(
             random,
-            core::shared_extend,
+            random.percent(50) ? core::shared_extend : core::shared_heal,
             {"3", a, readers, epoch, token, ttl, run, quarantine, not_after, channel});
     case 8:
         return say(random, core::shared_release, {"2", a, readers, token, channel});
@@ -393,7 +392,7 @@ command random_form_script(generator& random) {
     case 10:
         return say(
             random,
-            core::writer_extend,
+            random.percent(50) ? core::writer_extend : core::writer_heal,
             {"4",
              a,
              fence,
@@ -403,7 +402,6 @@ command random_form_script(generator& random) {
              ttl,
              counter,
              "86400000",
-             "1",
              run,
              quarantine,
              not_after});

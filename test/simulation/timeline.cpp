@@ -1,6 +1,7 @@
 #include "timeline.hpp"
 
 #include "core/guarded_scripts.hpp"
+#include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
 
 #include <cstdio>
@@ -21,6 +22,7 @@ constexpr named_script named[] = {
     {"ACQUIRE", redlock::core::guarded_acquire},
     {"RAISE", redlock::core::guarded_raise},
     {"EXTEND", redlock::core::guarded_extend},
+    {"HEAL", redlock::core::guarded_heal},
     {"RELEASE", redlock::core::guarded_release},
 };
 

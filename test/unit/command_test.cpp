@@ -1,9 +1,11 @@
 #include "core/command.hpp"
 #include "core/guarded_scripts.hpp"
+#include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -100,11 +102,43 @@ TEST_CASE("a ladder is climbed down from native to EVALSHA to EVAL") {
     CHECK(all.raise() == rung::eval);
     all.knows_raise = true;
     CHECK(all.raise() == rung::evalsha);
+    CHECK(all.heal() == rung::eval);
+    all.knows_heal = true;
+    CHECK(all.heal() == rung::evalsha);
+    CHECK(all.of(lock_form::exclusive, command_kind::heal) == rung::evalsha);
     all.evalsha = false;
     CHECK(all.acquire() == rung::eval);
     CHECK(all.raise() == rung::eval);
     CHECK(all.remove() == rung::eval);
     CHECK(all.extend() == rung::eval);
+}
+
+TEST_CASE("what a server knows of one script says nothing of another") {
+    constexpr std::array forms{
+        lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer};
+    constexpr std::array kinds{
+        command_kind::acquire,
+        command_kind::raise,
+        command_kind::remove,
+        command_kind::extend,
+        command_kind::heal};
+    for (const lock_form form : forms) {
+        for (const command_kind kind : kinds) {
+            if (!has_own_script(form, kind)) {
+                continue;
+            }
+            ladder all;
+            all.learn(form, kind, true);
+            for (const lock_form other : forms) {
+                for (const command_kind what : kinds) {
+                    const bool same = form == other && kind == what;
+                    CHECK((all.of(other, what) == rung::evalsha) == same);
+                }
+            }
+            all.learn(form, kind, false);
+            CHECK(all == ladder{});
+        }
+    }
 }
 
 TEST_CASE("a guarded command names its keys, then what it compares and checks") {
@@ -130,9 +164,14 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
         == "EVALSHA " + std::string(guarded_raise.sha1)
                + " 2 p{r} p{r}:fence the:token 17 86400000");
     CHECK(
-        said(append_guarded_extend, rung::evalsha, names, guard, 12'345ms, fencing, true)
+        said(append_guarded_extend, rung::evalsha, names, guard, 12'345ms, fencing)
         == "EVALSHA " + std::string(guarded_extend.sha1)
-               + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 1 run 30602000 "
+               + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
+                 "1700000000000123");
+    CHECK(
+        said(append_guarded_heal, rung::eval, names, guard, 12'345ms, fencing)
+        == "EVAL " + std::string(guarded_heal.text)
+               + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
                  "1700000000000123");
     CHECK(
         said(append_guarded_remove, rung::eval, names, fencing, "p{r}:free")

@@ -1,12 +1,16 @@
 // The engine in the guarded protocol, against masters whose scripts answer what a test says. What
 // the scripts themselves do is shown in test/simulation, on real Lua, and in test/integration.
 #include "core/guarded_scripts.hpp"
+#include "core/heal_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +48,7 @@ struct script_answers {
     std::string acquire = three(1, 7);
     std::string raise = three(1, 9, 0); // empty: that it is raised as was asked for
     std::string extend = three(1, 0);
+    std::string heal = three(2, 0);
     std::string remove = three(1, 0);
     std::map<std::string, int> said;
 };
@@ -83,6 +88,10 @@ struct guarded_quorum {
             ++mine.said["extend"];
             return mine.extend;
         }
+        if (is(core::guarded_heal)) {
+            ++mine.said["heal"];
+            return mine.heal;
+        }
         ++mine.said["remove"];
         return mine.remove;
     }
@@ -97,6 +106,58 @@ struct guarded_quorum {
 
     std::vector<script_answers> scripts;
     virtual_quorum it;
+};
+
+const std::string granted = three(1, 0);
+const std::string forgotten = three(-2, 0);
+const std::string missing = three(-3, 0);
+const std::string error_reply = "-OOM command not allowed\r\n";
+
+// A lock for 10 s on the first `voters` masters, of which an extension is asked that they answer
+// so.
+struct extended_quorum : guarded_quorum {
+    extended_quorum(
+        const std::vector<std::string>& replies,
+        std::size_t voters,
+        const std::function<void(script_answers&)>& change = {},
+        const std::vector<std::size_t>& order = {})
+        : guarded_quorum(replies.size()) {
+        for (std::size_t i = voters; i < replies.size(); ++i) {
+            scripts[i].acquire = three(0, 500, 0);
+        }
+        it.start();
+        lease = it.acquire_now(once());
+        REQUIRE(lease.won);
+        it.run_for(10ms);
+        answers(replies);
+        for (std::size_t i = 0; change && i < scripts.size(); ++i) {
+            change(scripts[i]);
+        }
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            it.paths[order[i]].back = (1 + i) * 1ms;
+        }
+        extend();
+    }
+
+    void answers(const std::vector<std::string>& replies) {
+        for (std::size_t i = 0; i < replies.size(); ++i) {
+            scripts[i].extend = replies[i];
+        }
+    }
+    void extend() {
+        extended_at = it.now();
+        it.extend(lease, 10s);
+        it.run_for(30ms);
+    }
+    // Of the last extension.
+    std::optional<errc> result() const {
+        const auto all = it.extensions_of(lease);
+        REQUIRE(!all.empty());
+        return all.back().error;
+    }
+
+    unit::answer lease;
+    redlock::time_point extended_at;
 };
 
 } // namespace
@@ -264,20 +325,276 @@ TEST_CASE("a command that came late is no vote, and is counted") {
     CHECK(masters[2].late == 0);
 }
 
-TEST_CASE("an extension asks all masters, and counts what was healed") {
+TEST_CASE("an extension asks all masters, and a second step heals the key where it is missing") {
     guarded_quorum q(3);
     q.scripts[2].acquire = three(0, 500, 0);
-    q.scripts[2].extend = three(2, 0);
+    q.scripts[2].extend = missing;
     q.it.start();
     const answer got = q.it.acquire_now(once());
     REQUIRE(got.won);
     q.it.extend(got, 10s);
     q.it.run_for(50ms);
     CHECK(q.said("extend") == 3);
+    CHECK(q.said("heal") == 1);
+    CHECK(q.scripts[2].said["heal"] == 1);
     CHECK(q.it.engine.count().masters[2].healed == 1);
+    CHECK(q.it.engine.count().masters[2].extend_votes[vote::absent] == 1);
     q.it.release(got);
     q.it.run_for(50ms);
     CHECK(q.scripts[2].said["remove"] == 1); // what was healed is removed, too
+}
+
+TEST_CASE("a vote that was healed lasts from the extension on") {
+    extended_quorum q({missing, granted, granted}, 2);
+    CHECK(q.result() == std::nullopt);
+    q.answers({granted, error_reply, error_reply});
+    q.it.at(q.extended_at + usable(10s) - 1ns, [&] { CHECK(!q.it.loss_of(q.lease)); });
+    q.it.run_for(11s);
+    CHECK(q.it.loss_of(q.lease)->at == q.extended_at + usable(10s));
+}
+
+TEST_CASE("a straggler that misses the key is healed at once, where a majority still had it") {
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    q.it.run_for(10ms);
+    q.it.paths[2].back = 30ms;
+    q.scripts[2].extend = missing;
+    q.it.extend(got, 10s);
+    q.it.run_for(10ms);
+    CHECK(q.it.extensions_of(got).size() == 1);
+    CHECK(q.said("heal") == 0);
+    q.it.run_for(100ms);
+    CHECK(q.scripts[2].said["heal"] == 1);
+    CHECK(q.it.engine.count().masters[2].healed == 1);
+}
+
+TEST_CASE("one missing key does not lose a lock that the heal of the same round saves") {
+    // Exactly a majority has it: 0 and 1. The second of them is flushed, and the third is healed.
+    extended_quorum q({granted, forgotten, missing}, 2);
+    CHECK(q.result() == std::nullopt);
+    CHECK(q.said("heal") == 1);
+    CHECK(q.scripts[2].said["heal"] == 1);
+    CHECK(!q.it.loss_of(q.lease));
+    CHECK(q.it.deadlines_of(q.lease).back() == q.extended_at + usable(10s));
+}
+
+TEST_CASE("a heal that is refused saves nothing, and the lock is lost") {
+    const std::string refusal = GENERATE(three(0, 500), three(-1, 0), three(-2, 0), error_reply);
+    extended_quorum q(
+        {granted, forgotten, missing}, 2, [&](script_answers& one) { one.heal = refusal; });
+    CHECK(q.result() == errc::lost);
+    CHECK(q.said("heal") == 1);
+    REQUIRE(q.it.loss_of(q.lease));
+    CHECK(q.it.loss_of(q.lease)->at < q.extended_at + 10ms);
+}
+
+TEST_CASE("keys that are deleted on a majority are not put back, and the holder learns of it") {
+    for (const std::size_t masters : {3U, 5U}) {
+        std::vector<std::string> replies(masters, granted);
+        std::fill_n(replies.begin(), redlock::core::quorum_of(masters), missing);
+        extended_quorum q(replies, masters);
+        CHECK(q.result() == errc::lost);
+        CHECK(q.said("heal") == 0);
+        REQUIRE(q.it.loss_of(q.lease));
+        CHECK(q.it.loss_of(q.lease)->why == loss_reason::expired);
+        CHECK(q.it.loss_of(q.lease)->at < q.extended_at + 10ms);
+    }
+}
+
+TEST_CASE("a key that was removed silently leaves less to rely on for as long as the lease lasts") {
+    for (const bool removed : {false, true}) {
+        // The third master's key is deleted, or was never there; to heal it fails.
+        extended_quorum q({granted, granted, missing}, removed ? 3 : 2, [](script_answers& one) {
+            one.heal = error_reply;
+        });
+        CHECK(q.result() == std::nullopt);
+        q.scripts[2].heal = three(2, 0);
+        q.answers({granted, forgotten, missing});
+        q.extend();
+        CHECK(q.result() == (removed ? std::optional(errc::lost) : std::nullopt));
+        CHECK(q.scripts[2].said["heal"] == (removed ? 1 : 2));
+    }
+}
+
+TEST_CASE("a master that does not answer blocks others until its vote has ended") {
+    for (const bool confirmed : {true, false}) {
+        guarded_quorum q(5);
+        for (std::size_t i = confirmed ? 4 : 3; i < 5; ++i) {
+            q.scripts[i].acquire = three(0, 500, 0);
+        }
+        q.it.start();
+        const answer got = q.it.acquire_now(once());
+        REQUIRE(got.won);
+        q.it.run_for(10ms);
+        q.scripts[2].extend = forgotten;
+        q.scripts[4].extend = missing;
+        q.scripts[1].extend = three(0, 300);
+        q.it.paths[3].hung = true;
+        q.it.extend(got, 10s);
+        q.it.run_for(99ms);
+        CHECK(q.it.extensions_of(got).empty()); // it is judged when all have answered
+        CHECK(q.said("heal") == 0);
+        CHECK(!q.it.loss_of(got));
+        q.it.run_for(5ms); // ... or at master_timeout
+        // 0 has it, 1 was taken by another owner: silently, if it had voted before.
+        CHECK(q.said("heal") == 0);
+        REQUIRE(q.it.extensions_of(got).size() == 1);
+        CHECK(q.it.extensions_of(got)[0].error == errc::lost);
+    }
+    for (const bool confirmed : {true, false}) {
+        guarded_quorum q(3);
+        q.scripts[confirmed ? 2 : 1].acquire = three(0, 500, 0);
+        q.it.start();
+        const answer got = q.it.acquire_now(once());
+        REQUIRE(got.won);
+        q.it.run_for(10ms);
+        if (confirmed) {
+            q.scripts[2].extend = missing;
+        } else {
+            q.scripts[2].extend = forgotten; // 0 alone has it, 1 never had it, and hangs
+        }
+        q.it.paths[1].hung = true;
+        q.it.extend(got, 10s);
+        q.it.run_for(99ms);
+        CHECK(q.said("heal") == 0);
+        CHECK(q.it.extensions_of(got).empty());
+        q.it.run_for(5ms);
+        CHECK(q.said("heal") == (confirmed ? 1 : 0));
+        REQUIRE(q.it.extensions_of(got).size() == 1);
+        CHECK(
+            q.it.extensions_of(got)[0].error
+            == (confirmed ? std::nullopt : std::optional(errc::lost)));
+    }
+}
+
+TEST_CASE("what was relied on for a heal may turn out to be wrong before it has counted") {
+    guarded_quorum q(3);
+    q.scripts[2].acquire = three(0, 500, 0);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    q.it.run_for(10ms);
+    q.scripts[1].extend = q.scripts[2].extend = missing;
+    q.it.paths[1].back = 105ms; // after master_timeout, before the heal is answered
+    q.it.paths[2].back = 8ms;
+    q.it.extend(got, 10s);
+    q.it.run_for(200ms);
+    CHECK(q.scripts[2].said["heal"] == 1);
+    REQUIRE(q.it.extensions_of(got).size() == 1);
+    CHECK(q.it.extensions_of(got)[0].error == errc::lost);
+    CHECK(q.it.loss_of(got));
+}
+
+TEST_CASE("a heal that nobody answers ends its round, and the lease at its old end") {
+    guarded_quorum q(3);
+    q.scripts[2].acquire = three(0, 500, 0);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    q.it.run_for(10ms);
+    q.scripts[1].extend = error_reply;
+    q.scripts[2].extend = missing;
+    q.it.masters[2].when = [when = q.it.masters[2].when](const arguments& words) {
+        when(words);
+        const bool heals =
+            words[1] == core::guarded_heal.text || words[1] == core::guarded_heal.sha1;
+        return words[0].starts_with("EVAL") && heals ? mishap::hang_after : mishap::none;
+    };
+    const redlock::time_point sent = q.it.now();
+    q.it.extend(got, 10s);
+    q.it.run_for(1s);
+    CHECK(q.scripts[2].said["heal"] == 1);
+    REQUIRE(q.it.extensions_of(got).size() == 1);
+    CHECK(q.it.extensions_of(got)[0].error == errc::no_quorum);
+    CHECK(q.it.extensions_of(got)[0].at >= sent + 100ms);
+    CHECK(q.it.extensions_of(got)[0].at <= sent + 105ms);
+    CHECK(q.it.deadlines_of(got).empty()); // 0 alone lasts longer
+    q.it.resume(2);                        // what comes after the round is no vote of it
+    q.it.run_until(got.deadline - 1ns);
+    CHECK(!q.it.loss_of(got));
+    CHECK(q.it.deadlines_of(got).empty());
+    q.it.run_for(1ns);
+    CHECK(q.it.loss_of(got));
+}
+
+TEST_CASE("a key that is still there is a vote in a quarantine, too") {
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    q.it.run_for(10ms);
+    for (const std::size_t i : {1U, 2U}) { // restarted, with their keys
+        q.scripts[i].handshake = three(1, 60'000'000);
+        q.it.disconnect(i);
+    }
+    q.it.run_for(1s);
+    REQUIRE(q.it.engine.examine(q.it.now()).admitted == 1);
+    const redlock::time_point sent = q.it.now();
+    q.it.extend(got, 10s);
+    q.it.run_for(10ms);
+    REQUIRE(q.it.extensions_of(got).size() == 1);
+    CHECK(!q.it.extensions_of(got)[0].error);
+    CHECK(q.it.deadlines_of(got).back() == sent + usable(10s));
+    CHECK(!q.it.acquire_now(once(), "other").won); // but no new lock
+}
+
+TEST_CASE("a quarantined master is asked to extend, never to heal, and not introduced each time") {
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    q.it.run_for(10ms);
+    q.scripts[2].handshake = three(1, 60'000'000);
+    q.scripts[2].extend = forgotten;
+    for (int i = 0; i < 5; ++i) {
+        q.it.extend(got, 10s);
+        q.it.run_for(10ms);
+        REQUIRE(q.it.extensions_of(got).size() == i + 1U);
+        CHECK(!q.it.extensions_of(got)[i].error);
+    }
+    CHECK(q.scripts[2].said["extend"] == 5);
+    CHECK(q.scripts[2].said["heal"] == 0);
+    CHECK(q.scripts[2].said["handshake"] == 2);
+}
+
+TEST_CASE("a server that has lost the script of a heal is told its text") {
+    extended_quorum q({granted, granted, missing}, 3);
+    CHECK(q.it.masters[2].count("EVALSHA " + std::string(core::guarded_heal.sha1)) == 0);
+    q.extend();
+    CHECK(q.it.masters[2].count("EVALSHA " + std::string(core::guarded_heal.sha1)) == 1);
+    q.scripts[2].heal = "-NOSCRIPT No matching script\r\n";
+    q.extend();
+    const std::size_t whole = q.it.masters[2].count("EVAL " + std::string(core::guarded_heal.text));
+    CHECK(whole == 2); // the first time, and now
+    CHECK(q.result() == std::nullopt);
+}
+
+TEST_CASE("the order in which masters answer an extension does not change what becomes of it") {
+    const std::vector<std::string> replies{granted, missing, forgotten, three(0, 500), error_reply};
+    const std::vector<std::vector<std::size_t>> orders{
+        {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (const std::size_t voters : {2U, 3U}) {
+        for (std::size_t pattern = 0; pattern < 125; ++pattern) {
+            const std::vector<std::string> one{
+                replies[pattern % 5], replies[pattern / 5 % 5], replies[pattern / 25]};
+            std::optional<std::string> first;
+            for (const auto& order : orders) {
+                extended_quorum q(one, voters, {}, order);
+                std::string what = !q.result()                ? "extended"
+                                   : q.result() == errc::lost ? "lost"
+                                                              : "no";
+                what += q.it.loss_of(q.lease) ? ", gone" : ", held";
+                for (script_answers& each : q.scripts) {
+                    what += each.said["heal"] != 0 ? " h" : " -";
+                }
+                if (!q.it.loss_of(q.lease)) {
+                    const auto moved = q.it.deadlines_of(q.lease);
+                    const auto until = moved.empty() ? q.lease.deadline : moved.back();
+                    what += " " + std::to_string((until - q.lease.deadline).count());
+                }
+                CAPTURE(voters, pattern, what, first.value_or(what));
+                CHECK(what == first.value_or(what));
+                first = what;
+            }
+        }
+    }
 }
 
 TEST_CASE("an idle guarded master is asked for its clock, which no answer would tell else") {

@@ -1,5 +1,6 @@
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
+#include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
 #include "core/turn_scripts.hpp"
 #include "sha1_of.hpp"
@@ -20,22 +21,16 @@ TEST_CASE("the digests of the scripts are theirs") {
     CHECK(sha1_of(compare_and_extend.text) == compare_and_extend.sha1);
     CHECK(compare_and_delete.sha1 != compare_and_extend.sha1);
     for (const redlock::core::script& one :
-         {redlock::core::guarded_handshake,
-          redlock::core::guarded_acquire,
-          redlock::core::guarded_raise,
-          redlock::core::guarded_extend,
-          redlock::core::guarded_release,
-          redlock::core::all_acquire,
-          redlock::core::all_raise,
-          redlock::core::all_extend,
-          redlock::core::all_release,
-          redlock::core::writer_acquire,
-          redlock::core::writer_extend,
-          redlock::core::shared_acquire,
-          redlock::core::shared_extend,
-          redlock::core::shared_release,
-          redlock::core::turn_take,
-          redlock::core::turn_leave}) {
+         {redlock::core::guarded_handshake, redlock::core::guarded_acquire,
+          redlock::core::guarded_raise,     redlock::core::guarded_extend,
+          redlock::core::guarded_release,   redlock::core::all_acquire,
+          redlock::core::all_raise,         redlock::core::all_extend,
+          redlock::core::all_release,       redlock::core::writer_acquire,
+          redlock::core::writer_extend,     redlock::core::shared_acquire,
+          redlock::core::shared_extend,     redlock::core::shared_release,
+          redlock::core::guarded_heal,      redlock::core::all_heal,
+          redlock::core::writer_heal,       redlock::core::shared_heal,
+          redlock::core::turn_take,         redlock::core::turn_leave}) {
         CHECK(sha1_of(one.text) == one.sha1);
     }
 }

@@ -30,7 +30,7 @@ VARIANTS = [
         seeds=500,
         scripts=(
             script('compare_and_extend', ('if v == ARGV[1] then if', 'if v then if')),
-            script('guarded_extend', ('if owner == ARGV[1] then', 'if owner then')),
+            script('guarded_extend', ('if owner ~= ARGV[1] then', 'if false then')),
         ),
     ),
     Variant(
@@ -93,18 +93,29 @@ VARIANTS = [
     ''',
                 before='void engine::lose(claim& lease, loss_reason reason, time_point now) {\n',
             ),
-            either('lease.cpp', 'now >= lease.deadline', 'false', after='\n        || round'),
+            either(
+                'lease.cpp', 'now >= lease.deadline', 'false', after='\n        || round != lease.'
+            ),
+            either(
+                'lease.cpp', 'now >= lease.deadline', 'false', after=' || round != mine.round'
+            ),
             either(
                 'lease.cpp',
                 'masters_[master].link->guard_until(lease.deadline)',
                 'masters_[master].link->guard_until(lease.deadline + lease.ttl)',
+                after=',\n            lease.extending.ttl',
+            ),
+            either(
+                'lease.cpp',
+                'masters_[master].link->guard_until(lease.deadline)',
+                'masters_[master].link->guard_until(lease.deadline + lease.ttl)',
+                after=',\n        mine.ttl',
             ),
             instead(
                 'lease.cpp',
                 'lease.held_until()',
                 f'lease.held_until() + {GRACE}',
-                before='if (now >= ',
-                after=') {\n        // Nor',
+                before='if (lease.stage == claim::phase::held && now >= ',
             ),
             instead(
                 'lease.cpp',
@@ -143,7 +154,7 @@ VARIANTS = [
             send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
         }
     ''',
-                before='    const vote what = got.said;\n',
+                before='    const key_state found = state_of(got, heals);\n',
             ),
         ),
     ),
@@ -157,9 +168,9 @@ VARIANTS = [
         edits=(
             either(
                 'lease.cpp',
-                'got.said',
-                '(got.said == vote::unreachable ? got.said : vote::granted)',
-                before='const vote what = ',
+                'state_of(got, heals)',
+                '(got.said == vote::unreachable ? key_state::unknown : key_state::kept)',
+                before='const key_state found = ',
             ),
         ),
     ),

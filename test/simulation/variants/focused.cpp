@@ -273,7 +273,9 @@ void heal(plan& what, generator& random) {
     holder.end = op::ending::keep;
     ops_of(what, 0).push_back(holder);
     what.faults.push_back({fault_kind::partition, taken - 5 * ms, 80 * ms, 0, b, 3});
-    what.faults.push_back({fault_kind::partition, extended - 3 * ms, ttl, 0, c, 3});
+    // The holder hears soon that `c` is gone: there is no time to wait for its answer.
+    what.faults.push_back({fault_kind::partition, extended - 3 * ms, ttl, 0, c, 1});
+    what.faults.push_back({fault_kind::break_lost, extended + 2 * ms, 0, 0, c});
 
     // The other one asks before that, and hears of `c` when the holder's key there is gone.
     const nanos asked = extended - random.between(5, 15) * ms;

@@ -23,17 +23,18 @@ VARIANTS = [
     Variant(
         53,
         'extends-some-of-all',
-        'an extension counts although one of the resources is somebody else\'s',
-        profile='forms-network',
+        'an extension counts although one of the resources is gone or somebody else\'s',
+        profile='forms-heals',
         first=1,
-        seeds=5000,
+        seeds=1000,
         scripts=(
             script(
                 'all_extend',
                 (
                     "    return {0, redis.call('PTTL', KEYS[i]), now}\n",
-                    '    st = st\n',
+                    '    missing = missing\n',
                 ),
+                ('if missing then\n', 'if false then\n'),
                 (
                     "if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then",
                     "if redis.call('GET', KEYS[i]) == ARGV[1] and"
@@ -62,7 +63,7 @@ VARIANTS = [
         'each of several resources counts on by itself, and the token is the largest',
         profile='forms-fences',
         first=1000,
-        seeds=500,
+        seeds=6500,
         scripts=(
             script(
                 'all_acquire',

@@ -43,7 +43,7 @@ VARIANTS = sorted(
 HEADER = 'variant.hpp'
 SCRIPTS = 'variant_scripts.hpp'
 MADE = '// Made by test/simulation/variants/generate.py.\n\n#pragma once\n\n'
-TEXTS = ('scripts.hpp', 'guarded_scripts.hpp', 'form_scripts.hpp')  # where the scripts are
+TEXTS = ('scripts.hpp', 'guarded_scripts.hpp', 'form_scripts.hpp', 'heal_scripts.hpp')  # where the scripts are
 SPEAKERS = ('command.cpp', 'form_command.cpp')  # where they are used
 
 
@@ -181,6 +181,7 @@ def scripts_header(wrong):
     return f'''{MADE}#include "{HEADER}"
 #include "form_scripts.hpp"
 #include "guarded_scripts.hpp"
+#include "heal_scripts.hpp"
 #include "scripts.hpp"
 
 namespace redlock::core::variant {{
@@ -289,8 +290,8 @@ def self_test():
             for speaker in SPEAKERS:
                 (core / speaker).write_text('')
             (core / 'scripts.hpp').write_text(scripts)
-            (core / 'guarded_scripts.hpp').write_text('')
-            (core / 'form_scripts.hpp').write_text('')
+            for other in TEXTS[1:]:
+                (core / other).write_text('')
             found = None
             try:
                 generate(core, pathlib.Path(scratch) / 'out', variants)

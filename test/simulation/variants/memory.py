@@ -6,7 +6,7 @@ HEAL_CHECK = (
     "  local e = redis.pcall('GET', KEYS[3])\n"
     "  local run, born, q = string.match(type(e) == 'string' and e or '',"
     " '^2 (%S+) %S+ (%d+) (%d+)$')\n"
-    '  if run ~= ARGV[6] or tonumber(born) > now or now < born + math.max(q, ARGV[7]) then\n'
+    '  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then\n'
     '    return {-2, 0, now}\n'
     '  end\n'
 )
@@ -53,11 +53,15 @@ VARIANTS = [
     Variant(
         27,
         'heal-in-quarantine',
-        'an extension puts the vote back on a master that is quarantined',
+        'a key is healed on a master that is quarantined',
         profile='heal',
         first=1,
         seeds=500,
-        scripts=(script('guarded_extend', (HEAL_CHECK, '')),),
+        scripts=(
+            # The first is what keeps the client from asking for it.
+            script('guarded_extend', (HEAL_CHECK, '')),
+            script('guarded_heal', (HEAL_CHECK, '')),
+        ),
     ),
     Variant(
         37,

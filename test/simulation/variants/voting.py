@@ -246,7 +246,7 @@ VARIANTS = [
             send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
         }
     ''',
-                after='    if (what == vote::granted) {\n        mine.until =',
+                after='    if (what == vote::granted) {\n        mine.confirm(',
             ),
         ),
     ),

@@ -1,0 +1,108 @@
+// One round of an extension: what the masters have answered, and what follows from all of it.
+//
+// An extension never creates a key. A majority that still has the key decides the round at once.
+// Any other round is judged once, when all masters have answered or at `master_timeout`, so that
+// the order of the answers does not matter. A key that is missing is created by a second step,
+// HEAL, which is taken only while so many masters cannot have voted for another owner that nobody
+// else can have had a majority. Nothing here knows what time it is.
+
+#pragma once
+
+#include "validity.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace redlock::core {
+
+/// What is known of the lease's key on one master in the present round.
+enum class key_state : std::uint8_t {
+    unknown,     // not asked, no answer, an error, or a command that came too late
+    pending,     // asked: its answer may still come
+    kept,        // there, and extended
+    healed,      // it was missing, and HEAL has created it
+    missing,     // not there, although the master has forgotten nothing
+    quarantined, // not there, on a master that may have forgotten it
+    foreign,     // the key of another owner
+};
+
+/// Until when the vote of one master counts.
+struct vote_term {
+    time_point until = never;        // the key is there until then
+    time_point blocks_until = never; // the master cannot have voted for another owner before then
+
+    /// It set, extended or healed the key.
+    void confirm(time_point moment) noexcept {
+        until = std::max(until, moment);
+        blocks_until = std::max(blocks_until, moment);
+    }
+    /// It may have forgotten the key. It votes for nobody before its quarantine is over.
+    void forget() noexcept { until = never; }
+    /// It has forgotten nothing, and the key is not there or another owner's. True: a silent
+    /// removal, as nothing of this protocol removes the key before that moment.
+    bool remove(time_point now) noexcept {
+        const bool silent = now < blocks_until;
+        until = blocks_until = never;
+        return silent;
+    }
+};
+
+enum class ruling : std::uint8_t {
+    open,   // answers that can decide are still to come
+    won,    // a majority has the key
+    heal,   // HEAL goes to the masters that miss the key; their answers are votes of this round
+    failed, // no majority: the lease ends when the votes that are left do
+};
+
+/// The extension of a lease that is under way, or the last one.
+struct extension {
+    std::uint16_t round = 0;
+    bool active = false;
+    bool asked_for = false; // by the user, rather than by renewal
+    bool healing = false;   // it was judged that HEAL may be sent
+    bool heals = false;     // answers to HEAL count
+    bool confirmed = false; // a majority still had the key: where it is missing it may be healed
+    bool judged = false;    // what the answers have taken away counts, too
+    time_point sent = never;
+    time_point give_up_at = forever;
+    std::chrono::milliseconds ttl{};
+
+    /// What follows from the answers so far. `masters` is a range of what has a `key_state`,
+    /// `found`, and is a `vote_term`. After a silent removal nothing is believed of a master that
+    /// has not answered.
+    template <typename Masters>
+    ruling
+    rule(const Masters& masters, std::size_t quorum, bool removal_seen, time_point now) const {
+        std::size_t kept = 0;
+        std::size_t healed = 0;
+        std::size_t pending = 0;
+        std::size_t missing = 0;
+        std::size_t silent = 0; // and cannot have voted for another owner
+        for (const auto& one : masters) {
+            kept += one.found == key_state::kept ? 1U : 0U;
+            healed += one.found == key_state::healed ? 1U : 0U;
+            pending += one.found == key_state::pending ? 1U : 0U;
+            missing += one.found == key_state::missing ? 1U : 0U;
+            silent += one.found == key_state::quarantined
+                              || (one.found == key_state::unknown && now < one.blocks_until)
+                          ? 1U
+                          : 0U;
+        }
+        if (kept + healed >= quorum) {
+            return ruling::won;
+        }
+        const std::size_t blocking = kept + (removal_seen ? 0 : silent);
+        const bool blocked = blocking + quorum > masters.size();
+        if (healing && removal_seen && !blocked) {
+            return ruling::failed; // what was relied on for the heal has turned out to be wrong
+        }
+        if (pending > 0) {
+            return ruling::open;
+        }
+        return !healing && missing > 0 && blocked ? ruling::heal : ruling::failed;
+    }
+};
+
+} // namespace redlock::core

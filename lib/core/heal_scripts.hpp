@@ -1,0 +1,128 @@
+// The Lua that creates a key which a lease has lost on a master: the second step of an extension,
+// sent only after a round was judged (extension_round.hpp). KEYS and ARGV are those of the form's
+// extension, except for the channel of `shared_extend`.
+//
+// Each answers {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1
+// late: not executed} | {-2 missing, and this master may have forgotten it}, with the server's
+// clock. Without a moment after which it is late, a heal is late. All is read before the first
+// write, so that a key of another type leaves no half of it behind. The digests are checked by a
+// unit test, and by the server at each EVALSHA.
+
+#pragma once
+
+#include "scripts.hpp"
+
+namespace redlock::core {
+
+/// The key of one resource. The fencing counter is brought up to the token.
+inline constexpr script guarded_heal{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local owner, st = redis.call('GET', KEYS[1]), 1
+if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
+if not owner then
+  local e = redis.pcall('GET', KEYS[3])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+    return {-2, 0, now}
+  end
+  st = 2
+end
+if ARGV[3] ~= '0' then
+  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+  if f < tonumber(ARGV[3]) then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
+end
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return {st, 0, now})",
+    "eb1c2f2bb91ea100b6b86fc1f9fd010fb165f513"};
+
+/// Several resources: all that are missing, or none. One that is another owner's is enough for
+/// none.
+inline constexpr script all_heal{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local st = 1
+for i = 1, #KEYS - 1, 2 do
+  local owner = redis.call('GET', KEYS[i])
+  if not owner then
+    st = 2
+  elseif owner ~= ARGV[1] then
+    return {0, redis.call('PTTL', KEYS[i]), now}
+  end
+end
+if st == 2 then
+  local e = redis.pcall('GET', KEYS[#KEYS])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+    return {-2, 0, now}
+  end
+end
+if ARGV[3] ~= '0' then
+  local f = {}
+  for i = 2, #KEYS - 1, 2 do f[i] = tonumber(redis.call('GET', KEYS[i]) or '0') or 0 end
+  for i = 2, #KEYS - 1, 2 do
+    if f[i] < tonumber(ARGV[3]) then redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
+    else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
+  end
+end
+for i = 1, #KEYS - 1, 2 do
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
+end
+return {st, 0, now})",
+    "16f7bde29f7a42b50022bd7ff2d797cd57729f26"};
+
+/// The key of a writer, and only where nobody reads: else {0, what is left of the last reader's
+/// lease}.
+inline constexpr script writer_heal{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local owner, st = redis.call('GET', KEYS[1]), 1
+if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
+if not owner then
+  local ms = math.floor(now / 1000)
+  local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
+  if last >= ms then return {0, last - ms, now} end
+  local e = redis.pcall('GET', KEYS[3])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+    return {-2, 0, now}
+  end
+  st = 2
+end
+if ARGV[3] ~= '0' then
+  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+  if f < tonumber(ARGV[3]) then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
+end
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return {st, 0, now})",
+    "f304092262b5406430bef74e53762376ad4bbf40"};
+
+/// The entry of a reader, and only where nobody writes: else {0, what is left of the writer's
+/// lease}.
+inline constexpr script shared_heal{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local ms, wanted, st = math.floor(now / 1000), tonumber(ARGV[2]), 1
+local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
+local p = redis.call('PTTL', KEYS[1])
+if p ~= -2 then return {0, p, now} end
+if ends < ms then
+  local e = redis.pcall('GET', KEYS[3])
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
+    return {-2, 0, now}
+  end
+  st = 2
+end
+if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
+if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
+return {st, 0, now})",
+    "ef85f6aa12d85b0e055225c090c7262bef41d1a6"};
+
+} // namespace redlock::core
