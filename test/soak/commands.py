@@ -1,0 +1,611 @@
+#!/usr/bin/env python3
+"""Commands under `redlock run` on five real masters, under real faults, and one verdict.
+
+    commands.py REDLOCK [--seconds N] [--seed S] [--verbose] [--calm]
+
+Six loops of `redlock run` want two locks. Half of the commands ignore TERM and use their whole
+grace; each has a child in a session of its own that always does. Meanwhile masters are killed,
+flushed, stopped, promoted (a replica takes over the address, up to date or not) and replaced (an
+empty server that was up for long takes it over), never so many that fewer than three can vote, and
+of a command either the tool or the keeper is killed or stopped, not both.
+
+What must not happen, and is counted:
+  overlaps     two commands on one name that lived at one moment, by what they and their children
+               wrote themselves (command.py): proven, never guessed
+  tokens       a fencing token that is not larger than those of all commands that began before
+  keys         a key that lasts for longer than its ttl, or that is there a ttl after its run ended
+  processes    of any run, when all runs have ended and their time is over
+  progress     at the end, with all faults over, both names can be locked
+Exit status: 0 none of it happened, 1 something did, 2 the run says nothing.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'cli'))
+from harness import Master, ServerError, die_with_parent, free_port, reply  # pylint: disable=wrong-import-position
+
+MASTERS, LOOPS, NAMES = 5, 6, ('one', 'two')
+QUORUM = MASTERS // 2 + 1
+TTL_S, GRACE_S = 3.0, 1.0
+# Of max_ttl, the rates' and the offsets' bounds, and some more: how long a master that forgot is out.
+QUARANTINE_S = TTL_S * 1.05 + 1.0
+SLACK_S = 0.5  # what a scan of the masters may be late
+PATIENCE_S = 60
+TICK_S = 0.01
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Server(Master):
+    """A master with a connection that is kept for looking at it."""
+
+    all = []
+
+    def __init__(self, directory, durable=False, master=None):
+        Server.all.append(self)
+        self.line = None
+        directory.mkdir()
+        options = ['--repl-diskless-sync-delay', '0', '--loglevel', 'warning']
+        if durable:
+            options[:0] = ['--appendonly', 'yes', '--appendfsync', 'always']
+        super().__init__(str(directory), options)
+        if master:
+            self.ask('REPLICAOF', '127.0.0.1', master.port)
+
+    def several(self, *commands):
+        """The replies to commands over one connection that is kept; None if it has no answer."""
+        if self.line is not None:
+            try:
+                return self.ask_on_line(commands)
+            except (OSError, ServerError):
+                self.hang_up()  # it was dropped since
+        try:
+            return self.ask_on_line(commands)
+        except (OSError, ServerError):
+            self.hang_up()
+            return None
+
+    def ask_on_line(self, commands):
+        if self.line is None:
+            self.line = socket.create_connection(('127.0.0.1', self.port), 1)
+            self.replies = self.line.makefile('rb')
+        for words in commands:
+            parts = [str(word).encode() for word in words]
+            self.line.sendall(b'*%d\r\n' % len(parts) + b''.join(
+                b'$%d\r\n%s\r\n' % (len(part), part) for part in parts))
+        return [reply(self.replies) for _ in commands]
+
+    def hang_up(self):
+        if self.line is not None:
+            self.replies.close()
+            self.line.close()
+            self.line = None
+
+    def kill(self):
+        self.hang_up()
+        super().kill()
+
+    def take_over(self, port):
+        """Listens there from now on, as the server that it is."""
+        self.hang_up()
+        self.ask('CONFIG', 'SET', 'port', port)
+        self.port = port
+
+
+class Place:
+    """Where the clients look for one master."""
+
+    def __init__(self, server):
+        self.server = server
+        self.out_until = 0  # it may not vote before
+        self.stopped = (0, 0)  # the last time, from and until
+        self.mend = None    # at the next step of the fault, (when, what)
+        self.readable = True
+
+
+class Life:
+    """What one process of a command wrote of itself."""
+
+    def __init__(self, path):
+        words = path.read_text().split()
+        if len(words) != 7:
+            raise ValueError  # it had no time to
+        self.run, self.name, self.token, self.key, self.role = int(words[0]), words[1], int(words[2]), words[3], words[4]
+        self.began, self.last = int(words[5]), int(words[6])
+
+
+class Run:
+    """One command under the lock."""
+
+    def __init__(self, number, name, process, lives):
+        self.number = number
+        self.name = name
+        self.process = process
+        self.directory = lives
+        self.hurt = False
+        self.ended = None
+
+    def has_begun(self):
+        return any(self.directory.iterdir())
+
+    def lives(self):
+        out = []
+        for path in self.directory.iterdir():
+            try:
+                out.append(Life(path))
+            except ValueError:
+                pass
+        return out
+
+    def keeper(self):
+        """The keeper's process, while there is one."""
+        pid = self.process.pid
+        try:
+            for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
+                if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == 'redlock-keeper':
+                    return int(child)
+        except OSError:
+            pass
+        return None
+
+
+class Soak:
+    def __init__(self, options, directory):
+        self.options = options
+        self.random = random.Random(options.seed)
+        self.directory = directory
+        self.lives = directory / 'lives'
+        self.lives.mkdir()
+        self.servers = 0
+        self.places = [Place(self.server(durable=i % 2 == 0)) for i in range(MASTERS)]
+        self.spare = self.server()
+        self.env = {key: value for key, value in os.environ.items() if not key.startswith('REDLOCK_')}
+        self.env |= {
+            'REDLOCK_MASTERS': ','.join(place.server.url for place in self.places),
+            'REDLOCK_MAX_TTL': f'{TTL_S * 1000:.0f}ms',
+            'REDLOCK_CLOCK_OFFSET_BOUND': '100ms',
+            'REDLOCK_SOAK': str(directory)}  # by which processes are found
+        if options.calm:
+            self.env['REDLOCK_NO_QUARANTINE'] = '1'
+        self.runs = [None] * LOOPS
+        self.all_runs = []
+        self.statuses = {}
+        self.stopped = []  # (until, process as a file descriptor)
+        self.faults = {}
+        self.next_master_fault = self.next_run_fault = self.next_scan = self.next_line = 0
+        self.late_keys = {}  # where: how late
+        self.keys = {}  # the lock's token, and the run, of those that have ended
+        self.seen_names = set()
+        self.began = now()
+
+    def server(self, **how):
+        self.servers += 1
+        return Server(self.directory / f'server-{self.servers}', **how)
+
+    def say(self, what):
+        if self.options.verbose:
+            print(f'{now() - self.began:9.3f} {what}', flush=True)
+
+    def count(self, kind, on):
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.say(f'{kind}: {on}')
+
+    # --- Runs -------------------------------------------------------------------------------------
+
+    def start(self, loop, name=None, short=False):
+        number = len(self.all_runs)
+        name = name or NAMES[loop % len(NAMES)]
+        heeds = number % 2
+        kind = 'short' if short else self.random.choices(('short', 'overdue', 'renewed'), (6, 3, 1))[0]
+        lasts = {'short': self.random.uniform(0.02, 0.4), 'overdue': 600,
+                 'renewed': self.random.uniform(0.5, 2) * TTL_S}[kind]
+        words = ['run', '--fencing', '--ttl', f'{TTL_S * 1000:.0f}ms', '--grace', f'{GRACE_S * 1000:.0f}ms',
+                 '--wait', '20s']
+        if kind == 'overdue':  # the lease ends, and the command has its grace
+            words += ['--max-hold', f'{self.random.uniform(0.8, 1.5) * TTL_S * 1000:.0f}ms']
+        lives = self.lives / str(number)
+        lives.mkdir()
+        command = [sys.executable, '-I', '-S', str(HERE / 'command.py'), str(lives), str(number),
+                   f'{lasts:.3f}', str(heeds)]
+        env = self.env
+        wrong = self.options.unsafe
+        if wrong == 'no-lock':
+            tokens = {'REDLOCK_RESOURCE': name, 'REDLOCK_TOKEN': f'{number:040x}',
+                      'REDLOCK_FENCING_TOKEN': str(time.clock_gettime_ns(time.CLOCK_BOOTTIME))}
+            # In a group that ends with its first process, as under a keeper.
+            line = ['timeout', '-s', 'KILL', '5', *command]
+            env = env | tokens
+        else:
+            if wrong == 'one-token':
+                command = ['env', 'REDLOCK_FENCING_TOKEN=1', *command]
+            if wrong == 'two-quorums' and loop % 2 == loop // 2 % 2:
+                env = env | {'REDLOCK_MASTERS': self.places[0].server.url}
+            line = [self.options.redlock, *words, name, '--', *command]
+        process = subprocess.Popen(
+            line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        run = Run(number, name, process, lives)
+        self.runs[loop] = run
+        self.all_runs.append(run)
+
+    def look_at_runs(self, go_on=True):
+        for loop, run in enumerate(self.runs):
+            if run is not None and run.process.poll() is not None:
+                run.ended = now()
+                status = run.process.returncode
+                self.statuses[status] = self.statuses.get(status, 0) + 1
+                self.runs[loop] = None
+                for life in run.lives():
+                    self.keys[life.key] = run
+                    self.seen_names.add(run.name)
+            if go_on and self.runs[loop] is None:
+                self.start(loop)
+
+    # --- Faults -----------------------------------------------------------------------------------
+
+    def may_hurt_master(self):
+        out = [place for place in self.places if place.mend or place.out_until > now()]
+        return len(out) < MASTERS - QUORUM
+
+    def hurt_master(self):
+        whole = [place for place in self.places if not place.mend and place.out_until <= now()]
+        if not whole or not self.may_hurt_master():
+            return
+        place = self.random.choice(whole)
+        on = f'master {self.places.index(place)}'
+        kind = self.random.choice(('kill', 'flush', 'stop', 'promote', 'promote', 'replace', 'drop'))
+        later = now() + self.random.uniform(0, 1)
+        if kind == 'kill':
+            self.count('master killed, started again', on)
+            place.server.kill()
+            place.mend = (later, lambda: self.start_again(place))
+        elif kind == 'flush':
+            self.count('FLUSHALL', on)
+            place.server.ask('FLUSHALL')
+            place.out_until = now() + QUARANTINE_S
+        elif kind == 'stop':
+            self.count('master stopped', on)
+            place.server.hang_up()
+            place.server.signal(signal.SIGSTOP)
+            place.readable = False
+            place.stopped = (now(), float('inf'))
+            place.mend = (now() + self.random.uniform(0.05, 1.5 * TTL_S), lambda: self.go_on(place))
+        elif kind == 'promote':
+            stale = self.random.random() < 0.5
+            replica = self.server(durable=self.random.random() < 0.5, master=place.server)
+            place.mend = (now(), lambda: self.wait_for_replica(place, replica, stale, now() + 10))
+        elif kind == 'replace':
+            self.count('master replaced by a server that was up', on)
+            place.server.kill()
+            place.mend = (later, lambda: self.replace(place))
+        else:
+            self.count('connections dropped, scripts forgotten', on)
+            place.server.several(('SCRIPT', 'FLUSH'), ('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'))
+
+    def start_again(self, place):
+        if not place.server.start():
+            raise RuntimeError('a master does not start')
+        self.is_back(place)
+
+    def is_back(self, place):
+        place.mend = None
+        place.readable = True
+        place.out_until = now() + QUARANTINE_S
+
+    def go_on(self, place):
+        place.server.signal(signal.SIGCONT)
+        place.stopped = (place.stopped[0], now())
+        place.mend = None
+        place.readable = True
+        place.out_until = now() + 1.0  # until all are connected again
+
+    def wait_for_replica(self, place, replica, stale, limit):
+        state = replica.several(('INFO', 'replication'))
+        if not state or 'master_link_status:up' not in state[0]:
+            if now() > limit:
+                replica.kill()
+                place.mend = None
+            else:
+                place.mend = (now() + 0.1, lambda: self.wait_for_replica(place, replica, stale, limit))
+            return
+        if stale:  # it hears no more of its master from now on
+            replica.ask('REPLICAOF', '127.0.0.1', free_port())
+        place.mend = (now() + self.random.uniform(0.05, 1.5) * (TTL_S if stale else 0.2),
+                      lambda: self.promote(place, replica, stale))
+
+    def promote(self, place, replica, stale):
+        self.count('stale replica promoted' if stale else 'replica promoted',
+                   f'master {self.places.index(place)}')
+        place.server.kill()
+        replica.ask('REPLICAOF', 'NO', 'ONE')
+        replica.take_over(place.server.port)
+        place.server = replica
+        self.is_back(place)
+
+    def replace(self, place):
+        self.spare.take_over(place.server.port)
+        place.server = self.spare
+        self.is_back(place)
+        self.spare = self.server()
+
+    def hurt_run(self):
+        there = [run for run in self.runs if run and not run.hurt]
+        with_command = [run for run in there if run.has_begun()]
+        if with_command and self.random.random() < 0.7:
+            there = with_command
+        if not there:
+            return
+        run = self.random.choice(there)
+        who = self.random.choice(('tool', 'keeper'))
+        pid = run.process.pid if who == 'tool' else run.keeper()
+        if pid is None:
+            return
+        try:
+            process = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        kills = self.random.random() < 0.4
+        try:
+            signal.pidfd_send_signal(process, signal.SIGKILL if kills else signal.SIGSTOP)
+        except ProcessLookupError:
+            kills = True
+        else:
+            run.hurt = True
+            self.count(f'{who} {"killed" if kills else "stopped"}', f'run {run.number} of {run.name}')
+        if kills:
+            os.close(process)
+        else:
+            self.stopped.append((now() + self.random.uniform(0.1, 2 * TTL_S), process))
+
+    def continue_stopped(self, everybody=False):
+        for until, process in list(self.stopped):
+            if everybody or now() >= until:
+                self.stopped.remove((until, process))
+                try:
+                    signal.pidfd_send_signal(process, signal.SIGCONT)
+                except ProcessLookupError:
+                    pass
+                os.close(process)
+
+    def mend(self, everything=False):
+        for place in self.places:
+            while place.mend and (everything or now() >= place.mend[0]):
+                step = place.mend[1]
+                step()
+                if everything and place.mend:
+                    time.sleep(0.05)
+                elif not everything:
+                    break
+
+    # --- What is looked at --------------------------------------------------------------------------
+
+    def scan(self):
+        """Keys that should not be there any more."""
+        for place in self.places:
+            if not place.readable or (place.mend and place.server.process.poll() is not None):
+                continue
+            asked = now()
+            got = place.server.several(*[words for name in NAMES for words in (
+                ('GET', f'redlock:{{{name}}}'), ('PTTL', f'redlock:{{{name}}}'))])
+            for name, token, left in zip(NAMES, got[::2], got[1::2]) if got else ():
+                where = f'{name} on master {self.places.index(place)}'
+                if token is None:
+                    continue
+                if left > TTL_S * 1000 or left == -1:
+                    self.late_keys.setdefault(where, f'{where} has a ttl of {left} ms')
+                run = self.keys.get(token)
+                if run is None:
+                    continue
+                # A master that was stopped may have read an extension only afterwards, which it does
+                # while the lease lasts.
+                began, over = place.stopped
+                delayed = began < run.ended and over > run.ended - TTL_S
+                if asked > run.ended + (2 if delayed else 1) * TTL_S + SLACK_S:
+                    self.late_keys[where, token] = (
+                        f'{where} is there {asked - run.ended:.1f} s after run {run.number} had ended')
+
+    def processes(self):
+        """Of the runs: whoever has our mark in its environment, and is no zombie."""
+        mark = f'REDLOCK_SOAK={self.directory}'.encode()
+        found = []
+        for entry in pathlib.Path('/proc').iterdir():
+            if entry.name.isdigit():
+                try:
+                    if mark in (entry / 'environ').read_bytes().split(b'\0'):
+                        words = (entry / 'cmdline').read_bytes().replace(b'\0', b' ').decode(errors='replace')
+                        found.append(f'{entry.name} {words}')
+                except OSError:
+                    pass
+        return found
+
+    def end(self):
+        """Nothing of ours outlives us."""
+        self.continue_stopped(everybody=True)
+        for run in filter(None, self.runs):
+            run.process.kill()
+        for one in self.processes():
+            try:
+                os.kill(int(one.split()[0]), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for server in Server.all:
+            server.signal(signal.SIGCONT)
+            server.kill()
+
+    # --- From the beginning to the end --------------------------------------------------------------
+
+    def step(self, faults):
+        self.look_at_runs(go_on=faults)
+        self.continue_stopped()
+        self.mend()
+        moment = now()
+        if faults and not self.options.calm:
+            if moment >= self.next_master_fault:
+                self.hurt_master()
+                self.next_master_fault = moment + self.random.uniform(0.2, 2)
+            if moment >= self.next_run_fault:
+                self.hurt_run()
+                self.next_run_fault = moment + self.random.uniform(0.2, 2)
+        if moment >= self.next_scan:
+            self.scan()
+            self.next_scan = moment + 0.5
+        time.sleep(TICK_S)
+
+    def wait(self, condition, limit):
+        end = now() + limit
+        while not condition():
+            if now() > end:
+                return False
+            self.step(False)
+        return True
+
+    def soak(self):
+        """Gives the verdict: how often each thing happened that must not."""
+        if not self.wait_for_first():
+            return None
+        self.began = now()
+        end = self.began + self.options.seconds
+        while now() < end:
+            self.step(True)
+        self.mend(everything=True)
+        self.continue_stopped(everybody=True)
+        # What still waits or works gets its end; then both names are free again, within a quarantine.
+        self.wait(lambda: not any(self.runs), 3 * TTL_S + 20)
+        for run in filter(None, self.runs):
+            self.say(f'run {run.number} does not end')
+            run.process.terminate()
+        self.wait(lambda: not any(self.runs), PATIENCE_S)
+        progress = self.progress()
+        over = now()
+        if self.options.unsafe == 'old-key':
+            self.places[1].server.ask('SET', f'redlock:{{{NAMES[0]}}}', 'f' * 40, 'PX', 600_000)
+        self.wait(lambda: now() > over + 2 * TTL_S + SLACK_S, 60)
+        for i, place in enumerate(self.places):
+            for name in NAMES:
+                if place.readable and place.server.several(('GET', f'redlock:{{{name}}}')) != [None]:
+                    self.late_keys[i, name] = f'{name} on master {i} is there when all runs have ended'
+        if self.options.unsafe == 'left-process':
+            subprocess.Popen(['sleep', '30'], env=self.env, preexec_fn=die_with_parent)
+        self.wait(lambda: not self.processes(), 5)
+        return self.judge(progress)
+
+    def wait_for_first(self):
+        """Masters that are new do not vote yet."""
+        limit = now() + PATIENCE_S
+        while self.seen_names != set(NAMES):
+            self.look_at_runs()
+            time.sleep(TICK_S)
+            if now() > limit:
+                return False
+        return True
+
+    def progress(self):
+        if self.options.unsafe == 'dead-end':
+            for place in self.places:
+                place.server.kill()
+                place.readable = False
+        done = []
+        limit = now() + PATIENCE_S / (1 if self.options.unsafe is None else 4)
+        for loop, name in enumerate(NAMES):
+            run = None
+            while now() < limit and (run is None or self.runs[loop] is not None or run.process.returncode != 0):
+                if self.runs[loop] is None:
+                    self.start(loop, name, short=True)
+                    run = self.runs[loop]
+                self.step(False)
+            done.append(run is not None and run.process.returncode == 0)
+        for run in filter(None, self.runs):
+            run.process.terminate()
+        self.wait(lambda: not any(self.runs), PATIENCE_S)
+        return all(done)
+
+    def judge(self, progress):
+        found = {'OVERLAPS': [], 'TOKENS OUT OF ORDER': [], 'KEYS BEYOND THEIR BOUND': sorted(self.late_keys.values()),
+                 'PROCESSES LEFT': self.processes(), 'NO PROGRESS': [] if progress else ['not both names could be locked']}
+        commands, gaps = 0, []
+        for name in NAMES:
+            tenures = []
+            for run in self.all_runs:
+                lives = run.lives() if run.name == name else []
+                if lives:
+                    tenures.append((min(life.began for life in lives), max(life.last for life in lives),
+                                    min(life.token for life in lives), run.number))
+            tenures.sort()
+            commands += len(tenures)
+            busy, highest, last = 0, -1, None
+            for began, until, token, number in tenures:
+                if last is not None:
+                    gaps.append((began - busy) / 1e6)
+                if began < busy:
+                    found['OVERLAPS'].append(
+                        f'{name}: run {number} began at {began / 1e9 - self.began:.3f}, '
+                        f'{(busy - began) / 1e6:.1f} ms before the end of run {last}')
+                if token <= highest:
+                    found['TOKENS OUT OF ORDER'].append(f'{name}: run {number} has {token}, after {highest}')
+                if until > busy:
+                    busy, last = until, number
+                highest = max(highest, token)
+        return Verdict(found, commands, min(gaps, default=0))
+
+
+class Verdict:
+    def __init__(self, found, commands, smallest_gap):
+        self.found = found
+        self.commands = commands
+        self.smallest_gap = smallest_gap
+
+    def good(self):
+        return not any(self.found.values())
+
+
+def main():
+    parser = argparse.ArgumentParser(description='Commands under redlock run, under faults.')
+    parser.add_argument('redlock', help='the tool')
+    parser.add_argument('--seconds', type=float, default=60, help='how long')
+    parser.add_argument('--seed', type=int, default=random.SystemRandom().randrange(1_000_000), help='of the faults')
+    parser.add_argument('--verbose', action='store_true', help='print each fault')
+    parser.add_argument('--calm', action='store_true', help='without faults')
+    parser.add_argument('--unsafe', choices=(
+        'no-lock', 'one-token', 'two-quorums', 'old-key', 'left-process', 'dead-end'), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.redlock = os.path.abspath(options.redlock)
+    print(f'soak: seed {options.seed}, {MASTERS} masters, {LOOPS} loops on {len(NAMES)} names, '
+          f'ttl {TTL_S:g} s, {options.seconds:g} s', flush=True)
+    with tempfile.TemporaryDirectory(prefix='redlock-soak-') as directory:
+        soak = Soak(options, pathlib.Path(directory))
+        try:
+            verdict = soak.soak()
+            if verdict is None or verdict.commands == 0:
+                print('no command ran before any fault')
+                return 2
+            print(f'{"commands":<42} {verdict.commands}')
+            print(f'{"exit statuses of the tool":<42} '
+                  + ', '.join(f'{status}: {count}' for status, count in sorted(soak.statuses.items())))
+            print('faults')
+            for kind, count in sorted(soak.faults.items()):
+                print(f'  {kind:<40} {count}')
+            for what, these in verdict.found.items():
+                print(f'{what:<42} {len(these)}')
+                for one in these[:10]:
+                    print(f'  {one}')
+            print(f'{"smallest gap between two commands":<42} {verdict.smallest_gap:.1f} ms')
+            print('held' if verdict.good() else 'BROKEN', flush=True)
+            return 0 if verdict.good() else 1
+        finally:
+            soak.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
