@@ -174,4 +174,32 @@ VARIANTS = [
             ),
         ),
     ),
+    Variant(
+        62,
+        'heal-without-blocking',
+        'a missing key is healed however many masters may have voted for another owner',
+        profile='guarded-deletions',
+        first=1,
+        seeds=5200,
+        edits=(
+            either('extension_round.hpp', 'blocking + quorum > masters.size()', 'true'),
+        ),
+    ),
+    Variant(
+        63,
+        'extend-re-creates',
+        'an extension creates a key that is missing, and counts it',
+        profile='guarded-deletions',
+        first=1,
+        seeds=5200,
+        scripts=(
+            script(
+                'guarded_extend',
+                (
+                    '  return {-3, 0, now}\n',
+                    "  redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n  owner = ARGV[1]\n",
+                ),
+            ),
+        ),
+    ),
 ]
