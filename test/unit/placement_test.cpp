@@ -1,5 +1,6 @@
 // Which quorum has a resource. The rule is a part of the protocol: the values stand in
-// docs/several_quorums.md, too, and test/several_quorums.py computes them once more, in another language.
+// docs/several_quorums.md, too, and test/several_quorums.py computes them once more, in another
+// language.
 #include <redlock/placement.hpp>
 
 #include <catch2/catch_test_macros.hpp>
