@@ -221,7 +221,7 @@ void manager_impl::open(std::size_t master) {
 }
 
 void manager_impl::close(std::size_t master) {
-    outside_->close(master);
+    engine_.closed_down() ? outside_->finish(master) : outside_->close(master);
 }
 
 void manager_impl::random(std::span<unsigned char> out) {

@@ -204,7 +204,10 @@ void manager_impl::removed(const core::claim& claim, release_result result) {
     if (lease->releasing.wants_explanation()
         || (config_.observer && lease->observed_release != 0)) {
         diagnostics votes;
-        explain(votes, {}, 1, time_.now() - claim.removal_began, claim.votes);
+        // One that was handed over within this process was said to no master.
+        const bool asked = claim.stage == core::claim::phase::removing;
+        explain(
+            votes, {}, 1, time_.now() - claim.removal_began, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         observe_removed(*lease, votes);
         lease->releasing.explain_all(votes);

@@ -125,7 +125,8 @@ public:
 
     /// Gives the lock back. `held()` is false when this function returns; renewal ends first. The
     /// masters that cannot be reached are told when they can be, or forget the key by its ttl.
-    /// Releasing again gives the same result again.
+    /// Releasing again gives the same result again. After a loss it removes what is left of the
+    /// lock, and the result is `expired`, `stolen` or `uncertain`, never `released`.
     /// \par Completion signature
     /// `void(error_code, release_result)`
     /// \par Errors

@@ -161,7 +161,7 @@ struct metrics {
     std::uint64_t lost = 0;               ///< leases that were lost: the one to alert on
     loss_counts lost_by;                  ///< the same, by reason
     std::uint64_t released = 0;           ///< releases that ended with `release_result::released`
-    std::uint64_t released_late = 0;      ///< ... with `expired` or `stolen`
+    std::uint64_t released_late = 0;      ///< ... with `expired` or `stolen`: also after a loss
     std::uint64_t released_uncertain = 0; ///< ... with `uncertain`
     std::uint64_t pushes = 0;             ///< messages received that a lock may be free
     std::uint64_t debts_paid = 0;         ///< removals repeated after a connection had broken

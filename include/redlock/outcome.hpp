@@ -10,9 +10,10 @@
 namespace redlock::inline REDLOCK_ABI {
 
 /// What a release found. None of these is an error: the caller no longer has the lock in any case.
+/// After a loss, or once `held()` is false, a release is never `released`.
 enum class release_result : std::uint8_t {
-    released,  ///< a majority of the masters removed the lock: it was ours to the end
-    expired,   ///< a majority no longer had it: the lease had ended before
+    released,  ///< a majority of the masters removed the lock: it was ours until it was let go
+    expired,   ///< the lease had ended before: a majority no longer had it, or had a leftover of it
     stolen,    ///< on a majority it belongs to somebody else by now: the lease had ended before
     uncertain, ///< no majority said one and the same; what could not be reached expires by its ttl
 };

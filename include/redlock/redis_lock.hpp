@@ -65,8 +65,8 @@ public:
     /// Has it for the ttl of its options from now on.
     void reacquire() { extend_to(options_.ttl); }
 
-    /// Gives it back. Also where it was lost; the result tells: `expired` and `stolen` are what
-    /// redis-py throws `LockNotOwnedError` for.
+    /// Gives it back, also after a loss. The result is `released` only if it was ours until now:
+    /// `expired` and `stolen` are what redis-py throws `LockNotOwnedError` for.
     /// \par Errors
     /// `errc::not_locked`.
     release_result release();

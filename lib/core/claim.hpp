@@ -48,6 +48,8 @@ struct ballot : vote_term {
     bool owed : 1 = false;                // the key must be removed, and it has not confirmed that
     bool removing : 1 = false;            // a removal is in flight
     bool debt : 1 = false;                // the removal had to be repeated on another connection
+    bool stray_set : 1 = false;           // its acquire was in flight on a connection that broke
+    bool stray_heal : 1 = false;          // a command that puts the key back was
 };
 
 /// The votes of all masters, in the order of the configuration, with what they said in words.
@@ -97,6 +99,11 @@ struct ballots {
     }
 };
 
+/// Whether that is an answer to a removal after which the key is not ours, at that moment.
+constexpr bool confirms_removal(vote what) noexcept {
+    return what == vote::granted || what == vote::absent || what == vote::foreign;
+}
+
 /// Counts the answers to a removal.
 struct removal_tally {
     std::uint16_t removed = 0;
@@ -104,11 +111,14 @@ struct removal_tally {
     std::uint16_t foreign = 0;
     std::uint16_t pending = 0;
 
-    void add(vote what) noexcept {
-        removed += what == vote::granted ? 1U : 0U;
-        absent += what == vote::absent ? 1U : 0U;
-        foreign += what == vote::foreign ? 1U : 0U;
-        pending -= pending > 0 ? 1U : 0U;
+    /// Each master's first answer; one that is repeated counts once.
+    void add(vote what, vote before) noexcept {
+        pending -= before == vote::pending && pending > 0 ? 1U : 0U;
+        if (!confirms_removal(before)) {
+            removed += what == vote::granted ? 1U : 0U;
+            absent += what == vote::absent ? 1U : 0U;
+            foreign += what == vote::foreign ? 1U : 0U;
+        }
     }
 
     /// `late`: the lease had ended before. Then a key that was still there is a leftover, and its
@@ -202,6 +212,7 @@ struct claim {
     bool reported = false;   // the result was passed on, or nobody wants it
     std::uint16_t owing = 0; // masters whose ballot is owed
     removal_tally tally;
+    time_point stray_until = never; // until then a stray command may still be executed
     time_point decide_by = forever;
     time_point retry_at = forever;
 
@@ -233,7 +244,7 @@ struct claim {
         arbiter = nobody;
         adopts = adoption::none;
         fencing_token = raise_to = 0;
-        deadline = believed_until = given_at = never;
+        deadline = believed_until = given_at = stray_until = never;
         renew_at = warn_at = decide_by = retry_at = forever;
         reported = announced = late = removal_seen = false;
         tally = {};

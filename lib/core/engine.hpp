@@ -316,6 +316,7 @@ private:
 
     // removal.cpp
     void begin_removal(claim& ended, time_point now);
+    void begin_votes_on_removal(claim& ended);
     void send_removal(claim& ended, std::size_t master, rung how, time_point now);
     static bool tells_apart(const claim& ended) noexcept;
     void write_removal(const claim& ended, const ladder& commands, rung how);
@@ -323,6 +324,7 @@ private:
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
     void settle(claim& ended, time_point now);
+    void note_stray(claim& owner, std::size_t master, command_kind what);
     void removal_due(claim& ended, time_point now);
     bool has_room(std::size_t master) const noexcept {
         return masters_[master].removals < rules_.removals_max;

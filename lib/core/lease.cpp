@@ -385,7 +385,6 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
 // The holder of a lost lease has let go, or must have stopped.
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
-    closing_moved(now);
     wake_line(lease, now);
     begin_removal(lease, now);
 }

@@ -3,6 +3,11 @@
 // A removal goes out on the connection that the SET went out on, behind it, whatever that answered
 // and also if it didn't. Where that connection broke, the removal is owed: it is sent again when
 // the master is back, until the key must have expired by itself.
+//
+// What was in flight on a connection that broke may still be executed, after a removal on the next
+// one. So a removal does not settle such a debt before the stray command can set the key no more:
+// guarded, when the server refuses it as late; plain, when the key must have expired. It is
+// repeated then.
 
 #include "engine.hpp"
 #include "form_command.hpp"
@@ -16,6 +21,7 @@ void engine::release(handle name, time_point now) {
         return; // its removal is under way or done
     }
     if (lease->stage == claim::phase::lost) {
+        closing_moved(now);
         end_lost(*lease, now);
         finish_closing(now);
         return;
@@ -53,6 +59,9 @@ void engine::begin_removal(claim& ended, time_point now) {
     ended.stage = claim::phase::removing;
     ended.operation = {};
     ended.removal_began = now;
+    if (!ended.reported) {
+        begin_votes_on_removal(ended);
+    }
     ended.decide_by = ended.reported ? forever : later(now, rules_.master_timeout);
     const ladder* written = nullptr; // whose words are in scratch_: nearly always everybody's
     rung said = rung::native;
@@ -84,6 +93,20 @@ void engine::begin_removal(claim& ended, time_point now) {
         }
     }
     decide_removal(ended, now);
+}
+
+// What its result is explained with: what the masters say from here on, and nothing from before.
+void engine::begin_votes_on_removal(claim& ended) {
+    ended.votes.texts.clear();
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = ended.votes.of[i];
+        mine.left = not_told;
+        mine.latency = {};
+        mine.said = mine.asked || masters_[i].admitted ? vote::pending : masters_[i].otherwise;
+        if (!mine.asked && masters_[i].admitted) {
+            ended.votes.note(i, "it was not asked: it had no vote on this lock");
+        }
+    }
 }
 
 void engine::send_removal(claim& ended, std::size_t master, rung how, time_point now) {
@@ -142,22 +165,27 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
         debts_due_ = std::min(debts_due_, now);
     }
     mine.removing = false;
-    mine.said = what;
-    const bool confirmed = what == vote::granted || what == vote::absent || what == vote::foreign;
+    const vote before = std::exchange(mine.said, what);
+    const bool confirmed = confirms_removal(what);
+    // An acquire sets the key once: where it is removed it was executed.
+    const bool stray = mine.stray_heal || (mine.stray_set && what != vote::granted);
+    const bool early = stray && now < ended.stray_until;
     if (confirmed) {
         closing_moved(now);
     }
-    if (confirmed || now >= ended.expires_at) {
+    if ((confirmed && !early) || now >= ended.expires_at) {
         ended.owing -= mine.owed ? 1U : 0U;
         mine.owed = false;
         counters_.debts_paid += mine.debt ? 1U : 0U;
     } else {
         mine.debt = true;
-        if (what == vote::error) {
+        if (confirmed) {
+            ended.retry_at = std::min(ended.retry_at, ended.stray_until);
+        } else if (what == vote::error) {
             ended.retry_at = std::min(ended.retry_at, later(now, rules_.health_check_interval));
         }
     }
-    ended.tally.add(what);
+    ended.tally.add(what, before);
     decide_removal(ended, now);
 }
 
@@ -167,6 +195,10 @@ void engine::decide_removal(claim& ended, time_point now) {
         std::optional<release_result> result = ended.tally.decide(rules_.quorum(), ended.late);
         if (!result && now >= ended.decide_by) {
             result = release_result::uncertain;
+            for (ballot& mine : ended.votes.of) {
+                mine.said =
+                    mine.removing && mine.said == vote::pending ? vote::timed_out : mine.said;
+            }
         }
         if (result) {
             ended.reported = true;
@@ -199,10 +231,37 @@ void engine::settle(claim& ended, time_point now) {
     }
 }
 
+// The connection broke before the answer to a command that may set the key. The server may have it
+// in a buffer, and read it after what comes on the next connection.
+void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
+    ballot& mine = owner.votes.of[master];
+    time_point refused_from = never;
+    if (what == command_kind::acquire) {
+        mine.stray_set = true;
+        refused_from = owner.vote_by;
+    } else if (what == command_kind::heal) {
+        mine.stray_heal = true;
+        refused_from = owner.believed_until;
+    } else {
+        return;
+    }
+    // The server's clock is known to a round trip only.
+    const time_point until =
+        rules_.guarded() ? later(refused_from, rules_.master_timeout) : owner.expires_at;
+    owner.stray_until = std::max(owner.stray_until, until);
+}
+
 void engine::removal_due(claim& ended, time_point now) {
     if (now >= ended.expires_at) {
-        for (ballot& mine : ended.votes.of) {
-            if (mine.owed && !mine.removing) { // a debt: the key is gone by itself
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            ballot& mine = ended.votes.of[i];
+            if (!mine.owed || mine.removing) {
+                continue;
+            }
+            if ((mine.stray_set || mine.stray_heal) && masters_[i].link->up()) {
+                mine.stray_set = mine.stray_heal = false;
+                send_removal(ended, i, way_of(ended, i, command_kind::remove), now); // the last
+            } else { // a debt: the key is gone by itself
                 mine.owed = false;
                 --ended.owing;
             }

@@ -95,6 +95,9 @@ void engine::replied(
     if (asks && owner->ended()) {
         return; // it is given up or lost, and the removal comes after: the answer changes nothing
     }
+    if (command.kind == command_kind::remove && (got.say_otherwise || got.ask_exists)) {
+        closing_moved(now); // it goes on in other words
+    }
     if (got.say_otherwise) {
         say_otherwise(*owner, master, command, now);
         return;
@@ -209,6 +212,7 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
     if (owner == nullptr) {
         return;
     }
+    note_stray(*owner, master, command.kind);
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (asks && owner->ended()) {
         return;

@@ -59,7 +59,10 @@ metrics engine::count() const {
     claims_.for_each([&](const claim& one) {
         out.held += one.stage == claim::phase::held ? 1U : 0U;
         for (const ballot& mine : one.votes.of) {
-            out.debts += mine.owed && !mine.removing ? 1U : 0U;
+            // One that was confirmed is only repeated, in case a stray command comes after it.
+            const bool repeats =
+                mine.debt && (mine.stray_set || mine.stray_heal) && confirms_removal(mine.said);
+            out.debts += mine.owed && !mine.removing && !repeats ? 1U : 0U;
         }
     });
     for (const member& one : masters_) {

@@ -74,7 +74,21 @@ void link::open() {
     connect(0);
 }
 
+// A command whose outcome is unknown must not be executed after those of the next connection, if
+// that can be helped: the system would go on to send it for minutes.
 void link::close() noexcept {
+    if (channel_) {
+        int descriptor = channel_->plain.is_open() ? channel_->plain.native_handle() : -1;
+#if REDLOCK_LINUX
+        descriptor = channel_->watched >= 0 ? channel_->watched : descriptor;
+#endif
+        const ::linger nothing{.l_onoff = 1, .l_linger = 0};
+        ::setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &nothing, sizeof nothing);
+    }
+    finish();
+}
+
+void link::finish() noexcept {
     resolver_.cancel();
     if (channel_) {
         // Without a TLS goodbye: the peer may be the one that is stuck. A socket that reports an

@@ -50,8 +50,11 @@ public:
 
     /// Connects; answered by `link_opened` or `link_closed`.
     void open();
-    /// Drops the connection or the attempt. Nothing of it is reported afterwards.
+    /// Drops the connection or the attempt, with the bytes that were not sent yet. Nothing of it is
+    /// reported afterwards.
     void close() noexcept;
+    /// The same, but what was written is still delivered.
+    void finish() noexcept;
     /// Writes what it can of `bytes` at once, takes the rest to be written when the socket is
     /// ready, and leaves `bytes` empty; takes nothing while an earlier rest is still there. Gives
     /// how much was written at once; the rest is reported by `link_written`.

@@ -19,8 +19,11 @@ public:
 
     /// Connects; answered by `link_opened` or `link_closed`.
     virtual void open(std::size_t link) = 0;
-    /// Drops the connection or the attempt. Nothing of it is reported afterwards.
+    /// Drops the connection or the attempt, with the bytes that were not sent yet. Nothing of it is
+    /// reported afterwards.
     virtual void close(std::size_t link) = 0;
+    /// The same, but what was written is still delivered.
+    virtual void finish(std::size_t link) { close(link); }
     /// Takes what it can of `bytes`. Gives how much was written at once; the rest is reported by
     /// `link_written`.
     virtual std::size_t write(std::size_t link, std::string& bytes) = 0;

@@ -19,6 +19,7 @@ public:
 
     void open(std::size_t link) override { links_[link]->open(); }
     void close(std::size_t link) override { links_[link]->close(); }
+    void finish(std::size_t link) override { links_[link]->finish(); }
     std::size_t write(std::size_t link, std::string& bytes) override {
         return links_[link]->write(bytes);
     }

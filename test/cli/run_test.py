@@ -422,6 +422,20 @@ def _():
     raise AssertionError('no command had started when its time was over')
 
 
+@case('nobody has the lock before the command that has lost it is dead')
+def _():
+    for protocol in ('guarded', 'plain'):
+        with Quorum() as quorum:
+            first, second = quorum.path('first'), quorum.path('second')
+            options = ('--protocol', protocol, 'run', '--ttl', '4s')
+            process = quorum.start(*options, '--max-hold', '4s', 'a', '--', *heart(first))
+            beating(first)
+            waiter = quorum.start(*options, '--max-hold', '4s', 'a', '--', *heart(second))
+            beating(second)
+            assert beats(first)[-1][0] < beats(second)[0][0], (beats(first)[-1], beats(second)[0])
+            equal((process.wait(), waiter.wait()), (LOST, LOST))
+
+
 @case('renewal keeps the lock for as long as the command runs')
 def _():
     with Quorum() as quorum:

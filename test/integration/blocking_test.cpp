@@ -2,6 +2,8 @@
 #include "blocking_site.hpp"
 #include "guarded_quorum.hpp"
 
+#include <redlock/redis_lock.hpp>
+
 #include <boost/asio/post.hpp>
 
 #include <atomic>
@@ -343,6 +345,26 @@ TEST_CASE("fencing tokens increase from owner to owner") {
         CHECK(*m.fencing_token() > before);
         before = *m.fencing_token();
     }
+}
+
+TEST_CASE("what was lost before it was unlocked or released was not released") {
+    site here(3);
+    const auto manager = here.client();
+    acquire_options options = patient();
+    options.ttl = 20s;
+    options.stop_margin = 19s; // lost after a second, and kept until it is let go
+    blocking::mutex m(*manager, "r", options);
+    m.lock();
+    blocking::redis_lock other(*manager, "s", options);
+    REQUIRE(other.acquire());
+    while (m.held() || other.held()) {
+        std::this_thread::sleep_for(10ms);
+    }
+    m.unlock();
+    CHECK(m.last_release() == release_result::expired);
+    CHECK(other.release() == release_result::expired);
+    CHECK(here.masters.total_keys("*{?}") == 0);
+    CHECK(manager->async().get_metrics().released == 0);
 }
 
 TEST_CASE("a mutex that goes releases its lock, and a manager that goes takes none away") {

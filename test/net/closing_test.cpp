@@ -1,7 +1,16 @@
 // The life of a manager: before it runs, while it runs, while it closes, after that.
 #include "quorum.hpp"
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <array>
+#include <functional>
+#include <string>
+
+namespace asio = boost::asio;
 
 using namespace redlock;
 using namespace redlock::test;
@@ -234,4 +243,41 @@ TEST_CASE("an empty handle holds nothing and takes no orders") {
     empty.abandon();
     lock other = std::move(empty);
     other = lock();
+}
+
+// The system goes on to send for minutes what was written to a socket that is closed in the
+// ordinary way: behind the back of the next connection.
+TEST_CASE(
+    "a connection that is given up takes with it what was not sent, one that is done does not") {
+    const bool gives_up = GENERATE(true, false);
+    asio::io_context io;
+    asio::ip::tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
+    config settings;
+    settings.masters.emplace_back(
+        "redis://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()));
+    settings.connect_timeout = gives_up ? 100ms : 1h;
+    settings.wake_ups = wake_up::poll;
+    lock_manager manager(io.get_executor(), settings);
+    manager.async_run([](error_code) {});
+    asio::ip::tcp::socket peer(io);
+    std::array<char, 4096> buffer{};
+    error_code end;
+    const std::function<void()> read = [&] {
+        peer.async_read_some(asio::buffer(buffer), [&](error_code error, std::size_t) {
+            end = error;
+            if (!error) {
+                read();
+                if (!gives_up) {
+                    manager.async_close([](error_code) {});
+                }
+            }
+        });
+    };
+    acceptor.async_accept(peer, [&](error_code) { read(); });
+    while (!end) {
+        io.run_one();
+    }
+    const error_code reset = asio::error::connection_reset;
+    const error_code eof = asio::error::eof;
+    CHECK(end == (gives_up ? reset : eof));
 }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace guarded_test {
@@ -642,6 +643,34 @@ TEST_CASE("what the server's words do not say of the way out is added to them") 
         CHECK(text.find(one.advice) != std::string::npos);
         CHECK((text.find("protocol::plain") == std::string::npos) == (one.advice[0] != 'p'));
     }
+}
+
+TEST_CASE("a stray acquire is waited for until its time is over, and then removed once more") {
+    guarded_quorum q(3);
+    q.scripts[1].remove = three(-1, 0);
+    q.it.start();
+    auto answers = q.it.masters[1].when;
+    bool broke = false;
+    q.it.masters[1].when = [&](const arguments& words) {
+        const mishap before = answers(words);
+        const bool acquires =
+            words.size() > 1
+            && (words[1] == core::guarded_acquire.text || words[1] == core::guarded_acquire.sha1);
+        return acquires && !std::exchange(broke, true) ? mishap::break_before : before;
+    };
+    const redlock::time_point began = q.it.now(); // executed until master_timeout, 100 ms, at most
+    const answer got = q.it.acquire_now(once());
+    REQUIRE(got.won);
+    REQUIRE(q.it.run_while_not([&] { return q.it.engine.examine(q.it.now()).admitted == 3; }));
+    REQUIRE(q.it.now() < began + 180ms);
+    q.it.release(got);
+    q.it.run_for(10ms);
+    CHECK(q.it.removal_of(got)->what == release_result::released);
+    CHECK(q.scripts[1].said["remove"] == 1);
+    q.it.run_until(began + 210ms); // with master_timeout for what is not known of its clock
+    CHECK(q.scripts[1].said["remove"] == 2);
+    CHECK(q.scripts[0].said["remove"] == 1);
+    CHECK(q.it.engine.count().debts == 0);
 }
 
 } // namespace guarded_test

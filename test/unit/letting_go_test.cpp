@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace letting_go_test {
 
@@ -279,6 +280,108 @@ TEST_CASE("closing ends when nothing has moved for master_timeout") {
     CHECK(!it.engine.closed_down());
     it.run_for(1ns);
     CHECK(it.engine.closed_down());
+}
+
+TEST_CASE("a release after a loss says what was found, and never released") {
+    for (const bool lets_go : {true, false}) {
+        virtual_quorum it(3);
+        it.start();
+        const answer got = it.acquire_now(with_margin(once(), 2s));
+        it.run_until(got.held_until + 1s);
+        if (lets_go) {
+            it.release(got);
+        }
+        it.run_until(got.deadline + 50ms);
+        REQUIRE(it.removal_of(got));
+        CHECK(it.removal_of(got)->what == release_result::expired); // and removed its leftovers
+        CHECK(it.engine.count().released == 0);
+        CHECK(it.engine.count().released_late == 1);
+    }
+    SECTION("somebody else has it by then") {
+        virtual_quorum it(3);
+        it.start();
+        const answer got = it.acquire_now(with_margin(once(), 2s));
+        it.run_until(got.held_until + 1s);
+        it.masters[0].keys[it.key()] = it.masters[2].keys[it.key()] = {"somebody"};
+        it.release(got);
+        it.run_for(50ms);
+        CHECK(it.removal_of(got)->what == release_result::stolen);
+    }
+    SECTION("nobody answers") {
+        virtual_quorum it(3);
+        it.start();
+        const answer got = it.acquire_now(with_margin(once(), 2s));
+        it.run_until(got.held_until + 1s);
+        it.paths[0].hung = it.paths[1].hung = true;
+        it.release(got);
+        it.run_for(150ms);
+        CHECK(it.removal_of(got)->what == release_result::uncertain);
+    }
+}
+
+TEST_CASE(
+    "a lock that is let go after held() has turned false, and before its timer, is late, too") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.at(got.held_until, [&] { it.release(got); }); // before the timers of that moment
+    it.run_until(got.held_until + 50ms);
+    REQUIRE(it.removal_of(got));
+    CHECK(it.removal_of(got)->what != release_result::released);
+    CHECK(it.engine.count().released == 0);
+    CHECK(!it.loss_of(got)); // its holder need not be told
+}
+
+TEST_CASE("a lock that is let go in the last moment before its loss was released") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(with_margin(once(), 2s));
+    it.run_until(got.held_until - 1ns);
+    it.release(got);
+    it.run_for(50ms);
+    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(it.engine.count().released == 1);
+}
+
+TEST_CASE("closing removes each of many locks that were let go, however long the masters take") {
+    constexpr std::size_t many = 1'000;
+    virtual_quorum it(3); // master_timeout is 100 ms
+    it.start();
+    std::vector<answer> held;
+    for (std::size_t i = 0; i < many; ++i) {
+        held.push_back(it.acquire_now(renewed(), "r" + std::to_string(i)));
+    }
+    // From now on each server executes one command per millisecond.
+    std::vector<int> budget(3, 0);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.masters[i].when = [&budget, i](const arguments&) {
+            return budget[i]-- > 0 ? mishap::none : mishap::hang_before;
+        };
+    }
+    const redlock::time_point began = it.now();
+    for (int i = 1; i <= 3'000; ++i) {
+        it.at(began + i * 1ms, [&] {
+            for (std::size_t master = 0; master < 3; ++master) {
+                if (it.paths[master].connected) {
+                    budget[master] = 1;
+                    it.resume(master);
+                }
+            }
+        });
+    }
+    for (const answer& one : held) {
+        it.release(one);
+    }
+    it.close();
+    it.run_until(began + 900ms);
+    CHECK(!it.engine.closed_down());
+    it.run_until(began + 5s);
+    CHECK(it.engine.closed_down());
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < many; ++i) {
+        left += it.has_key("r" + std::to_string(i)) ? 1U : 0U;
+    }
+    CHECK(left == 0);
 }
 
 } // namespace letting_go_test

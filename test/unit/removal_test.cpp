@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace removal_test {
 
@@ -93,6 +95,20 @@ TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
     const redlock::time_point began = one.it.now();
     CHECK(one.release() == release_result::uncertain);
     CHECK(one.it.now() == began + 100ms);
+    // What the masters say to this, and not to the acquire before.
+    const std::vector<vote> expected{vote::timed_out, vote::timed_out, vote::granted};
+    CHECK(one.it.removal_of(one.got)->votes == expected);
+}
+
+TEST_CASE("a release that is decided names those who have not answered yet as pending") {
+    held one(3);
+    for (virtual_master& server : one.it.masters) {
+        server.scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+    }
+    one.it.paths[1].back = 50ms;
+    CHECK(one.release() == release_result::released);
+    const std::vector<vote> expected{vote::granted, vote::pending, vote::granted};
+    CHECK(one.it.removal_of(one.got)->votes == expected);
 }
 
 TEST_CASE("a release with two of three masters down is uncertain at once") {
@@ -103,6 +119,8 @@ TEST_CASE("a release with two of three masters down is uncertain at once") {
     const redlock::time_point began = one.it.now();
     CHECK(one.release() == release_result::uncertain);
     CHECK(one.it.now() == began);
+    const std::vector<vote> expected{vote::unreachable, vote::unreachable, vote::pending};
+    CHECK(one.it.removal_of(one.got)->votes == expected);
 }
 
 TEST_CASE("the native compare-and-delete of the server is used") {
@@ -279,6 +297,68 @@ TEST_CASE("masters that were never asked are not told to remove anything") {
     CHECK(it.removal_of(got)->what == release_result::released);
     CHECK(it.masters[2].count("EVAL") == 0);
     CHECK(it.idle());
+}
+
+// The SET is in flight when its connection breaks; the server executes it after the removal that
+// comes on the next connection.
+TEST_CASE("a removal that finds nothing is repeated while a stray SET may still be executed") {
+    virtual_quorum it(3);
+    it.start();
+    bool broke = false;
+    it.masters[1].when = [&broke](const arguments& words) {
+        return words[0] == "SET" && !std::exchange(broke, true) ? mishap::break_before
+                                                                : mishap::none;
+    };
+    const redlock::time_point began = it.now();
+    const answer got = it.acquire_now(once());
+    REQUIRE(got.won);
+    REQUIRE(it.run_while_not([&] { return it.engine.ready() && it.paths[1].connected; }));
+    it.run_for(10ms);
+    it.release(got);
+    it.run_for(10ms);
+    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(it.masters[1].count("EVAL remove") == 1);
+    CHECK(it.engine.count().debts == 0); // it is not waited for
+    it.masters[1].keys[it.key()] = {got.token, it.now() + 10s};
+    it.run_until(began + 10s + 102ms - 1ns);
+    CHECK(it.masters[1].value_of(it.key(), it.now()) == got.token);
+    it.run_for(10ms);
+    CHECK(!it.has_key());
+    CHECK(it.idle());
+}
+
+TEST_CASE("what was answered before its connection broke is not waited for") {
+    held one(3);
+    one.it.disconnect(1);
+    one.it.run_for(1s);
+    one.it.masters[1].keys.clear();
+    CHECK(one.release() == release_result::released);
+    one.it.run_for(10ms);
+    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.idle());
+}
+
+TEST_CASE("a removal that is repeated is one vote") {
+    virtual_quorum it(5);
+    it.start();
+    std::vector<int> sets(5, 0);
+    for (const std::size_t i : {3U, 4U}) {
+        it.masters[i].when = [&sets, i](const arguments& words) {
+            return words[0] == "SET" && sets[i]++ == 0 ? mishap::break_before : mishap::none;
+        };
+    }
+    const answer got = it.acquire_now(once());
+    REQUIRE(got.won);
+    it.run_for(1s);
+    it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
+    it.release(got); // absent on two, again and again
+    for (int i = 0; i < 3; ++i) {
+        it.disconnect(3);
+        it.disconnect(4);
+        it.run_for(20ms);
+    }
+    it.run_for(1s);
+    CHECK(it.removal_of(got)->what == release_result::uncertain);
 }
 
 } // namespace removal_test
