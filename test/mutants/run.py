@@ -20,7 +20,7 @@ KILLED, SURVIVED, NOT_REACHED, IMPOSSIBLE = 'killed', 'survived', 'not reached',
 QUICK = 0.1  # seconds of a case; what takes longer is run behind the others
 MEMORY = 4 << 30
 OUTPUT = 32 << 20
-STOPPED = 120  # seconds for a program that should have ended, but does not use the processor
+IDLE = 60  # seconds without any use of the processor
 INTEGRATION = 900  # seconds
 TRACED_SEEDS = 40
 # These compare the text of a script rather than what it does.
@@ -30,6 +30,27 @@ TEXT_ONLY = ('scripts_test.cpp', 'command_test.cpp')
 class Ended:
     def __init__(self, status, seconds, output, why):
         self.status, self.seconds, self.output, self.why = status, seconds, output, why
+
+
+def watch(pid, wall, ended):
+    """Kills a program that waits for what never comes. One that another program keeps from running, or has
+    stopped, is not idle: it must not count as hung because the machine is busy."""
+    used, since, began = None, time.monotonic(), time.monotonic()
+    while not ended.wait(1):
+        try:
+            fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+        except OSError:
+            return
+        now = (fields[11], fields[12])
+        if now != used or fields[0] in 'RT':
+            used, since = now, time.monotonic()
+        idle = wall is None and time.monotonic() - since > IDLE
+        if idle or (wall is not None and time.monotonic() - began > wall):
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            return
 
 
 def execute(command, processor, wall=None, **environment):
@@ -48,12 +69,14 @@ def execute(command, processor, wall=None, **environment):
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             env=dict(os.environ, **environment), preexec_fn=confine, start_new_session=True,
         )  # fmt: skip
-        timer = threading.Timer(wall or STOPPED + 20 * limit, lambda: os.killpg(child.pid, signal.SIGKILL))
-        timer.start()
+        ended = threading.Event()
+        watcher = threading.Thread(target=watch, args=(child.pid, wall, ended))
+        watcher.start()
         try:
             _, status, used = os.wait4(child.pid, 0)
         finally:
-            timer.cancel()
+            ended.set()
+            watcher.join()
         child.returncode = status = os.waitstatus_to_exitcode(status)
         try:
             os.killpg(child.pid, signal.SIGKILL)  # what it started
