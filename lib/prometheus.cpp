@@ -351,6 +351,10 @@ constexpr family families[] = {
      counts,
      "Keys that an extension found missing and set.",
      of_masters<&master_metrics::healed>},
+    {"redlock_master_publish_refused_total",
+     counts,
+     "Releases whose PUBLISH the server refused.",
+     of_masters<&master_metrics::publish_refused>},
 };
 
 } // namespace

@@ -144,6 +144,7 @@ struct master_metrics {
     histogram latency;
     std::uint64_t late = 0;   ///< commands that arrived after their time and did nothing (guarded)
     std::uint64_t healed = 0; ///< keys that an extension found missing and set (guarded)
+    std::uint64_t publish_refused = 0; ///< releases whose PUBLISH the server refused
 };
 
 /// Counters of a manager, since it was made. All but the gauges only grow.
@@ -202,7 +203,8 @@ struct master_health {
     std::string run_id;             ///< of the server process; empty until known
     std::string compare_and_delete; ///< "DELEX", "DELIFEQ", "EVALSHA" or "EVAL": the rung in use
     /// Whether it can tell of a release: "live"; "off" (`wake_up::poll`, or nobody had to wait
-    /// yet); "down: " and why; "refused: " and the server's words.
+    /// yet); "down: " and why; "refused: " and the server's words, of a SUBSCRIBE, or of a PUBLISH
+    /// of this manager.
     std::string pushes;
 };
 

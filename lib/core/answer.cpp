@@ -147,6 +147,9 @@ answer read_remove(const reply& got, rung how) noexcept {
         return read_error(got.text, how);
     }
     const auto said = read_triple(got);
+    if (!said && how != rung::native && got.type == reply_type::integer && got.integer == 2) {
+        return {.said = vote::granted, .unpublished = true};
+    }
     if (!said) {
         return read_compared(got, how);
     }
@@ -155,6 +158,7 @@ answer read_remove(const reply& got, rung how) noexcept {
                 : said->status == 0  ? vote::foreign
                 : said->status == -1 ? vote::absent
                                      : vote::error,
+        .unpublished = said->value == 1,
         .server_us = said->server_us};
 }
 
@@ -172,6 +176,7 @@ answer read_extend(const reply& got, rung how) noexcept {
     case 2:
         out.said = vote::granted;
         out.healed = said->status == 2;
+        out.unpublished = said->value == 1;
         break;
     case 0:
         out.said = vote::foreign;

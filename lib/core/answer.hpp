@@ -20,6 +20,7 @@ struct answer {
     bool late = false;          // it came after its time and did nothing
     bool healed = false;        // the key was missing, and HEAL has set it
     bool forgot = false;        // its record is to be looked at again, by a handshake
+    bool unpublished = false;   // it was done, and its PUBLISH was refused
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // what is left of it
     std::uint64_t counter = 0;                       // the lock's fencing counter

@@ -41,6 +41,8 @@ void connection::opened(time_point now) {
     }
     presence_.opened();
     ++counters_.connects;
+    unpublished_.clear();
+    warned_ = false;
     reader_.clear();
     output_.clear();
     queued_ = written_ = 0;
@@ -175,8 +177,11 @@ void connection::handle_introduction(
             learn_clock(*server_us, command.sent, now);
         }
         break;
+    case command_kind::publish:
+        published(answer.is_error() ? answer.text : std::string_view(), now);
+        break;
     default:
-        break; // PING; CLIENT SETNAME and PUBLISH, courtesies: any answer will do
+        break; // PING; CLIENT SETNAME, a courtesy: any answer will do
     }
 }
 
@@ -314,6 +319,18 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
         commands.delete_command = native_delete::none;
     } else if (meaning.say_otherwise) {
         commands.set_ifeq = false;
+    }
+}
+
+void connection::published(std::string_view refusal, time_point now) {
+    // The words may go on with the arguments, which name the lock.
+    unpublished_ = refusal.substr(0, refusal.find(", with args"));
+    if (refusal.empty()) {
+        return;
+    }
+    ++counters_.publish_refused;
+    if (!std::exchange(warned_, true)) {
+        events_.publish_refused(master_, now);
     }
 }
 

@@ -34,6 +34,7 @@ struct ticket {
     rung how = rung::evalsha;              // of what is said in one of several ways
     lock_form form = lock_form::exclusive; // of the claim
     std::uint16_t round = 0; // of extend and heal: tells the answers to an older round apart
+    bool publishes = false;  // the script publishes what it removes
     handle subject;          // the claim or the query
 };
 
@@ -61,6 +62,8 @@ public:
     clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) = 0;
     /// A line for the log, at info level.
     virtual void noted(std::size_t master, std::string_view text) = 0;
+    /// The server refused a PUBLISH, for the first time on this connection.
+    virtual void publish_refused(std::size_t /*master*/, time_point /*now*/) {}
 
 protected:
     ~connection_events() = default;
@@ -116,6 +119,10 @@ public:
     /// What a reply says of the way it was asked for: whether the server has the script, and
     /// whether the way is refused, so that the next one is used from now on.
     void learn(const ticket& command, const reply& got, const answer& meaning) noexcept;
+    /// What became of a PUBLISH: empty if it was executed, else the server's words.
+    void published(std::string_view refusal, time_point now);
+    /// Why no release of ours is published, in the server's words; empty if nothing is known of it.
+    const std::string& unpublished() const noexcept { return unpublished_; }
     /// What a reply says of the server's clock.
     void learn_clock(std::int64_t server_us, time_point sent, time_point now) {
         const auto by = clock_.sample(server_us, sent, now, rules_);
@@ -178,6 +185,8 @@ private:
     bool refused_ = false;
     bool introducing_again_ = false;
     std::string why_down_ = "not connected yet";
+    std::string unpublished_;
+    bool warned_ = false; // of that, on this connection
     server_info info_;
     fitness fitness_;
     server_clock clock_;

@@ -153,6 +153,7 @@ private:
     void noted(std::size_t master, std::string_view text) override;
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void judge_steps(time_point now);
+    void publish_refused(std::size_t master, time_point now) override;
     void assess(std::size_t master, time_point now);
     void find_duplicates(std::size_t changed);
     void refresh_links_due() noexcept;
@@ -177,6 +178,7 @@ private:
     void unwatch(line& waiters, time_point now);
     void unwatch_if_unheard(std::string_view lock_key, time_point now);
     void hint(line& mine, std::size_t master, std::string_view release, time_point now);
+    bool notifies(const member& one) const noexcept;
     bool hears_a_quorum() const noexcept;
     void hearing_changed(time_point now);
     void

@@ -101,11 +101,12 @@ return {1, 0, now})",
 
 /// Release and rollback: whatever is its own, key by key. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, what makes a lock's channel of its key ('': it is told to
-/// nobody). Answers {1 all removed} | {0 one is somebody else's} | {-1 one is not there}.
+/// nobody). Answers {1 all removed} | {0 one is somebody else's} | {-1 one is not there}. The value
+/// is as of guarded_release.
 inline constexpr script all_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local st = 1
+local st, refused = 1, 0
 for i = 1, #KEYS, 2 do
   local owner = redis.pcall('GET', KEYS[i])
   if owner == ARGV[1] then
@@ -116,15 +117,18 @@ for i = 1, #KEYS, 2 do
         redis.pcall('SET', KEYS[i + 1], ARGV[2], 'PX', ARGV[3])
       end
     end
-    if ARGV[4] ~= '' then redis.pcall('PUBLISH', KEYS[i] .. ARGV[4], string.sub(owner, 1, 16)) end
+    if ARGV[4] ~= '' then
+      local r = redis.pcall('PUBLISH', KEYS[i] .. ARGV[4], string.sub(owner, 1, 16))
+      if type(r) == 'table' and r.err then refused = 1 end
+    end
   elseif owner then
     st = 0
   elseif st == 1 then
     st = -1
   end
 end
-return {st, 0, now})",
-    "ff7b434ee63c8df7169d8063570a78899bbe9686"};
+return {st, refused, now})",
+    "b47cae6c9fa5888c4abea6465bd5a2d765ed5922"};
 
 /// A writer among readers. KEYS: lock, fence, epoch, readers, intent. ARGV: as of guarded_acquire,
 /// then how long new readers are kept out where there are readers, in ms (0: not at all). Answers
@@ -232,12 +236,16 @@ elseif ends < ms then
 end
 if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
 if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
+local refused = 0
 if wrote then
   redis.call('DEL', KEYS[1])
-  if ARGV[6] ~= '' then redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16)) end
+  if ARGV[6] ~= '' then
+    local r = redis.pcall('PUBLISH', ARGV[6], string.sub(owner, 1, 16))
+    if type(r) == 'table' and r.err then refused = 1 end
+  end
 end
-return {1, 0, now})",
-    "d5c345fe8e4f7799ff1a7335563b679c5a9688ca"};
+return {1, refused, now})",
+    "4f5cde1477999e21adb3bdfee54cfab27717c3f2"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel on which it is told when no reader is left, or no writer ('': none). Answers
@@ -259,11 +267,13 @@ if owner == ARGV[1] then
 elseif owner and st == -1 then
   st = 0
 end
+local refused = 0
 if st == 1 and ARGV[2] ~= '' and (owner == ARGV[1]
     or tonumber(redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0') < ms) then
-  redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
+  local r = redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
+  if type(r) == 'table' and r.err then refused = 1 end
 end
-return {st, 0, now})",
-    "25dadc4257fa82ff101268ac750af46bc2b12839"};
+return {st, refused, now})",
+    "95ad9463ccd504603820600f503a4b3298b169b1"};
 
 } // namespace redlock::core

@@ -108,7 +108,8 @@ return {1, 0, now})",
 /// the channel on which a release is told, by a part of its token ('': none).
 /// Answers {1 removed} | {0 somebody else's} | {-1 not there}. Levels the counter on the way; a
 /// counter of another type is left alone. Nothing after the DEL can raise an error: what was
-/// removed is reported and published. Where PUBLISH is forbidden no waiter is notified.
+/// removed is reported and published. The value is 1 if PUBLISH was refused, so that no waiter is
+/// notified.
 inline constexpr script guarded_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -121,8 +122,12 @@ if ARGV[2] ~= '0' then
     redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
   end
 end
-if ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], string.sub(owner, 1, 16)) end
-return {1, 0, now})",
-    "d676430876893269eced0a75961ed7d1cf14b25b"};
+local refused = 0
+if ARGV[4] ~= '' then
+  local r = redis.pcall('PUBLISH', ARGV[4], string.sub(owner, 1, 16))
+  if type(r) == 'table' and r.err then refused = 1 end
+end
+return {1, refused, now})",
+    "59cb3e3f80322e25b365dd81d3ff64b063fdd97b"};
 
 } // namespace redlock::core

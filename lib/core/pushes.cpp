@@ -116,13 +116,31 @@ void engine::unlisten(std::string_view resource, time_point now) {
     wants_write_ = true;
 }
 
+// Whether its pushes can be relied on. Who may not publish has reason to believe that others may
+// not.
+bool engine::notifies(const member& one) const noexcept {
+    return one.pushes->live() && one.link->unpublished().empty();
+}
+
 // A release by a majority is then heard of at least once.
 bool engine::hears_a_quorum() const noexcept {
     std::size_t live = 0;
     for (const member& one : masters_) {
-        live += one.pushes->live() ? 1U : 0U;
+        live += notifies(one) ? 1U : 0U;
     }
     return live >= rules_.quorum();
+}
+
+void engine::publish_refused(std::size_t master, time_point now) {
+    if (host_.logs(log_level::warning)) {
+        host_.log(
+            log_level::warning,
+            rules_.names[master]
+                + ": PUBLISH is refused, so releases notify no waiter and waiters poll: "
+                + masters_[master].link->unpublished()
+                + "; the ACL must allow +publish and the channels &" + rules_.key_prefix + "*");
+    }
+    hearing_changed(now);
 }
 
 void engine::hearing_changed(time_point now) {

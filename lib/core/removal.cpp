@@ -143,13 +143,18 @@ bool engine::tells_apart(const claim& ended) noexcept {
 void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
     ballot& mine = ended.votes.of[master];
     masters_[master].removals += mine.removing ? 0U : 1U; // or it is said again in another way
+    const bool by_script = how != rung::native && !tells_apart(ended);
     mine.removing = true;
     mine.removal_mark = send(
         master,
         scratch_,
-        {.kind = command_kind::remove, .how = how, .form = ended.form, .subject = ended.self},
+        {.kind = command_kind::remove,
+         .how = how,
+         .form = ended.form,
+         .publishes = by_script && !channel_.empty(),
+         .subject = ended.self},
         now);
-    if ((how == rung::native || tells_apart(ended)) && !channel_.empty()) {
+    if (!by_script && !channel_.empty()) {
         publish_.clear();
         append_publish(publish_, channel_, ended.token_text());
         send(master, publish_, {.kind = command_kind::publish, .subject = {}}, now);

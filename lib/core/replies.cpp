@@ -87,6 +87,11 @@ void engine::replied(
     if (got.late || got.healed || got.forgot || got.said == vote::quarantined) {
         notice(master, got, now);
     }
+    if (got.unpublished) {
+        masters_[master].link->published("the server does not let a script PUBLISH", now);
+    } else if (command.publishes && got.said == vote::granted) {
+        masters_[master].link->published({}, now);
+    }
     claim* const owner = claims_.find(command.subject);
     if (owner == nullptr) {
         return; // settled: its keys have expired

@@ -67,7 +67,7 @@ metrics engine::count() const {
     });
     for (const member& one : masters_) {
         out.pushes += one.pushes->messages();
-        out.push_connections += one.pushes->live() ? 1U : 0U;
+        out.push_connections += notifies(one) ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -99,10 +99,12 @@ health engine::examine(time_point now) const {
         mine.text = why_not(i, now);
         mine.run_id = link.info().run_id;
         mine.version = link.info().version;
-        mine.pushes = one.pushes->live()      ? "live"
+        const std::string& unpublished = link.unpublished();
+        mine.pushes = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
+                      : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
+                      : one.pushes->live()    ? "live"
                       : !one.pushes->wanted() ? "off"
-                                              : (one.pushes->refused() ? "refused: " : "down: ")
-                                                    + one.pushes->why_not();
+                                              : "down: " + one.pushes->why_not();
         switch (one.otherwise) {
         case vote::granted:
             mine.state = master_state::admitted;

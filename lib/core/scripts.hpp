@@ -13,11 +13,11 @@ struct script {
 };
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel on which the removal is told, if it is.
-/// (The message names the release by a part of the token.) Answers 1 removed, 0 somebody else's, -1
-/// not there. Where PUBLISH is forbidden nobody is woken.
+/// (The message names the release by a part of the token.) Answers 1 removed, 2 removed but
+/// PUBLISH was refused, so that no waiter is notified, 0 somebody else's, -1 not there.
 inline constexpr script compare_and_delete{
-    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) end return n end if v then return 0 end return -1)",
-    "554933ec4a4281f929683f7226a5f3d799574f43"};
+    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then local r = redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) if type(r) == "table" and r.err then return 2 end end return n end if v then return 0 end return -1)",
+    "e7b166002530c8dee9327c71901d1a21757dbba2"};
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Answers 1 extended, 0 somebody
 /// else's, -1 not there. Never shortens: a late extension with a smaller ttl must not undo a newer

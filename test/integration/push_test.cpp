@@ -190,6 +190,26 @@ TEST_CASE("a lock that is free is found long before the lease would have ended, 
     CHECK(!waiter->error);
 }
 
+TEST_CASE("a refused PUBLISH is counted and shown, in both protocols") {
+    both_protocols([](const auto& change) {
+        push_site site(change);
+        site.everywhere({"ACL", "SETUSER", "default", "-publish"});
+        lock mine = site.me.take("r");
+        CHECK(site.me.release(mine) == release_result::released);
+        CHECK(site.eventually([&] {
+            const auto masters = site.me.health().masters;
+            return std::ranges::all_of(masters, [](const master_health& one) {
+                return one.pushes.starts_with("refused: PUBLISH: ");
+            });
+        }));
+        CHECK(site.me.count().masters[0].publish_refused == 1);
+        site.everywhere({"ACL", "SETUSER", "default", "+publish"});
+        lock again = site.me.take("r");
+        CHECK(site.me.release(again) == release_result::released);
+        CHECK(site.eventually([&] { return site.me.health().masters[2].pushes == "off"; }));
+    });
+}
+
 TEST_CASE("with wake_up::poll nothing is published or subscribed to") {
     push_site site([](config& settings) { settings.wake_ups = wake_up::poll; });
     lock mine = site.me.take("r");

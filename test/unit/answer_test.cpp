@@ -99,7 +99,11 @@ TEST_CASE("the scripts answer one, nought or minus one") {
         check(integer(1), how, {vote::granted});
         check(integer(0), how, {vote::foreign});
         check(integer(-1), how, {vote::absent});
-        check(integer(2), how, {vote::error});
+        CHECK(read_extend(integer(2), how).said == vote::error);
+        CHECK(read_remove(integer(2), how).said == vote::granted);
+        CHECK(read_remove(integer(2), how).unpublished);
+        CHECK(!read_remove(integer(1), how).unpublished);
+        check(integer(3), how, {vote::error});
         check(integer(-2), how, {vote::error});
         check(text(reply_type::status, "OK"), how, {vote::error});
         check(text(reply_type::nil, ""), how, {vote::error});

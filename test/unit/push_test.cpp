@@ -3,6 +3,7 @@
 #include "waiters.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <string>
@@ -256,6 +257,56 @@ TEST_CASE("a push for nobody, or for another, changes nothing") {
     for (const virtual_master& server : it.masters) {
         CHECK(server.count("SUBSCRIBE") == 1);
         CHECK(server.count("UNSUBSCRIBE") == 1);
+    }
+}
+
+TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and shown") {
+    const bool native = GENERATE(false, true);
+    virtual_quorum it(rules_with(3, 0, true));
+    for (virtual_master& server : it.masters) {
+        server.version = native ? "8.4.0" : "7.0.0";
+        server.forbidden.insert("PUBLISH");
+    }
+    it.start();
+    const auto release = [&] {
+        it.release(it.acquire_now(once()));
+        it.run_for(20ms);
+    };
+    const auto warnings = [&] {
+        return std::ranges::count_if(it.log_lines, [](const std::string& line) {
+            return line.find("PUBLISH is refused") != std::string::npos;
+        });
+    };
+    const auto shown = [&] { return it.engine.examine(it.now()).masters[0].pushes; };
+    CHECK(shown() == "off");
+    release();
+    CHECK(shown().starts_with("refused: PUBLISH: "));
+    CHECK(it.engine.count().masters[0].publish_refused == 1);
+    CHECK(warnings() == 3);
+    release();
+    CHECK(it.engine.count().masters[0].publish_refused == 2);
+    CHECK(warnings() == 3);
+    SECTION("also beside a subscription that is live") {
+        hold_everywhere(it);
+        it.acquire(waiting());
+        it.run_for(50ms);
+        CHECK(it.engine.examine(it.now()).masters[0].pushes.starts_with("refused: PUBLISH: "));
+        CHECK(it.engine.count().push_connections == 0);
+    }
+    SECTION("until one is executed") {
+        for (virtual_master& server : it.masters) {
+            server.forbidden.clear();
+        }
+        release();
+        CHECK(shown() == "off");
+        CHECK(warnings() == 3);
+    }
+    SECTION("and once more on the next connection") {
+        it.disconnect(0);
+        it.run_for(200ms);
+        CHECK(shown() == "off");
+        release();
+        CHECK(warnings() == 4);
     }
 }
 

@@ -222,7 +222,9 @@ std::string virtual_master::evaluate(const arguments& words, time_point now) {
         return "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     }
     if (what->name == "remove") {
-        return remove_if(words.at(3), words.at(4), true, now);
+        const std::string removed = remove_if(words.at(3), words.at(4), true, now);
+        const bool refused = words.size() > 5 && forbidden.contains("PUBLISH");
+        return refused && removed == integer(1) ? integer(2) : removed;
     }
     if (what->name == "turn") {
         return take_turn(words, now);
