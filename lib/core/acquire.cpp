@@ -31,6 +31,7 @@ handle engine::acquire(const acquire_request& request, time_point now) {
 // that leaves no key behind. A socket that takes no bytes holds it up for `master_timeout` at most.
 void engine::finish(operation& wanted, time_point now) {
     end_survey(wanted);
+    drop_intent(wanted, now);
     leave(wanted, now);
     wanted.stage = operation::phase::finishing;
     timers_.set(wanted.wake, later(now, rules_.master_timeout));
@@ -108,6 +109,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         if (wanted.outcome) {
             attempt.reported = true;
             attempt.announced = attempt.votes.may_be_set();
+            attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
             begin_removal(attempt, now);
             finish(wanted, now);
         } else {

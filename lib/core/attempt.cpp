@@ -43,6 +43,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
         attempt.key = wanted.key;
         attempt.fence_key = wanted.fence_key;
     }
+    attempt.intent = wanted.intent;
     attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
@@ -61,6 +62,7 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
         start_survey(wanted, now);
         return;
     }
+    name_intent(wanted);
     claim& attempt = new_claim(wanted, now, token);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
@@ -274,6 +276,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
 
     attempt.stage = claim::phase::held;
     attempt.announced = true;
+    attempt.drops_intent = attempt.intent != 0; // where it was not granted it is still there
     attempt.operation = {};
     attempt.fencing_token = attempt.raise_to;
     attempt.renew = options.renew;

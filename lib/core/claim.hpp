@@ -206,8 +206,10 @@ struct claim {
     backoff renewal_delay;
 
     // once it has ended
-    bool late = false;      // it was lost, or let go after `held()` had turned false
-    bool announced = false; // its end is news to those who wait; that of most attempts is not
+    bool late = false;         // it was lost, or let go after `held()` had turned false
+    bool announced = false;    // its end is news to those who wait; that of most attempts is not
+    bool drops_intent = false; // a writer's, of which this removal is the last word
+    std::uint64_t intent = 0;  // its name; 0: none
     time_point removal_began = never;
     bool reported = false;   // the result was passed on, or nobody wants it
     std::uint16_t owing = 0; // masters whose ballot is owed
@@ -246,6 +248,8 @@ struct claim {
         fencing_token = raise_to = 0;
         deadline = believed_until = given_at = stray_until = never;
         renew_at = warn_at = decide_by = retry_at = forever;
+        drops_intent = false;
+        intent = 0;
         reported = announced = late = removal_seen = false;
         tally = {};
         owing = 0;

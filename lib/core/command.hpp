@@ -57,8 +57,7 @@ constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
     case lock_form::shared:
         return kind != command_kind::raise; // a reader has no fencing token
     case lock_form::writer:
-        return kind == command_kind::acquire || kind == command_kind::extend
-               || kind == command_kind::heal;
+        return kind != command_kind::raise;
     }
     return false;
 }

@@ -241,7 +241,9 @@ private:
 
     // forms.cpp (and the public downgrade)
     void name_keys(operation& wanted, const acquire_request& request) const;
-    std::chrono::milliseconds intent_of(const claim& attempt) const;
+    writer_intent intent_of(const claim& attempt) const;
+    void name_intent(operation& wanted);
+    void drop_intent(operation& wanted, time_point now);
     /// The lock's key for people.
     std::string shown(lock_form form, std::string_view key) const;
     std::string text_of_error(const claim& owner, const reply& answered) const;

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,6 +23,12 @@ inline constexpr std::size_t lock_forms = 4;
 constexpr bool asks_arbiter(lock_form form) noexcept {
     return form != lock_form::writer;
 }
+
+/// What keeps new readers out while a writer waits for those that are in.
+struct writer_intent {
+    std::chrono::milliseconds lease{}; // 0: they are not kept out
+    std::uint64_t name = 0;            // of the acquire that waits; 0: none
+};
 
 /// Several keys as one string, as a claim has room for one: each behind its length.
 inline void pack(std::string& out, std::string_view key) {

@@ -93,7 +93,7 @@ void append_acquire(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing,
-    std::chrono::milliseconds intent) {
+    const writer_intent& intent) {
     switch (form) {
     case lock_form::exclusive:
         append_guarded_acquire(out, how, names, guard, ttl, fencing);
@@ -145,7 +145,8 @@ void append_acquire(
              decimal(guard.quarantine.count()),
              decimal(guard.not_after_us),
              decimal(fencing.ttl.count()),
-             decimal(intent.count())});
+             decimal(intent.lease.count()),
+             decimal(intent.name)});
         break;
     }
 }
@@ -245,8 +246,23 @@ void append_remove(
     rung how,
     const lock_names& names,
     const fence& fencing,
-    std::string_view channel) {
-    if (form == lock_form::shared) {
+    std::string_view channel,
+    std::uint64_t intent) {
+    if (form == lock_form::writer) {
+        append_command(
+            out,
+            {verb(how),
+             body(how, writer_release),
+             "3",
+             names.lock,
+             names.fence,
+             key_beside(names.fence, "intent"),
+             names.token,
+             decimal(fencing.token),
+             decimal(fencing.ttl.count()),
+             channel,
+             decimal(intent)});
+    } else if (form == lock_form::shared) {
         append_command(
             out,
             {verb(how),

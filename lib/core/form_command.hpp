@@ -7,12 +7,12 @@
 #include "form.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace redlock::core {
 
-/// `intent`: how long a writer that meets readers keeps new ones out.
 void append_acquire(
     std::string& out,
     lock_form form,
@@ -21,7 +21,7 @@ void append_acquire(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing,
-    std::chrono::milliseconds intent);
+    const writer_intent& intent);
 void append_raise(
     std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing);
 /// Creates nothing. `channel`: where it is told that a writer has become a reader; empty: nowhere.
@@ -43,13 +43,14 @@ void append_heal(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing);
-/// An empty `channel`: it is told to nobody.
+/// An empty `channel`: it is told to nobody. `intent`: the name of a writer's that is removed, too.
 void append_remove(
     std::string& out,
     lock_form form,
     rung how,
     const lock_names& names,
     const fence& fencing,
-    std::string_view channel);
+    std::string_view channel,
+    std::uint64_t intent);
 
 } // namespace redlock::core

@@ -131,8 +131,9 @@ return {st, refused, now})",
     "b47cae6c9fa5888c4abea6465bd5a2d765ed5922"};
 
 /// A writer among readers. KEYS: lock, fence, epoch, readers, intent. ARGV: as of guarded_acquire,
-/// then how long new readers are kept out where there are readers, in ms (0: not at all). Answers
-/// as guarded_acquire; {0 busy, what is left of the last reader's lease}.
+/// then how long new readers are kept out where there are readers, in ms (0: not at all), and the
+/// name of that intent, the same for all attempts of one acquire. Answers as guarded_acquire; {0
+/// busy, what is left of the last reader's lease}.
 inline constexpr script writer_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then return {0, p, 0} end
@@ -147,7 +148,7 @@ if now < floor then return {-2, floor - now, now} end
 local ms = math.floor(now / 1000)
 local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
 if last >= ms then
-  if ARGV[7] ~= '0' then redis.call('SET', KEYS[5], ARGV[1], 'PX', ARGV[7]) end
+  if ARGV[7] ~= '0' then redis.call('SET', KEYS[5], ARGV[8], 'PX', ARGV[7]) end
   return {0, last - ms, now}
 end
 local f = 0
@@ -159,7 +160,38 @@ redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
 redis.call('DEL', KEYS[4], KEYS[5])
 return {1, f, now})",
-    "1588d785c2ad67286c4f0f4bca3796653c68afa1"};
+    "3e26b24566ee82bd128e9c0db03cd1697bddb9b4"};
+
+/// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: as of guarded_release, then
+/// the name of the intent that goes with it (0: none). Publishes also if only the intent was
+/// removed, as readers wait for that. Answers as guarded_release.
+inline constexpr script writer_release{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local st, told, refused = -1, false, 0
+if ARGV[5] ~= '0' and redis.pcall('GET', KEYS[3]) == ARGV[5] then
+  redis.call('DEL', KEYS[3])
+  told = true
+end
+local owner = redis.pcall('GET', KEYS[1])
+if owner == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  st, told = 1, true
+  if ARGV[2] ~= '0' then
+    local f = redis.pcall('GET', KEYS[2]) or '0'
+    if type(f) == 'string' and (tonumber(f) or 0) < tonumber(ARGV[2]) then
+      redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+    end
+  end
+elseif owner then
+  st = 0
+end
+if told and ARGV[4] ~= '' then
+  local r = redis.pcall('PUBLISH', ARGV[4], string.sub(ARGV[1], 1, 16))
+  if type(r) == 'table' and r.err then refused = 1 end
+end
+return {st, refused, now})",
+    "ba36e2fd4cc5088664012096cca4ab02fb5fd3c8"};
 
 /// KEYS: lock, fence, epoch, readers. ARGV and answers: as of guarded_extend; where the key is
 /// missing and somebody reads, {0, what is left of the last reader's lease}.

@@ -3,6 +3,9 @@
 #include "engine.hpp"
 #include "keys.hpp"
 
+#include <array>
+#include <cstring>
+
 namespace redlock::core {
 
 void engine::name_keys(operation& wanted, const acquire_request& request) const {
@@ -32,10 +35,40 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
 }
 
 // How long a writer that meets readers keeps new ones out. Who does not wait keeps nobody out.
-std::chrono::milliseconds engine::intent_of(const claim& attempt) const {
-    const operation* const wanted = operations_.find(attempt.operation);
-    const bool waits = wanted != nullptr && wanted->wait_until > wanted->began;
-    return waits ? rules_.intent_lease() : std::chrono::milliseconds(0);
+writer_intent engine::intent_of(const claim& attempt) const {
+    const bool keeps = attempt.intent != 0;
+    return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent};
+}
+
+// A writer draws the name of its intent with its first attempt.
+void engine::name_intent(operation& wanted) {
+    if (wanted.form == lock_form::writer && wanted.intent == 0
+        && wanted.wait_until > wanted.began) {
+        std::array<unsigned char, sizeof wanted.intent> bytes{};
+        host_.random(bytes);
+        std::memcpy(&wanted.intent, bytes.data(), bytes.size());
+        wanted.intent |= 1U;
+    }
+}
+
+// A writer that waits no longer keeps no reader out: its intent goes with the last removal of its
+// acquire. Between two attempts there is none, and one is made that has nothing else to remove.
+// Where a master is away, the intent expires.
+void engine::drop_intent(operation& wanted, time_point now) {
+    if (wanted.intent == 0) {
+        return;
+    }
+    claim& last = new_claim(wanted, now);
+    wanted.intent = 0;
+    wanted.attempt = last.self;
+    last.operation = {};
+    last.reported = true;
+    last.drops_intent = true;
+    last.expires_at = later(now, rules_.intent_lease());
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        last.votes.of[i].asked = masters_[i].link->up();
+    }
+    begin_removal(last, now);
 }
 
 bool engine::writes(handle name) const {

@@ -43,6 +43,7 @@ struct operation {
     ballots last;                // its votes
     backoff delay;
     bool ask_arbiter = false; // the next attempt asks one master first
+    std::uint64_t intent = 0; // of a writer that waits: may be on the masters under this name
 
     // for any slot of a pool: the key is the pool's
     std::uint32_t slots = 0;               // how many it has; 0: a lock is wanted
@@ -65,6 +66,7 @@ struct operation {
         attempts = 0;
         attempt = survey = line = before = behind = {};
         ask_arbiter = false;
+        intent = 0;
         outcome.reset();
         delay.reset();
     }

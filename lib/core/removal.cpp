@@ -117,7 +117,7 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
 void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
     scratch_.clear();
     channel_.clear();
-    if (rules_.pushes && ended.announced) {
+    if (rules_.pushes && (ended.announced || ended.drops_intent)) {
         assign_channel(channel_, ended.line_key());
     }
     if (rules_.guarded()) {
@@ -127,7 +127,8 @@ void engine::write_removal(const claim& ended, const ladder& commands, rung how)
             how,
             names_of(ended),
             fence_of(ended, ended.fencing_token),
-            tells_apart(ended) ? std::string_view() : channel_);
+            tells_apart(ended) ? std::string_view() : channel_,
+            ended.drops_intent ? ended.intent : 0);
     } else {
         append_remove(
             scratch_, how, commands.delete_command, ended.key, ended.token_text(), channel_);

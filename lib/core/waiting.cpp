@@ -220,6 +220,9 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     // another slot next, and may have had a part of this tells those whom that part kept out.
     const bool leaves = !waits || attempt.is_slot();
     attempt.announced = attempt.announced || (leaves && attempt.votes.may_be_set());
+    if (!waits) {
+        attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
+    }
     begin_removal(attempt, now);
     if (waits) {
         pause(wanted, std::min(due, look_again(*lines_.find(wanted.line), now)), now);

@@ -5,6 +5,7 @@
 #include <redlock/shared_mutex.hpp>
 
 #include <boost/asio/use_future.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <atomic>
 #include <future>
@@ -254,22 +255,63 @@ TEST_CASE("shared mutex: a stream of readers does not starve a writer") {
     }
 }
 
-TEST_CASE("shared mutex: a writer that gave up keeps readers out for a bounded time") {
+TEST_CASE("shared mutex: a writer that gave up keeps no reader out") {
     reading_site site(3, [](config& c) {
         guarded(c);
-        c.master_timeout = 500ms; // 2 s
+        c.master_timeout = 1h; // an intent is kept for 4 h
+        c.max_ttl = 24h;
     });
     lock first = take_as(as::reader, site.me);
-    const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(60s));
+    const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(24h));
     CHECK(site.eventually([&] { return exists(site.masters[1], intent_key); }));
+    const bool waits = GENERATE(false, true);
+    acquisition_ptr reader;
+    if (waits) {
+        reader = begin_as(as::reader, site.me, waiting(24h));
+        run_until(site.io, [&] { return site.me.count().push_connections == 3; });
+    }
     writer->cancel.emit(asio::cancellation_type::terminal);
     site.other.finish(writer);
     CHECK(writer->error == asio::error::operation_aborted);
-    const acquisition_ptr reader = begin_as(as::reader, site.me, waiting(10s));
+    CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
+    if (!waits) {
+        reader = begin_as(as::reader, site.me);
+    }
     site.me.finish(reader);
     INFO(reader->explained());
     CHECK(reader->lock.held());
     CHECK(first.held());
+}
+
+TEST_CASE("shared mutex: a writer that gives up again and again does not starve readers") {
+    reading_site site;
+    lock first = take_as(as::reader, site.me);
+    for (int i = 0; i < 5; ++i) {
+        const acquisition_ptr writer = try_as(as::writer, site.other, waiting(300ms));
+        CHECK(writer->error == errc::contended);
+        CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
+        lock reader = take_as(as::reader, site.me);
+        CHECK(site.me.release(reader) == release_result::released);
+    }
+}
+
+TEST_CASE("shared mutex: a writer that gives up leaves the intent of another that waits") {
+    reading_site site;
+    lock first = take_as(as::reader, site.me);
+    const acquisition_ptr gives_up = begin_as(as::writer, site.other, waiting(24h));
+    CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 3; }));
+    const acquisition_ptr waits = begin_as(as::writer, site.me, waiting(24h));
+    const std::string before = site.masters[0].command({"GET", intent_key});
+    CHECK(site.eventually([&] { return site.masters[0].command({"GET", intent_key}) != before; }));
+    gives_up->cancel.emit(asio::cancellation_type::terminal);
+    site.other.finish(gives_up);
+    CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 3; }));
+    CHECK(try_as(as::reader, site.other)->error == errc::contended);
+    CHECK(site.me.release(first) == release_result::released);
+    site.me.finish(waits);
+    CHECK(waits->lock.held());
+    CHECK(site.me.release(waits->lock) == release_result::released);
+    CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
 }
 
 TEST_CASE("shared mutex: a reader's release beside a lock of another type is reported") {

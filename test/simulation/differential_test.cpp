@@ -328,7 +328,7 @@ command random_form_script(generator& random) {
     const std::string epoch = "p::epoch";
     const std::string fence = a + ":fence";
     const std::string other = b + ":fence";
-    switch (random.below(14)) {
+    switch (random.below(15)) {
     case 0:
     case 1:
         return say(
@@ -388,7 +388,21 @@ command random_form_script(generator& random) {
              quarantine,
              not_after,
              fence_ttl,
-             one_of(random, std::array{"0", "600000"})});
+             one_of(random, std::array{"0", "600000"}),
+             one_of(random, std::array{"7", "8"})});
+    case 14:
+        return say(
+            random,
+            core::writer_release,
+            {"3",
+             a,
+             fence,
+             intent,
+             token,
+             counter,
+             "86400000",
+             channel,
+             one_of(random, std::array{"0", "7", "8"})});
     case 10:
         return say(
             random,

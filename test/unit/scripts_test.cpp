@@ -26,11 +26,12 @@ TEST_CASE("the digests of the scripts are theirs") {
           redlock::core::guarded_release,   redlock::core::all_acquire,
           redlock::core::all_raise,         redlock::core::all_extend,
           redlock::core::all_release,       redlock::core::writer_acquire,
-          redlock::core::writer_extend,     redlock::core::shared_acquire,
-          redlock::core::shared_extend,     redlock::core::shared_release,
-          redlock::core::guarded_heal,      redlock::core::all_heal,
-          redlock::core::writer_heal,       redlock::core::shared_heal,
-          redlock::core::turn_take,         redlock::core::turn_leave}) {
+          redlock::core::writer_release,    redlock::core::writer_extend,
+          redlock::core::shared_acquire,    redlock::core::shared_extend,
+          redlock::core::shared_release,    redlock::core::guarded_heal,
+          redlock::core::all_heal,          redlock::core::writer_heal,
+          redlock::core::shared_heal,       redlock::core::turn_take,
+          redlock::core::turn_leave}) {
         CHECK(sha1_of(one.text) == one.sha1);
     }
 }
