@@ -287,7 +287,12 @@ void connection::introduction_done(time_point now) {
         presence_.introduced();
         why_down_.clear();
     }
-    presence_.checked(now);
+    if (fitness_.fit) {
+        presence_.well();
+        presence_.checked(now);
+    } else {
+        presence_.ailing(now); // what keeps it out may pass, or be taken away by hand
+    }
     events_.standing_changed(master_, now);
 }
 

@@ -64,6 +64,12 @@ public:
     }
     /// It is well, or was just asked how it is.
     void checked(time_point now) noexcept { check_ = later(now, rules_.health_check_interval); }
+    /// It cannot serve for now: asks how it is after a delay that begins small and grows.
+    void ailing(time_point now) noexcept {
+        const auto longest = std::max(rules_.reconnect_delay_min, rules_.health_check_interval / 5);
+        check_ = later(now, recheck_.next(rules_.reconnect_delay_min, longest, random_));
+    }
+    void well() noexcept { recheck_.reset(); }
     void fall_silent(time_point now) noexcept {
         silent_ = true;
         silent_since_ = now;
@@ -107,6 +113,7 @@ private:
     time_point silent_since_ = never;
     bool silent_ = false;
     backoff delay_;
+    backoff recheck_;
 };
 
 } // namespace redlock::core

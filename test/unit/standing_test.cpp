@@ -3,6 +3,7 @@
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -287,6 +288,40 @@ TEST_CASE("health names each server and the way it deletes") {
     CHECK(found.masters[3].state == down);
     CHECK(found.masters[3].text == "connection refused");
     CHECK(found.masters[3].version.empty());
+}
+
+TEST_CASE("a master that could not serve when it was introduced is asked again soon") {
+    auto rules = settings_for(3);
+    rules.protocol = redlock::protocol::guarded;
+    rules.epoch_key = "p::epoch";
+    rules.health_check_interval = 1s;
+    const std::string words = GENERATE(
+        as<std::string>(),
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        "-MISCONF Errors writing to the AOF file\r\n");
+    virtual_quorum it(rules);
+    const std::string well = "*3\r\n:0\r\n:0\r\n:1000000\r\n";
+    it.masters[0].replies["EVALSHA"] = words;
+    it.masters[1].replies["EVALSHA"] = it.masters[2].replies["EVALSHA"] = well;
+    it.start();
+    const auto state = [&] { return it.engine.examine(it.now()).masters[0].state; };
+    CHECK(state() == redlock::master_state::unfit);
+    SECTION("at once where the trouble is over at once") {
+        it.masters[0].replies["EVALSHA"] = well;
+        it.run_for(160ms);
+        CHECK(state() == redlock::master_state::admitted);
+    }
+    SECTION("and not too often where it lasts") {
+        const std::size_t before = it.masters[0].count("EVAL");
+        it.run_for(20s);
+        CHECK(it.masters[0].count("EVAL") - before >= 80);
+        CHECK(it.masters[0].count("EVAL") - before <= 400);
+        it.masters[0].replies["EVALSHA"] = well;
+        it.run_for(210ms);
+        CHECK(state() == redlock::master_state::admitted);
+    }
 }
 
 } // namespace standing_test
