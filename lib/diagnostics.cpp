@@ -277,6 +277,9 @@ std::string message_of(const error_code& error, const diagnostics& it) {
             return one.vote == what;
         });
     };
+    if (error == errc::contended && count(vote::held) == 0) {
+        return "contended: this process has it";
+    }
     if (error == errc::contended) {
         return fmt::format(
             "contended: {} of {} masters have it for somebody else",
@@ -284,10 +287,16 @@ std::string message_of(const error_code& error, const diagnostics& it) {
             it.votes.size());
     }
     if (error == errc::no_quorum) {
-        return fmt::format(
-            "no quorum: {} of {} masters could vote",
-            count(vote::granted) + count(vote::held) + count(vote::foreign) + count(vote::absent),
-            it.votes.size());
+        const auto voted =
+            count(vote::granted) + count(vote::held) + count(vote::foreign) + count(vote::absent);
+        const auto pending = count(vote::pending);
+        return pending == 0
+                   ? fmt::format("no quorum: {} of {} masters could vote", voted, it.votes.size())
+                   : fmt::format(
+                       "no quorum: {} of {} masters voted, {} pending",
+                       voted,
+                       it.votes.size(),
+                       pending);
     }
     return error.message();
 }

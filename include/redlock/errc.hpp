@@ -13,10 +13,11 @@ enum class errc : int {
     contended = 1,
     /// No majority of the configured masters could vote: down, silent, failing or not admitted.
     no_quorum,
-    /// A majority granted the lock, but too late: of the lease less was left than `min_validity`,
-    /// or than `stop_margin` where that is more.
+    /// The answers came too late: of the lease less was left than `min_validity`, or than
+    /// `stop_margin` where that is more, when a majority had granted it or before one had answered.
     too_slow,
-    /// The caller's wait ended while an attempt was still undecided.
+    /// The caller's wait ended while an attempt was still undecided, and the masters whose answers
+    /// were missing had had little time. (`no_quorum` if they had had enough.)
     timed_out,
     /// The lease has ended, or a majority of the masters no longer knows it.
     lost,

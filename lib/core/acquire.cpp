@@ -72,6 +72,25 @@ void engine::finish_if_on_wire(operation& wanted, time_point now) {
     operations_.destroy(wanted);
 }
 
+// Whether a master that has not voted yet may only be slow: it has said something since, or has not
+// had time for it. `master_timeout` decides where there is as much time.
+bool engine::answers(std::size_t master, time_point asked_at, time_point now) const noexcept {
+    const connection& link = *masters_[master].link;
+    return link.up() && !link.silent()
+           && (link.heard_at() > asked_at || now - asked_at < 4 * link.round_trip());
+}
+
+// Whether a round that is cut off shows a quorum that works: a majority has voted, or is only slow.
+bool engine::works(const claim& attempt, time_point now) const noexcept {
+    std::size_t working = attempt.count.granted() + attempt.count.held();
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const ballot& one = attempt.votes.of[i];
+        const bool open = one.said == vote::pending;
+        working += open && answers(i, attempt.asked_at, now) ? 1U : 0U;
+    }
+    return working >= rules_.quorum();
+}
+
 void engine::operation_due(operation& wanted, time_point now) {
     switch (wanted.stage) {
     case operation::phase::finishing:
@@ -106,15 +125,25 @@ void engine::operation_due(operation& wanted, time_point now) {
     if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
         // The wait ends in the middle of an attempt. What an earlier one found out says more than
         // votes that were cut off.
-        if (wanted.outcome) {
+        const bool outage = attempt.arbiter == claim::nobody && !works(attempt, now);
+        if (wanted.outcome && !outage) {
             attempt.reported = true;
             attempt.announced = attempt.votes.may_be_set();
             attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
             begin_removal(attempt, now);
             finish(wanted, now);
         } else {
-            fail(wanted, attempt, errc::timed_out, now);
+            fail(wanted, attempt, outage ? errc::no_quorum : errc::timed_out, now);
         }
+        return;
+    }
+    // Of a lease that is handed over, only the counters are asked for.
+    const bool used_up = attempt.adopts == adoption::none && attempt.given_at == never
+                         && now >= guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift)
+                                       - wanted.options.min_validity;
+    const bool slow = used_up && works(attempt, now);
+    if (slow || (used_up && now < later(attempt.asked_at, rules_.master_timeout))) {
+        fail(wanted, attempt, slow ? errc::too_slow : errc::no_quorum, now);
         return;
     }
     for (std::size_t i = 0; i < masters_.size(); ++i) {

@@ -316,8 +316,10 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
     }
     wanted.outcome = why;
     wanted.decided_at = now;
-    if (attempt.arbiter == claim::nobody || wanted.last.of.empty()) {
-        wanted.last = attempt.votes; // one master's word says less than the round before
+    // One master's word says less than the round before, unless that failed for another reason.
+    const bool says_less = attempt.arbiter != claim::nobody && wanted.last.count(vote::held) > 0;
+    if (!says_less) {
+        wanted.last = attempt.votes;
     }
     if (host_.logs(log_level::debug)) {
         host_.log(

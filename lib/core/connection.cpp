@@ -132,6 +132,8 @@ void connection::received(std::span<const char> bytes, time_point now) {
         }
         const in_flight command = in_flight_.front();
         in_flight_.pop_front();
+        round_trip_ = now - command.sent;
+        heard_at_ = now;
         handle(command, *answer, now);
     }
     if (up()) {

@@ -105,6 +105,10 @@ public:
     bool silent() const noexcept { return presence_.silent(); }
     /// Up, but too far behind to be given more.
     bool overloaded() const noexcept { return in_flight_.size() >= in_flight_max; }
+    /// From the latest command that was answered on this connection to its answer.
+    std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
+    /// When the latest reply came.
+    time_point heard_at() const noexcept { return heard_at_; }
     /// Why it is not up.
     const std::string& why_down() const noexcept { return why_down_; }
     /// It is not up because the server refused, rather than because it could not be reached.
@@ -202,6 +206,8 @@ private:
     ring<in_flight> in_flight_;
     std::string output_;
     std::string scratch_;
+    std::chrono::nanoseconds round_trip_{0};
+    time_point heard_at_ = never;
     std::uint64_t queued_ = 0;
     std::uint64_t written_ = 0;
     master_metrics counters_;

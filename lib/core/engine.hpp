@@ -219,6 +219,8 @@ private:
     void finish_if_on_wire(operation& wanted, time_point now);
     bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
+    bool answers(std::size_t master, time_point asked_at, time_point now) const noexcept;
+    bool works(const claim& attempt, time_point now) const noexcept;
 
     // attempt.cpp
     void start_attempt(operation& wanted, time_point now, std::string_view token = {});

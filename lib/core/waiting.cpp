@@ -75,13 +75,25 @@ void engine::end_line(line& waiters) {
     }
 }
 
-// The end of its wait, without an attempt of its own being under way.
+// The end of its wait, without an attempt of its own being under way. What the line has found out
+// stands for it: the attempt of its head that is under way, if that shows an outage, or the latest
+// that is over.
 void engine::time_out(operation& wanted, time_point now) {
     if (const line* const mine = lines_.find(wanted.line); !wanted.outcome && mine != nullptr) {
-        wanted.outcome = mine->outcome                 ? *mine->outcome
-                         : held_here(*mine) != nullptr ? errc::contended
-                                                       : errc::timed_out;
-        wanted.last = mine->last;
+        const operation* const first = operations_.find(mine->head);
+        const claim* const attempt =
+            first != nullptr && first->stage == operation::phase::attempting
+                ? claims_.find(first->attempt)
+                : nullptr;
+        if (attempt != nullptr && attempt->arbiter == claim::nobody && !works(*attempt, now)) {
+            wanted.outcome = errc::no_quorum;
+            wanted.last = attempt->votes;
+        } else {
+            wanted.outcome = mine->outcome                 ? *mine->outcome
+                             : held_here(*mine) != nullptr ? errc::contended
+                                                           : errc::timed_out;
+            wanted.last = mine->last;
+        }
     }
     wanted.decided_at = now;
     finish(wanted, now);
