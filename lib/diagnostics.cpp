@@ -62,6 +62,8 @@ std::string_view to_string(loss_reason reason) noexcept {
         return "renew_limit";
     case loss_reason::closed:
         return "closed";
+    case loss_reason::stalled:
+        return "stalled";
     }
     return "unknown";
 }

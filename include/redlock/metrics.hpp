@@ -121,8 +121,8 @@ private:
     std::array<std::uint64_t, size> counts_{};
 };
 
-using vote_counts = counts_per<vote::duplicate>;     ///< votes by kind
-using loss_counts = counts_per<loss_reason::closed>; ///< losses by reason
+using vote_counts = counts_per<vote::duplicate>;      ///< votes by kind
+using loss_counts = counts_per<loss_reason::stalled>; ///< losses by reason
 
 /// Counters of one master, since the manager was made.
 struct master_metrics {

@@ -26,6 +26,7 @@ enum class loss_reason : std::uint8_t {
     majority_unreachable, ///< renewal found no majority until the deadline
     renew_limit,          ///< `max_hold` was reached
     closed,               ///< the manager was closed or destroyed
+    stalled, ///< this process did not run when the renewal was due, nor before the lease was over
 };
 
 /// What a query found.

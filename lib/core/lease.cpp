@@ -318,7 +318,11 @@ void engine::schedule_lease(claim& lease) {
 
 void engine::lease_due(claim& lease, time_point now) {
     if (now >= lease.held_until()) {
-        lose(lease, reason_of(lease, rules_.quorum()), now);
+        const loss_reason reason = reason_of(lease, rules_.quorum());
+        // Something was due for it well before, and this process did not run to do it.
+        const bool stalled = reason == loss_reason::majority_unreachable
+                             && lease.held_until() - lease.wake.due > rules_.master_timeout;
+        lose(lease, stalled ? loss_reason::stalled : reason, now);
         return;
     }
     if (now >= lease.warn_at) {

@@ -55,7 +55,7 @@ diagnostics of(std::vector<master_vote> votes) {
 TEST_CASE("every enumerator has a name of its own") {
     check_names<vote>(10);
     check_names<release_result>(4);
-    check_names<loss_reason>(6);
+    check_names<loss_reason>(7);
     check_names<lock_state>(3);
     check_names<log_level>(5);
     check_names<master_state>(7);

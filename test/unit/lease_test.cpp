@@ -109,6 +109,31 @@ TEST_CASE("a renewal without an answer is tried again until the deadline, then t
     CHECK(it.loss_of(got)->why == loss_reason::majority_unreachable);
 }
 
+TEST_CASE("a process that did not run when its renewal was due is told so") {
+    virtual_quorum it(3);
+    it.start();
+    const answer got = it.acquire_now(renewed());
+    SECTION("from before the renewal until after the deadline") {
+        it.engine.time_passed(got.deadline + 1s);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->why == loss_reason::stalled);
+        CHECK(it.engine.count().lost_by[loss_reason::stalled] == 1);
+    }
+    SECTION("while the renewal was under way") {
+        it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
+        REQUIRE(it.run_while_not([&] { return it.renewals == std::vector<std::string>{"begun"}; }));
+        it.engine.time_passed(got.deadline + 1s);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->why == loss_reason::stalled);
+    }
+    SECTION("but not where it ran, and the masters were silent") {
+        it.paths[0].hung = it.paths[1].hung = true;
+        it.run_until(got.deadline);
+        REQUIRE(it.loss_of(got));
+        CHECK(it.loss_of(got)->why == loss_reason::majority_unreachable);
+    }
+}
+
 TEST_CASE("a renewal that works after many that didn't saves the lock") {
     virtual_quorum it(3);
     it.start();
