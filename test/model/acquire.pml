@@ -1,5 +1,6 @@
-/* The lock without its tokens: votes, rollback, late commands, lost memory, deadlines, extension.
- * What is left out, and why that is safe, is in docs/model.md.
+/* The lock without fencing tokens: votes, rollback, late commands, lost memory, deadlines, extension
+ * without healing, and a holder that acts until it lets go or its last deadline has passed.
+ * docs/model.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   CLIENTS; ATTEMPTS and EXTENDS of each, OTHERS_ATTEMPTS of all but the first;
  *                      LOSSES of memory, BREAKS of connections, DRIFTS of clocks; TTL in ticks;
@@ -60,12 +61,12 @@
 #define believing_while_releasing 18
 #define no_rollback_of_unknown 19
 #define unordered_rollback 20
-#define heal_in_quarantine 21
-#define extend_after_deadline 22
-#define extended_from_reply 23
-#define any_reply_extends 24
-#define set_then_pexpire 25
-#define suspended_clock 26
+#define extend_after_deadline 21
+#define extended_from_reply 22
+#define any_reply_extends 23
+#define set_then_pexpire 24
+#define suspended_clock 25
+#define removed_at_stop 26
 #ifndef WRONG
 #define WRONG nothing
 #endif
@@ -79,7 +80,7 @@
 #define refused_late 5
 #define orphan 6 /* a late ACQUIRE makes a key for an attempt that is long over */
 #define extended 7 /* the belief goes on past the deadline of the acquire */
-#define healed 8
+#define acts_after_loss 8 /* a holder acts after its loss was signalled */
 #ifndef GOAL
 #define GOAL nothing
 #endif
@@ -127,12 +128,13 @@ typedef Master {
 };
 Master master[MASTERS];
 
-mtype = { idle, asking, held, releasing };
+mtype = { idle, asking, held, lost, releasing };
 mtype phase[CLIENTS] = idle;
 byte tries[CLIENTS]; /* attempts begun */
 byte extends[CLIENTS];
 byte validity[CLIENTS]; /* ticks until votes that were granted end */
 byte extension[CLIENTS]; /* and those that were extended */
+byte acting[CLIENTS]; /* until the last deadline that it ever believed in */
 byte age[SLOTS] = LONG_AGO; /* ticks since t0 */
 byte extend_age[SLOTS] = LONG_AGO; /* ticks since te */
 bit won[SLOTS]; /* was held once */
@@ -146,7 +148,7 @@ byte drifts = DRIFTS;
 byte i;
 byte j;
 byte referred;
-byte believers;
+byte holders;
 
 #define QUORUM(c) (wrong(quorum_half) -> MASTERS / 2 : (wrong(fewer_masters) && c == 1 -> 1 : MASTERS / 2 + 1))
 #define CONFIGURED(c, m) (!(wrong(fewer_masters) && c == 1 && m != 0))
@@ -156,9 +158,15 @@ byte believers;
 #define VALID(c) \
     ((validity[c] > 0 && VOTES(c, 1) >= QUORUM(c)) || \
         (extension[c] > 0 && VOTES(c, 2) >= (wrong(extended_without_quorum) -> 1 : QUORUM(c))))
-#define BELIEVES(c) \
-    ((phase[c] == held || (phase[c] == releasing && wrong(believing_while_releasing))) && \
-        (VALID(c) || wrong(believing_past_deadline)))
+#define DEADLINE(c) \
+    (extension[c] > validity[c] && VOTES(c, 2) >= (wrong(extended_without_quorum) -> 1 : QUORUM(c)) -> \
+            extension[c] : (VOTES(c, 1) >= QUORUM(c) -> validity[c] : 0))
+
+/* After its loss was signalled a holder acts until it lets go, or until the last deadline that it
+ * believed in. Only `held` may extend. */
+#define ACTS(c) \
+    ((phase[c] == held || phase[c] == lost || phase[c] == releasing) && \
+        (acting[c] > 0 || wrong(believing_past_deadline)))
 
 /* Masters are interchangeable: those that differ only in their names are one state. */
 #ifdef SYMMETRY
@@ -209,8 +217,13 @@ inline settle()
                 :: else
                 fi;
                 if
-                :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE + 9 * EXTEND)) == 0 &&
+                :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE)) == 0 &&
                     !wrong(blind_rollback) && !wrong(blind_release) -> drop(9 * RELEASE)
+                :: else
+                fi;
+                if
+                :: master[i].owner != TOKEN(j) && (master[i].pending[j] & (9 * ACQUIRE)) == 0 &&
+                    !wrong(extend_without_compare) && !wrong(any_reply_extends) -> drop(9 * EXTEND)
                 :: else
                 fi;
                 if
@@ -232,18 +245,18 @@ inline settle()
     i = 0;
     j = 0;
     referred = 0;
-    believers = 0;
+    holders = 0;
     sort_masters()
 }
 
 inline check_exclusion()
 {
 #if CLIENTS > 2
-    believers = BELIEVES(0) + BELIEVES(1) + BELIEVES(2);
+    holders = ACTS(0) + ACTS(1) + ACTS(2);
 #else
-    believers = BELIEVES(0) + BELIEVES(1);
+    holders = ACTS(0) + ACTS(1);
 #endif
-    assert(believers <= 1)
+    assert(holders <= 1)
 }
 
 inline check_keys()
@@ -272,10 +285,11 @@ inline count_grant()
             printf("client %d holds, for %d ticks\n", c, validity[c]);
             phase[c] = held;
             validity[c] = (wrong(elapsed_not_subtracted) -> VALIDITY : validity[c]);
+            acting[c] = validity[c];
             if
             :: newest != 0 && CLIENT_OF(newest) != c ->
                 reached(succession);
-                assert(GOAL != takeover || phase[CLIENT_OF(newest)] != held)
+                assert(GOAL != takeover || phase[CLIENT_OF(newest)] == idle)
             :: else
             fi;
             won[CURRENT(c)] = 1;
@@ -294,9 +308,10 @@ inline count_extension()
         printf("client %d: extended by master %d\n", c, m);
         master[m].vote[c] = 2;
         extension[c] = (wrong(extended_from_reply) -> VALIDITY : extension[c]);
+        acting[c] = (DEADLINE(c) > acting[c] -> DEADLINE(c) : acting[c]);
         if
-        :: BELIEVES(c) ->
-            /* A belief that ended does not come back behind somebody else's. */
+        :: ACTS(c) ->
+            /* A lease that ended does not come back after somebody else's. */
             assert(newest == slot);
             if
             :: validity[c] == 0 -> reached(extended)
@@ -356,13 +371,6 @@ inline extend(live)
     :: master[m].owner == TOKEN(slot) || (master[m].owner != 0 && wrong(extend_without_compare)) ->
         master[m].left = (master[m].left > TTL && !wrong(set_then_pexpire) -> master[m].left : TTL);
         answer(live, EXTENDED)
-    :: master[m].owner == 0 && !wrong(set_then_pexpire) &&
-        (wrong(heal_in_quarantine) || (master[m].record && master[m].quarantine == 0)) ->
-        master[m].owner = TOKEN(slot);
-        master[m].left = TTL;
-        printf("master %d heals for client %d\n", m, c);
-        reached(healed);
-        answer(live, EXTENDED)
     :: else ->
         if
         :: wrong(any_reply_extends) -> answer(live, EXTENDED)
@@ -411,6 +419,7 @@ inline end_attempt()
     phase[c] = idle;
     validity[c] = 0;
     extension[c] = 0;
+    acting[c] = 0;
     for (i : 0 .. MASTERS - 1) {
         master[i].vote[c] = 0
     }
@@ -426,6 +435,17 @@ inline begin_release()
     fi
 }
 
+inline lose()
+{
+    printf("client %d is signalled to stop\n", c);
+    phase[c] = lost;
+    assert(GOAL != acts_after_loss || acting[c] == 0);
+    if
+    :: wrong(removed_at_stop) -> send(RELEASE, false)
+    :: else
+    fi
+}
+
 inline begin_extend()
 {
     printf("client %d extends\n", c);
@@ -435,8 +455,9 @@ inline begin_extend()
     send(EXTEND, false)
 }
 
-/* An attempt may be abandoned at any time: timeout, cancellation, lost. A lease may be released at
- * any time; one that ran out is released, too, sooner or later. */
+/* An attempt may be abandoned at any time: time-out, cancellation. A holder may let go at any time. A
+ * loss may be signalled at any time: stop_margin, a manager that closes, an answer that moves the
+ * deadline back. Its keys are removed when it lets go, or at some time after its last deadline. */
 proctype client(byte c)
 {
     do
@@ -448,7 +469,8 @@ proctype client(byte c)
         end_attempt();
         settle()
     }
-    :: d_step { phase[c] == held -> begin_release(); settle() }
+    :: d_step { phase[c] == held || phase[c] == lost -> begin_release(); settle() }
+    :: d_step { phase[c] == held -> lose(); settle() }
     :: d_step { phase[c] == releasing -> end_attempt(); settle() }
 #if EXTENDS > 0
     :: d_step {
@@ -461,6 +483,7 @@ proctype client(byte c)
     :: d_step {
         wrong(suspended_clock) && validity[c] > 0 && validity[c] < VALIDITY ->
         validity[c]++;
+        acting[c] = (phase[c] == held -> validity[c] : 0);
         settle()
     }
     :: phase[c] == idle && !MAY_TRY(c) -> break
@@ -650,7 +673,8 @@ inline tick()
     }
     for (i : 0 .. CLIENTS - 1) {
         validity[i] = (validity[i] > 0 -> validity[i] - 1 : 0);
-        extension[i] = (extension[i] > 0 -> extension[i] - 1 : 0)
+        extension[i] = (extension[i] > 0 -> extension[i] - 1 : 0);
+        acting[i] = (acting[i] > 0 -> acting[i] - 1 : 0)
     }
     for (i : 1 .. SLOTS - 1) {
         age[i] = (age[i] < LONG_AGO -> age[i] + 1 : LONG_AGO);

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-EXCLUSION = 'believers<=1'
+EXCLUSION = 'holders<=1'
 KEY_BOUND = 'age[j]<='
 ORPHAN = '.pending[j]!=0'
 ORDER = 'newest==slot'
 RISING = 'token>last'
 UNIQUE = 'issued[i]!=token'
+GAP = 'succeeded)||unseen'
+NEEDLESS = '(blocking>='
 ASSERTION = 'assertion violated'
 
 
@@ -35,7 +37,7 @@ def holds(model, name, **sizes):
 
 
 def wrong(model, rule, expect, **sizes):
-    deep = model == 'fencing' or 'ATTEMPTS' in sizes or rule == 'heal_in_quarantine'
+    deep = model in ('fencing', 'extension') or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
     return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep)
 
 
@@ -43,8 +45,12 @@ def redundant(model, rule, **sizes):
     return Case(model, f'without {rule}', [f'WRONG={rule}', *scope(**sizes)], holds=True)
 
 
+def beyond(model, name, expect, **sizes):
+    return Case(model, name, scope(**sizes), expect=expect)
+
+
 def goal(model, name, **sizes):
-    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=model == 'fencing')
+    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=model in ('fencing', 'extension'))
 
 
 GROUPS = {
@@ -62,7 +68,7 @@ GROUPS = {
         goal('acquire', 'refused_in_quarantine', TTL=2, LOSSES=1),
         goal('acquire', 'orphan', TTL=2, BREAKS=1),
         goal('acquire', 'extended', TTL=2, EXTENDS=1),
-        goal('acquire', 'healed', TTL=2, EXTENDS=1, LOSSES=1),
+        goal('acquire', 'acts_after_loss', TTL=2),
     ],
     'wrong votes': [
         wrong('acquire', 'quorum_half', EXCLUSION, TTL=2),
@@ -83,6 +89,7 @@ GROUPS = {
     'wrong removal': [
         wrong('acquire', 'no_rollback_of_unknown', ORPHAN, TTL=2),
         wrong('acquire', 'unordered_rollback', ORPHAN, TTL=2),
+        wrong('acquire', 'removed_at_stop', EXCLUSION, TTL=2),
         wrong('acquire', 'believing_while_releasing', EXCLUSION, TTL=2),
         wrong('acquire', 'blind_rollback', EXCLUSION, TTL=1, ATTEMPTS=2, OTHERS_ATTEMPTS=1),
         wrong('acquire', 'blind_release', EXCLUSION, TTL=1, ATTEMPTS=2, OTHERS_ATTEMPTS=1),
@@ -98,7 +105,61 @@ GROUPS = {
         wrong('acquire', 'extend_after_deadline', ORDER, TTL=2, EXTENDS=1),
         wrong('acquire', 'extended_from_reply', EXCLUSION, TTL=2, EXTENDS=1),
         wrong('acquire', 'any_reply_extends', EXCLUSION, TTL=2, EXTENDS=1),
-        wrong('acquire', 'heal_in_quarantine', EXCLUSION, TTL=2, EXTENDS=1, LOSSES=1),
+    ],
+}
+
+# Rounds of an extension and healing; DELETIONS are beyond the assumptions.
+GROUPS |= {
+    'extension holds': [
+        holds('extension', 'two rounds, a loss', ROUNDS=2, LOSSES=1),
+        holds('extension', 'two rounds, two deletions', ROUNDS=2, DELETIONS=2),
+        holds('extension', 'four masters, two deletions', MASTERS=4, DELETIONS=2),
+        holds('extension', 'five masters', MASTERS=5),
+        redundant('extension', 'quarantine_unblocks', ROUNDS=2, LOSSES=1),
+    ],
+    'extension is not vacuous': [
+        goal('extension', 'extended'),
+        goal('extension', 'healed'),
+        goal('extension', 'extended_in_quarantine', LOSSES=1),
+        goal('extension', 'acts_after_loss', LOSSES=1),
+        goal('extension', 'refused', DELETIONS=2),
+        goal('extension', 'gap_hidden', DELETIONS=1),
+    ],
+    'wrong healing': [
+        wrong('extension', 'recreated_by_extend', GAP, DELETIONS=2),
+        wrong('extension', 'healed_without_blocking', GAP, DELETIONS=2),
+        wrong('extension', 'silent_block_after_removal', GAP, DELETIONS=2),
+        wrong('extension', 'quarantined_block_after_removal', GAP, DELETIONS=2, LOSSES=1),
+        wrong('extension', 'removal_forgotten', GAP, DELETIONS=2, ROUNDS=2),
+        wrong('extension', 'heal_after_deadline', GAP),
+        wrong('extension', 'heal_in_quarantine', EXCLUSION, LOSSES=1),
+        wrong('extension', 'removed_at_stop', EXCLUSION, LOSSES=1),
+        wrong('extension', 'quarantined_not_counted', NEEDLESS, LOSSES=1),
+        wrong('extension', 'silent_not_counted', NEEDLESS),
+    ],
+}
+
+# ONLY=7: restarts and steps of a clock.
+GROUPS |= {
+    'memory holds': [
+        holds('memory', 'any two faults', FAULTS=2),
+        holds('memory', 'a new quorum', NEW=1),
+    ],
+    'memory is not vacuous': [
+        goal('memory', 'succession'),
+        goal('memory', 'refused_in_quarantine', FAULTS=1),
+        goal('memory', 'step_refused', FAULTS=2),
+        goal('memory', 'opened', NEW=1),
+    ],
+    'wrong record': [
+        wrong('memory', 'uptime_trusted', EXCLUSION, FAULTS=1),
+        wrong('memory', 'durability_trusted', EXCLUSION, FAULTS=1),
+        wrong('memory', 'promotion_trusted', EXCLUSION, FAULTS=1),
+        wrong('memory', 'other_run_trusted', EXCLUSION, FAULTS=1),
+        wrong('memory', 'only_handshake', EXCLUSION, FAULTS=1),
+        wrong('memory', 'remainder_not_counted', EXCLUSION, FAULTS=2, ONLY=7),
+        wrong('memory', 'no_quarantine', EXCLUSION, FAULTS=1),
+        wrong('memory', 'half_quarantine', EXCLUSION, FAULTS=1),
     ],
 }
 
@@ -139,6 +200,10 @@ GROUPS |= {
     'beyond the assumptions': [
         holds('fencing', 'tokens differ when a clock leaps', TTL=1, STEPS=1),
         wrong('fencing', 'raise_without_lock_check', UNIQUE, TTL=1, STEPS=1),
+        # Each of these assumptions is needed.
+        beyond('memory', 'a replica while connected', EXCLUSION, FAULTS=1, CONNECTED=1),
+        beyond('memory', 'a server comes back', EXCLUSION, FAULTS=1, RETURNS=1),
+        beyond('memory', 'a step before the handshake', EXCLUSION, FAULTS=2, ONLY=7, UNNOTICED=1),
     ],
 }
 
@@ -146,7 +211,15 @@ LARGE = [
     holds('acquire', 'two attempts', TTL=2, ATTEMPTS=2),
     holds('acquire', 'forgets and breaks', TTL=2, LOSSES=1, BREAKS=1),
     holds('acquire', 'extension and memory', TTL=3, EXTENDS=1, LOSSES=1),
+    holds('acquire', 'extension, a connection breaks', TTL=2, EXTENDS=1, BREAKS=1),
     holds('acquire', 'three clients', TTL=2, CLIENTS=3),
+    holds('extension', 'deletions and losses', ROUNDS=2, DELETIONS=2, LOSSES=1),
+    holds('extension', 'more time', TTL=3, ROUNDS=2, DELETIONS=2),
+    holds('extension', 'four masters, a loss', MASTERS=4, ROUNDS=2, LOSSES=1),
+    holds('extension', 'five masters, a loss', MASTERS=5, LOSSES=1),
+    holds('extension', 'five masters, two deletions', MASTERS=5, DELETIONS=2),
+    holds('memory', 'any three faults', FAULTS=3),
+    holds('memory', 'more time', FAULTS=2, TTL=3),
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'forgets, clocks differ', **FORGETS),
