@@ -95,7 +95,7 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
         attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
     }
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
-                          && (mine == nullptr || !mine->polls.all_due(now));
+                          && (mine == nullptr || !mine->polls.all_due(rules_.poll_limit, now));
     const std::size_t arbiter = asks_one ? arbiter_of(attempt.key) : claim::nobody;
     if (arbiter == claim::nobody || attempt.votes.of[arbiter].said != vote::pending) {
         ask_everybody(attempt, now);

@@ -12,25 +12,25 @@
 namespace redlock::core {
 
 /// Paces the attempts of one line. While a majority is admitted, an attempt on all masters begins
-/// less than `limit` after the one before. In between, one master alone may be queried: if the lock
-/// is free there, the attempt on the others follows at once, so a poll of a held lock is mostly one
-/// command. One master's refusal alone does not prove that the lock is held, so it never replaces
-/// an attempt on all masters for longer than `limit`.
+/// less than `settings::poll_limit` after the one before. In between, one master alone may be
+/// queried: if the lock is free there, the attempt on the others follows at once, so a poll of a
+/// held lock is mostly one command. One master's refusal alone does not prove that the lock is
+/// held, so it never replaces an attempt on all masters for longer than `limit`.
 class polling {
 public:
-    /// Maximum time between two attempts on all masters.
-    static constexpr std::chrono::milliseconds limit{2'000};
-
     /// An attempt on all masters begins.
     void asked_all(time_point now) noexcept { last_ = now; }
     void reset() noexcept { last_ = {}; }
 
     /// Whether an attempt that begins now has to go to all masters, and not to one first.
-    bool all_due(time_point now) const noexcept { return now >= later(last_, limit - margin); }
+    bool all_due(std::chrono::milliseconds limit, time_point now) const noexcept {
+        return now >= later(last_, limit - margin);
+    }
 
     /// Latest beginning of the next attempt, which queries one master first if `one_first`.
     /// Processes that were refused at the same time spread over a quarter of the pause.
-    time_point next(bool one_first, jitter& random) const noexcept {
+    time_point
+    next(std::chrono::milliseconds limit, bool one_first, jitter& random) const noexcept {
         const std::chrono::nanoseconds longest = (one_first ? limit / 2 : limit) - margin;
         return later(last_, random.between(3 * longest / 4, longest));
     }

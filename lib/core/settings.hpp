@@ -39,6 +39,8 @@ struct settings {
     std::chrono::milliseconds health_check_interval{};
     std::chrono::milliseconds retry_delay_min{};
     std::chrono::milliseconds retry_delay_max{};
+    /// Maximum time between two attempts of a waiter on all masters, whatever notifies it.
+    std::chrono::milliseconds poll_limit{2'000};
     std::size_t hand_overs_max = 0;
     bool pushes = false;                      // releases are published, and waiters subscribe
     std::chrono::milliseconds held_warning{}; // 0: none

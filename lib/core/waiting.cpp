@@ -261,7 +261,8 @@ time_point engine::poll_by(const operation& wanted, time_point now) {
     }
     const bool one_first =
         wanted.ask_arbiter && asks_arbiter(wanted.form) && arbiter_of(mine->key) != claim::nobody;
-    return std::max(later(now, retry_floor()), mine->polls.next(one_first, random_));
+    return std::max(
+        later(now, retry_floor()), mine->polls.next(rules_.poll_limit, one_first, random_));
 }
 
 // No majority notifies any more: the lines that relied on it poll from now on.

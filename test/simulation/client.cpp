@@ -56,6 +56,9 @@ core::settings client::settings() const {
     rules.retry_delay_min = milliseconds(4);
     rules.retry_delay_max = milliseconds(100);
     rules.pushes = mine_.pushes;
+    if (!what.polls) {
+        rules.poll_limit = std::chrono::hours(1);
+    }
     rules.hand_overs_max = mine_.hand_overs_max;
     return rules;
 }

@@ -168,6 +168,7 @@ struct plan {
 
     bool focused = false;       // nothing is added to what its profile says
     bool prompt = false;        // keys must be gone by removal, long before they expire
+    bool polls = true;          // false: what nobody notifies is found when a lease has ended
     nanos faults_end = 2 * sec; // no fault reaches beyond it
     nanos progress_bound = 0;   // how long the last acquires may take after that
     weather air;

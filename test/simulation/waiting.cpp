@@ -171,6 +171,7 @@ void trouble_slot_wakes(plan& what, generator& random) {
 
 void trouble_wakes(plan& what, generator& random) {
     what.prompt = true;
+    what.polls = false; // a poll would make up for the notification that is missed
     what.air.late_max = 0;
     for (client_plan& client : what.clients) {
         client.max_ttl_ms = 30'000;

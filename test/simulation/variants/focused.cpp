@@ -323,6 +323,7 @@ void wake_ups(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2 + random.below(2), .ttl_ms = 30'000};
     begin(what, wanted);
     what.prompt = what.ordered = true;
+    what.polls = false; // a poll would make up for what is missed
     what.faults_end = 400 * ms;
     what.progress_bound = 5 * sec;
     what.air.late_max = 0;
