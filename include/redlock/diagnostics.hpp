@@ -24,7 +24,7 @@ enum class vote : std::uint8_t {
     unreachable, ///< no connection, or it broke before the answer came
     timed_out,   ///< connected, but silent for longer than `master_timeout`
     error,       ///< it answered with an error, or is not fit to vote; the text says which
-    quarantined, ///< its memory is younger than the longest lease: it may have forgotten a lock
+    quarantined, ///< not known to remember for the longest lease: may have forgotten a lock
     duplicate,   ///< it is the same server as another configured master, and counts once
 };
 

@@ -185,9 +185,9 @@ enum class master_state : std::uint8_t {
     connecting,  ///< connecting, or introducing itself
     admitted,    ///< it votes
     silent,      ///< connected, but has not answered for `master_timeout`
-    quarantined, ///< it restarted too recently
+    quarantined, ///< not known to remember for long enough: new, restarted, emptied
     duplicate,   ///< it is the same server as another configured master
-    unfit,       ///< a replica, loading, or it may evict keys; the text says which
+    unfit,       ///< a replica, loading, another record, evicts keys; the text says which
 };
 
 /// The enumerator's name as written above.
