@@ -78,8 +78,8 @@ int doctor(milliseconds clock_time, const settings& common) {
                 {{"severity", to_string(one.level)},
                  {"check", one.check},
                  {"master", one.master},
-                 {"what", one.what},
-                 {"change", one.change}});
+                 {"what", printable(one.what)},
+                 {"change", printable(one.change)}});
         }
         print(
             {{"verdict", worst == severity::note ? "well" : to_string(worst)},

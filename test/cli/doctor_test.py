@@ -92,7 +92,7 @@ def _():
 def _():
     with Quorum() as quorum:
         quorum.masters[0].signal(19)
-        found(quorum, 'reachable', 'broken', 'silent', '--connect-timeout', '300ms', master=quorum.masters[0])
+        found(quorum, 'reachable', 'broken', 'no reply within', '--connect-timeout', '300ms', master=quorum.masters[0])
 
 
 @case('reachability: a wrong password is told, and not shown')
