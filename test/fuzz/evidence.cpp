@@ -44,8 +44,10 @@ void evidence::said(const std::vector<std::string>& words, time_point now) {
         asked.counts_one = true;
     } else if (script) { // the same without a ttl
         left_.erase(words.at(4));
+        removed_.insert(words.at(4));
     } else if (name == "DELIFEQ" || name == "DELEX") {
         left_.erase(words.back());
+        removed_.insert(words.back());
     }
     commands_.push_back(asked);
 }

@@ -34,6 +34,8 @@ public:
     time_point until(const std::string& token);
     /// The tokens that this connection was told to set, and not to remove after that.
     const std::set<std::string>& set_and_not_removed() const noexcept { return left_; }
+    /// Whether this master was ever told to remove the key with that token.
+    bool was_removed(const std::string& token) const { return removed_.contains(token); }
 
 private:
     struct command {
@@ -51,6 +53,7 @@ private:
     std::map<std::string, time_point> until_;
     std::set<std::string> named_; // the tokens that this connection was told of
     std::set<std::string> left_;
+    std::set<std::string> removed_;
 };
 
 } // namespace fuzz

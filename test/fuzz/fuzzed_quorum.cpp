@@ -274,7 +274,8 @@ void fuzzed_quorum::extend(std::size_t which, milliseconds ttl) {
 void fuzzed_quorum::release(std::size_t which) {
     if (!leases_.empty()) {
         lease& one = leases_[which % leases_.size()];
-        one.is = one.is == lease::state::held ? lease::state::ending : one.is;
+        const bool may_act = one.is == lease::state::held || one.is == lease::state::lost;
+        one.is = may_act ? lease::state::ending : one.is;
         engine_.release(one.name, now_);
         require(one.extensions == 0, "a release ends the extensions");
         end_of_event();
@@ -284,11 +285,10 @@ void fuzzed_quorum::release(std::size_t which) {
 void fuzzed_quorum::abandon(std::size_t which) {
     if (!leases_.empty()) {
         lease& one = leases_[which % leases_.size()];
-        if (one.is == lease::state::held) {
+        if (engine_.abandon(one.name)) {
             one.is = lease::state::over;
             abandoned_.insert(one.token);
         }
-        engine_.abandon(one.name);
         end_of_event();
     }
 }
@@ -390,10 +390,7 @@ void fuzzed_quorum::acquired(const core::operation& done, const core::claim& cla
     require_proof(claim);
     for (const lease& one : leases_) {
         require(!(one.name == claim.self), "each lease has a name of its own");
-        require(
-            !honest_ || one.is != lease::state::held || one.key != claim.key
-                || now_ >= one.held_until,
-            "one holder at a time");
+        require(!honest_ || one.key != claim.key || !one.acts(now_), "one holder at a time");
     }
     leases_.push_back(
         {.is = lease::state::held,
@@ -401,6 +398,8 @@ void fuzzed_quorum::acquired(const core::operation& done, const core::claim& cla
          .key = claim.key,
          .token = std::string(claim.token_text()),
          .held_until = claim.held_until(),
+         .deadline = claim.deadline,
+         .late = false,
          .extensions = 0});
 }
 
@@ -414,13 +413,15 @@ void fuzzed_quorum::lease_changed(const core::claim& claim) {
     require(now_ < mine.held_until, "a lease whose time is over does not come back");
     require_proof(claim);
     mine.held_until = claim.held_until();
+    mine.deadline = std::max(mine.deadline, claim.deadline);
 }
 
 void fuzzed_quorum::lease_lost(const core::claim& claim, redlock::loss_reason reason) {
     lease& mine = lease_of(claim);
     require(mine.is == lease::state::held, "a lease is lost once");
     require(reason != redlock::loss_reason::none, "a loss has a reason");
-    mine.is = lease::state::ending;
+    mine.is = lease::state::lost;
+    mine.late = true;
 }
 
 void fuzzed_quorum::extended(const core::claim& claim, std::optional<redlock::errc> error) {
@@ -432,9 +433,15 @@ void fuzzed_quorum::extended(const core::claim& claim, std::optional<redlock::er
         "what is extended is held");
 }
 
-void fuzzed_quorum::removed(const core::claim& claim, redlock::release_result) {
+void fuzzed_quorum::removed(const core::claim& claim, redlock::release_result result) {
     lease& mine = lease_of(claim);
-    require(mine.is == lease::state::ending, "a lease is removed once, after its end");
+    // What is not let go while the engine closes is left to its ttl.
+    const bool must_have_stopped = !mine.acts(now_) || engine_.closed_down();
+    require(
+        mine.is == lease::state::ending || (mine.is == lease::state::lost && must_have_stopped),
+        "a lease is removed once, after its end");
+    require(
+        !mine.late || result != redlock::release_result::released, "what was lost is not released");
     mine.is = lease::state::over;
 }
 
@@ -476,11 +483,15 @@ void fuzzed_quorum::end_of_event() {
         require(
             one.is != lease::state::held || engine_.next_due() <= one.held_until,
             "somebody is woken at the end of a lease");
+        require(
+            !one.acts(now_) || engine_.closed_down() || engine_.next_due() <= one.deadline,
+            "somebody is woken when a holder must have stopped");
     }
     const redlock::metrics counters = engine_.count();
     require(counters.held == held, "the held leases are those that were given and not ended");
     require(counters.waiting == waiting_.size(), "who waits is who was not answered");
     require_rollbacks();
+    require_keys();
 }
 
 // A key that was asked for on this connection belongs to a lease, or to an attempt that is still
@@ -488,7 +499,7 @@ void fuzzed_quorum::end_of_event() {
 void fuzzed_quorum::require_rollbacks() {
     std::set<std::string> wanted = abandoned_;
     for (const lease& one : leases_) {
-        if (one.is == lease::state::held) {
+        if (one.is == lease::state::held || one.is == lease::state::lost) {
             wanted.insert(one.token);
         }
     }
@@ -498,6 +509,15 @@ void fuzzed_quorum::require_rollbacks() {
             unaccounted += wanted.contains(token) ? 0U : 1U;
         }
         require(unaccounted <= waiting_.size(), "what was not won is removed on its connection");
+    }
+}
+
+// No master is told to remove the key of a holder that may still act on it.
+void fuzzed_quorum::require_keys() {
+    for (const lease& one : leases_) {
+        for (std::size_t i = 0; one.acts(now_) && i < masters; ++i) {
+            require(!proof_[i]->was_removed(one.token), "the key of a holder is left alone");
+        }
     }
 }
 

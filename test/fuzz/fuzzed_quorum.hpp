@@ -1,6 +1,10 @@
 // An engine whose masters, network, callers and clock do what a fuzzer says, and which holds the
 // engine to what it promises: each caller is answered once, no lease is longer than what the
-// masters' bytes prove, no lease comes back, every key is removed, and time goes on.
+// masters' bytes prove, no lease comes back, every key is removed, but not while its holder may
+// act, and time goes on.
+//
+// A holder acts until it lets go or until the last deadline that it was ever told of has passed.
+// That it was told of a loss stops nobody.
 
 #pragma once
 
@@ -89,12 +93,18 @@ private:
         std::string outbox;   // said by the master, on its way
     };
     struct lease {
-        enum class state : std::uint8_t { held, ending, over } is = state::held;
+        enum class state : std::uint8_t { held, lost, ending, over } is = state::held;
         redlock::core::handle name;
         std::string key;
         std::string token;
         time_point held_until;
+        time_point deadline;        // the last that its holder ever believed in
+        bool late = false;          // it was told of a loss
         std::size_t extensions = 0; // asked for and not answered
+
+        bool acts(time_point now) const noexcept {
+            return (is == state::held || is == state::lost) && now < deadline;
+        }
     };
 
     void open(std::size_t master) override;
@@ -116,6 +126,7 @@ private:
     void listen();
     void end_of_event();
     void require_rollbacks();
+    void require_keys();
     void arrive(std::size_t master, std::string_view bytes);
     void tick();
 
