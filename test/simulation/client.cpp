@@ -70,9 +70,7 @@ nanos client::when(redlock::time_point moment) const noexcept {
 
 // Until when, in true time, a holder goes on that does not let go.
 nanos client::end_of(const hold& mine) const noexcept {
-    return here_.what.wrong == mistake::believes_until_told
-               ? no_time
-               : when(here_.what.acts ? mine.deadline : mine.until);
+    return here_.what.wrong == mistake::believes_until_told ? no_time : when(mine.deadline);
 }
 
 void client::note(std::string_view what) const {

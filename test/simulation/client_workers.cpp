@@ -350,7 +350,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
         here_.judge.loses(each);
     }
     ended_.push_back({mine.ownerships, mine.claim});
-    const bool stops = !here_.what.acts || here_.what.wrong == mistake::believes_until_told
+    const bool stops = here_.what.wrong == mistake::believes_until_told
                        || one->now.after_loss == op::obedience::at_once;
     if (stops) {
         lets_go(mine.ownerships);
@@ -390,7 +390,7 @@ void client::removed(const core::claim& lease, redlock::release_result result) {
         here_.judge.fail(promise::sane, here_.now, "a lease was removed that had not ended");
         return;
     }
-    if (result == redlock::release_result::released && here_.what.truthful) {
+    if (result == redlock::release_result::released) {
         for (const std::size_t each : mine->ownerships) {
             here_.judge.released(here_.now, each);
         }
@@ -512,6 +512,10 @@ void client::begin_finals() {
         }
         one.last = true;
     }
+}
+
+bool client::holds() const noexcept {
+    return std::ranges::any_of(workers_, [](const worker& one) { return one.held.open; });
 }
 
 bool client::waits() const noexcept {

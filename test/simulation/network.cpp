@@ -2,6 +2,7 @@
 
 #include "core/keys.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -447,6 +448,14 @@ void network::step(int master, std::int64_t by_us) {
             masters_[m].wall.step(by_us * us);
         }
     }
+}
+
+bool network::quiet(unsigned client) const {
+    return std::ranges::none_of(connections_, [&](const connection& one) {
+        return one.client == client && one.kind == wire::commands && !one.client_gone
+               && (one.there.head < one.there.chunks.size()
+                   || one.back.head < one.back.chunks.size());
+    });
 }
 
 std::vector<std::string> network::lock_keys() {

@@ -86,6 +86,8 @@ public:
     const store& data_of(unsigned master) const { return masters_[master].process.data; }
     /// \}
 
+    /// Nothing is under way between a client and the masters, for commands.
+    bool quiet(unsigned client) const;
     /// Lock keys that are there.
     std::vector<std::string> lock_keys();
 

@@ -226,30 +226,46 @@ void trouble_take_overs(plan& what, generator& random) {
 void trouble_boot_steps(plan& what, generator& random) {
     what.bounded = what.ordered = false;
     what.air.late_max = 0;
+    if (random.percent(70)) { // who asks again does so in the quarantine
+        what.health_check_ms = random.between(30, 150);
+    }
     for (client_plan& client : what.clients) {
         client.max_ttl_ms = std::max<std::int64_t>(client.max_ttl_ms, 300);
         for (auto& worker : client.workers) {
             for (op& one : worker) {
                 one.ttl_ms = one.extend_ttl_ms = random.between(200, 300);
+                one.think = random.between(0, 20 * ms);
+                one.wait_ms = random.between(100, 1000);
+                one.hold = random.between(100 * ms, 600 * ms);
             }
         }
     }
     constexpr nanos all_have_asked = 150 * ms;
-    fault one{.kind = fault_kind::crash};
-    one.master = any_master(what, random);
-    one.amount = random.percent(50) ? -1 : random.between(0, sec);
-    one.at = random.between(10 * ms, what.faults_end - 400 * ms);
-    one.span = random.between(ms, 60 * ms);
-    what.faults.push_back(one);
-    for (std::uint64_t left = 1 + random.below(2); left > 0; --left) {
+    const int stepped = any_master(what, random);
+    for (nanos at = random.between(50, 150) * ms; at < what.faults_end - 400 * ms;
+         at += random.between(400, 600) * ms) {
+        fault one{.kind = fault_kind::crash, .at = at, .span = random.between(ms, 60 * ms)};
+        one.master = stepped;
+        one.amount = random.percent(50) ? -1 : random.between(0, sec);
+        what.faults.push_back(one);
         const nanos after =
-            random.percent(50) ? 0 : random.between(all_have_asked, all_have_asked + 100 * ms);
+            random.percent(30) ? 0 : random.between(all_have_asked, all_have_asked + 100 * ms);
         const std::int64_t far = random.percent(50) ? 3'600'000'000 : 1'000'000;
         // A key on the only master would stay for as long as its clock was set back.
-        const std::int64_t by = random.between(what.masters.size() == 1 ? 0 : -far, far);
-        what.faults.push_back({fault_kind::step, one.at + one.span + after, 0, -1, one.master, by});
+        const bool back = what.masters.size() > 1 && random.percent(30);
+        const std::int64_t by = random.between(back ? -far : 0, back ? 0 : far);
+        what.faults.push_back({fault_kind::step, at + one.span + after, 0, -1, stepped, by});
+        // A holder that has just enough votes before, and that one among them.
+        fault cut{.kind = fault_kind::partition, .at = at - random.between(10 * ms, 50 * ms)};
+        cut.span = random.between(50, 300) * ms;
+        cut.client = static_cast<int>(random.below(what.clients.size()));
+        cut.master = any_master(what, random);
+        cut.amount = random.between(1, 3);
+        if (cut.master != stepped) {
+            what.faults.push_back(cut);
+        }
     }
-    add_partitions(what, random, 5, one.master);
+    add_partitions(what, random, 3, stepped);
 }
 
 void trouble_lost_records(plan& what, generator& random) {
@@ -265,16 +281,29 @@ void trouble_lost_records(plan& what, generator& random) {
 void trouble_deletions(plan& what, generator& random) {
     what.kept = what.ordered = false;
     what.yields = true;
+    // One client holds for long and lives on extensions; the others come and go between them.
+    for (client_plan& client : what.clients) {
+        client.pushes = random.percent(20);
+    }
     for_each_op(what, [&](client_plan& client, op& one) {
+        const bool lasts = &client == what.clients.data() || random.percent(20);
         one.renews = true;
+        one.stop_margin_ms = one.min_validity_ms = one.max_hold_ms = 0;
+        one.think = random.between(0, 10 * ms);
         one.wait_ms = random.between(50, 1000);
-        one.ttl_ms = one.extend_ttl_ms = random.between(60, client.max_ttl_ms);
-        one.hold = random.between(longest_lease(what) / 2, 4 * longest_lease(what));
-        one.max_hold_ms = 0;
+        one.ttl_ms = one.extend_ttl_ms =
+            lasts ? client.max_ttl_ms : random.between(60, client.max_ttl_ms);
+        one.hold = lasts ? random.between(longest_lease(what), 6 * longest_lease(what))
+                         : random.between(0, 15 * ms);
         one.extend_after.clear();
+        if (lasts && random.percent(30)) {
+            one.extend_after.push_back(random.between(0, one.hold));
+        }
+        one.cancel_after = no_time;
+        one.end = op::ending::release;
     });
     what.air.late_max = 0;
-    for (std::uint64_t left = 1 + random.below(5); left > 0; --left) {
+    for (std::uint64_t left = 4 + random.below(12); left > 0; --left) {
         const nanos at = random.between(10 * ms, what.faults_end - 50 * ms);
         for (int m = 0; m < static_cast<int>(what.masters.size()); ++m) {
             if (random.percent(80)) {
@@ -306,6 +335,9 @@ void trouble_free_locks(plan& what, generator& random) {
                 one.renews = random.percent(30);
                 one.think = random.between(0, 2 * sec);
                 one.hold = random.between(100 * ms, 5 * sec);
+                if (fences) {
+                    one.write_after.push_back(random.between(0, 2 * ttl * ms));
+                }
             }
         }
     }

@@ -155,8 +155,6 @@ struct plan {
     bool bounded = true;      // keys are gone in time; if the assumptions are kept
     bool yields = false;      // who is overtaken is not prolonged: also where keys were deleted
     nanos attempt_within = 0; // not 0: a waiter tries that soon beside a free lock
-    bool truthful = true;     // "released" means that nobody else held the lock before
-    bool acts = true;         // holders act until they have let go or their deadline has passed
     mistake wrong = mistake::none;
 
     std::int64_t drift_ppb = 10'000'000; // clock_drift_factor

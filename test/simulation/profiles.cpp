@@ -437,20 +437,19 @@ constexpr std::array table{
     profile{"forms-lines", mixture::guarded, keeps_all, trouble_forms<trouble_lines>},
     profile{"forms-all", mixture::guarded, keeps_all, trouble_forms<trouble_all>},
 
-    profile{"stops", mixture::plain, keeps_all, trouble_stops, "A1"},
-    profile{"deletions", mixture::plain, keeps_keys, trouble_deletions, "A5"},
-    profile{"free-locks", mixture::plain, keeps_all, trouble_free_locks, "A7"},
-    profile{"guarded-stops", mixture::guarded, keeps_all, trouble_stops, "A1"},
-    profile{"guarded-promotions", mixture::guarded, keeps_all, trouble_promotions, "A2"},
-    profile{"guarded-take-overs", mixture::guarded, keeps_all, trouble_take_overs, "A3"},
-    profile{"guarded-boot-steps", mixture::guarded, keeps_all, trouble_boot_steps, "A4"},
+    profile{"stops", mixture::plain, keeps_all, trouble_stops},
+    profile{"deletions", mixture::plain, keeps_keys, trouble_deletions},
+    profile{"free-locks", mixture::plain, keeps_all, trouble_free_locks},
+    profile{"guarded-stops", mixture::guarded, keeps_all, trouble_stops},
+    profile{"guarded-promotions", mixture::guarded, keeps_all, trouble_promotions},
+    profile{"guarded-take-overs", mixture::guarded, keeps_all, trouble_take_overs},
+    profile{"guarded-boot-steps", mixture::guarded, keeps_all, trouble_boot_steps},
     profile{"guarded-lost-records", mixture::guarded, keeps_all, trouble_lost_records},
-    profile{"guarded-deletions", mixture::guarded, keeps_keys, trouble_deletions, "A5"},
-    profile{"guarded-free-locks", mixture::guarded, keeps_all, trouble_free_locks, "A7"},
-    profile{"forms-stops", mixture::guarded, keeps_all, trouble_forms<trouble_stops>, "A1"},
-    profile{
-        "forms-deletions", mixture::guarded, keeps_keys, trouble_forms<trouble_deletions>, "A5"},
-    profile{"mixed-stops", mixture::mixed, keeps_all, trouble_stops, "A1"},
+    profile{"guarded-deletions", mixture::guarded, keeps_keys, trouble_deletions},
+    profile{"guarded-free-locks", mixture::guarded, keeps_all, trouble_free_locks},
+    profile{"forms-stops", mixture::guarded, keeps_all, trouble_forms<trouble_stops>},
+    profile{"forms-deletions", mixture::guarded, keeps_keys, trouble_forms<trouble_deletions>},
+    profile{"mixed-stops", mixture::mixed, keeps_all, trouble_stops},
 
     profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
     profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
@@ -553,8 +552,6 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
         made.clients.push_back(std::move(one));
     }
     made.ordered = fences;
-    made.acts = holders_act;
-    made.truthful = releases_are_true;
     generator waiting(seed, 4);
     choose_waiting(made, waiting);
     generator trouble(seed, 2);

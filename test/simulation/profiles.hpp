@@ -18,18 +18,11 @@ struct profile {
     mixture speaks = mixture::plain;
     std::string_view keeps; // which assumptions, in words
     void (*add_faults)(plan&, class generator&) = nullptr;
-    std::string_view awaits = {}; // not empty: fails until this is repaired; no suite runs it
 };
 
 /// All of them: "calm", "network", ... in the plain protocol, "guarded-calm" ... in the guarded
 /// one, "mixed-calm" ... with clients of both.
 std::span<const profile> profiles();
-
-/// Whether holders act until they have let go or their deadline has passed, or only while `held()`
-/// is true: off until the library keeps its keys for that long.
-inline constexpr bool holders_act = false;
-/// Whether "released" is demanded to mean that nobody else held the lock before.
-inline constexpr bool releases_are_true = false;
 
 /// Null if there is none of that name.
 const profile* find_profile(std::string_view name);

@@ -31,8 +31,6 @@ struct options {
     bool trace = false;
     bool keep_going = false;
     bool shrinks = true;
-    bool acts = holders_act;
-    bool truthful = releases_are_true;
     mistake wrong = mistake::none;
 };
 
@@ -53,8 +51,6 @@ std::string read_range(const std::string& text, options& out) {
 plan plan_for(std::uint64_t seed, const profile& kind, const options& chosen) {
     plan made = make_plan(seed, kind);
     make_mistake(made, chosen.wrong);
-    made.acts = chosen.acts;
-    made.truthful = chosen.truthful;
     return made;
 }
 
@@ -185,8 +181,6 @@ int main(int argc, char** argv) {
     app.add_flag("--trace", chosen.trace, "print the timeline of --seed in any case");
     app.add_flag("--keep-going", chosen.keep_going, "do not stop at the first violation");
     app.add_flag("!--no-shrink", chosen.shrinks, "print a failing plan as it is");
-    app.add_flag("--acts,!--no-acts", chosen.acts, "holders act until they have let go");
-    app.add_flag("--truthful,!--no-truthful", chosen.truthful, "\"released\" must be true");
     app.add_option("--wrong", wrong, "use the library in this wrong way");
     bool list = false;
     app.add_flag("--list", list, "print the profiles");

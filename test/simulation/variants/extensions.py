@@ -180,7 +180,7 @@ VARIANTS = [
         'a missing key is healed however many masters may have voted for another owner',
         profile='guarded-deletions',
         first=1,
-        seeds=5200,
+        seeds=200,
         edits=(
             either('extension_round.hpp', 'blocking + quorum > masters.size()', 'true'),
         ),
@@ -191,7 +191,7 @@ VARIANTS = [
         'an extension creates a key that is missing, and counts it',
         profile='guarded-deletions',
         first=1,
-        seeds=5200,
+        seeds=200,
         scripts=(
             script(
                 'guarded_extend',
