@@ -50,8 +50,8 @@ TEST_CASE("contention and outage are different conditions, and most errors are n
         const error_code code = one;
         const bool not_acquired =
             one == errc::contended || one == errc::too_slow || one == errc::timed_out;
-        const bool unavailable = one == errc::no_quorum || one == errc::closed
-                                 || one == errc::not_running;
+        const bool unavailable =
+            one == errc::no_quorum || one == errc::closed || one == errc::not_running;
         CAPTURE(code.message());
         CHECK((code == condition::not_acquired) == not_acquired);
         CHECK((code == condition::unavailable) == unavailable);
