@@ -310,10 +310,8 @@ private:
         lost_ = reason;
         const auto now = redlock::clock::now();
         // Where another may have it already there is no grace.
-        const bool at_once =
-            reason == redlock::loss_reason::foreign
-            || (reason == redlock::loss_reason::expired
-                && session_->manager.get_health().protocol == redlock::protocol::plain);
+        const bool at_once = reason == redlock::loss_reason::foreign
+                             || (reason == redlock::loss_reason::expired && unguarded());
         keeper_->stop(at_once ? now : now + options_.grace);
         refresh();
         say(fmt::format(
@@ -321,6 +319,18 @@ private:
             printable(options_.lock.resource),
             to_string(reason),
             to_string(why_lost_)));
+    }
+
+    /// Whether the masters may have granted the lost lock to another: a majority has no key of it
+    /// and is not in quarantine. The plain protocol has no quarantine for what was emptied.
+    bool unguarded() const {
+        const auto& votes = why_lost_.votes;
+        const auto without =
+            std::count_if(votes.begin(), votes.end(), [](const redlock::master_vote& one) {
+                return one.vote == redlock::vote::absent || one.vote == redlock::vote::foreign;
+            });
+        return session_->manager.get_health().protocol == redlock::protocol::plain
+               || 2 * static_cast<std::size_t>(without) > votes.size();
     }
 
     int finish() {

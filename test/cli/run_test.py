@@ -378,6 +378,20 @@ def _():
         assert beats(path)[-1][0] < told + 1.4
 
 
+@case('a lock whose keys were deleted on a majority ends the command at once, without a grace')
+def _():
+    with Quorum() as quorum:
+        warned = quorum.path('warned')
+        script = f'trap "sleep 1; echo TERM > {warned}" TERM; echo here; while :; do sleep 0.02; done'
+        process = quorum.start('run', '--ttl', '9s', '--grace', '4s', 'a', '--', 'sh', '-c', script)
+        equal(process.stdout.readline(), 'here\n')
+        for master in quorum.masters[:2]:
+            master.ask('DEL', 'redlock:{a}')
+        equal(process.wait(), LOST)
+        contains(process.stderr.read(), 'expired')
+        assert not warned.exists()
+
+
 @case('a lock that another took ends the command at once')
 def _():
     with Quorum() as quorum:
