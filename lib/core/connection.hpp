@@ -130,7 +130,7 @@ public:
     /// What a reply says of the server's clock.
     void learn_clock(std::int64_t server_us, time_point sent, time_point now) {
         const auto by = clock_.sample(server_us, sent, now, rules_);
-        if (by != by.zero()) {
+        if (by != std::chrono::microseconds::zero()) {
             events_.clock_stepped(master_, by, now);
         }
     }

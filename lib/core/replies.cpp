@@ -39,7 +39,7 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
     const bool quarantined = masters_[master].otherwise == vote::quarantined; // already
     link.counters().late += got.late ? 1U : 0U;
     link.counters().healed += got.healed ? 1U : 0U;
-    if (got.quarantine > got.quarantine.zero()) {
+    if (got.quarantine > std::chrono::microseconds::zero()) {
         link.quarantine(got.quarantine, got.quarantine_ends_us, now);
         assess(master, now);
         refresh_links_due();
