@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace asio = boost::asio;
 
@@ -291,4 +291,4 @@ diagnostics mutex::last_attempt() const {
 
 } // namespace blocking
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

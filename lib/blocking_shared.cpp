@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace asio = boost::asio;
 
@@ -288,4 +288,4 @@ diagnostics shared_mutex::last_attempt() const {
 
 } // namespace blocking
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 time_point clock::now() noexcept {
 #if defined(CLOCK_BOOTTIME) && !defined(REDLOCK_PORTABLE)
@@ -18,4 +18,4 @@ const char* version() noexcept {
     return REDLOCK_VERSION_STRING;
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

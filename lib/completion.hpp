@@ -26,7 +26,7 @@
 #include <optional>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// Where the handlers of one manager go that ask for no executor of their own. Kept in the forms
 /// that are needed for each handler: to make them each time costs more than the rest of a
@@ -152,4 +152,4 @@ private:
     std::list<entry> entries_; // Boost 1.81 cannot assign handlers, as a vector would
 };
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
@@ -341,4 +341,4 @@ core::settings settings_of(const config& configuration) {
 
 } // namespace detail
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

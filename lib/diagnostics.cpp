@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
@@ -305,4 +305,4 @@ std::string message_of(const error_code& error, const diagnostics& it) {
 
 } // namespace detail
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

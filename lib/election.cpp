@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace asio = boost::asio;
 
@@ -233,4 +233,4 @@ void election::start_observe(
     begun->ask();
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

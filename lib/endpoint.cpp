@@ -10,7 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace urls = boost::urls;
 
@@ -182,4 +182,4 @@ std::string to_string(const endpoint& where) {
         "{}{}{}:{}{}", ipv6 ? "[" : "", where.host, ipv6 ? "]" : "", where.port, database);
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

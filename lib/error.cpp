@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
@@ -100,4 +100,4 @@ const boost::system::error_category& condition_category() noexcept {
     return category;
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// Text of others - servers, resources' names - goes to logs and terminals: nothing in it may end
 /// the line or move the cursor.
@@ -22,4 +22,4 @@ throw_explained(const error_code& error, std::string_view resource, const diagno
 /// One sentence on `error`, with the votes that count; empty for success.
 std::string message_of(const error_code& error, const diagnostics& votes);
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -6,7 +6,7 @@
 #include <array>
 #include <stdexcept>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
@@ -216,4 +216,4 @@ std::vector<std::string> fenced_set::command(
     return words;
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

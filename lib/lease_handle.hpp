@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class manager_impl;
 
@@ -104,4 +104,4 @@ public:
     /// \}
 };
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

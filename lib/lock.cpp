@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
@@ -123,4 +123,4 @@ void lock::start_wait_lost(handle_ptr handle, diagnostics* out, handler<wait_los
     }
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

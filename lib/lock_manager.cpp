@@ -2,7 +2,7 @@
 
 #include <redlock/lock_manager.hpp>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 lock_manager::lock_manager(executor_type executor, config configuration)
     : impl_(std::make_shared<detail::manager_impl>(executor, std::move(configuration))) {}
@@ -86,4 +86,4 @@ health lock_manager::get_health() const {
     return impl_->get_health();
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 struct manager_access {
     static const std::shared_ptr<manager_impl>& impl(const lock_manager& manager) noexcept {
@@ -21,4 +21,4 @@ struct manager_access {
     }
 };
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

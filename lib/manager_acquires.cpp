@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 void manager_impl::acquire(
     std::string resource,
@@ -213,4 +213,4 @@ void manager_impl::refuse(
         io_, errc::invalid_argument, redlock::lock());
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

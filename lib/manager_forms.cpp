@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace {
 
@@ -109,4 +109,4 @@ void initiate_downgrade::start(
     completion<error_code>(std::move(done), io)(io, lease ? errc::closed : errc::invalid_argument);
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

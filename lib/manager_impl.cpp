@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace asio = boost::asio;
 
@@ -236,4 +236,4 @@ void manager_impl::log(log_level level, std::string_view line) {
     config_.log.write(level, printable(line)); // a resource's name may be any bytes
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

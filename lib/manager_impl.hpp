@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// What a cancelled operation ends with.
 inline const error_code aborted = boost::asio::error::operation_aborted;
@@ -308,4 +308,4 @@ std::uint64_t manager_impl::on_cancel(Handler& handler, F f) {
     return id;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

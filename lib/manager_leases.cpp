@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 void manager_impl::extend(
     std::shared_ptr<lease_handle> lease,
@@ -215,4 +215,4 @@ void manager_impl::removed(const core::claim& claim, release_result result) {
     lease->releasing.complete_all(io_, error_code(), result);
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace {
 
@@ -169,4 +169,4 @@ void manager_impl::contention(std::string_view key, std::size_t waiting) {
     observe([&](observer& one) { one.contention(resource, waiting); });
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 std::string manager_impl::key_of(std::string_view resource) const {
     std::string key;
@@ -102,4 +102,4 @@ void manager_impl::heard(std::string_view key) {
     }
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 static_assert(std::ranges::is_sorted(histogram::bounds));
 
@@ -34,4 +34,4 @@ histogram::duration histogram::quantile(double q) const noexcept {
     return bounds.back();
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -2,7 +2,7 @@
 
 #include <redlock/placement.hpp>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 std::uint64_t placement_weight(std::string_view quorum, std::string_view resource) noexcept {
     using namespace std::string_view_literals;
@@ -23,4 +23,4 @@ std::size_t place(std::span<const std::string> quorums, std::string_view resourc
     return best;
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
@@ -381,4 +381,4 @@ std::string to_prometheus(const metrics& counted, const health& now, std::string
     return to_prometheus(only);
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

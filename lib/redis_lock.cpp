@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace redlock::inline REDLOCK_ABI::blocking {
+namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
 namespace asio = boost::asio;
 
@@ -150,4 +150,4 @@ std::string redis_lock::hand_on() {
     return token;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::blocking
+}}} // namespace redlock::REDLOCK_ABI::blocking

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace asio = boost::asio;
 
@@ -317,4 +317,4 @@ void reentrant_mutex::start_acquire(
     impl->acquire(owner, out, std::move(done));
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

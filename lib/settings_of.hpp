@@ -9,7 +9,7 @@
 #include <chrono>
 #include <string>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 /// Of a configuration that was validated.
 core::settings settings_of(const config& configuration);
@@ -21,4 +21,4 @@ bool same_server(const endpoint& a, const endpoint& b);
 error_code
 validate_extension(std::chrono::milliseconds ttl, const config& config, std::string& reason);
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

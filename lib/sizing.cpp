@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 std::size_t votes_needed(std::size_t masters) noexcept {
     return core::quorum_of(masters);
@@ -46,4 +46,4 @@ lease_times times_of(const config& configuration, const acquire_options& options
     return out;
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 struct slot_maker {
     static void make(lock&& held, slot& out) {
@@ -112,7 +112,7 @@ void manager_impl::slots_told(std::uint64_t cookie, pool_status&& found) {
     }
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail
 
 // What is associated with the caller's handler goes with it.
 template <template <typename, typename> class Associator, typename Handle, typename Candidate>
@@ -129,7 +129,7 @@ struct boost::asio::associator<Associator, redlock::detail::give_slots<Handle>, 
     }
 };
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 slot_pool::slot_pool(lock_manager& manager, std::string name, std::size_t size)
     : impl_(detail::manager_access::impl(manager)),
@@ -188,4 +188,4 @@ void slot_pool::start_status(
     impl->slots_status(name, static_cast<std::uint32_t>(size), std::move(done));
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

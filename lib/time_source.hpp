@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class time_source {
 public:
@@ -27,4 +27,4 @@ private:
     std::shared_ptr<const std::atomic<time_point>> moved_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -11,7 +11,7 @@
 
 #include <memory>
 
-namespace redlock::inline REDLOCK_ABI::detail {
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace asio = boost::asio;
 
@@ -142,4 +142,4 @@ void initiate_with_lock::start(
     begun->start(manager, std::move(resource), options);
 }
 
-} // namespace redlock::inline REDLOCK_ABI::detail
+}}} // namespace redlock::REDLOCK_ABI::detail

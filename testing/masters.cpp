@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
 struct master::state {
     process::master_process server;
@@ -119,4 +119,4 @@ config masters::make_config() const {
     return made;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing
+}}} // namespace redlock::REDLOCK_ABI::testing

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
 void virtual_master::kill() {
     quorum_->world_->kill(*quorum_->world_->masters[index_]);
@@ -149,4 +149,4 @@ void virtual_quorum::sleep(
     world_->here.emplace(now() + span, [made] { made->wake({}); });
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing
+}}} // namespace redlock::REDLOCK_ABI::testing

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
 using namespace std::chrono_literals;
 
@@ -291,4 +291,4 @@ std::string virtual_world::key(std::string_view resource) const {
     return name;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing
+}}} // namespace redlock::REDLOCK_ABI::testing

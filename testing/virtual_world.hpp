@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
 /// Whom a master answers: a link of a manager.
 struct listener {
@@ -138,4 +138,4 @@ private:
     time_point armed_ = time_point::max();
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing
+}}} // namespace redlock::REDLOCK_ABI::testing

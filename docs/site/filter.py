@@ -8,7 +8,8 @@ import pathlib
 import re
 import sys
 
-text = pathlib.Path(sys.argv[1]).read_text().replace('::inline REDLOCK_ABI', '')
+text = pathlib.Path(sys.argv[1]).read_text().replace(' inline namespace REDLOCK_ABI {', '')
+text = re.sub(r'^\}(\}+ // namespace redlock)::REDLOCK_ABI', r'\1', text, flags=re.M)
 first = re.match(r'(?://.*\n)*', text)[0]
 text = '/// \\file\n' + first.replace('// ', '/// ').replace('//\n', '///\n') + text[len(first):]
 sys.stdout.write(text)

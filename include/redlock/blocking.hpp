@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace blocking {
 class manager;
@@ -348,7 +348,7 @@ public:
 
 } // namespace blocking
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI
 
 template <typename R, typename... Values>
 class boost::asio::async_result<redlock::detail::call_token, R(Values...)>

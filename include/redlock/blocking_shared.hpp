@@ -13,9 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
-
-namespace blocking {
+namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
 /// `redlock::shared_mutex` for threads. Meets the standard's *SharedTimedLockable* and
 /// *TimedLockable*: `std::shared_lock`, `std::unique_lock`, `std::scoped_lock`. Guarded protocol
@@ -130,6 +128,4 @@ private:
     const std::shared_ptr<state> state_; // also of those who are told of a loss
 };
 
-} // namespace blocking
-
-} // namespace redlock::inline REDLOCK_ABI
+}}} // namespace redlock::REDLOCK_ABI::blocking

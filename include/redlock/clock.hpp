@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// A clock that never steps and that goes on while the machine is suspended: `CLOCK_BOOTTIME` where
 /// there is one, else the steady clock. `std::chrono::steady_clock` stops during a suspend on
@@ -31,4 +31,4 @@ struct clock {
 /// A point in time of `redlock::clock`.
 using time_point = clock::time_point;
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// How the bytes travel to a master.
 enum class transport : std::uint8_t { tcp, tls, unix_socket };
@@ -201,4 +201,4 @@ error_code validate_resource(std::string_view resource, std::string& reason);
 /// show the token.
 error_code validate_token(std::string_view lock_token, std::string& reason);
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

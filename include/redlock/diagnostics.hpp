@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// What one master said to one request, or why it did not say anything.
 enum class vote : std::uint8_t {
@@ -77,4 +77,4 @@ struct lock_status {
 /// One readable line, as of diagnostics.
 std::string to_string(const lock_status&);
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// How one election is held. All candidates should agree on `ttl`. Trivially destructible, as
 /// `acquire_options` is.
@@ -258,4 +258,4 @@ private:
     election_options options_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -4,7 +4,7 @@
 
 #include <redlock/version.hpp>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// Why an operation did not do what was asked. There is no value for "cancelled": a cancelled
 /// operation completes with `boost::asio::error::operation_aborted`, as everywhere in Asio.
@@ -54,4 +54,4 @@ enum class condition : int {
     unavailable,
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The error code type of all operations.
 using error_code = boost::system::error_code;
@@ -32,7 +32,7 @@ inline boost::system::error_condition make_error_condition(condition what) noexc
     return {static_cast<int>(what), condition_category()};
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI
 
 template <>
 struct boost::system::is_error_code_enum<redlock::errc> : std::true_type {};

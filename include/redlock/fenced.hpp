@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The largest fencing token: what a double, and so a script in Redis, still counts exactly. The
 /// smallest is 1; 0 is no token but what a forgotten one looks like, and is refused everywhere.
@@ -245,4 +245,4 @@ private:
     fence_key fence_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

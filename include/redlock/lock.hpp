@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace detail {
 
@@ -224,4 +224,4 @@ private:
     handle_ptr handle_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

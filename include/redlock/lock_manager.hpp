@@ -18,12 +18,12 @@
 #include <string>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace detail {
 class manager_impl;
 struct manager_access;
-}
+} // namespace detail
 
 /// Takes locks on a majority of independent Redis masters.
 ///
@@ -427,4 +427,4 @@ private:
     impl_ptr impl_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// How much a log line matters. `off` as a threshold silences the log.
 enum class log_level : std::uint8_t {
@@ -32,4 +32,4 @@ struct logger {
     std::function<void(log_level, std::string_view)> write;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// How long something took, counted in buckets of fixed bounds from 50 us to 5 min. A plain value:
 /// copies are independent.
@@ -230,4 +230,4 @@ struct health {
 /// One readable line: "ready, 4 of 5 masters admitted, 3 needed: ...".
 std::string to_string(const health&);
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

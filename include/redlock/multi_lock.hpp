@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The most resources of one acquire: a master takes them in one step, and serves nobody else
 /// meanwhile.
@@ -114,4 +114,4 @@ auto async_acquire_all(
         manager, std::move(resources), options, &out, std::forward<CompletionToken>(token));
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

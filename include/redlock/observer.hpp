@@ -13,7 +13,7 @@
 #include <optional>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// What an operation is about.
 enum class operation_kind : std::uint8_t {
@@ -110,4 +110,4 @@ public:
     virtual void contention(std::string_view /*resource*/, std::size_t /*waiting*/) {}
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace detail {
 
@@ -117,4 +117,4 @@ static_assert(std::is_aggregate_v<acquire_options>);
 /// The longest resource name, in bytes.
 inline constexpr std::size_t resource_name_max = 1024;
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

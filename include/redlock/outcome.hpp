@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// What a release found. None of these is an error: the caller no longer has the lock in any case.
 /// After a loss, or once `held()` is false, a release is never `released`.
@@ -43,4 +43,4 @@ std::string_view to_string(loss_reason) noexcept;
 /// The enumerator's name as written above. The text lives for ever.
 std::string_view to_string(lock_state) noexcept;
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// How much `quorum` wants `resource`: the quorum with the largest weight has it. FNV-1a of 64 bits
 /// over the quorum's name, a zero byte and the resource's name, finished by the mixer of
@@ -35,4 +35,4 @@ std::uint64_t placement_weight(std::string_view quorum, std::string_view resourc
 /// \param quorums the names of all quorums, at least one, each once Thread-safe.
 std::size_t place(std::span<const std::string> quorums, std::string_view resource) noexcept;
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

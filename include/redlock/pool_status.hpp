@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// One slot.
 struct slot_status {
@@ -39,4 +39,4 @@ struct pool_status {
     }
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// What a page in this format is sent as: the value of the header `Content-Type`.
 inline constexpr std::string_view prometheus_content_type = "text/plain; version=0.0.4";
@@ -35,4 +35,4 @@ std::string to_prometheus(std::span<const prometheus_source> managers);
 /// \endcode
 std::string to_prometheus(const metrics&, const health&, std::string_view quorum = "default");
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// Both take the same keys, so clients of the one and of the other exclude each other.
 enum class protocol : std::uint8_t {
@@ -25,4 +25,4 @@ enum class protocol : std::uint8_t {
 /// The enumerator's name as written above. The text lives for ever.
 std::string_view to_string(protocol) noexcept;
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

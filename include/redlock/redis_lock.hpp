@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::blocking {
+namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
 /// One lock at a time on one resource: taken, asked about, extended, handed on and released by
 /// name, rather than by a guard. What each function is in redis-py is said in docs/blocking.md.
@@ -100,4 +100,4 @@ private:
     diagnostics last_attempt_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI::blocking
+}}} // namespace redlock::REDLOCK_ABI::blocking

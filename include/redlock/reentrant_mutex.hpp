@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace detail {
 class reentrant_impl;
@@ -208,4 +208,4 @@ private:
     impl_ptr impl_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace detail {
 
@@ -185,4 +185,4 @@ private:
     std::string resource_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

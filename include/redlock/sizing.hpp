@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstddef>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The votes that an acquire needs: a majority of all masters that are configured, up or not.
 /// \param masters 1 to 32. Thread-safe.
@@ -45,4 +45,4 @@ struct lease_times {
 /// masters of the configuration do not matter. Thread-safe.
 lease_times times_of(const config& configuration, const acquire_options& options);
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The largest pool.
 inline constexpr std::size_t slot_pool_size_max = 65'536;
@@ -346,4 +346,4 @@ private:
     std::size_t size_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

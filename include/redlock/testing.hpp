@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
 /// \name Real masters
 /// \{
@@ -249,4 +249,4 @@ private:
 };
 /// \}
 
-} // namespace redlock::inline REDLOCK_ABI::testing
+}}} // namespace redlock::REDLOCK_ABI::testing

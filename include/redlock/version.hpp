@@ -17,10 +17,10 @@
 /// The name of the inline namespace.
 #define REDLOCK_ABI REDLOCK_DETAIL_ABI(BOOST_ASIO_VERSION)
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The version of the compiled library, for comparison with `REDLOCK_VERSION_STRING`, which is that
 /// of the headers. Thread-safe; does not throw.
 const char* version() noexcept;
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

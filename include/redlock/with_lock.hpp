@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI {
+namespace redlock { inline namespace REDLOCK_ABI {
 
 /// The work that `async_with_lock` runs. The lock is that of the scope: it lives until the work
 /// ends.
@@ -93,4 +93,4 @@ auto async_with_lock(
         std::move(work));
 }
 
-} // namespace redlock::inline REDLOCK_ABI
+}} // namespace redlock::REDLOCK_ABI

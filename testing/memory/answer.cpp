@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::string answer::describe() const {
     return lines;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 struct answer {
     enum class kind : std::uint8_t { status, error, integer, bulk, nil, array };
@@ -55,4 +55,4 @@ private:
     }
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 inline constexpr std::string_view not_integer = "ERR value is not an integer or out of range";
 
@@ -31,4 +31,4 @@ inline bool same(std::string_view text, std::string_view upper) {
     });
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 namespace {
 
@@ -86,4 +86,4 @@ answer message(std::string_view channel, std::string_view text) {
     return answer::array({answer::bulk("message"), answer::bulk(channel), answer::bulk(text)});
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

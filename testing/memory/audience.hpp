@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 class audience {
 public:
@@ -41,4 +41,4 @@ private:
 /// What a listener is sent.
 answer message(std::string_view channel, std::string_view text);
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

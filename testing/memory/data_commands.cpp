@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 namespace {
 
@@ -350,4 +350,4 @@ answer server::flushall(words) {
     return answer::ok();
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

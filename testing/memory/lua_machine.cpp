@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 namespace {
 
@@ -235,4 +235,4 @@ answer lua_machine::to_answer(int depth) {
     return answer::array(std::move(items));
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

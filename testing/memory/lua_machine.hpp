@@ -14,7 +14,7 @@
 
 struct lua_State;
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 class lua_machine {
 public:
@@ -62,4 +62,4 @@ private:
     const executor* execute_ = nullptr;
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -10,7 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 std::string lower_case(std::string_view text) {
     std::string out(text);
@@ -335,4 +335,4 @@ bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::stri
     return true;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

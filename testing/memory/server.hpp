@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 class server {
 public:
@@ -101,4 +101,4 @@ std::string lower_case(std::string_view text);
 /// in `bytes`. False when more is needed; throws std::runtime_error on what is no command.
 bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::string_view>& words);
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

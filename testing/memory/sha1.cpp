@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::string sha1_hex(std::string_view text) {
     return digits;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

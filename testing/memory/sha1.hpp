@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 /// 40 hexadecimal digits, lower case.
 std::string sha1_hex(std::string_view text);
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::memory {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
 struct entry {
     static constexpr std::int64_t no_expiry = std::numeric_limits<std::int64_t>::max();
@@ -79,4 +79,4 @@ private:
     std::vector<entry> entries_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::memory
+}}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -20,7 +20,7 @@
 #include <system_error>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 namespace {
 
 constexpr int descriptors_max = 4'096; // for kernels without close_range only
@@ -271,4 +271,4 @@ void child_process::kill() noexcept {
     }
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

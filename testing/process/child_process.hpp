@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
 // The file that a shell would run for this name. An empty path when there is none.
 std::filesystem::path find_program(const std::string& name);
@@ -60,4 +60,4 @@ private:
     bool stopped_ = false; // by us: waiting for a change that cannot come would hang
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

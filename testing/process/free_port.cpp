@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 namespace {
 
 constexpr int port_min = 10'000;
@@ -106,4 +106,4 @@ free_port::~free_port() {
     }
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

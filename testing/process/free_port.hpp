@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
 class free_port {
 public:
@@ -34,4 +34,4 @@ private:
     int claim_ = -1; // the abstract socket whose name is the claim
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 namespace {
 
 constexpr std::chrono::seconds start_limit(10);
@@ -261,4 +261,4 @@ std::vector<std::string> master_process::keys(const std::string& pattern) const 
     return client.list({"KEYS", pattern});
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

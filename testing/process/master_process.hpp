@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
 struct tls_paths {
     std::filesystem::path certificate;
@@ -101,4 +101,4 @@ private:
     child_process process_; // after the directory and the ports: it ends before they go
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

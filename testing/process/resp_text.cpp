@@ -8,7 +8,7 @@
 
 #include <stdexcept>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 namespace {
 
 timeval to_timeval(std::chrono::milliseconds duration) {
@@ -96,4 +96,4 @@ std::vector<std::string> resp_client::list(const std::vector<std::string>& args)
     return elements;
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

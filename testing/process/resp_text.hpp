@@ -13,7 +13,7 @@
 struct redisContext;
 struct redisReply;
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
 // Integers in decimal, strings as they are, nil as "(nil)", errors as "(error) text", arrays with
 // one element a line (nested ones flattened) and "(empty array)" without any.
@@ -45,4 +45,4 @@ private:
     std::unique_ptr<redisContext, closer> context_;
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

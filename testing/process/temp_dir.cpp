@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
 temp_dir::temp_dir(const std::string& prefix) {
     std::string name = (std::filesystem::temp_directory_path() / (prefix + "XXXXXX")).string();
@@ -39,4 +39,4 @@ void temp_dir::remove() noexcept {
     }
 }
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-namespace redlock::inline REDLOCK_ABI::testing::process {
+namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
 class temp_dir {
 public:
@@ -25,4 +25,4 @@ private:
     std::filesystem::path path_; // empty when moved from
 };
 
-} // namespace redlock::inline REDLOCK_ABI::testing::process
+}}}} // namespace redlock::REDLOCK_ABI::testing::process
