@@ -37,7 +37,6 @@ public:
     void defer(const event& what) { deferred_.push_back(what); }
     /// What has piled up, in any order.
     std::vector<event> resume();
-    bool holds() const noexcept;
     bool running() const noexcept { return engine_ != nullptr && !engine_->closing(); }
     /// \}
 

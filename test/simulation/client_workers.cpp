@@ -514,10 +514,6 @@ void client::begin_finals() {
     }
 }
 
-bool client::holds() const noexcept {
-    return std::ranges::any_of(workers_, [](const worker& one) { return one.held.open; });
-}
-
 bool client::waits() const noexcept {
     return std::ranges::count(workers_, activity::waiting, &worker::doing) > 0;
 }

@@ -219,15 +219,15 @@ void world::dispatch(const event& what) {
     }
 }
 
-// Not in the middle of an extension: an answer that was true when it was given may not be when it
-// is counted, and a key that is deleted in between may be somebody else's for a moment unseen.
+// Not while a command is under way: an answer that was true when it was given may not be when it is
+// counted, and a key that is deleted in between may be somebody else's for a moment unseen. Nor of
+// an acquire: its SET may come after the deletion of what had kept it out.
 bool world::comes_later(const fault& one, std::uint32_t number) {
     if (one.kind != fault_kind::remove_keys || !here_.what.yields) {
         return false;
     }
     bool busy = false;
-    for_clients(
-        -1, [&](const client& who, unsigned i) { busy = busy || (who.holds() && !net_.quiet(i)); });
+    for_clients(-1, [&](const client&, unsigned i) { busy = busy || !net_.quiet(i); });
     if (busy && here_.now < here_.what.faults_end - 50 * ms) {
         here_.queue.push(here_.now + 200 * us, event_kind::fault, number);
     }
