@@ -1,8 +1,7 @@
-// hunt: the simulator, as scripts/mutants uses it.
+// The simulator, as scripts/mutants uses it.
 //
-//   hunt --list                          the names of all profiles that the library survives, the
-//   focused ones first hunt FIRST COUNT PROFILE...          seeds, over the profiles in turn; ends
-//   at the first violation
+// hunt --list: the names of all profiles, the focused ones first.
+// hunt FIRST COUNT PROFILE...: seeds, over the profiles in turn; ends at the first violation.
 
 #include "../simulation/profiles.hpp"
 #include "../simulation/variants/focused.hpp"
@@ -21,9 +20,7 @@ int main(int argc, char** argv) {
     if (argc == 2 && std::string_view(argv[1]) == "--list") {
         for (const auto all : {focused_profiles(), profiles()}) {
             for (const profile& kind : all) {
-                if (kind.awaits.empty()) {
-                    std::printf("%s\n", std::string(kind.name).c_str());
-                }
+                std::printf("%s\n", std::string(kind.name).c_str());
             }
         }
         return 0;
