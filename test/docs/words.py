@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Checks the language of the finished pages: words.py SOURCE_ROOT [--count | --self-test] [PAGE...]
+
+A page is finished when it is listed in FINISHED. It must not use the phrases of PHRASES, a phrase that
+docs/glossary.md has replaced, or a sentence of more than LONGEST words. Blocks, code in backticks and the targets
+of links are ignored. --count prints the number of findings per page and rule, and always succeeds. Reports in TAP.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+import tempfile
+
+from pages import Page
+
+LONGEST = 35  # words in a sentence
+
+# In the order of the navigation. Add a page when it passes.
+FINISHED = '''
+docs/glossary.md
+'''.split()
+
+# "who" is a relative pronoun after one of these, and otherwise lacks its noun.
+PEOPLE = set('''
+    administrator anybody anyone caller client colleague developer everybody everyone holder maintainer nobody
+    one operator owner people person process reader somebody someone user waiter
+'''.split())
+
+# rule, pattern, what to write instead
+PHRASES = [(rule, re.compile(pattern, re.IGNORECASE), advice) for rule, pattern, advice in [
+    ('who', r'\b(?:whoever|whom)\b', 'name it: waiter, holder, owner, caller, client, process'),
+    ('preposition', r'\bbehind\b(?! (?:(?:an?|the|one) )?(?:proxy|load balancer|NAT|firewall|gateway))', 'after'),
+    ('preposition', r'\bbeside\b', 'next to, with, in addition to'),
+    ('preposition', r'\bmeanwhile\b', 'during that time'),
+    ('preposition', r'\balso where\b', 'even if'),
+    ('is no', r'(?<!there )\b(?:is|are|was|were) no (?!longer|more|less|fewer|larger|smaller)', 'not a ...'),
+    ('is no', r'\b(?:is|are) none\b', 'unknown ..., invalid ..., there is no ...'),
+    ('is no', r'\bone word too many\b', 'unexpected argument'),
+    ('is told', r'\b(?:is|are|was|were|be|been|being) told\b', 'is notified, is signalled'),
+    ('so many', r'\bso (?:many|long)\b(?! as\b)', 'the number, that long'),
+]]
+
+
+def replaced(glossary):
+    """The phrases in double quotes in the third column of the glossary's tables, with the term of the first."""
+    found = []
+    for line in glossary.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip('|').split('|')]
+        if line.startswith('|') and len(cells) == 3:
+            term = cells[0].strip('*')
+            found += [('glossary', re.compile(rf'\b{re.escape(phrase)}\b', re.IGNORECASE), term)
+                      for phrase in re.findall(r'"([^"]+)"', cells[2])]
+    return found
+
+
+def plain(text):
+    """Markdown as it is read: code is one word, a link is its text."""
+    text = re.sub(r'`+[^`]*`+', 'CODE', text)
+    text = re.sub(r'!?\[([^\]]*)\]\([^)]*\)', r'\1', text)
+    return re.sub(r'<[^>]*>|[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}', '', text)
+
+
+def units(page):
+    """(line, text) of each heading, paragraph, item of a list and cell of a table."""
+    comment, start, text, previous = False, 0, '', 0
+    glossary = page.name == 'docs/glossary.md'
+    for number, line in [*page.prose, (len(page.lines) + 2, '')]:
+        if comment or line.lstrip().startswith('<!--'):
+            comment = '-->' not in line
+            line = ''
+        line = line.strip()
+        begins = re.match(r'(?:[-*+]|\d+\.) +|#+ +|> ?', line)
+        if text and (not line or begins or line.startswith('|') or number > previous + 1):
+            yield start, plain(text)
+            text = ''
+        previous = number
+        if line.startswith('|'):
+            cells = line.strip('|').split(' | ')
+            for cell in cells[:2] if glossary else cells:  # the third column is of what is replaced
+                if not re.fullmatch(r'[\s:|-]*', cell):
+                    yield number, plain(cell.strip())
+            continue
+        line = line[begins.end():] if begins else line
+        if line.startswith('[') and re.match(r'\[[^\]]+\]:', line):
+            continue
+        start = start if text else number
+        text = f'{text} {line}'.strip()
+
+
+def sentences(text):
+    """The sentences of a unit: each ends at a full stop, a question mark or an exclamation mark."""
+    return [part for part in re.split(r'(?<=[.!?])["\')]*\s+(?=["\'(]*[A-Z0-9])', text) if part]
+
+
+def findings(page, phrases):
+    """(line, rule, text, what to do) of each finding."""
+    for line, text in units(page):
+        for match in re.finditer(r"(?:([\w'-]+),? +)?\bwho\b", text, re.IGNORECASE):
+            before = (match[1] or '').lower()
+            if not {before, before.removesuffix('s'), before.removesuffix('es')} & PEOPLE:
+                yield line, 'who', match[0], 'name it: waiter, holder, owner, caller, client, process'
+        for rule, pattern, advice in phrases:
+            for match in pattern.finditer(text):
+                yield line, rule, text[match.start():match.end() + 20], advice
+        for sentence in sentences(text):
+            words = [word for word in sentence.split() if re.search(r'\w', word)]
+            if len(words) > LONGEST:
+                yield line, 'length', f'{len(words)} words: {" ".join(words[:6])} ...', f'at most {LONGEST}'
+
+
+TEXTS = [
+    ('a waiter', 'The waiter who comes first gets the lock.', None),
+    ('several waiters', 'It notifies the waiters, who try again.', None),
+    ('nobody', 'A release wakes who waits.', 'who'),
+    ('nobody in particular', 'Whoever waits is first.', 'who'),
+    ('a question', 'Say who holds it.', 'who'),
+    ('after', 'It comes behind the release.', 'preposition'),
+    ('a real place', 'A master behind a proxy has no address.', None),
+    ('at the same time', 'Another holder may, meanwhile, write.', 'preposition'),
+    ('a negation', 'A replica is no master.', 'is no'),
+    ('over two lines', 'A replica is\nno master.', 'is no'),
+    ('in a cell', '| a | b |\n|---|---|\n| x | That is none. |', 'is no'),
+    ('in a link', 'Read [what is no lock](a.md).', 'is no'),
+    ('in a heading', '# What is no lock', 'is no'),
+    ('in an item', '- one\n- that is no lock', 'is no'),
+    ('an absence', 'There is no master; it is no longer up, and no more than one is.', None),
+    ('in code', 'It prints `who is no master`.', None),
+    ('in a block', '```text\nwho is no master\n```', None),
+    ('in a comment', '<!-- not run: who is\nno master -->\n\nGood.', None),
+    ('a message', 'The holder is told of it.', 'is told'),
+    ('an amount', 'So many masters vote.', 'so many'),
+    ('a condition', 'So long as it is held, it is renewed.', None),
+    ('replaced', 'The lease is handed over.', 'glossary'),
+    ('not replaced', 'The lease is handed off.', None),
+    ('a long sentence', 'word ' * LONGEST + 'more.', 'length'),
+    ('as long as possible', 'word ' * (LONGEST - 1) + 'last.', None),
+    ('two short ones', 'Word' + ' word' * 20 + '. Word' + ' word' * 20 + '.', None),
+    ('one per cell', f'| {"word " * 20}| {"word " * 20}|', None),
+    ('one per item', f'- {"word " * 20}\n- {"word " * 20}', None),
+    ('two paragraphs', f'{"word " * 20}\n\n{"word " * 20}', None),
+]
+
+
+class Report:
+    def __init__(self):
+        self.results = []
+
+    def point(self, name, errors):
+        self.results.append(not errors)
+        print(f'{"not ok" if errors else "ok"} {len(self.results)} - {name}')
+        print(''.join(f'#   {error}\n' for error in errors), end='')
+
+    def end(self):
+        print(f'1..{len(self.results)}')
+        sys.exit(0 if all(self.results) else 1)
+
+
+def self_test():
+    """Each rule fails on a sentence that breaks it, and lets right ones pass."""
+    phrases = PHRASES + replaced('| term | meaning | replaces |\n|---|---|---|\n| **hand off** | x | "handed over" |')
+    report = Report()
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name) / 'page.md'
+        for about, text, expected in TEXTS:
+            path.write_text(text + '\n')
+            found = {rule for _, rule, _, _ in findings(Page(path.parent, path), phrases)}
+            report.point(about, [f'found {found}, not {expected}'] if found != {expected} - {None} else [])
+    report.point('phrases of the glossary', ['none was read'] if len(phrases) == len(PHRASES) else [])
+    report.end()
+
+
+def main():
+    arguments = sys.argv[1:]
+    if '--self-test' in arguments:
+        self_test()
+    counting = '--count' in arguments
+    root, *names = (argument for argument in arguments if argument != '--count')
+    root = pathlib.Path(root).resolve()
+    glossary = root / 'docs' / 'glossary.md'
+    phrases = PHRASES + (replaced(glossary.read_text()) if glossary.exists() else [])
+    report = Report()
+    for name in names or FINISHED:
+        page = Page(root, root / name)
+        found = list(findings(page, phrases))
+        if counting:
+            prose = sum(len(text.split()) for _, text in units(page))
+            rules = collections.Counter(rule for _, rule, _, _ in found)
+            print(f'{name}: {prose} words, {len(found)} findings {dict(rules)}')
+        else:
+            report.point(name, [f'{line}: {rule}: {text!r}; write: {advice}' for line, rule, text, advice in found])
+    if not counting:
+        report.end()
+
+
+if __name__ == '__main__':
+    main()
