@@ -18,6 +18,7 @@ LONGEST = 35  # words in a sentence
 
 # In the order of the navigation. Add a page when it passes.
 FINISHED = '''
+README.md
 docs/glossary.md
 '''.split()
 
