@@ -19,6 +19,19 @@ LONGEST = 35  # words in a sentence
 # In the order of the navigation. Add a page when it passes.
 FINISHED = '''
 README.md
+docs/index.md
+docs/tutorial/1_one_lock.md
+docs/tutorial/2_loss.md
+docs/tutorial/3_fencing.md
+docs/tutorial/4_waiting.md
+docs/howto/cron.md
+docs/howto/leader.md
+docs/howto/worker_slots.md
+docs/howto/migrating.md
+docs/howto/tls_and_acl.md
+docs/howto/kubernetes.md
+docs/howto/managed_services.md
+docs/howto/multi_region.md
 docs/glossary.md
 '''.split()
 
@@ -31,7 +44,7 @@ PEOPLE = set('''
 # rule, pattern, what to write instead
 PHRASES = [(rule, re.compile(pattern, re.IGNORECASE), advice) for rule, pattern, advice in [
     ('who', r'\b(?:whoever|whom)\b', 'name it: waiter, holder, owner, caller, client, process'),
-    ('preposition', r'\bbehind\b(?! (?:(?:an?|the|one) )?(?:proxy|load balancer|NAT|firewall|gateway))', 'after'),
+    ('preposition', r'\bbehind\b(?! (?:(?:an?|the|one) )?(?:proxy|load balancer|NAT|firewall|gateway|address))', 'after'),
     ('preposition', r'\bbeside\b', 'next to, with, in addition to'),
     ('preposition', r'\bmeanwhile\b', 'during that time'),
     ('preposition', r'\balso where\b', 'even if'),
