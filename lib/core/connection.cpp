@@ -329,7 +329,7 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
     }
 }
 
-void connection::published(std::string_view refusal, time_point now) {
+void connection::note_published(std::string_view refusal, time_point now) {
     // The words may go on with the arguments, which name the lock.
     unpublished_ = refusal.substr(0, refusal.find(", with args"));
     if (refusal.empty()) {

@@ -124,7 +124,11 @@ public:
     /// whether the way is refused, so that the next one is used from now on.
     void learn(const ticket& command, const reply& got, const answer& meaning) noexcept;
     /// What became of a PUBLISH: empty if it was executed, else the server's words.
-    void published(std::string_view refusal, time_point now);
+    void published(std::string_view refusal, time_point now) {
+        if (!refusal.empty() || !unpublished_.empty()) {
+            note_published(refusal, now);
+        }
+    }
     /// Why no release of ours is published, in the server's words; empty if nothing is known of it.
     const std::string& unpublished() const noexcept { return unpublished_; }
     /// What a reply says of the server's clock.
@@ -167,6 +171,7 @@ private:
         time_point sent;
     };
 
+    void note_published(std::string_view refusal, time_point now);
     void open(time_point now);
     void lose(std::string_view why, bool refused, time_point now);
     void handle(const in_flight& command, const reply& answer, time_point now);
