@@ -24,6 +24,7 @@ docs/tutorial/1_one_lock.md
 docs/tutorial/2_loss.md
 docs/tutorial/3_fencing.md
 docs/tutorial/4_waiting.md
+docs/cli.md
 docs/howto/cron.md
 docs/howto/leader.md
 docs/howto/worker_slots.md
@@ -32,6 +33,8 @@ docs/howto/tls_and_acl.md
 docs/howto/kubernetes.md
 docs/howto/managed_services.md
 docs/howto/multi_region.md
+docs/algorithm.md
+docs/guarantees.md
 docs/glossary.md
 '''.split()
 
