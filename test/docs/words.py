@@ -35,6 +35,9 @@ docs/howto/managed_services.md
 docs/howto/multi_region.md
 docs/algorithm.md
 docs/guarantees.md
+docs/fencing.md
+docs/limits.md
+docs/faq.md
 docs/glossary.md
 '''.split()
 
