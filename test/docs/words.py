@@ -39,6 +39,8 @@ docs/fencing.md
 docs/limits.md
 docs/faq.md
 docs/glossary.md
+docs/operations.md
+docs/errors.md
 '''.split()
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.
