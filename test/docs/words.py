@@ -40,6 +40,9 @@ docs/limits.md
 docs/faq.md
 docs/glossary.md
 docs/operations.md
+docs/operations/sizing.md
+docs/operations/masters.md
+docs/operations/monitoring.md
 docs/errors.md
 '''.split()
 
