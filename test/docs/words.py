@@ -43,6 +43,7 @@ docs/operations.md
 docs/operations/sizing.md
 docs/operations/masters.md
 docs/operations/monitoring.md
+docs/operations/runbooks.md
 docs/errors.md
 '''.split()
 
