@@ -39,6 +39,11 @@ docs/fencing.md
 docs/limits.md
 docs/faq.md
 docs/glossary.md
+docs/blocking.md
+docs/multi_lock.md
+docs/shared_mutex.md
+docs/slot_pool.md
+docs/election.md
 docs/operations.md
 docs/operations/sizing.md
 docs/operations/masters.md
@@ -61,7 +66,7 @@ PHRASES = [(rule, re.compile(pattern, re.IGNORECASE), advice) for rule, pattern,
     ('preposition', r'\bmeanwhile\b', 'during that time'),
     ('preposition', r'\balso where\b', 'even if'),
     ('is no', r'(?<!there )\b(?:is|are|was|were) no (?!longer|more|less|fewer|larger|smaller)', 'not a ...'),
-    ('is no', r'\b(?:is|are) none\b', 'unknown ..., invalid ..., there is no ...'),
+    ('is no', r'(?<!there )\b(?:is|are) none\b', 'unknown ..., invalid ..., there is no ...'),
     ('is no', r'\bone word too many\b', 'unexpected argument'),
     ('is told', r'\b(?:is|are|was|were|be|been|being) told\b', 'is notified, is signalled'),
     ('so many', r'\bso (?:many|long)\b(?! as\b)', 'the number, that long'),
@@ -150,7 +155,7 @@ TEXTS = [
     ('in a link', 'Read [what is no lock](a.md).', 'is no'),
     ('in a heading', '# What is no lock', 'is no'),
     ('in an item', '- one\n- that is no lock', 'is no'),
-    ('an absence', 'There is no master; it is no longer up, and no more than one is.', None),
+    ('an absence', 'There is no master, there is none; it is no longer up, and no more than one is.', None),
     ('in code', 'It prints `who is no master`.', None),
     ('in a block', '```text\nwho is no master\n```', None),
     ('in a comment', '<!-- not run: who is\nno master -->\n\nGood.', None),
