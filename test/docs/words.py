@@ -33,23 +33,32 @@ docs/howto/tls_and_acl.md
 docs/howto/kubernetes.md
 docs/howto/managed_services.md
 docs/howto/multi_region.md
+docs/testing_kit.md
 docs/algorithm.md
 docs/guarantees.md
 docs/fencing.md
 docs/limits.md
 docs/faq.md
+docs/cancellation.md
 docs/glossary.md
 docs/blocking.md
 docs/multi_lock.md
 docs/shared_mutex.md
 docs/slot_pool.md
+docs/reentrant.md
 docs/election.md
+docs/several_quorums.md
+docs/latch_barrier.md
 docs/operations.md
 docs/operations/sizing.md
 docs/operations/masters.md
 docs/operations/monitoring.md
 docs/operations/runbooks.md
 docs/errors.md
+docs/reference.md
+docs/interoperability.md
+docs/packaging.md
+docs/compilers.md
 '''.split()
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.
