@@ -59,6 +59,8 @@ docs/reference.md
 docs/interoperability.md
 docs/packaging.md
 docs/compilers.md
+docs/platforms.md
+docs/model.md
 '''.split()
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.
