@@ -61,6 +61,8 @@ docs/packaging.md
 docs/compilers.md
 docs/platforms.md
 docs/model.md
+CONTRIBUTING.md
+examples/README.md
 '''.split()
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.
@@ -81,6 +83,7 @@ PHRASES = [(rule, re.compile(pattern, re.IGNORECASE), advice) for rule, pattern,
     ('is no', r'\bone word too many\b', 'unexpected argument'),
     ('is told', r'\b(?:is|are|was|were|be|been|being) told\b', 'is notified, is signalled'),
     ('so many', r'\bso (?:many|long)\b(?! as\b)', 'the number, that long'),
+    ('too', r', too\b(?=\W*$|[.,;:)])', 'also, as well'),
 ]]
 
 
@@ -173,6 +176,8 @@ TEXTS = [
     ('a message', 'The holder is told of it.', 'is told'),
     ('an amount', 'So many masters vote.', 'so many'),
     ('a condition', 'So long as it is held, it is renewed.', None),
+    ('at the end', 'It is renewed, too.', 'too'),
+    ('an excess', 'It is renewed too late, too often.', None),
     ('replaced', 'The lease is handed over.', 'glossary'),
     ('not replaced', 'The lease is handed off.', None),
     ('a long sentence', 'word ' * LONGEST + 'more.', 'length'),
