@@ -1,4 +1,4 @@
-// For code that blocks: a manager with a thread of its own, and mutexes for the standard guards.
+// For blocking code: a manager with its own thread, and mutexes for the standard guards.
 
 #pragma once
 
@@ -30,16 +30,16 @@ class manager;
 
 namespace detail {
 
-/// Where a thread waits for one operation.
+/// The state of one operation that a thread waits for.
 class call_state_base {
 public:
     call_state_base() = default;
     call_state_base(const call_state_base&) = delete;
     call_state_base& operator=(const call_state_base&) = delete;
 
-    /// The operation has ended with what was stored.
+    /// Called when the operation has completed and its values are stored.
     void finish() noexcept;
-    /// Its handler was destroyed without being called.
+    /// Called when the handler was destroyed without being called.
     void abandon() noexcept;
     boost::asio::cancellation_slot slot() noexcept { return cancel_.slot(); }
 
@@ -62,7 +62,7 @@ struct call_state final : call_state_base {
     std::optional<std::tuple<Values...>> values;
 };
 
-/// What an operation that is begun with a `call_token` returns: the types of its values.
+/// The result of initiating an operation with a `call_token`: the types of its values.
 template <typename... Values>
 struct call_begun {
     using state = call_state<Values...>;
@@ -78,11 +78,11 @@ struct call_token {
     std::shared_ptr<call_state_base> state;
 };
 
-/// What the standard's timed functions are given, as the library's; without end beyond a year.
+/// Converts a limit of the standard's timed functions. More than a year means forever.
 template <typename Rep, typename Period>
 wait_for wait_within(const std::chrono::duration<Rep, Period>& limit) {
     using std::chrono::milliseconds;
-    // Beyond this the count of another unit could not be converted.
+    // Larger counts of another unit could not be converted.
     constexpr std::chrono::duration<double> long_enough = std::chrono::hours(24 * 365);
     if (limit > long_enough) {
         return wait_for::forever();
@@ -90,7 +90,7 @@ wait_for wait_within(const std::chrono::duration<Rep, Period>& limit) {
     return limit > limit.zero() ? std::chrono::ceil<milliseconds>(limit) : milliseconds::zero();
 }
 
-/// How long it is until a moment; nothing if it has passed, however long ago.
+/// Returns the time until `end`, or zero if it has passed, even if long ago.
 template <typename Clock, typename Duration>
 auto time_until(const std::chrono::time_point<Clock, Duration>& end) {
     const auto now = Clock::now();
@@ -156,55 +156,63 @@ struct call_result {
 } // namespace detail
 
 /// \namespace redlock::blocking
-/// Nothing here may be waited for on the manager's own thread, that is in a handler, a coroutine or
-/// a stop callback which it runs: such a call throws `errc::would_deadlock`, equal to
-/// `std::errc::resource_deadlock_would_occur`, before anything is begun. All exceptions that carry
-/// an error are `boost::system::system_error`.
+/// Blocking functions.
+///
+/// They must not be called on the manager's own thread, that is in a handler, a coroutine or a stop
+/// callback that runs on it. Such a call throws `errc::would_deadlock`, equal to
+/// `std::errc::resource_deadlock_would_occur`, before anything is started. All exceptions that
+/// contain an error code are `boost::system::system_error`.
 namespace blocking {
 
 /// A lock manager with a thread that runs it.
 ///
 /// \par Thread safety
-/// All member functions may be called from several threads at once, but the destructor.
+/// Distinct objects: safe. Shared objects: safe, except for destruction.
 class manager {
 public:
-    /// Starts the thread and the manager on it; connects in the background. Throws
-    /// `std::invalid_argument` as `lock_manager` does.
+    /// Starts the thread and runs the manager on it, which connects in the background.
+    /// \throws std::invalid_argument if the configuration is invalid, as `lock_manager` does.
     explicit manager(config configuration);
     manager(const manager&) = delete;
     manager& operator=(const manager&) = delete;
-    /// Closes the manager (`lock_manager::async_close`: held locks are lost, and released if they
-    /// are let go while it closes), lets what was begun on its executor end, and joins the thread.
-    /// Not on that thread, and not while somebody waits in a call.
+    /// Closes the manager, waits until all operations on its executor have completed, and joins the
+    /// thread. Held locks are lost; those whose holders let go of them during the shutdown are
+    /// released (see `lock_manager::async_close`). Must not be called on the manager's thread, or
+    /// while another thread waits in a call.
     ~manager();
 
-    /// The manager, for asynchronous use beside the blocking one. Its handlers run on the thread;
-    /// what blocks there holds up all locks, and what throws there ends the process.
+    /// Returns the manager, for asynchronous use in addition to the blocking one. Its handlers run
+    /// on the manager's thread. A handler that blocks delays all locks, and an exception that
+    /// leaves a handler terminates the process.
     lock_manager& async() noexcept;
 
-    /// Whether this is the manager's thread.
+    /// Returns true if called on the manager's thread.
     bool on_own_thread() const noexcept;
 
-    /// Waits until a majority of the masters is admitted. False if that took longer than `timeout`.
+    /// Waits until a majority of the masters is admitted.
+    /// \param timeout the maximum time to wait
+    /// \param stop ends the wait with `operation_aborted`
+    /// \returns True if a majority is admitted, false after `timeout`.
     /// \par Errors
-    /// `errc::closed`; `operation_aborted` when a stop is requested.
+    /// `errc::closed`; `operation_aborted`; `errc::would_deadlock`.
     bool ready(std::chrono::milliseconds timeout, std::stop_token stop = {});
 
-    /// Begins an asynchronous operation on the manager's thread and waits for its end:
+    /// Starts an asynchronous operation on the manager's thread and waits for its completion:
     /// ```
     /// lock mine = manager.call([&](auto token) {
     ///     return manager.async().async_acquire("r", options, std::move(token));
     /// });
     /// ```
-    /// \param begin passes its argument on as the completion token, and returns what the
-    ///     asynchronous function returns. Exceptions of it come out of the call.
+    /// \param begin called with a completion token, which it must pass to an asynchronous function;
+    ///   returns the result of that function. Its exceptions are thrown by this function.
     /// \param stop cancels the operation (terminal) through its cancellation slot. The call returns
-    ///     when the operation has ended, which is what cleans up behind it.
-    /// \return the operation's value; a tuple where there are several, nothing where there is none
+    ///   when the operation has completed, so that its cleanup is done.
+    /// \returns The value of the operation: a tuple of several values, or nothing for an operation
+    ///   without a value.
     /// \par Errors
-    /// That of the operation, thrown; `operation_aborted` if it was cancelled; `errc::closed` if
-    /// its handler was destroyed. A stop that comes too late changes nothing: the value is
-    /// returned.
+    /// Throws the error of the operation; `operation_aborted` if it was cancelled; `errc::closed`
+    /// if its handler was destroyed; `errc::would_deadlock`. A stop request that comes too late has
+    /// no effect: the value is returned.
     template <typename Begin>
     auto call(Begin&& begin, std::stop_token stop = {}) {
         using begun = std::invoke_result_t<Begin&, detail::call_token>;
@@ -239,76 +247,84 @@ private:
     std::unique_ptr<impl> impl_;
 };
 
-/// A mutex over a majority of the masters. Meets the standard's *Lockable*: `std::unique_lock`,
-/// `std::lock_guard`, `std::scoped_lock` of several, `std::condition_variable_any`.
+/// A mutex on a majority of the masters. Meets the standard *Lockable* requirements. Use it with
+/// `std::unique_lock`, `std::lock_guard`, `std::scoped_lock` (also of several) and
+/// `std::condition_variable_any`.
 ///
-/// It belongs to this object, not to a thread: any thread may unlock it. Within the process it
-/// excludes whoever uses the same object, from `lock` to `unlock`, even when the lock was lost in
-/// between: so a late `unlock` cannot end another thread's lock.
+/// The owner is this object, not a thread: any thread may unlock it. Within the process it excludes
+/// all other users of the same object from `lock` to `unlock`, even if the lock was lost in
+/// between. A late `unlock` therefore cannot release the lock of another thread.
 ///
-/// Other than a mutex in memory it can be lost while it is locked. `held` and `lost` tell, and the
-/// fencing token protects the resource. `unlock` never fails; `last_release` says what it found.
+/// Unlike a mutex in memory, it can be lost while it is locked. `held` and `lost` report a loss,
+/// and the fencing token protects the resource. `unlock` never fails; `last_release` returns its
+/// result.
 ///
 /// \par Thread safety
-/// All member functions may be called from several threads at once, but the destructor.
+/// Distinct objects: safe. Shared objects: safe, except for destruction.
 /// \par Object lifetimes
-/// The manager must outlive it.
+/// The manager must outlive this object.
 class mutex {
 public:
-    /// Without I/O.
-    /// \param options as for `lock_manager::async_acquire`; `options.wait` bounds `lock`
+    /// Constructs a mutex. Does no I/O.
+    /// \param owner the manager to use
+    /// \param resource as for `lock_manager::async_acquire`
+    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits `lock`
     mutex(manager& owner, std::string resource, acquire_options options = {});
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;
-    /// Releases in the background what is still locked.
+    /// Releases the lock in the background if it is still locked.
     ~mutex();
 
-    /// Waits for `options.wait` until it has the lock, and throws if it has not by then: a wait
-    /// without end would hide an outage. For the standard's wait use `wait_for::forever()`.
-    /// \param stop ends the waiting with `operation_aborted`: an exception, as what follows `lock`
-    ///   must not run without it
+    /// Locks the mutex. Waits at most `options.wait`, then throws, because an unlimited wait would
+    /// hide an outage. To wait without limit as `std::mutex` does, use `wait_for::forever()`.
+    /// \param stop ends the wait with `operation_aborted`, which is thrown: the code after `lock`
+    ///   must not run without the lock
     /// \par Errors
-    /// Those of `lock_manager::async_acquire`; `errc::would_deadlock`.
+    /// As `lock_manager::async_acquire`; `errc::would_deadlock`.
     void lock(std::stop_token stop = {});
 
-    /// One attempt. False where the quorum works and the lock is not to be had
-    /// (`condition::not_acquired`).
+    /// Makes a single attempt to lock the mutex.
+    /// \returns True if it is locked. False if the quorum works, but the lock could not be acquired
+    ///   (`condition::not_acquired`).
     /// \par Errors
-    /// All others are thrown, an outage, too: who gets false goes on without the lock, or tries
-    /// again at once, as `std::lock` does, and both would be wrong for ever.
+    /// All other errors are thrown, including an outage. A caller that gets false continues without
+    /// the lock, or retries at once as `std::lock` does; during an outage both would go on without
+    /// end.
     bool try_lock();
 
-    /// Gives the lock back, also one that was lost, and waits for the masters' answer, for
-    /// `master_timeout` at most; on the manager's own thread it does not wait. Without a lock it
-    /// does nothing.
+    /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
+    /// for `master_timeout`. On the manager's own thread it does not wait. Does nothing if the
+    /// mutex is not locked.
     void unlock() noexcept;
 
-    /// Whether the lock may be relied on now; see `lock::held`.
+    /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
     /// See `lock::deadline`.
     time_point deadline() const noexcept;
     /// See `lock::remaining`.
     std::chrono::nanoseconds remaining() const noexcept;
-    /// See `lock::fencing_token`; empty while it is not locked.
+    /// See `lock::fencing_token`. Empty if the mutex is not locked.
     std::optional<std::uint64_t> fencing_token() const;
-    /// Is stopped when the lock that is held now, or was last, is lost: at `deadline - stop_margin`
-    /// at the latest, so while the lease still lasts if there is a margin. Not by `unlock`. Stop
-    /// callbacks run on the manager's thread and must not block.
+    /// Returns a stop token that is stopped when the current lock, or else the last one, is lost.
+    /// This happens at `deadline - stop_margin` at the latest, that is before the lease ends if
+    /// there is a margin. `unlock` does not stop it. Stop callbacks run on the manager's thread and
+    /// must not block.
     std::stop_token lost() const;
-    /// What the last `unlock` found; empty before the first and where it could not wait.
+    /// Returns the result of the last `unlock`. Empty before the first, and if `unlock` could not
+    /// wait.
     std::optional<release_result> last_release() const;
-    /// How the masters voted when the lock was last asked for.
+    /// Returns how the masters voted in the last attempt to lock the mutex.
     diagnostics last_attempt() const;
 
-    /// What is locked.
+    /// Returns the name of the resource.
     const std::string& resource() const noexcept { return resource_; }
 
 protected:
-    /// False for `condition::not_acquired`; other errors are thrown.
+    /// Returns false for `condition::not_acquired`; throws other errors.
     bool try_lock_within(wait_for limit, std::stop_token stop);
 
 private:
-    /// Takes it, first from the other threads, then from the masters.
+    /// Acquires the lock, first among the threads of this process, then from the masters.
     error_code take(wait_for limit, const std::stop_token& stop);
     void let_others_in() noexcept;
 
@@ -324,21 +340,24 @@ private:
     diagnostics last_attempt_;
 };
 
-/// A mutex with timed waits: meets *TimedLockable*.
+/// A mutex with timed waits. Meets the standard *TimedLockable* requirements.
 class timed_mutex : public mutex {
 public:
     using mutex::mutex;
 
-    /// Waits for at most `limit`; zero or less is `try_lock`. False, and errors, as there: an
-    /// outage that lasts to the end of the wait is thrown.
-    /// \param stop ends the waiting with `operation_aborted`
+    /// Locks the mutex. Waits at most `limit`; zero or less is the same as `try_lock`.
+    /// \param limit the maximum time to wait
+    /// \param stop ends the wait with `operation_aborted`
+    /// \returns As `try_lock`.
+    /// \par Errors
+    /// As `try_lock`: an outage that lasts until the end of the wait is thrown.
     template <typename Rep, typename Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_lock_within(detail::wait_within(limit), std::move(stop));
     }
 
-    /// The same until a moment. How long that is, is asked once: a clock that is set later does not
-    /// change the wait.
+    /// Locks the mutex. Waits until `end`. The remaining time is determined once: setting the clock
+    /// later does not change the wait. Otherwise the same as `try_lock_for`.
     template <typename Clock, typename Duration>
     bool
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {

@@ -1,4 +1,4 @@
-// For code that blocks: readers and writers of one resource, for the standard guards.
+// For blocking code: readers and writers of one resource, for the standard guards.
 
 #pragma once
 
@@ -15,33 +15,36 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
-/// `redlock::shared_mutex` for threads. Meets the standard's *SharedTimedLockable* and
-/// *TimedLockable*: `std::shared_lock`, `std::unique_lock`, `std::scoped_lock`. Guarded protocol
-/// only.
+/// `redlock::shared_mutex` for threads. Meets the standard *SharedTimedLockable* and
+/// *TimedLockable* requirements. Use it with `std::shared_lock`, `std::unique_lock` and
+/// `std::scoped_lock`. Guarded protocol only.
 ///
-/// It belongs to this object, not to a thread: any thread may unlock it. Within the process the
-/// threads that use the same object share and exclude each other as the masters say, from locking
-/// to unlocking, also when the lock was lost in between. A writer that waits for this object's
-/// readers keeps further ones of this object out.
+/// The owner is this object, not a thread: any thread may unlock it. Threads that use the same
+/// object share it and exclude each other by the same rules as on the masters. These rules apply
+/// from lock to unlock, even if the lock was lost in between. While a writer waits for the readers
+/// of this object, the object admits no new readers.
 ///
-/// **Each reader asks the masters, and has a lease of its own.** So a writer elsewhere that waits
-/// stops the stream of new readers here, too, which a lease that they share would not. The leases
-/// that this object has for reading keep writers out for all of its readers: reading may be relied
-/// on while one of them lasts, and `unlock_shared` gives back the one that would end first. When
-/// the last of them is lost, all who read through this object have lost it, and nobody reads or
-/// writes through it before they have unlocked.
+/// **Each reader acquires its own lease from the masters.** Therefore a waiting writer in another
+/// process also stops new readers here, which would not be so if the readers shared one lease. Each
+/// lease of this object keeps writers out for all its readers: they may rely on the lock as long as
+/// one lease lasts. `unlock_shared` releases the lease that would end first. When the last lease is
+/// lost, all readers of this object have lost the lock. The object then admits no reader or writer
+/// until they have unlocked it.
 ///
-/// There is no upgrade: who reads and asks to write waits for itself.
-/// `shared_mutex::async_downgrade` needs the handle, so use it with `manager::call`.
+/// Upgrading is not supported: a reader that tries to lock for writing would wait for itself.
+/// Downgrading (`redlock::shared_mutex::async_downgrade`) needs the handle of the lock: use it with
+/// `manager::call`.
 ///
 /// \par Thread safety
-/// All member functions may be called from several threads at once, but the destructor.
+/// Distinct objects: safe. Shared objects: safe, except for destruction.
 /// \par Object lifetimes
-/// The manager must outlive it.
+/// The manager must outlive this object.
 class shared_mutex {
 public:
-    /// Without I/O.
-    /// \param options as for `redlock::shared_mutex`; `options.wait` bounds `lock` and
+    /// Constructs a mutex. Does no I/O.
+    /// \param owner the manager to use
+    /// \param resource as for `redlock::shared_mutex`
+    /// \param options as for `redlock::shared_mutex`; `options.wait` limits `lock` and
     ///   `lock_shared`
     shared_mutex(manager& owner, std::string resource, acquire_options options = {});
     shared_mutex(const shared_mutex&) = delete;
@@ -49,66 +52,67 @@ public:
     /// Releases in the background what is still locked.
     ~shared_mutex();
 
-    /// Locks for writing. Waits for `options.wait`, and throws if it has not the lock by then; see
-    /// `mutex::lock`.
-    /// \param stop ends the waiting with `operation_aborted`
+    /// Locks for writing. Waits at most `options.wait`, then throws; see `mutex::lock`.
+    /// \param stop ends the wait with `operation_aborted`
     /// \par Errors
-    /// Those of `redlock::shared_mutex`; `errc::would_deadlock`.
+    /// As `redlock::shared_mutex`; `errc::would_deadlock`.
     void lock(std::stop_token stop = {});
-    /// One attempt. False, and errors, as `mutex::try_lock`.
+    /// Makes a single attempt to lock for writing. Result and errors: as `mutex::try_lock`.
     bool try_lock();
-    /// Waits for at most `limit`, as `timed_mutex::try_lock_for`.
+    /// Locks for writing. Waits at most `limit`; see `timed_mutex::try_lock_for`.
     template <typename Rep, typename Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_within(kind::writer, detail::wait_within(limit), std::move(stop));
     }
-    /// The same until a moment, which is looked at once.
+    /// Locks for writing. Waits until `end`; see `timed_mutex::try_lock_until`.
     template <typename Clock, typename Duration>
     bool
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_for(detail::time_until(end), std::move(stop));
     }
-    /// Gives the writer's lock back, as `mutex::unlock`. Without one it does nothing.
+    /// Releases the writer's lock; see `mutex::unlock`. Does nothing if this object is not locked
+    /// for writing.
     void unlock() noexcept;
 
-    /// Locks for reading, else as `lock`.
+    /// Locks for reading. Otherwise the same as `lock`.
     void lock_shared(std::stop_token stop = {});
-    /// As `try_lock`.
+    /// Makes a single attempt to lock for reading. Otherwise the same as `try_lock`.
     bool try_lock_shared();
-    /// As `try_lock_for`.
+    /// Locks for reading. Otherwise the same as `try_lock_for`.
     template <typename Rep, typename Period>
     bool try_lock_shared_for(
         const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_within(kind::reader, detail::wait_within(limit), std::move(stop));
     }
-    /// As `try_lock_until`.
+    /// Locks for reading. Otherwise the same as `try_lock_until`.
     template <typename Clock, typename Duration>
     bool try_lock_shared_until(
         const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_shared_for(detail::time_until(end), std::move(stop));
     }
-    /// Gives one reader's lock back, else as `unlock`.
+    /// Releases one reader's lock. Otherwise the same as `unlock`.
     void unlock_shared() noexcept;
 
-    /// Whether what is locked now, for reading or for writing, may be relied on; see `lock::held`.
+    /// Returns true if the current lock, for reading or for writing, may be relied on; see
+    /// `lock::held`.
     bool held() const noexcept;
-    /// See `lock::deadline`; of readers that of the lease that lasts longest. `time_point::min()`
-    /// while it is not locked.
+    /// See `lock::deadline`. With readers: the deadline of the lease that lasts longest.
+    /// `time_point::min()` if nothing is locked.
     time_point deadline() const noexcept;
-    /// What is left until `deadline()`; zero if it is over.
+    /// Returns the remaining time until the lock is no longer `held()`; zero if it has passed.
     std::chrono::nanoseconds remaining() const noexcept;
-    /// The writer's, see `lock::fencing_token`; empty for readers.
+    /// Returns the fencing token of the writer; see `lock::fencing_token`. Empty for readers.
     std::optional<std::uint64_t> fencing_token() const;
-    /// Is stopped when what is locked now, or was last, is lost, as `mutex::lost`: readers', when
-    /// the last of their leases is. Ask for it after locking; all who read at the same time have
-    /// the same one.
+    /// Returns a stop token that is stopped when the current lock, or else the last one, is lost;
+    /// see `mutex::lost`. With readers: when the last of their leases is lost. Call it after
+    /// locking; all concurrent readers get the same token.
     std::stop_token lost() const;
-    /// What the last `unlock` or `unlock_shared` found; empty where it could not wait.
+    /// Returns the result of the last `unlock` or `unlock_shared`. Empty if it could not wait.
     std::optional<release_result> last_release() const;
-    /// How the masters voted when they were last asked for either lock.
+    /// Returns how the masters voted in the last attempt to lock, for reading or for writing.
     diagnostics last_attempt() const;
 
-    /// What is locked.
+    /// Returns the name of the resource.
     const std::string& resource() const noexcept { return resource_; }
 
 private:
@@ -117,7 +121,7 @@ private:
 
     void take_or_throw(kind wanted, const std::stop_token& stop);
     bool try_within(kind wanted, wait_for limit, std::stop_token stop);
-    /// Takes it, first from the other threads, then from the masters.
+    /// Acquires the lock, first among the threads of this process, then from the masters.
     error_code take(kind wanted, wait_for limit, const std::stop_token& stop);
     void give_back(kind what) noexcept;
     void tell_of_loss();

@@ -1,4 +1,4 @@
-// The clock that leases are measured with.
+// The clock that measures leases.
 
 #pragma once
 
@@ -8,23 +8,23 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// A clock that never steps and that goes on while the machine is suspended: `CLOCK_BOOTTIME` where
-/// there is one, else the steady clock. `std::chrono::steady_clock` stops during a suspend on
-/// Linux, so a process that was resumed after its lease had ended would still believe in it. Meets
-/// the standard *TrivialClock* requirements. Its epoch means nothing outside this machine.
+/// A monotonic clock that keeps running while the machine is suspended: `CLOCK_BOOTTIME` where
+/// available, otherwise the steady clock. On Linux `std::chrono::steady_clock` stops during a
+/// suspend, so a resumed process would rely on a lease that has already ended. Meets the standard
+/// *TrivialClock* requirements. Its epoch has no meaning outside this machine.
 struct clock {
-    /// Its unit.
+    /// The unit of this clock.
     using duration = std::chrono::nanoseconds;
-    /// As *TrivialClock* wants it.
+    /// Required by *TrivialClock*.
     using rep = duration::rep;
-    /// As *TrivialClock* wants it.
+    /// Required by *TrivialClock*.
     using period = duration::period;
-    /// What `now` gives.
+    /// The type that `now` returns.
     using time_point = std::chrono::time_point<clock>;
-    /// It never steps.
+    /// This clock never goes backwards.
     static constexpr bool is_steady = true;
 
-    /// The present time. Thread-safe, no allocation; a few dozen nanoseconds.
+    /// Returns the current time. Thread-safe. Does not allocate; takes a few dozen nanoseconds.
     static time_point now() noexcept;
 };
 

@@ -1,4 +1,4 @@
-// What a quorum is and how to reach it.
+// The configuration of a quorum.
 
 #pragma once
 
@@ -18,32 +18,36 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// How the bytes travel to a master.
+/// Transport of the connection to a master.
 enum class transport : std::uint8_t { tcp, tls, unix_socket };
 
-/// One master. Made from a URL, or member by member.
+/// Address and credentials of one master. Construct it from a URL, or set the members.
 struct endpoint {
-    redlock::transport transport = transport::tcp; ///< how it is reached
-    std::string host;                              ///< name or address; not for Unix sockets
-    std::uint16_t port = 6379;                     ///< 1 to 65535; not for Unix sockets
-    std::string path;                              ///< of the Unix socket, absolute
-    std::string username;                          ///< ACL user; empty: the default user
-    std::string password;                          ///< empty: no AUTH is sent
-    int database = 0; ///< 0 to 15 unless the server is told otherwise; at most 65535
+    redlock::transport transport = transport::tcp; ///< transport of the connection
+    /// Host name or IP address; unused for Unix sockets.
+    std::string host;
+    /// TCP port, 1 to 65535; unused for Unix sockets.
+    std::uint16_t port = 6379;
+    std::string path;     ///< absolute path of the Unix socket
+    std::string username; ///< ACL user; empty: the default user
+    std::string password; ///< password; empty: AUTH is not sent
+    /// Database number. Range: 0 to 65535; a server has 16 databases unless configured otherwise.
+    int database = 0;
 
     endpoint() = default;
 
-    // Not explicit: a list of URLs is a list of masters.
+    // Implicit on purpose: a list of URLs is a list of masters.
     // NOLINTBEGIN(google-explicit-constructor)
 
-    /// From a URL; the port defaults to 6379, the database to 0:
+    /// Constructs an endpoint from a URL. The default port is 6379, the default database 0.
     /// \code
     /// redis://[[user]:password@]host[:port][/database]      TCP
     /// rediss://[[user]:password@]host[:port][/database]     TLS
     /// unix://[[user]:password@]/path/to/socket[?db=database]
     /// \endcode
-    /// Special characters in user and password are percent-encoded. Throws `std::invalid_argument`
-    /// with a sentence that says what is wrong and never holds the password.
+    /// Special characters in user and password are percent-encoded.
+    /// \throws std::invalid_argument if the URL is invalid; `what()` describes the error and never
+    ///   contains the password.
     endpoint(std::string_view url);
     /// \copydoc endpoint(std::string_view)
     endpoint(const char* url) : endpoint(std::string_view(url)) {}
@@ -52,153 +56,182 @@ struct endpoint {
 
     // NOLINTEND(google-explicit-constructor)
 
-    /// Member by member; names are not looked up.
+    /// Compares member by member. Host names are not resolved.
     friend bool operator==(const endpoint&, const endpoint&) = default;
 };
 
-/// "10.0.0.1:6379", "[::1]:6379/2", "/run/redis.sock": for people and logs, without user or
-/// password.
+/// Returns the endpoint as text for people and logs, without user and password: "10.0.0.1:6379",
+/// "[::1]:6379/2", "/run/redis.sock".
 std::string to_string(const endpoint&);
 
-/// How a `rediss://` master is verified. Files are in PEM format and read at construction.
+/// TLS settings of `rediss://` masters. Files are in PEM format and are read by the constructor of
+/// the manager.
 struct tls_options {
-    bool verify = true;           ///< check the certificate's chain and that it names the host
-    std::string ca_file;          ///< trusted authorities; empty: the system's
-    std::string certificate_file; ///< the client's certificate chain, if the server asks for one
-    std::string private_key_file; ///< its key; both or none
-    std::string server_name; ///< the name to verify and to send (SNI); empty: the endpoint's host
+    bool verify = true;           ///< verify the certificate chain and the host name
+    std::string ca_file;          ///< trusted certificate authorities; empty: those of the system
+    std::string certificate_file; ///< certificate chain of the client, if the server requires one
+    std::string private_key_file; ///< private key of the client certificate; set both or neither
+    /// Name to verify and to send (SNI). Empty: the host of the endpoint.
+    std::string server_name;
 };
 
-/// Whether a master may vote before it is known to have remembered for `max_ttl`.
+/// Policy for masters that may have lost their data: whether they vote before every lease that they
+/// may have lost has expired.
 enum class quarantine : std::uint8_t {
-    /// Not before: it may have forgotten locks that are still held. The "delayed restart" of the
-    /// Redis page. Counts from the first contact of this quorum with the server, from each restart
-    /// and from what else may have lost its data. So a new quorum opens after `max_ttl`.
+    /// Such a master does not vote during its quarantine. This is the "delayed restart" of the
+    /// Redis page. The quarantine starts with the first contact of this quorum with the server,
+    /// with each restart, and with each other possible loss of data. A new quorum therefore grants
+    /// its first lock after slightly more than `max_ttl`.
     on,
-    /// At once. Only for masters that are known to be new (tests). Unsafe else: a restart under a
-    /// holder lets a second one in. `health` and the log say so.
+    /// Masters vote at once. Use it only for masters that are known to be new, as in tests.
+    /// Otherwise it is unsafe: if a master restarts while a lock is held, a second holder may get
+    /// the lock. `health` and the log report this setting.
     off,
 };
 
-/// How a waiter learns that a lock may be free.
+/// How waiters learn that a lock may be free.
 enum class wake_up : std::uint8_t {
-    /// A release is published on the channel `prefix{resource}:free` of every master (an empty
-    /// prefix: `resource:free`), and who waits subscribes to it, over one more connection to each
-    /// master. A notification only starts an attempt. Waiters poll in addition: with a majority
-    /// admitted, an attempt begins within 2 s after the lock became free even if no notification
-    /// arrives. What the server refuses (PUBLISH, SUBSCRIBE, the channel) costs latency only.
+    /// A release is published on the channel `prefix{resource}:free` of every master (with an empty
+    /// prefix: `resource:free`). Waiters subscribe to it over one additional connection to each
+    /// master.
+    ///
+    /// A notification only starts an attempt. Waiters poll as well: with a majority admitted, an
+    /// attempt starts within 2 s after the lock became free, even if no notification arrives. If
+    /// the server refuses PUBLISH, SUBSCRIBE or the channel, this costs latency only.
     push,
-    /// Nothing is published or subscribed to; waiters ask again after `retry_delay_min` to
-    /// `retry_delay_max`. For servers whose ACL or whose cost forbids the other. Their releases
-    /// wake nobody: processes that share locks should agree.
+    /// Nothing is published or subscribed to. Waiters retry after `retry_delay_min` to
+    /// `retry_delay_max`. Use it for servers whose ACL or cost rules out notifications. Releases by
+    /// such a process send no notifications, so all processes that share locks should use the same
+    /// value.
     poll,
 };
 
-/// Everything that a manager needs to know. Goes into its constructor; one per process and quorum.
-/// All members have defaults but `masters`. All processes that lock the same resources must agree
-/// on `masters`, `key_prefix` and `max_ttl`; not on `protocol`.
+/// Configuration of a manager; one per process and quorum. All members except `masters` have
+/// defaults. All processes that lock the same resources must use the same `masters`, `key_prefix`
+/// and `max_ttl`. The `protocol` may differ.
 struct config {
-    /// The masters: 1 to 32, independent of each other (no replicas of one another, no cluster),
-    /// each server once. An odd number: an even one tolerates no more failures than one less.
+    /// The masters. They must be independent of each other: no replicas of one another, no cluster,
+    /// each server once. Use an odd number: an even number tolerates no more failures than one
+    /// less. Range: 1 to 32 masters. No default.
     std::vector<endpoint> masters;
 
-    /// What is said to the masters.
+    /// The protocol used with the masters. Default: guarded.
     redlock::protocol protocol = protocol::guarded;
 
-    /// Comes before the resource's name in every key, so that an ACL can allow just these keys and
-    /// user data is not in the way: the lock is `prefix{resource}`, its fencing counter
-    /// `prefix{resource}:fence`, a master's record `prefix:epoch`. Empty: the resource's name is
-    /// the lock's key as it stands, to share locks with other Redlock clients; then no resource may
-    /// be named `:epoch`, nor `{...}` with one of these behind it: `:fence`; `:queue` and
-    /// `:queue:until` (`fairness::fifo`); `:readers` and `:intent` (`shared_mutex`); `:slot:` and a
-    /// number, and the same with `:fence` (`slot_pool`). At most 256 bytes.
+    /// Prefix of all keys, so that an ACL can allow just these keys and they do not collide with
+    /// other data. The lock is `prefix{resource}`, its fencing counter `prefix{resource}:fence`,
+    /// and the memory record of a master `prefix:epoch`. At most 256 bytes. Default: "redlock:".
+    ///
+    /// Empty: the name of the resource is the key of the lock, to share locks with other Redlock
+    /// clients. In this case do not use these names for resources:
+    /// - `:epoch`
+    /// - `{...}` followed by `:fence`, by `:queue` or `:queue:until` (`fairness::fifo`), or by
+    ///   `:readers` or `:intent` (`shared_mutex`)
+    /// - `{...}` followed by `:slot:` and a number, with or without `:fence` (`slot_pool`)
     std::string key_prefix = "redlock:";
 
-    /// The longest lease that any process of the deployment uses, and so the quarantine of a
-    /// restarted master. 10 ms to 24 h.
+    /// Longest lease that any process of the deployment uses. It determines the quarantine of a
+    /// restarted master. Range: 10 ms to 24 h. Default: 30 s.
     std::chrono::milliseconds max_ttl{30'000};
 
-    /// Allowance for clocks that run at different speeds, as a share of the ttl: 0 to 0.5. A lease
-    /// of ttl T is believed for `T - (T * factor + margin)`.
+    /// Allowance for clocks that run at different rates, as a fraction of the ttl. A lease of ttl T
+    /// is relied on for `T - (T * factor + margin)`. Range: 0 to 0.5. Default: 0.01.
     double clock_drift_factor = 0.01;
-    /// The fixed part of that allowance; the precision of Redis' expiry is 1 ms. 0 to 10 s.
+    /// Fixed part of the clock drift allowance. Redis expires keys with a precision of 1 ms. Range:
+    /// 0 to 10 s. Default: 2 ms.
     std::chrono::milliseconds clock_drift_margin{2};
 
-    /// How far the masters' wall clocks may be apart (guarded protocol; NTP keeps them within
-    /// some ms). A part of the quarantine: a fencing counter that a master lost starts again from
-    /// its clock, which must be past all that the others have counted. 0 to 1 h.
+    /// Maximum clock offset between masters (guarded protocol). NTP keeps it within a few
+    /// milliseconds. It is part of the quarantine, because a lost fencing counter restarts from the
+    /// clock of its master. That clock must be past every value that the other masters have
+    /// counted. Range: 0 to 1 h. Default: 1 s.
     std::chrono::milliseconds clock_offset_bound{1'000};
 
-    /// Whether a restarted master must wait before it votes.
+    /// Whether a restarted master waits for the end of its quarantine before it votes. Default: on.
     redlock::quarantine quarantine = quarantine::on;
 
-    /// From the look-up of a master's name to the end of its handshake. 1 ms to 1 h.
+    /// Timeout for connecting to a master, from name resolution to the end of the handshake. Range:
+    /// 1 ms to 1 h. Default: 2 s.
     std::chrono::milliseconds connect_timeout{2'000};
-    /// A master that has not answered for this long votes `timed_out`, and at once until it answers
-    /// again. Small against the ttl (the Redis page: 5 to 50 ms for 10 s), larger than the round
-    /// trip. 1 ms to 1 h.
+    /// Time without a reply after which a master votes `timed_out`. Until it replies again, it
+    /// votes so at once. Choose it larger than the round trip time and much smaller than the ttl
+    /// (the Redis page: 5 to 50 ms for 10 s). Range: 1 ms to 1 h. Default: 100 ms.
     std::chrono::milliseconds master_timeout{100};
-    /// The delay before a lost master is connected again: jittered, growing from the first to the
-    /// second. 1 ms to 1 h, the second at least the first.
+    /// Minimum delay before reconnecting to a lost master. The delay has jitter and grows up to
+    /// `reconnect_delay_max`. Range: 1 ms to 1 h. Default: 50 ms.
     std::chrono::milliseconds reconnect_delay_min{50};
-    std::chrono::milliseconds reconnect_delay_max{2'000}; ///< see `reconnect_delay_min`
-    /// An idle connection is checked with PING this often; one that stays silent this long beyond
-    /// `master_timeout` is dropped. 1 ms to 1 h.
+    /// Maximum delay before reconnecting. Range: `reconnect_delay_min` to 1 h. Default: 2 s.
+    std::chrono::milliseconds reconnect_delay_max{2'000};
+    /// Interval at which an idle connection is checked with PING. A connection without a reply for
+    /// this interval plus `master_timeout` is closed. Range: 1 ms to 1 h. Default: 1 s.
     std::chrono::milliseconds health_check_interval{1'000};
-    /// The delay between two attempts of one acquire: decorrelated jitter, never less than the
-    /// measured round trip of a majority. 1 ms to 1 h, the second at least the first. A waiter
-    /// polls every 2 s at the latest, unless `retry_delay_min` is longer.
+    /// Minimum delay between two attempts of one acquire. Delays have decorrelated jitter and are
+    /// never shorter than the measured round trip time of a majority. A waiter polls at least every
+    /// 2 s, unless this value is larger. Range: 1 ms to 1 h. Default: 2 ms.
     std::chrono::milliseconds retry_delay_min{2};
-    std::chrono::milliseconds retry_delay_max{200}; ///< see `retry_delay_min`
+    /// Maximum delay between two attempts. Range: `retry_delay_min` to 1 h. Default: 200 ms.
+    std::chrono::milliseconds retry_delay_max{200};
 
-    /// A lease that is released while others of this process wait for it may pass to the next of
-    /// them without a word to the masters: so many times in a row, then the waiters of other
-    /// processes have their chance. 0 (never) to 1,000,000.
+    /// Maximum number of consecutive local handoffs of a lock. In a local handoff the lease of a
+    /// released lock passes to the next waiter of this process without a round trip to the masters.
+    /// After this number of handoffs, waiters of other processes get a chance. Range: 0 to
+    /// 1,000,000. Default: 64. 0 disables local handoff.
     std::size_t hand_overs_max = 64;
 
-    /// How a waiter learns of a release.
+    /// How waiters learn of a release. Default: push.
     wake_up wake_ups = wake_up::push;
 
-    /// For masters whose endpoint has none of its own.
+    /// ACL user for masters whose endpoint has no credentials of its own.
     std::string username;
-    std::string password; ///< see `username`; never printed
+    std::string password; ///< password for these masters; never printed
 
-    /// Shown by `CLIENT LIST`. No spaces or control characters; empty: none is set.
+    /// Connection name, as shown by `CLIENT LIST`. Printable ASCII characters without spaces.
+    /// Default: "redlock". Empty: no name is set.
     std::string client_name = "redlock";
 
-    /// How `rediss://` masters are verified.
+    /// TLS settings of `rediss://` masters.
     tls_options tls;
 
-    /// Silent by default.
+    /// Log level and sink. Default: no output.
     logger log;
 
-    /// Told of every operation and of every lock, if there is one.
+    /// Observer that is notified of every operation and every lock. Default: null, no observer.
     std::shared_ptr<redlock::observer> observer;
-    /// A lock that has been held for longer is warned of, once: in the log and to the observer.
-    /// 0: none is. 0 ms to 24 h.
+    /// Time after which a held lock causes one warning, in the log and to the observer. Range: 0 to
+    /// 24 h. Default: 0. 0 disables.
     std::chrono::milliseconds held_warning{0};
-    /// When more acquires of this manager wait for one resource, that is warned of: in the log and
-    /// to the observer. 0: it is not.
+    /// Number of waiting acquires for one resource above which this manager warns, in the log and
+    /// to the observer. Default: 0. 0 disables.
     std::size_t contention_warning = 0;
 };
 
-/// Checks a configuration, as the constructor of `lock_manager` does. Returns no error, and
-/// warnings if there are any (an even number of masters, say) in `reason`, one a line; or
-/// `errc::invalid_config` with a sentence in `reason` that names the value and the allowed range.
-/// Does no I/O: the TLS files are not read. Thread-safe.
+/// Validates a configuration, as the constructor of `lock_manager` does. Does no I/O: the TLS files
+/// are not read. Thread-safe.
+/// \param config the configuration to validate
+/// \param reason set to the error, which names the value and the allowed range. If the
+///   configuration is valid: set to the warnings, one per line, for example about an even number of
+///   masters.
+/// \returns No error, or `errc::invalid_config`.
 error_code validate(const config& config, std::string& reason);
 
-/// Checks `options` against `config`, as `async_acquire` does. Returns no error, or
-/// `errc::invalid_argument` with a sentence in `reason` that names the value and the allowed range.
+/// Validates `options` against `config`, as `async_acquire` does. Thread-safe.
+/// \param options the options to validate
+/// \param config the configuration of the manager
+/// \param reason set to the error, which names the value and the allowed range
+/// \returns No error, or `errc::invalid_argument`.
 error_code validate(const acquire_options& options, const config& config, std::string& reason);
 
-/// Checks the name of a resource: 1 to `resource_name_max` bytes, of any value. Returns no error,
-/// or `errc::invalid_argument` with a sentence in `reason`.
+/// Validates the name of a resource. Thread-safe.
+/// \param resource the name. Range: 1 to `resource_name_max` bytes of any value.
+/// \param reason set to the error, which names the value and the allowed range
+/// \returns No error, or `errc::invalid_argument`.
 error_code validate_resource(std::string_view resource, std::string& reason);
 
-/// Checks the form of a lock's token, as `lock::token` gives it: 40 hexadecimal digits in lower
-/// case. Returns no error, or `errc::invalid_argument` with a sentence in `reason` that does not
-/// show the token.
+/// Validates the format of a lock token, as returned by `lock::token`: 40 lowercase hexadecimal
+/// digits. Thread-safe.
+/// \param lock_token the token to validate
+/// \param reason set to the error, which does not contain the token
+/// \returns No error, or `errc::invalid_argument`.
 error_code validate_token(std::string_view lock_token, std::string& reason);
 
 }} // namespace redlock::REDLOCK_ABI

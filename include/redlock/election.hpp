@@ -1,4 +1,4 @@
-// Electing a leader: of many candidates one leads, with a fencing token, until it resigns or its
+// Leader election: one of many candidates leads, with a fencing token, until it resigns or its
 // lease ends. See docs/election.md.
 
 #pragma once
@@ -22,85 +22,89 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// How one election is held. All candidates should agree on `ttl`. Trivially destructible, as
-/// `acquire_options` is.
+/// Options of an election. All candidates should use the same `ttl`. Trivially destructible, like
+/// `acquire_options`.
 struct election_options {
-    /// The lease: a leader that crashed is followed after this at the latest (see `election`).
-    /// Ranges as those of `acquire_options`.
+    /// The lease: after a crash of the leader, the lease ends after at most this time (see
+    /// `election`). Range: as in `acquire_options`. Default: 10 s.
     std::chrono::milliseconds ttl{10'000};
-    /// The leader is told to stop so long before its lease ends: the time that its work needs to
-    /// stop.
+    /// Time before the end of the lease at which the leader is signalled to stop. Choose the time
+    /// that its work needs to stop. Range: as in `acquire_options`. Default: 1 s.
     std::chrono::milliseconds stop_margin{1'000};
-    /// How long a candidate waits for its election.
+    /// Maximum time that a candidate waits. Default: forever.
     wait_for wait{wait_for::forever()};
-    /// The longest term in all; then it is lost with `loss_reason::renew_limit`. 0: unbounded.
+    /// Maximum total length of a term. After it the term is lost with `loss_reason::renew_limit`.
+    /// Default: 0, unlimited.
     std::chrono::milliseconds max_term{0};
-    /// Whether the candidates are elected by the order of their arrival.
+    /// Whether candidates are elected in the order of their arrival. Default: none.
     fairness order{fairness::none};
-    /// Who observes asks again after so long, where nothing told of a change before. 10 ms or more.
+    /// Maximum interval between two queries of an observer. A notification of a change starts a
+    /// query earlier. Range: 10 ms or more; smaller values are raised to 10 ms. Default: 1 s.
     std::chrono::milliseconds poll{1'000};
 };
 
 static_assert(std::is_trivially_destructible_v<election_options>);
 
-/// What an observer has seen. A statement about the past.
+/// Status of an election as seen by an observer. It may be out of date when it arrives.
 struct leader_status {
-    /// `held`: somebody leads. `free`: nobody does. `undecided`: it cannot be told, as in the
-    /// middle of a change or without a majority of the masters.
+    /// `held`: there is a leader. `free`: there is no leader. `undecided`: unknown, for example
+    /// during a change or without a majority of the masters.
     lock_state state = lock_state::undecided;
-    /// Names the leader if there is one: what its `leadership::id()` is. Else empty.
+    /// Identifies the leader: the result of its `leadership::id()`. Empty without a leader.
     std::string leader;
-    /// What is left of its lease if it is not renewed.
+    /// Remaining time of the leader's lease if it is not renewed.
     std::optional<std::chrono::milliseconds> time_left;
 };
 
-/// A term as leader: owns the lock on the election's name. Move-only; its destructor resigns in the
-/// background. Thread safety, executors, cancellation and lifetimes as for `lock`; all functions
-/// but `valid`, `held`, `remaining` and `deadline` throw `std::logic_error` on an empty one.
+/// A term as leader: holds the lock on the name of the election. Move-only. The destructor resigns
+/// in the background. Thread safety, executors, cancellation and object lifetimes: as `lock`. On an
+/// empty object all functions throw `std::logic_error`, except `valid`, `held`, `remaining`,
+/// `deadline` and `lease`.
 class leadership {
 public:
-    /// An empty one.
+    /// Constructs an empty object.
     leadership() noexcept = default;
-    /// Of a lock that was taken.
+    /// Constructs a term from an acquired lock.
     explicit leadership(lock held) noexcept : lock_(std::move(held)) {}
 
-    /// Whether there is a term at all, over or not; see `lock::valid`.
+    /// Returns true if there is a term, even if it is over; see `lock::valid`.
     bool valid() const noexcept { return lock_.valid(); }
-    /// Whether this process leads now. Reads a clock; no I/O. False from `stop_margin` before the
-    /// lease's end on.
+    /// Returns true if this process leads now. Reads a clock; no I/O. Returns false from
+    /// `stop_margin` before the end of the lease on.
     bool held() const noexcept { return lock_.held(); }
-    /// The same as `held`.
+    /// Returns `held()`.
     explicit operator bool() const noexcept { return held(); }
-    /// Until `deadline`; 0 when it has passed. See `lock::remaining`.
+    /// Returns how long `held()` stays true without a renewal; 0 afterwards. See `lock::remaining`.
     std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
-    /// The end of the lease, which renewal moves on. See `lock::deadline`.
+    /// Returns the end of the lease, which renewals move forward. See `lock::deadline`.
     time_point deadline() const noexcept { return lock_.deadline(); }
 
-    /// Larger than that of every leader before, and the same for the whole term. Give it to what
-    /// the leader writes to, and have smaller ones refused there. Empty with the plain protocol.
+    /// Returns the fencing token, or nothing with the plain protocol. It is larger than that of
+    /// every earlier leader, and the same for the whole term. Pass it to every resource that the
+    /// leader writes to, and let the resource refuse smaller tokens.
     std::optional<std::uint64_t> fencing_token() const { return lock_.fencing_token(); }
 
-    /// What observers see of this leader, 16 hexadecimal digits: a digest of the lock's token. New
-    /// for each election but one: where the term passes to another candidate of this same manager
-    /// without a word to the masters, it stays. Not secret. Log it, so that it can be told whose
-    /// it is.
+    /// Returns the identity of this leader as observers see it: 16 hexadecimal digits, a digest of
+    /// the lock's token. It is new for each election, except after a local handoff to another
+    /// candidate of the same manager. Not secret. Log it, so that a leader can be matched with its
+    /// process.
     std::string id() const;
 
-    /// The lock itself: to extend it, say.
+    /// Returns the lock, for example to extend it.
     lock& lease() noexcept { return lock_; }
 
-    /// Ends the term: `held()` is false when this function returns, and the next candidate is
-    /// woken.
+    /// Ends the term. `held()` is false when this function returns, and the next candidate is
+    /// notified.
     /// \par Completion signature
     /// `void(error_code, release_result)`
     /// \par Errors
-    /// As `lock::async_release`: none but cancellation.
+    /// As `lock::async_release`: none except cancellation.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_resign(CompletionToken&& token = {}) {
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
 
-    /// Waits until leading is over against the leader's will.
+    /// Waits until the term is lost against the will of the leader.
     /// \par Completion signature
     /// `void(error_code, loss_reason)`
     /// \par Errors
@@ -117,88 +121,106 @@ private:
 /// The work of a leader.
 using leader_work = std::function<boost::asio::awaitable<void>(leadership&)>;
 
-/// One election among all processes that use the same name and masters. A value: it is no candidate
-/// by itself, and can be used for several operations at once.
+/// One election among all processes that use the same name and masters. This object is a value, not
+/// a candidate, and can be used for several operations at once.
 ///
-/// At most one candidate leads at a time, as far as the lock promises it (docs/guarantees.md). Who
-/// leads is renewed without end, until it resigns, loses a majority of the masters or ends. After a
-/// crash the next is elected when the lease has ended, `ttl` after its last renewal at the latest,
-/// plus the time until a waiting candidate asks: at most `config::retry_delay_max` and a round
-/// trip, where a majority of the masters answers. Several candidates that ask at the same moment
-/// may split the votes, and ask again after delays that are drawn.
+/// At most one candidate leads at a time, under the same assumptions as for locks (see
+/// docs/guarantees.md). The term of the leader is renewed until it resigns, loses a majority of the
+/// masters or terminates.
+///
+/// After a crash of the leader, the next one is elected when the lease has ended and a waiting
+/// candidate retries. The lease ends at most `ttl` after its last renewal. The time until the retry
+/// is at most `config::retry_delay_max` and a round trip, if a majority of the masters replies. If
+/// several candidates retry at the same moment, the votes may be split; they then retry after
+/// random delays.
 ///
 /// With the guarded protocol every term has a fencing token.
 /// \par Thread safety
 /// As `lock_manager`.
 /// \par Object lifetimes
-/// The manager must outlive the beginning of each operation; it runs. The election may go before an
-/// operation has ended.
+/// The manager must be running and must live until each operation has been initiated. The election
+/// may be destroyed before its operations complete.
 /// \par Blocking use
 /// `blocking::manager::call`.
 class election {
 public:
-    /// That of the manager.
+    /// The executor type of the manager.
     using executor_type = boost::asio::any_io_executor;
 
-    /// No I/O and no check: what is out of range ends the operations with `errc::invalid_argument`.
-    /// \param name of the lock behind it: 1 to `resource_name_max` bytes
+    /// Constructs an election. Does no I/O and no validation: with invalid values operations
+    /// complete with `errc::invalid_argument`.
+    /// \param manager the manager to use
+    /// \param name the name of the lock that the election uses. Range: 1 to `resource_name_max`
+    ///   bytes.
+    /// \param options see `election_options`
     election(lock_manager& manager, std::string name, election_options options = {});
 
-    /// What it is held over.
+    /// Returns the name of the election.
     const std::string& name() const noexcept { return name_; }
-    /// The manager's.
+    /// Returns the executor of the manager.
     executor_type get_executor() const noexcept { return manager_->get_executor(); }
 
     /// Waits until this process leads.
     /// \par Completion signature
     /// `void(error_code, leadership)`
     /// \par Errors
-    /// Those of `lock_manager::async_acquire`; `contended` and `no_quorum` only where
+    /// As `lock_manager::async_acquire`. `contended` and `no_quorum` occur only if
     /// `election_options::wait` is limited.
     /// \par Cancellation
-    /// Terminal, partial and total: withdraws, and leaves nothing behind on the masters.
+    /// Terminal, partial and total: withdraws the candidate, and removes what the masters may have
+    /// granted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_campaign(CompletionToken&& token = {}) {
         return campaign(nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted in the last attempt.
+    /// Overload that also stores in `out` how each master voted in the last attempt.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_campaign(diagnostics& out, CompletionToken&& token = {}) {
         return campaign(&out, std::forward<CompletionToken>(token));
     }
 
-    /// Campaigns, runs `work` as the leader, and resigns however `work` ends. When leading is over
-    /// before, the cancellation slot of `work` fires (terminal), `stop_margin` before the lease
-    /// ends. One term: whoever wants to be a candidate again calls it again. `work` resigns by
-    /// returning. The rest is as with `async_with_lock`.
+    /// Campaigns, runs `work` as the leader, and resigns when `work` ends.
+    ///
+    /// If the term is lost first, terminal cancellation is emitted to `work`, `stop_margin` before
+    /// the end of the lease. `work` resigns by returning. This function covers one term: call it
+    /// again to be a candidate again. For the rest see `async_with_lock`.
     /// \par Completion signature
     /// `void(std::exception_ptr)`
     /// \par Errors
-    /// As `async_with_lock`: null when `work` returned and still led; `errc::lost`; the error of
-    /// the campaign; what `work` threw.
+    /// As `async_with_lock`: null if `work` returned while it still led; otherwise `errc::lost`,
+    /// the error of the campaign, or the exception of `work`.
+    /// \par Cancellation
+    /// As `async_with_lock`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_lead(leader_work work, CompletionToken&& token = {}) {
         return lead(std::move(work), std::forward<CompletionToken>(token));
     }
 
-    /// Asks the masters who leads now. For people and monitoring: never decide by it what only the
-    /// leader may.
+    /// Queries the masters for the current leader. Use it for people and monitoring only: do not
+    /// base on it what only the leader may do.
     /// \par Completion signature
     /// `void(error_code, leader_status)`
     /// \par Errors
     /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`.
     /// \par Cancellation
-    /// Terminal, partial and total: ends the waiting.
+    /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_observe(CompletionToken&& token = {}) {
         return observe(std::nullopt, std::forward<CompletionToken>(token));
     }
 
-    /// Waits until somebody else leads than the `seen` leader, or nobody does: with a
-    /// `leader_status::leader` of before, empty if nobody led. Completes at once if that is so
-    /// already, never with `undecided`. Woken by the leader's resignation (with `wake_up::push`),
-    /// and asks again after `poll` at the latest; leaders that came and went in between are not
-    /// told of. Signature, errors and cancellation as of `async_observe`.
+    /// Waits until the leader is not `seen` any more: another candidate leads, or none. Completes
+    /// at once if this is already so, and never with `undecided`.
+    ///
+    /// Retries when the leader resigns (with `wake_up::push`), and after `poll` at the latest.
+    /// Leaders that came and went in between are not reported.
+    /// \param seen a previous `leader_status::leader`; empty if there was no leader
+    /// \par Completion signature
+    /// `void(error_code, leader_status)`
+    /// \par Errors
+    /// As `async_observe`.
+    /// \par Cancellation
+    /// As `async_observe`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_change(std::string seen, CompletionToken&& token = {}) {
         return observe(std::optional(std::move(seen)), std::forward<CompletionToken>(token));

@@ -1,4 +1,4 @@
-// The errors of the library as plain numbers. error.hpp makes error codes of them.
+// The error codes of the library as an enumeration. error.hpp converts them to error codes.
 
 #pragma once
 
@@ -6,51 +6,51 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// Why an operation did not do what was asked. There is no value for "cancelled": a cancelled
-/// operation completes with `boost::asio::error::operation_aborted`, as everywhere in Asio.
+/// Errors of the library. A cancelled operation does not use these: it completes with
+/// `boost::asio::error::operation_aborted`, as everywhere in Asio.
 enum class errc : int {
-    /// A majority of the masters answered, and somebody else has the lock (or a part of it).
+    /// A majority of the masters replied, and another owner has the lock (or a part of it).
     contended = 1,
     /// No majority of the configured masters could vote: down, silent, failing or not admitted.
     no_quorum,
-    /// The answers came too late: of the lease less was left than `min_validity`, or than
-    /// `stop_margin` where that is more, when a majority had granted it or before one had answered.
+    /// The replies arrived too late: less of the lease was left than `min_validity` or
+    /// `stop_margin`, whichever is larger. Either a majority had granted the lock by then, or no
+    /// majority had replied.
     too_slow,
-    /// The caller's wait ended while an attempt was still undecided, and the masters whose answers
-    /// were missing had had little time. (`no_quorum` if they had had enough.)
+    /// The wait ended while an attempt was undecided, and the missing masters had had little time
+    /// to reply. (If they had had enough time, the error is `no_quorum`.)
     timed_out,
-    /// The lease has ended, or a majority of the masters no longer knows it.
+    /// The lease has ended, or a majority of the masters no longer has the lock.
     lost,
-    /// The holder has released the lock, or given the handle up: it can no longer be lost.
+    /// The holder has released the lock or given up the handle, so it can no longer be lost.
     released,
     /// The manager was closed or destroyed.
     closed,
-    /// `async_run` has not been called, or was cancelled.
+    /// `async_run` has not been called. (After it was cancelled, the error is `closed`.)
     not_running,
-    /// The configuration breaks a rule; the reason names the value and the allowed range.
+    /// The configuration is invalid. The reason names the value and the allowed range.
     invalid_config,
-    /// An argument of this call breaks a rule; the diagnostics name the value and the range.
+    /// An argument of this call is invalid. The diagnostics name the value and the allowed range.
     invalid_argument,
-    /// The guarded resource has seen the fencing token of a later owner: this one came too late.
+    /// The guarded resource has seen the fencing token of a later owner.
     stale_token,
-    /// This object has no lock that could be extended or released. (One that it has lost is
+    /// This object has no lock to extend or release. (If it had one and lost it, the error is
     /// `lost`.)
     not_locked,
-    /// The call would wait for itself for ever: a blocking one on the manager's own thread, or for
-    /// a lock which the object that asks has already. Equal to
-    /// `std::errc::resource_deadlock_would_occur`.
+    /// The call would deadlock: it blocks on the manager's own thread, or waits for a lock that the
+    /// same object already holds. Equal to `std::errc::resource_deadlock_would_occur`.
     would_deadlock,
     /// The owner has entered the reentrant mutex as often as its limit allows.
     too_deep,
 };
 
-/// What a caller decides by. Compare an error code with one of these: `ec ==
-/// condition::unavailable`. No error belongs to both.
+/// Groups of errors for the decisions of a caller: `if (ec == condition::unavailable)`. No error
+/// belongs to both.
 enum class condition : int {
-    /// The quorum works, but the lock was not to be had in the time given: `contended`, `too_slow`,
-    /// `timed_out`. Skip this turn, or try again later.
+    /// The quorum works, but the lock could not be acquired in the given time: `contended`,
+    /// `too_slow`, `timed_out`. Skip the work or try again later.
     not_acquired = 1,
-    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`. Tell somebody.
+    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`. Raise an alert.
     unavailable,
 };
 

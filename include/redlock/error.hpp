@@ -1,4 +1,4 @@
-// The errors of the library as error codes of Boost.System.
+// The errors of the library as Boost.System error codes.
 
 #pragma once
 
@@ -15,19 +15,18 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// The error code type of all operations.
 using error_code = boost::system::error_code;
 
-/// The category of `errc`; its name is "redlock". Thread-safe.
+/// Returns the category of `errc`, named "redlock". Thread-safe.
 const boost::system::error_category& error_category() noexcept;
 
-/// The category of `condition`; its name is "redlock.condition". Thread-safe.
+/// Returns the category of `condition`, named "redlock.condition". Thread-safe.
 const boost::system::error_category& condition_category() noexcept;
 
-/// An error code of `error`. Found by argument-dependent look-up: `error_code ec =
-/// errc::contended;`
+/// Converts `error` to an error code. Enables `error_code ec = errc::contended;`.
 inline error_code make_error_code(errc error) noexcept {
     return {static_cast<int>(error), error_category()};
 }
 
-/// An error condition of `what`. `ec == condition::not_acquired` uses it.
+/// Converts `what` to an error condition. Enables `ec == condition::not_acquired`.
 inline boost::system::error_condition make_error_condition(condition what) noexcept {
     return {static_cast<int>(what), condition_category()};
 }

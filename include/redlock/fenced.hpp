@@ -1,5 +1,5 @@
-// The other half of a fencing token: what refuses it when it is stale. Helpers for a resource that
-// lives in Redis or in this process; how to do it in SQL is in docs/fencing.md.
+// Checks of fencing tokens at the resource, for a resource in Redis or in this process. For SQL see
+// docs/fencing.md.
 
 #pragma once
 
@@ -23,26 +23,30 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// The largest fencing token: what a double, and so a script in Redis, still counts exactly. The
-/// smallest is 1; 0 is no token but what a forgotten one looks like, and is refused everywhere.
+/// The largest fencing token: the largest integer that a double, and therefore a Redis script,
+/// counts exactly. The smallest token is 1. 0 is not a valid token: it is what a missing token
+/// looks like, and is refused everywhere.
 inline constexpr std::uint64_t fencing_token_max = (std::uint64_t{1} << 53U) - 1;
 
-/// A holder came too late: the resource has seen the token of a later owner. What the late holder
-/// should do is stop, and not try again with the same token. `code()` is `errc::stale_token`,
-/// `what()` a sentence: "stale fencing token 17: the resource has seen 23".
+/// Thrown if a resource has seen the token of a later owner. The holder must stop, and must not
+/// retry with the same token. `code()` is `errc::stale_token`. `what()` is a sentence such as
+/// "stale fencing token 17: the resource has seen 23".
 class stale_token_error : public boost::system::system_error {
 public:
-    /// For a resource that does not tell what it has seen (an `UPDATE` that found no row).
+    /// Constructs an exception for a resource that does not report the token it has seen (an
+    /// `UPDATE` that found no row).
     explicit stale_token_error(std::uint64_t token);
-    /// \param token the one that was refused
-    /// \param highest the one that the resource has seen
+    /// Constructs an exception with both tokens.
+    /// \param token the refused token
+    /// \param highest the largest token that the resource has seen
     stale_token_error(std::uint64_t token, std::uint64_t highest);
 
-    /// The token that was refused.
+    /// Returns the refused token.
     std::uint64_t token() const noexcept { return token_; }
-    /// The largest that the resource has seen; empty if it does not tell.
+    /// Returns the largest token that the resource has seen, or nothing if the resource does not
+    /// report it.
     std::optional<std::uint64_t> highest() const noexcept { return highest_; }
-    /// A sentence with both numbers, for people.
+    /// Returns a sentence with both tokens, for people.
     const char* what() const noexcept override { return text_->c_str(); }
 
 private:
@@ -50,37 +54,39 @@ private:
 
     std::uint64_t token_;
     std::optional<std::uint64_t> highest_;
-    // Shared: the copy of an exception must not throw.
+    // Shared: copying an exception must not throw.
     std::shared_ptr<const std::string> text_;
 };
 
 /// Remembers the largest token seen and refuses smaller ones.
 ///
-/// It decides about tokens, it does not hold anybody up: between `admit` and the write that follows
-/// it another thread may admit a later owner. Where writes may overlap use `fenced`, which does
-/// both under one mutex. It forgets with the process: pass what was stored to the constructor, or
-/// after a restart the first token is believed, whatever it is.
+/// It only checks tokens and does not serialize writes: between `admit` and the write that follows,
+/// another thread may admit a later owner. If writes may overlap, use `fenced`, which does both
+/// under one mutex. Its memory ends with the process: pass the stored value to the constructor, or
+/// the first token after a restart is accepted, whatever it is.
 ///
-/// Thread-safe; no allocation but for the exception, no lock.
+/// Thread-safe, without a mutex. Allocates only for exceptions.
 class fence_guard {
 public:
-    /// \param highest the largest token seen in an earlier life, 0 if none. Throws
-    ///   `std::invalid_argument` above `fencing_token_max`.
+    /// Constructs a guard.
+    /// \param highest the largest token seen before, for example read from storage; 0 if none
+    /// \throws std::invalid_argument if `highest` is above `fencing_token_max`.
     explicit fence_guard(std::uint64_t highest = 0);
     fence_guard(const fence_guard&) = delete;
     fence_guard& operator=(const fence_guard&) = delete;
 
-    /// Admits a token that is not smaller than the largest seen, and remembers it. An equal one is
-    /// the same holder once more.
-    /// \return no error; `errc::stale_token`; or `errc::invalid_argument` for 0 and for more than
-    /// `fencing_token_max`, of which nothing is remembered
+    /// Admits a token that is not smaller than the largest one seen, and remembers it. An equal
+    /// token belongs to the same holder.
+    /// \returns No error, or `errc::stale_token`, or `errc::invalid_argument` if the token is 0 or
+    ///   above `fencing_token_max` (the guard does not remember such a token).
     [[nodiscard]] error_code admit(std::uint64_t token) noexcept;
 
-    /// The same, but throws `stale_token_error`, or `boost::system::system_error` with
-    /// `errc::invalid_argument`.
+    /// Same as `admit`, but throws on errors.
+    /// \throws stale_token_error if the token is stale.
+    /// \throws boost::system::system_error with `errc::invalid_argument` if the token is invalid.
     void require(std::uint64_t token);
 
-    /// The largest token admitted; 0 before the first.
+    /// Returns the largest token admitted, or 0 before the first.
     std::uint64_t highest() const noexcept { return highest_.load(); }
 
 private:
@@ -90,22 +96,28 @@ private:
 };
 
 /// A value that can only be written with a token that is not stale. The check and the write are one
-/// step: no later owner comes between them. Thread-safe, with a mutex: writes and reads should be
-/// short, and must not call this object again.
+/// step, so that no later owner can come in between.
+///
+/// Thread-safe: uses a mutex. Functions passed to `write` and `read` should be short and must not
+/// call this object.
 template <std::movable T>
 class fenced {
 public:
-    /// \param value the first value
-    /// \param highest the largest token it was written with in an earlier life, 0 if none. Throws
-    ///   `std::invalid_argument` above `fencing_token_max`.
+    /// Constructs a value with its fence.
+    /// \param value the initial value
+    /// \param highest the largest token that it was written with before; 0 if none
+    /// \throws std::invalid_argument if `highest` is above `fencing_token_max`.
     explicit fenced(T value = T(), std::uint64_t highest = 0)
         : value_(std::move(value)),
           guard_(highest) {}
 
-    /// Calls `change(T&)` and returns what it returns, which must not refer into the value. Throws
-    /// `stale_token_error`, or what `fence_guard::require` throws else, and has then not called
-    /// `change`. What `change` throws comes through; the token has then been seen, and the value is
-    /// as `change` left it.
+    /// Checks `token`, calls `change(T&)` and returns its result, which must not refer into the
+    /// value.
+    ///
+    /// If the token is refused, `change` is not called. An exception of `change` is passed on; in
+    /// this case the token has been remembered, and the value is as `change` left it.
+    /// \throws stale_token_error if the token is stale.
+    /// \throws boost::system::system_error with `errc::invalid_argument` if the token is invalid.
     template <std::invocable<T&> Change>
     std::invoke_result_t<Change, T&> write(std::uint64_t token, Change&& change) {
         static_assert(
@@ -116,8 +128,8 @@ public:
         return std::invoke(std::forward<Change>(change), value_);
     }
 
-    /// Calls `look(const T&)` and returns what it returns. Needs no token, and promises nothing
-    /// about the next moment.
+    /// Calls `look(const T&)` and returns its result, which must not refer into the value. Needs no
+    /// token. The value may change right afterwards.
     template <std::invocable<const T&> Look>
     std::invoke_result_t<Look, const T&> read(Look&& look) const {
         static_assert(
@@ -127,13 +139,13 @@ public:
         return std::invoke(std::forward<Look>(look), value_);
     }
 
-    /// A copy of the value.
+    /// Returns a copy of the value.
     T get() const requires std::copy_constructible<T> {
         const std::lock_guard exclusive(mutex_);
         return value_;
     }
 
-    /// The largest token it was written with; 0 before the first.
+    /// Returns the largest token that the value was written with, or 0 before the first.
     std::uint64_t highest() const noexcept { return guard_.highest(); }
 
 private:
@@ -144,94 +156,105 @@ private:
 
 // --- Redis --------------------------------------------------------------------------------------
 
-/// The key in which a resource in Redis remembers the largest token it has seen: the token in
-/// decimal, without an expiry. It protects every key that is written by a script which checks it,
-/// so keys that one lock guards should share one. It is not the counter of the lock: that one is on
-/// the masters, this one is where the data is.
+/// The key in which a resource in Redis remembers the largest token it has seen: in decimal,
+/// without an expiry. It protects every key that is written by a script that checks it, so all keys
+/// guarded by one lock should share one fence. It is not the counter of the lock: that one is on
+/// the masters, this one is next to the data.
 struct fence_key {
-    std::string name; ///< of the key, any bytes but none
+    std::string name; ///< name of the fence key; any bytes, not empty
 
-    /// A fence for one key, in the same slot of a cluster: `{account:7}:highest-token` for
-    /// `account:7`, and `{user:1}:cart:highest-token` for `{user:1}:cart`. Throws
-    /// `std::invalid_argument` when there is none: for an empty key, and for one that has a `}` but
-    /// no hash tag. Name the fence yourself then.
+    /// Returns a fence for one key, in the same slot of a cluster: `{account:7}:highest-token` for
+    /// `account:7`, and `{user:1}:cart:highest-token` for `{user:1}:cart`.
+    /// \throws std::invalid_argument if no such name exists: the key is empty, or has a `}` but no
+    ///   hash tag. In this case choose a name for the fence.
     static fence_key beside(std::string_view key);
 };
 
-/// The answer of a fenced script, by whatever client it came: its first two integers.
+/// The reply of a fenced script, independent of the client library: its first two integers.
 struct fenced_reply {
-    std::int64_t accepted = 0; ///< 1 written, 0 refused
-    std::int64_t highest = 0;  ///< the largest token that the resource has seen by now
+    std::int64_t accepted = 0; ///< 1 if it was written, 0 if it was refused
+    std::int64_t highest = 0;  ///< the largest token that the resource has seen
 
-    /// \param token the one that the script was called with
-    /// \return no error, `errc::stale_token`, or `boost::system::errc::protocol_error` when no
-    ///   fenced script can have answered so. Thread-safe.
+    /// Converts the reply to an error code. Thread-safe.
+    /// \param token the token that was passed to the script
+    /// \returns No error, or `errc::stale_token`, or `boost::system::errc::protocol_error` if it
+    ///   cannot be the reply of a fenced script.
     [[nodiscard]] error_code check(std::uint64_t token) const noexcept;
 
-    /// The same, but throws `stale_token_error`, or `boost::system::system_error`.
+    /// Same as `check`, but throws on errors.
+    /// \throws stale_token_error if the token is stale.
+    /// \throws boost::system::system_error if it cannot be the reply of a fenced script.
     void require(std::uint64_t token) const;
 };
 
-/// The beginning of a fenced script of your own: put your text behind it. Call the whole with the
-/// fence as `KEYS[1]` and the token as `ARGV[1]`; your keys and arguments follow them. Your part is
-/// reached only with a token that is not stale, which is then remembered; end it with
-/// `return {1, tonumber(ARGV[1])}`, and whatever else you like behind these two.
+/// The first part of a custom fenced script: append your own part to it. Call the script with the
+/// fence as `KEYS[1]` and the token as `ARGV[1]`, followed by your own keys and arguments. Your
+/// part runs only if the token is not stale; the token has been remembered by then. End it with
+/// `return {1, tonumber(ARGV[1])}`, optionally with more elements.
 ///
-/// - stale token: answers `{0, highest}`, nothing is changed
-/// - no fence yet: any token is accepted, and is the first
-/// - not a whole number from 1 to `fencing_token_max`, or none: an error that begins with `FENCE`,
-///   nothing is changed
-/// - a fence that holds something else: an error, `FENCE` or `WRONGTYPE`, nothing is changed
+/// - Stale token: returns `{0, highest}`. Nothing is changed.
+/// - No fence yet: accepts any valid token as the first.
+/// - No token, or not an integer from 1 to `fencing_token_max`: returns an error that begins with
+///   `FENCE`. Nothing is changed.
+/// - The fence key holds something else: returns an error, `FENCE` or `WRONGTYPE`. Nothing is
+///   changed.
 ///
-/// Needs Redis 2.6; the keys must be in one slot of a cluster.
+/// Requires Redis 2.6. In a cluster all keys must be in one slot.
 extern const std::string_view fence_check;
 
-/// `SET key value [PX ttl]` that refuses a stale token: one script, for any client.
+/// `SET key value [PX ttl]` as a script that refuses a stale token, for any client library.
 /// \code
 /// const redlock::fenced_set save("account:7");
 /// const auto command = save.evalsha(*lock.fencing_token(), "balance 12"); // or eval()
 /// // ... send it; the reply is an array of two integers ...
 /// redlock::fenced_reply{.accepted = first, .highest = second}.require(*lock.fencing_token());
 /// \endcode
-/// As SET does, it replaces a value of another type, and takes the expiry from a key when no ttl is
-/// given. For tokens and fences that are none see `fence_check`; a ttl that is not a whole number
-/// of milliseconds from 1 on is an error that begins with `FENCE`, too. Should the SET itself fail
-/// (no memory), the token is remembered all the same: it was a good one.
+/// Like SET, it replaces a value of another type, and removes the expiry of the key if no ttl is
+/// given. For invalid tokens and fences see `fence_check`. A ttl that is not a positive integer of
+/// milliseconds is an error that begins with `FENCE`. If the SET itself fails (out of memory), the
+/// token is remembered nevertheless, because it was valid.
 ///
-/// Thread-safe as far as it is const.
+/// \par Thread safety
+/// Distinct objects: safe. Shared objects: safe, except for assignment and destruction.
 class fenced_set {
 public:
-    /// `KEYS`: fence, key. `ARGV`: token, value, and maybe a ttl in ms. Answers `{1, token}` or
-    /// `{0, highest}`.
+    /// The script. `KEYS`: fence, key. `ARGV`: token, value, and optionally a ttl in milliseconds.
+    /// Returns `{1, token}` or `{0, highest}`.
     static const std::string_view script;
     /// The SHA-1 of `script` in hexadecimal, for EVALSHA.
     static const std::string_view sha1;
 
-    /// For one key with a fence of its own, `fence_key::beside(key)`.
+    /// Constructs the command for one key with its own fence, `fence_key::beside(key)`.
+    /// \throws std::invalid_argument if no fence can be named after the key.
     explicit fenced_set(std::string key);
-    /// For one of several keys behind one fence, all in one slot of a cluster. Throws
-    /// `std::invalid_argument` when both have the same name.
+    /// Constructs the command for one of several keys that share a fence. In a cluster all must be
+    /// in one slot.
+    /// \throws std::invalid_argument if key and fence have the same name.
     fenced_set(std::string key, fence_key fence);
 
-    /// The command with the script's text: `EVAL script 2 fence key token value [ttl]`.
-    /// \param token from `lock::fencing_token()`
+    /// Returns the command with the text of the script:
+    /// `EVAL script 2 fence key token value [ttl]`.
+    /// \param token the result of `lock::fencing_token()`
     /// \param value any bytes
-    /// \param ttl the value's life; 0: no expiry Throws `std::invalid_argument` for a token that is
-    ///   none and for a negative ttl.
+    /// \param ttl lifetime of the value. 0: no expiry.
+    /// \throws std::invalid_argument if the token is invalid or the ttl is negative.
     std::vector<std::string> eval(
         std::uint64_t token,
         std::string_view value,
         std::chrono::milliseconds ttl = std::chrono::milliseconds::zero()) const;
 
-    /// The same by its digest. The server answers NOSCRIPT until it has seen `eval()` or
-    /// `SCRIPT LOAD` once; then send `eval()`.
+    /// Returns the command with the digest of the script:
+    /// `EVALSHA sha1 2 fence key token value [ttl]`. The server replies NOSCRIPT until it has
+    /// executed `eval()` or `SCRIPT LOAD` once; in this case send `eval()`. Parameters and
+    /// exceptions: as `eval`.
     std::vector<std::string> evalsha(
         std::uint64_t token,
         std::string_view value,
         std::chrono::milliseconds ttl = std::chrono::milliseconds::zero()) const;
 
-    const std::string& key() const noexcept { return key_; }          ///< of the value
-    const std::string& fence() const noexcept { return fence_.name; } ///< of the largest token
+    /// Name of the key of the value.
+    const std::string& key() const noexcept { return key_; }
+    const std::string& fence() const noexcept { return fence_.name; } ///< name of the fence key
 
 private:
     std::vector<std::string> command(

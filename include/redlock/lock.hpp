@@ -1,4 +1,4 @@
-// A held lock: the handle that an acquire gives.
+// The handle of an acquired lock.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace detail {
 
 class lease_handle;
 
-/// Initiations carry an executor so that adapters such as `cancel_after` can find it.
+/// Base of initiations: carries an executor so that adapters such as `cancel_after` can find it.
 struct initiation_base {
     using executor_type = boost::asio::any_io_executor;
     executor_type executor;
@@ -33,134 +33,147 @@ struct initiation_base {
 
 } // namespace detail
 
-/// A lock that was acquired. Move-only. While it lives and renewal is on, the library extends the
-/// lease; the destructor releases it in the background.
+/// Handle of an acquired lock. Move-only. While it lives and renewal is on, the library extends the
+/// lease. The destructor releases the lock in the background.
 ///
-/// After a loss the masters keep the lock until this handle has let go of it (`async_release`, or
-/// its destruction) or the last deadline that it has shown has passed, whichever comes first: until
-/// then its holder may still act.
+/// The owner of the lock is this object, not a thread or a coroutine.
 ///
-/// Owner of the lock is this object, never a thread or a coroutine.
+/// After a loss the masters keep the lock while its holder may still be acting. This ends when the
+/// handle lets go of the lock (`async_release` or the destructor), or at the last deadline that it
+/// had, whichever comes first.
 ///
 /// \par Cancellation
-/// The same for all asynchronous functions: terminal, partial and total cancellation end the
-/// *waiting* for the result: the handler gets `operation_aborted`. What was sent takes its course;
-/// a cancelled release still releases. \par Executors A handler runs on its associated executor
-/// (default: the manager's), never inside the initiating function. \par Thread safety `resource`,
-/// `token`, `held`, `remaining`, `deadline` and the initiating functions may be called from several
-/// threads at once; moving and destroying may not. \par Object lifetimes The handle may outlive the
-/// manager and, unless an operation is then begun on it, the `io_context`. A `diagnostics` argument
-/// must live until the handler runs.
+/// All asynchronous functions: terminal, partial and total cancellation end the wait with
+/// `operation_aborted`. Commands that were sent still take effect; a cancelled release still
+/// releases.
+/// \par Executors
+/// A handler runs on its associated executor (default: the manager's), never inside the initiating
+/// function.
+/// \par Thread safety
+/// Distinct objects: safe. Shared objects: `resource`, `token`, `held`, `remaining`, `deadline` and
+/// the initiating functions may be called concurrently; moving, assigning and destroying may not.
+/// \par Object lifetimes
+/// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
+/// on it afterwards. A `diagnostics` argument must live until the handler runs.
 class lock {
 public:
-    /// An empty handle.
+    /// Constructs an empty handle.
     lock() noexcept = default;
-    /// Leaves `other` empty.
+    /// Move constructor. Leaves `other` empty.
     lock(lock&& other) noexcept = default;
-    /// Releases in the background what this handle held before.
+    /// Move assignment. Releases in the background the lock that this handle held before.
     lock& operator=(lock&& other) noexcept;
     lock(const lock&) = delete;
     lock& operator=(const lock&) = delete;
-    /// Releases in the background: posts the removal and returns. To learn the result, use
+    /// Releases the lock in the background: starts the removal and returns. To get the result, call
     /// `async_release` first.
     ~lock();
 
-    /// Whether this handle refers to a lock at all, held or not: false when default-constructed,
-    /// moved from or abandoned. All functions below but `held`, `remaining` and `deadline` require
-    /// it: they throw `std::logic_error` on an empty handle.
+    /// Returns true if this handle refers to a lock, held or not. Returns false if it was
+    /// default-constructed, moved from or abandoned. On an empty handle all functions below throw
+    /// `std::logic_error`, except `held`, `remaining`, `deadline` and `abandon`.
     bool valid() const noexcept { return handle_ != nullptr; }
 
-    /// Whether the lock may be relied on at this moment. Reads a clock; no I/O. False from
-    /// `deadline() - stop_margin` on, once a loss is known, and from the start of a release on.
-    /// It says nothing of the next moment: work that may outlast the lease needs a fencing check at
-    /// the resource.
+    /// Returns true if the lock may be relied on at this moment. Reads a clock; no I/O. Returns
+    /// false from `deadline() - stop_margin` on, after a known loss, and from the start of a
+    /// release on.
+    ///
+    /// The result does not cover the next moment: work that may outlast the lease needs a fencing
+    /// check at the resource.
     bool held() const noexcept;
 
-    /// Same as `held()`.
+    /// Returns `held()`.
     explicit operator bool() const noexcept { return held(); }
 
-    /// The resource's name, without the prefix.
+    /// Returns the name of the resource, without the prefix.
     std::string_view resource() const;
 
-    /// The value that the masters keep for this lock: 40 hexadecimal digits, new for each
-    /// acquisition. Whoever has it can release the lock: treat it as a secret.
+    /// Returns the value that the masters store for this lock: 40 hexadecimal digits, new for each
+    /// acquisition. Keep it secret: it is all that a client needs to release the lock.
     std::string_view token() const;
 
-    /// The fencing token: larger than that of every earlier owner of this resource, the same for
-    /// as long as this lock is held, and below 2^53. Give it to the resource with each write, and
-    /// let the resource refuse a smaller one than it has seen (see fenced.hpp). Empty unless
-    /// `acquire_options::fencing` was set.
+    /// Returns the fencing token, or nothing unless `acquire_options::fencing` was set.
+    ///
+    /// The fencing token is larger than that of every earlier owner of this resource. It is below
+    /// 2^53 and stays the same while this lock is held. Pass it to the resource with each write,
+    /// and let the resource refuse a token smaller than the largest it has seen (see fenced.hpp).
     std::optional<std::uint64_t> fencing_token() const;
 
-    /// The moment when the lease ends: until then a majority of the masters keeps the key, whatever
-    /// happens to this process, with the clock drift allowed for. Moves forward with each
-    /// extension, and back when masters turn out to have lost the key. Means nothing once `held()`
-    /// is false, and is `time_point::min()` for an empty handle.
+    /// Returns the end of the lease. Until then a majority of the masters keeps the key, whatever
+    /// happens to this process; clock drift is already subtracted.
+    ///
+    /// Extensions move the deadline forward. It moves back when masters turn out to have lost the
+    /// key. The value is meaningless once `held()` is false, and `time_point::min()` for an empty
+    /// handle.
     time_point deadline() const noexcept;
 
-    /// How long `held()` stays true if nothing is extended or lost; zero if it is false already.
+    /// Returns how long `held()` stays true if the lock is neither extended nor lost. Returns zero
+    /// if `held()` is false.
     std::chrono::nanoseconds remaining() const noexcept;
 
-    /// Asks all masters to keep the lock for `ttl` from now on. An extension never shortens a lease
-    /// and never takes a lock that is lost: keys that are missing are set again only while no other
-    /// owner can have had a majority.
-    /// \param ttl longer than the clock drift and `stop_margin`, at most `config::max_ttl`
+    /// Extends the lease: asks all masters to keep the lock for `ttl` from now on. Never shortens a
+    /// lease. Never takes over a lost lock: missing keys are set again only while no other owner
+    /// can have had a majority.
+    /// \param ttl the new lease. Range: more than the clock drift, up to `config::max_ttl`.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors
-    /// - `errc::no_quorum`: no majority confirmed it in time. The old deadline still stands.
-    /// - `errc::lost`: the lease has ended or a majority no longer knows it.
-    /// - `errc::released`, `errc::closed`: it was released, or the manager was closed.
-    /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics name the range.
+    /// - `errc::no_quorum`: no majority confirmed in time. The previous deadline still applies.
+    /// - `errc::lost`: the lease has ended, or a majority of the masters no longer has the lock.
+    /// - `errc::released`, `errc::closed`: the lock was released, or the manager was closed.
+    /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics show the allowed range.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return extend(ttl, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto
     async_extend(std::chrono::milliseconds ttl, diagnostics& out, CompletionToken&& token = {}) {
         return extend(ttl, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Gives the lock back. `held()` is false when this function returns; renewal ends first. The
-    /// masters that cannot be reached are told when they can be, or forget the key by its ttl.
-    /// Releasing again gives the same result again. After a loss it removes what is left of the
-    /// lock, and the result is `expired`, `stolen` or `uncertain`, never `released`.
+    /// Releases the lock. Renewal stops first, and `held()` is false when this function returns.
+    ///
+    /// A master that cannot be reached is sent the removal after reconnection, or expires the key
+    /// with its ttl. Releasing again gives the same result again. After a loss this removes the
+    /// remaining keys of the lock, and the result is `expired`, `stolen` or `uncertain`, never
+    /// `released`.
     /// \par Completion signature
     /// `void(error_code, release_result)`
     /// \par Errors
-    /// None but cancellation: "already gone" is a result (`expired`, `stolen`).
+    /// None except `operation_aborted` on cancellation. A lock that is already gone is a result
+    /// (`expired`, `stolen`), not an error.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(CompletionToken&& token = {}) {
         return release(nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(diagnostics& out, CompletionToken&& token = {}) {
         return release(&out, std::forward<CompletionToken>(token));
     }
 
-    /// Waits until the lock is lost: at `deadline - stop_margin`, by a timer, at the latest.
+    /// Waits until the lock is lost. A timer completes it at `deadline - stop_margin` at the
+    /// latest.
     /// \par Completion signature
     /// `void(error_code, loss_reason)`
     /// \par Errors
-    /// - `errc::released`: it was released instead (by `async_release`, the destructor or
-    ///
-    /// `abandon`).
+    /// - `errc::released`: the lock was not lost, but released (`async_release` or the destructor)
+    ///   or abandoned.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return wait_lost(nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells what each master said last.
+    /// Overload that also stores in `out` the last vote of each master.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(diagnostics& out, CompletionToken&& token = {}) {
         return wait_lost(&out, std::forward<CompletionToken>(token));
     }
 
-    /// Forgets the lock without releasing it: the masters keep it until its ttl ends, and nothing
-    /// is extended any more. Also after a loss, unless the removal has begun. For work that must
-    /// not be started by another while in doubt. The handle is empty afterwards.
+    /// Gives up the lock without releasing it. The masters keep it until its ttl ends, and it is no
+    /// longer extended. Works also after a loss, unless the removal has started. Use it if no other
+    /// process should start the work while its state is in doubt. The handle is empty afterwards.
     void abandon() noexcept;
 
 private:
@@ -202,7 +215,7 @@ private:
         }
     };
 
-    // Throws std::logic_error on an empty handle.
+    // Throws std::logic_error if the handle is empty.
     detail::initiation_base initiation() const;
 
     template <boost::asio::completion_token_for<extend_signature> CompletionToken>

@@ -1,4 +1,5 @@
-// The manager: one per process and quorum. Takes locks, and keeps the connections to the masters.
+// The lock manager: one per process and quorum. Acquires locks and maintains the connections to the
+// masters.
 
 #pragma once
 
@@ -25,51 +26,59 @@ class manager_impl;
 struct manager_access;
 } // namespace detail
 
-/// Takes locks on a majority of independent Redis masters.
+/// Acquires locks on a majority of independent Redis masters.
 ///
 /// \par Executors
-/// A handler runs on its associated executor (default: that of the manager), never inside the
-/// initiating function. The manager's own work runs in short sections under a mutex, in whichever
-/// thread begins an operation or runs the executor; a handler that blocks does not hold it up
-/// unless it blocks the executor's only thread.
+/// A handler runs on its associated executor (default: the manager's), never inside the initiating
+/// function. The manager itself does its work in short sections under a mutex, in any thread that
+/// initiates an operation or runs the executor. A handler that blocks delays the manager only if it
+/// blocks the executor's only thread.
 /// \par Thread safety
-/// All member functions may be called from several threads at once, but the destructor.
+/// Distinct objects: safe. Shared objects: safe, except for move construction, assignment and
+/// destruction.
 /// \par Object lifetimes
-/// The destructor begins what `async_close` does and returns: waiters end with `errc::closed`, and
-/// held locks are lost with `loss_reason::closed`. Those that are let go are released as long as
-/// the executor runs; the others expire by their ttl. A `diagnostics` argument must live until the
-/// handler runs. The manager must not outlive the `io_context` of its executor.
+/// The destructor starts the same shutdown as `async_close` and returns. Waiters complete with
+/// `errc::closed`, and held locks are lost with `loss_reason::closed`. A lost lock whose holder
+/// lets go of it is released as long as the executor runs; the others expire with their ttl. A
+/// `diagnostics` argument must live until the handler runs. The manager must not outlive the
+/// `io_context` of its executor.
 class lock_manager {
 public:
-    /// What it runs on.
+    /// The executor type.
     using executor_type = boost::asio::any_io_executor;
 
-    /// Checks the configuration and reads the TLS files; no other I/O. Throws
-    /// `std::invalid_argument` with a sentence that says which value is wrong and what is allowed.
+    /// Constructs a manager. Validates the configuration and reads the TLS files; does no other
+    /// I/O.
+    /// \throws std::invalid_argument if a value is invalid; `what()` names the value and what is
+    ///   allowed.
     lock_manager(executor_type executor, config configuration);
-    /// The same, on the executor of an `io_context` or another execution context.
+    /// Constructs a manager on the executor of an `io_context` or another execution context.
     template <std::derived_from<boost::asio::execution_context> Context>
     lock_manager(Context& context, config configuration)
         : lock_manager(context.get_executor(), std::move(configuration)) {}
-    /// What was moved from can be assigned to or destroyed, and nothing else.
+    /// Move constructor. The moved-from object can only be assigned to or destroyed.
     lock_manager(lock_manager&&) noexcept;
-    /// Ends what this one was before, as the destructor does.
+    /// Move assignment. Shuts down the manager that this object held before, as the destructor
+    /// does.
     lock_manager& operator=(lock_manager&&) noexcept;
     lock_manager(const lock_manager&) = delete;
     lock_manager& operator=(const lock_manager&) = delete;
     ~lock_manager();
 
-    /// The one it was made with.
+    /// Returns the executor that was passed to the constructor.
     executor_type get_executor() const noexcept;
 
-    /// Connects to the masters, keeps the connections and reconnects them until it is cancelled or
-    /// the manager is closed. A manager runs once. Operations that are begun before it runs end
-    /// with `errc::not_running`.
+    /// Runs the manager: connects to the masters and reconnects lost connections until it is
+    /// cancelled or the manager is closed. Can be called once per manager. Operations that are
+    /// started before it complete with `errc::not_running`.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors
-    /// None (success) after `async_close`; `operation_aborted` when cancelled; `errc::closed` if it
-    /// was closed before; `errc::invalid_argument` if it runs already.
+    /// - No error: `async_close` was called, or the manager was destroyed.
+    /// - `operation_aborted`: the operation was cancelled.
+    /// - `errc::closed`: the manager was closed before.
+    /// - `errc::invalid_argument`: `async_run` was called before.
+    ///
     /// \par Cancellation
     /// Terminal, partial and total: closes the manager as `async_close` does, then completes.
     template <typename CompletionToken = boost::asio::deferred_t>
@@ -77,54 +86,57 @@ public:
         return initiate<run_signature, initiate_run>(std::forward<CompletionToken>(token));
     }
 
-    /// Waits until a majority of the masters is admitted, so that an acquire can succeed. The
-    /// masters that hold this up, and why, are in `get_health()`.
+    /// Waits until a majority of the masters is admitted, so that an acquire can succeed.
+    /// `get_health()` shows which masters are not admitted, and why.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors
     /// `errc::not_running`, `errc::closed`.
     /// \par Cancellation
-    /// Terminal, partial and total: ends the waiting with `operation_aborted`; nothing else
-    /// changes.
+    /// Terminal, partial and total: ends the wait with `operation_aborted`, without side effects.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_ready(CompletionToken&& token = {}) {
         return initiate<ready_signature, initiate_ready>(std::forward<CompletionToken>(token));
     }
 
-    /// Takes the lock on `resource`: asks all masters at once, and has it when a majority of the
-    /// configured masters granted it with `min_validity`, and with `stop_margin`, left. Else it
-    /// removes what was granted, and tries again after a random delay as long as `options.wait`
-    /// allows.
-    /// \param resource 1 to `resource_name_max` bytes of any value
+    /// Acquires the lock on `resource`.
+    ///
+    /// An attempt sends a request to all masters at once. It succeeds if a majority of the
+    /// configured masters grants the lock while the rest of the lease is longer than `min_validity`
+    /// and `stop_margin`. A failed attempt is rolled back, and the next one starts after a random
+    /// delay, as long as `options.wait` allows.
+    /// \param resource the name of the resource. Range: 1 to `resource_name_max` bytes of any
+    ///   value.
     /// \param options see `acquire_options`
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
-    /// - `errc::contended`: a majority answered, and somebody has it.
+    /// - `errc::contended`: a majority replied, and another owner has the lock.
     /// - `errc::no_quorum`: no majority of the masters could vote.
-    /// - `errc::too_slow`: granted, but with less than that left.
-    /// - `errc::timed_out`: the wait ended in the middle of an attempt.
+    /// - `errc::too_slow`: the replies arrived too late for `min_validity` or `stop_margin`.
+    /// - `errc::timed_out`: the wait ended during an attempt.
     /// - `errc::not_running`, `errc::closed`.
-    /// - `errc::invalid_argument`: the name or an option is out of range; nothing was sent.
+    /// - `errc::invalid_argument`: the name or an option is out of range. Nothing was sent.
     ///
-    /// On any error the handle is empty, and the removal of whatever may have been granted is on
-    /// the wire of each master that was asked, behind the command that it undoes (or owed to it, if
-    /// its connection broke, and paid when it is back, until the ttl is over).
+    /// On any error the returned handle is empty. Each master that was asked has been sent the
+    /// removal of what it may have granted, on the same connection after the acquire. If that
+    /// connection broke, the removal is sent after reconnection, unless the ttl has passed by then.
     /// \par Cancellation
-    /// Terminal, partial and total: ends with `operation_aborted` once the removal is on the wire.
-    /// If the lock was granted before the cancellation came, it completes with the lock.
+    /// Terminal, partial and total: completes with `operation_aborted` after the removal has been
+    /// sent. If the lock was granted before the cancellation, the operation completes with the
+    /// lock.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(
         std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
         return acquire(std::move(resource), options, nullptr, std::forward<CompletionToken>(token));
     }
-    /// With the default options.
+    /// Overload that uses the default options.
     template <typename CompletionToken>
         requires(!std::convertible_to<CompletionToken, acquire_options>)
     auto async_acquire(std::string resource, CompletionToken&& token) {
         return acquire(std::move(resource), {}, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted in the last attempt.
+    /// Overload that also stores in `out` how each master voted in the last attempt.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(
         std::string resource,
@@ -134,13 +146,14 @@ public:
         return acquire(std::move(resource), options, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Takes the lock with a token of the caller's choice, which may be known elsewhere before: for
-    /// one who has to attach to the lock, or to release it, when this process is gone.
+    /// Acquires the lock with a token that the caller chooses. Use it if another process must be
+    /// able to attach to the lock or release it after this process is gone.
     ///
-    /// One attempt, as the removal of a failed one may still be on its way and would end any lock
-    /// that has the same token, one that is held already, too. For the same reason a token is good
-    /// for one call only, whatever came of it: draw it from 20 random bytes.
-    /// \param lock_token 40 hexadecimal digits in lower case, never used before
+    /// Makes a single attempt. The rollback of a failed attempt may still be in flight, and would
+    /// remove any lock with the same token, even one that is held. For the same reason, use a token
+    /// for one call only, whatever the result. Generate it from 20 random bytes.
+    /// \param resource as for `async_acquire`
+    /// \param lock_token 40 lowercase hexadecimal digits, never used before
     /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`
     /// \par Completion signature
     /// `void(error_code, lock)`
@@ -161,7 +174,7 @@ public:
             nullptr,
             std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire_as(
         std::string resource,
@@ -177,43 +190,50 @@ public:
             std::forward<CompletionToken>(token));
     }
 
-    /// Takes over a lock that is held already: one that another process has handed on with its
-    /// token (`lock::token`, then `lock::abandon`), or that this one had before it was restarted.
-    /// Asks all masters to keep the lock for `options.ttl` more if it has this token, and has it
-    /// when a majority of the configured masters said so; its deadline counts from this request.
-    /// From then on it is a lock as any other: renewed, watched, released.
+    /// Takes over a lock that is already held. Use it for a lock that another process handed off
+    /// with its token (`lock::token`, then `lock::abandon`), or that this process held before a
+    /// restart.
     ///
-    /// A key that is missing is not created, and nothing is claimed that a majority does not
-    /// confirm. Where a majority has seen the lock gone, what is left of it is removed; on any
-    /// other error, and when cancelled, the lock stays as it is, except that masters which have it
-    /// may keep it for up to `options.ttl` longer.
+    /// Asks all masters to keep the lock for `options.ttl` if it still has this token. Succeeds
+    /// when a majority of the configured masters confirms; the deadline counts from this request.
+    /// Afterwards the lock is renewed, monitored and released like any other.
     ///
-    /// Whoever else still uses that token shares the lock: its release ends it for both. So give
-    /// the lock up with `lock::abandon` before the token goes out, and never attach to a token
-    /// whose acquire failed, as its removal may still be on its way, or has not completed: votes
-    /// that are still to come look gone, and the others would be removed.
+    /// A missing key is not created. If a majority of the masters no longer has the lock, the
+    /// remaining keys are removed. On any other error, and on cancellation, the lock stays as it
+    /// is, except that some masters may keep it for up to `options.ttl` longer.
     ///
-    /// For locks of `async_acquire` and `async_acquire_as`. Of several resources under one lock it
-    /// takes over the one that is named; of the writer's lock of a `shared_mutex` it makes an
-    /// exclusive lock, which does not look for readers. A reader or a slot cannot be attached to.
+    /// \par Preconditions
+    /// - No other client uses the token: all its users share the lock, and any of them can release
+    ///   it. Call `lock::abandon` before the token is passed on.
+    /// - The acquire that used the token has completed successfully. If it failed, its rollback may
+    ///   still be in flight. If it has not completed, missing votes count as a lost lock, and the
+    ///   granted ones would be removed.
+    /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several
+    ///   resources only the named one is taken over. The writer's lock of a `shared_mutex` becomes
+    ///   an exclusive lock, which does not check for readers. Attaching to a reader's lock or to a
+    ///   slot is not supported.
     ///
-    /// With `options.fencing` the new holder has a fencing token of its own, larger than that of
-    /// the holder before, which the resource can then refuse: two round trips more. The lock must
-    /// have been taken with fencing. Two who attach at the same moment may both have the same.
-    /// \param lock_token 40 hexadecimal digits in lower case
-    /// \param options as for `async_acquire`; `wait` and `order` mean nothing here
+    /// \par Fencing
+    /// With `options.fencing` the new holder gets its own, larger fencing token, so that the
+    /// resource can refuse the previous holder. It takes two more round trips, and the lock must
+    /// have been acquired with fencing. If two callers attach at the same moment, both may get the
+    /// same fencing token.
+    /// \param resource as for `async_acquire`
+    /// \param lock_token 40 lowercase hexadecimal digits
+    /// \param options as for `async_acquire`; `wait` and `order` are ignored
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
-    /// - `errc::lost`: the lock is gone: on so many masters it is not there, or is somebody else's,
-    ///   that no majority can have it.
+    /// - `errc::lost`: the lock is gone. The masters on which it is missing, or has another owner,
+    ///   leave no majority for it.
     /// - `errc::no_quorum`: neither confirmed nor known to be gone; or, with fencing, no majority
-    ///   has a counter for this lock.
+    ///   of the masters has a counter for this lock.
     /// - `errc::too_slow`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
-    /// - `errc::invalid_argument`: the name, the token or an option is out of range; nothing was
+    /// - `errc::invalid_argument`: the name, the token or an option is out of range. Nothing was
     ///   sent.
+    ///
     /// \par Cancellation
-    /// Terminal, partial and total: ends with `operation_aborted`.
+    /// Terminal, partial and total: completes with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_attach(
         std::string resource,
@@ -227,7 +247,7 @@ public:
             nullptr,
             std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_attach(
         std::string resource,
@@ -243,39 +263,47 @@ public:
             std::forward<CompletionToken>(token));
     }
 
-    /// Asks all masters who has `resource`, without touching it. For people and monitoring: the
-    /// answer may be out of date when it arrives, so never decide by it what only a lock can.
+    /// Queries all masters for the owner of `resource`, without changing anything. Use it for
+    /// people and monitoring only: the result may be out of date when it arrives and does not
+    /// replace acquiring the lock.
+    /// \param resource as for `async_acquire`
     /// \par Completion signature
     /// `void(error_code, lock_status)`
     /// \par Errors
-    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. Masters that do not answer
-    /// are no error: the state is `undecided` if too few do.
+    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. A master that does not reply
+    /// is not an error; without a majority of replies the state is `undecided`.
     /// \par Cancellation
-    /// Terminal, partial and total: ends the waiting with `operation_aborted`.
+    /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_query(std::string resource, CompletionToken&& token = {}) {
         return query(std::move(resource), std::forward<CompletionToken>(token));
     }
 
-    /// Shuts down gracefully. Waiters complete with `errc::closed`. Held locks are lost with
-    /// `loss_reason::closed`, but their keys stay: the holder's code may still run. A lock is
+    /// Shuts down gracefully.
+    ///
+    /// Waiters complete with `errc::closed`. Held locks are lost with `loss_reason::closed`, but
+    /// their keys remain, because the code of the holder may still be running. Each lock is
     /// released when its holder lets go of it, by `async_release` or by destroying the handle.
-    /// Completes when every lock was let go and the masters have confirmed the releases, or when
-    /// nothing of that has happened for `master_timeout`. Locks that are not let go by then expire
-    /// by their ttl. Then the connections are closed and `async_run` completes. Idempotent.
+    ///
+    /// Completes when all locks have been let go and the masters have confirmed the releases, or
+    /// when neither has happened for `master_timeout`. Locks that are still held then expire with
+    /// their ttl. Finally the connections are closed and `async_run` completes. Calling it again is
+    /// safe.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors
-    /// None but cancellation, which ends the waiting, not the closing.
+    /// `operation_aborted` if it was cancelled.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends the wait with `operation_aborted`. The shutdown continues.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
         return initiate<close_signature, initiate_close>(std::forward<CompletionToken>(token));
     }
 
-    /// The counters as they are now.
+    /// Returns the current counters.
     metrics get_metrics() const;
 
-    /// How the quorum and each master stand now.
+    /// Returns the current state of the quorum and of each master.
     health get_health() const;
 
 private:

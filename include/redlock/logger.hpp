@@ -1,4 +1,4 @@
-// Where the library's log lines go.
+// Logging of the library.
 
 #pragma once
 
@@ -10,25 +10,26 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// How much a log line matters. `off` as a threshold silences the log.
+/// Severity of a log line. As a threshold, `off` disables the log.
 enum class log_level : std::uint8_t {
-    debug,   ///< each attempt and each vote; holds names of resources
-    info,    ///< a master was connected, admitted, lost
-    warning, ///< something that an operator should know: quarantine is off, a master is not fit, a
-             ///< lock is held for long or wanted by many (with the name of its resource)
-    error,   ///< a lock was lost; a master is refused for its configuration
-    off,     ///< nothing
+    debug, ///< each attempt and each vote; includes names of resources
+    info,  ///< a master was connected, admitted or lost
+    /// Needs the attention of an operator: quarantine is off, a master is ineligible, or a lock is
+    /// held for long or has many waiters. The last two include the name of the resource.
+    warning,
+    error, ///< a lock was lost; a master is refused because of its configuration
+    off,   ///< no lines
 };
 
-/// The enumerator's name as written above.
+/// Returns the name of the enumerator.
 std::string_view to_string(log_level) noexcept;
 
-/// A threshold and a function. The library is silent by default. A line below the threshold is not
-/// even formatted. Lines never hold a password or a token.
+/// A threshold and a sink. By default nothing is logged. A line below the threshold is not
+/// formatted. Lines never contain a password or a token.
 struct logger {
-    log_level level = log_level::off; ///< lines of this level and above are passed on
-    /// Receives one line without a newline. Called from the manager's threads, one call at a time
-    /// for each manager; must not block, throw, or call the manager.
+    log_level level = log_level::off; ///< threshold: lines of this level and above are written
+    /// Writes one line, which has no newline. Called from the manager's threads, one call at a time
+    /// for each manager. Must not block, throw, or call the manager.
     std::function<void(log_level, std::string_view)> write;
 };
 

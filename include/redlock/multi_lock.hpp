@@ -16,8 +16,8 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// The most resources of one acquire: a master takes them in one step, and serves nobody else
-/// meanwhile.
+/// Maximum number of resources of one acquire. A master locks them in one step and serves no other
+/// client during it.
 inline constexpr std::size_t multi_lock_max = 128;
 
 namespace detail {
@@ -61,32 +61,37 @@ auto acquire_all(
 
 } // namespace detail
 
-/// Takes the locks of all these resources as one `lock`, in one round trip: each master grants all
-/// of them or none, and a majority of the masters has to. Guarded protocol only.
+/// Acquires the locks of all these resources as one `lock`, in one round trip. Each master grants
+/// all of them or none, and a majority of the masters must grant them. Guarded protocol only.
 ///
-/// Excludes, and is excluded by, every lock of one of the resources. Nothing is held while it
-/// waits, so two owners that name the same resources in opposite orders cannot block each other.
-/// The lock has one deadline, one token and, with `acquire_options::fencing`, one fencing token,
-/// which is larger than that of every earlier owner of any of the resources. It is extended, and
-/// lost, as a whole; `async_release` frees those that are still its own. Its `resource()` is the
-/// names, joined by ", ".
+/// The lock excludes every lock of one of the resources, and is excluded by it. Nothing is held
+/// during the wait, so two owners that name the same resources in opposite orders cannot block each
+/// other.
 ///
-/// \param manager runs, and outlives the acquiring
-/// \param resources 1 to `multi_lock_max` names, in any order; a name that occurs twice counts
-///   once. In a statement with `co_await` name the vector first (docs/compilers.md).
+/// The lock has one deadline, one token and, with `acquire_options::fencing`, one fencing token.
+/// The fencing token is larger than that of every earlier owner of any of the resources. The lock
+/// is extended and lost as a whole. `async_release` frees the resources that it still holds.
+/// `resource()` returns the names, joined by ", ".
+///
+/// \param manager must be running, and must live until the acquire has completed
+/// \param resources the names, 1 to `multi_lock_max`, in any order; duplicates count once. In a
+///   statement with `co_await` use a named vector (see docs/compilers.md).
 /// \param options see `acquire_options`; `order` must be `fairness::none`
 /// \par Completion signature
 /// `void(error_code, lock)`
 /// \par Errors
-/// Those of `lock_manager::async_acquire`. `errc::contended`: on too many masters at least one of
-/// the resources is taken; the diagnostics tell the longest of their leases. Also
-/// `errc::invalid_argument`, before anything is sent: no names or too many, one that is out of
-/// range, the plain protocol, or `fairness::fifo`. Where the masters hash keys as a cluster's nodes
-/// do, `errc::no_quorum`, with the names that hash apart in the votes' texts: a hash tag in
-/// `config::key_prefix` keeps them together.
-/// \par Cancellation, executor, thread safety
+/// As `lock_manager::async_acquire`, with these additions:
+/// - `errc::contended`: on too many masters at least one of the resources is held. The diagnostics
+///   show the longest of their leases.
+/// - `errc::invalid_argument`: no names, too many names, a name out of range, the plain protocol,
+///   or `fairness::fifo`. Nothing was sent.
+/// - `errc::no_quorum`: also if the masters check hash slots like cluster nodes do and the names
+///   are in different slots. The texts of the votes show these names. A hash tag in
+///   `config::key_prefix` keeps all keys in one slot.
+///
+/// \par Cancellation, executors, thread safety
 /// As `lock_manager::async_acquire`.
-/// \par Blocking
+/// \par Blocking use
 /// `blocking::manager::call`.
 template <
     boost::asio::completion_token_for<detail::acquire_all_signature> CompletionToken =
@@ -100,7 +105,7 @@ auto async_acquire_all(
         manager, std::move(resources), options, nullptr, std::forward<CompletionToken>(token));
 }
 
-/// Also tells how each master voted in the last attempt.
+/// Overload that also stores in `out` how each master voted in the last attempt.
 template <
     boost::asio::completion_token_for<detail::acquire_all_signature> CompletionToken =
         boost::asio::deferred_t>

@@ -1,4 +1,4 @@
-// Who watches what a manager does: for tracing, and for warnings that a service wants to act on.
+// Observes the operations and locks of a manager, for tracing and for warnings.
 
 #pragma once
 
@@ -15,65 +15,70 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// What an operation is about.
+/// Kind of an operation.
 enum class operation_kind : std::uint8_t {
-    acquire, ///< `async_acquire` and what is made of it
+    acquire, ///< `async_acquire` and functions based on it
     extend,  ///< `async_extend`
-    renew,   ///< an extension by the library itself
-    release, ///< of a held lock: `async_release`, or a handle that was destroyed
+    renew,   ///< an extension by the library
+    release, ///< release of a held lock: by `async_release` or by destroying the handle
     query,   ///< `async_query`
 };
 
-/// The enumerator's name as written above. The text lives for ever.
+/// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(operation_kind) noexcept;
 
-/// An operation that begins. What it refers to lives as long as the call.
+/// The start of an operation. References are valid during the call.
 struct operation_start {
-    std::uint64_t id = 0; ///< names the operation in its manager; never 0, never used twice
-    operation_kind kind = operation_kind::acquire; ///< what is done
-    std::string_view resource = {};                ///< its name, as it was given
-    /// The lock that it is about: the id of the acquire that took it. 0 for an acquire or a query.
+    /// Id of the operation, unique in its manager; never 0.
+    std::uint64_t id = 0;
+    operation_kind kind = operation_kind::acquire; ///< kind of the operation
+    std::string_view resource = {};                ///< name of the resource, as given
+    /// Id of the lock, which is the id of the acquire that succeeded. 0 for an acquire or a query.
     std::uint64_t lock = 0;
-    /// The lease that is asked for; 0 for a release or a query.
+    /// The requested lease. 0 for a release or a query.
     std::chrono::milliseconds ttl{0};
-    const acquire_options* options = nullptr; ///< of an acquire; else null
+    const acquire_options* options = nullptr; ///< options of an acquire; otherwise null
 };
 
-/// An operation that has ended. What it refers to lives as long as the call.
+/// The end of an operation. References are valid during the call.
 struct operation_end {
-    std::uint64_t id = 0;                          ///< as at its start
-    operation_kind kind = operation_kind::acquire; ///< what is done
-    std::string_view resource = {};                ///< its name, as it was given
-    std::uint64_t lock = 0; ///< as at its start; of an acquire that succeeded its own id
-    /// What its handler is told. A release and a query end without one, whatever they found.
+    std::uint64_t id = 0;                          ///< the same id as at the start
+    operation_kind kind = operation_kind::acquire; ///< kind of the operation
+    std::string_view resource = {};                ///< name of the resource, as given
+    /// The same as at the start; for an acquire that succeeded its own id.
+    std::uint64_t lock = 0;
+    /// Error passed to the handler. Releases and queries end without an error, whatever their
+    /// result.
     error_code error = {};
-    std::optional<release_result> released = {}; ///< what a release found
-    std::optional<lock_state> found = {};        ///< what a query found
+    std::optional<release_result> released = {}; ///< result of a release
+    std::optional<lock_state> found = {};        ///< result of a query
 };
 
-/// A lock that is held. What it refers to lives as long as the call.
+/// A held lock. References are valid during the call.
 struct held_lock {
-    std::uint64_t id = 0;                            ///< the id of the acquire that took it
-    std::string_view resource = {};                  ///< its name, as it was given
-    std::optional<std::uint64_t> fencing_token = {}; ///< if it was asked for
+    std::uint64_t id = 0;                            ///< id of the acquire that succeeded
+    std::string_view resource = {};                  ///< name of the resource, as given
+    std::optional<std::uint64_t> fencing_token = {}; ///< the fencing token, if requested
 };
 
-/// Derive from it, and override what is of interest; give it to `config::observer`.
+/// Base class of observers. Derive from it, override the functions of interest, and assign it to
+/// `config::observer`.
 ///
-/// For each operation `started` comes first and `ended` once, whatever becomes of it; an operation
-/// whose arguments were refused is none. For each lock `acquired` comes after the `ended` of its
-/// acquire, and then one of `lost`, `released` and `abandoned`. What a manager that is closed had
-/// under way ends as well, as long as its executor runs.
+/// For each operation, `started` is called first and `ended` once, whatever the result. An
+/// operation whose arguments are invalid is not reported. For each lock, `acquired` is called after
+/// the `ended` of its acquire, and later one of `lost`, `released` and `abandoned`. Operations that
+/// are in progress when the manager is closed also end, as long as its executor runs.
 ///
 /// \par Thread safety
-/// Called from the manager's threads, one call at a time for each manager, in the order in which
-/// things happen; several managers may share one. The calls come from inside the manager's work:
-/// they must not block and must not call the manager nor a lock of it, or it stops for ever.
+/// The functions are called from the manager's threads, one call at a time for each manager, in the
+/// order of the events. Several managers may share an observer. The calls are made while the
+/// manager holds its mutex. They must not block. They must not call the manager or one of its
+/// locks, which would deadlock.
 /// \par Errors
-/// An exception is caught, counted as `metrics::observer_errors` and logged as an error; the lock
-/// does not feel it.
+/// An exception is caught, counted as `metrics::observer_errors` and logged as an error. It does
+/// not affect the lock.
 /// \par Cost
-/// The votes are only put into words where there is an observer, or diagnostics are asked for.
+/// Votes are formatted only if there is an observer or if diagnostics were requested.
 class observer {
 public:
     observer() = default;
@@ -81,32 +86,34 @@ public:
     observer& operator=(const observer&) = delete;
     virtual ~observer() = default;
 
-    /// An operation begins; nothing has been sent yet. What a caller begins is told inside the
-    /// initiating function, in the caller's thread, so that its tracing context is at hand.
+    /// Called when an operation starts; nothing has been sent yet. For an operation of a caller it
+    /// is called inside the initiating function, where the tracing context of the caller's thread
+    /// is available.
     virtual void started(const operation_start&) {}
 
-    /// An operation has ended; its handler has not run yet. `votes` says how: what `diagnostics`
-    /// passed to the operation would. Empty where nobody
-    /// waits for the answer any more: an extension or a query that was cancelled, a renewal that
-    /// the release of its lock overtook.
+    /// Called when an operation has ended; its handler has not run yet. `votes` are what
+    /// `diagnostics` passed to the operation contain. They are empty if the result is no longer
+    /// needed: after a cancelled extension or query, or a renewal that the release of its lock
+    /// overtook.
     virtual void ended(const operation_end&, const diagnostics& /*votes*/) {}
 
-    /// A lock is held from now on.
+    /// Called when a lock has been acquired.
     virtual void acquired(const held_lock&) {}
 
-    /// A lock was lost: `held()` is false. `votes` is how the masters stood.
+    /// Called when a lock was lost: `held()` is false. `votes` are the last votes of the masters.
     virtual void lost(const held_lock&, loss_reason, const diagnostics& /*votes*/) {}
 
-    /// A lock was given back, and this is what the masters said to it.
+    /// Called when a lock was released, with the result.
     virtual void released(const held_lock&, release_result) {}
 
-    /// A lock was left to its ttl.
+    /// Called when a lock was abandoned: it expires with its ttl.
     virtual void abandoned(const held_lock&) {}
 
-    /// A lock has been held for longer than `config::held_warning`. Once for each lock.
+    /// Called when a lock has been held for longer than `config::held_warning`. Once for each lock.
     virtual void held_long(const held_lock&, std::chrono::nanoseconds /*held*/) {}
 
-    /// More acquires of this manager wait for one resource than `config::contention_warning`.
+    /// Called when more acquires of this manager wait for one resource than
+    /// `config::contention_warning`.
     virtual void contention(std::string_view /*resource*/, std::size_t /*waiting*/) {}
 };
 

@@ -1,4 +1,4 @@
-// How a lock ended and what it was found to be: the results that are data, not errors.
+// Results that are not errors: of a release, a loss and a query.
 
 #pragma once
 
@@ -9,38 +9,45 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// What a release found. None of these is an error: the caller no longer has the lock in any case.
-/// After a loss, or once `held()` is false, a release is never `released`.
+/// Result of a release. None of these is an error: in each case the caller no longer has the lock.
+/// After a loss, or once `held()` is false, the result is never `released`.
 enum class release_result : std::uint8_t {
-    released,  ///< a majority of the masters removed the lock: it was ours until it was let go
-    expired,   ///< the lease had ended before: a majority no longer had it, or had a leftover of it
-    stolen,    ///< on a majority it belongs to somebody else by now: the lease had ended before
-    uncertain, ///< no majority said one and the same; what could not be reached expires by its ttl
+    released, ///< a majority of the masters removed the lock; it was held until the release
+    /// The lease had ended before. A majority of the masters no longer had the lock, or only had
+    /// remaining keys of it.
+    expired,
+    stolen, ///< on a majority another owner has the lock; the lease had ended before
+    /// No majority of the masters gave the same reply. The key on a master that could not be
+    /// reached expires with its ttl.
+    uncertain,
 };
 
-/// Why a held lock was lost.
+/// Reason why a held lock was lost.
 enum class loss_reason : std::uint8_t {
-    none,    ///< it was not
-    expired, ///< a majority of the masters no longer has the key, or it was not renewed
-    foreign, ///< a majority answered, and the key belongs to somebody else by now
-    majority_unreachable, ///< renewal found no majority until the deadline
+    none, ///< the lock was not lost
+    /// A majority of the masters no longer has the key, or the lease was not renewed.
+    expired,
+    foreign,              ///< a majority replied, and the key has another owner
+    majority_unreachable, ///< no renewal reached a majority before the deadline
     renew_limit,          ///< `max_hold` was reached
     closed,               ///< the manager was closed or destroyed
-    stalled, ///< this process did not run when the renewal was due, nor before the lease was over
+    /// This process did not run from before a renewal was due until the lease was over, for example
+    /// because it was suspended.
+    stalled,
 };
 
-/// What a query found.
+/// State of a lock as found by a query.
 enum class lock_state : std::uint8_t {
-    free,      ///< a majority of the masters has no such key
-    held,      ///< a majority has it with one and the same token
-    undecided, ///< neither: a change under way, a partial grant, or too few answers
+    free,      ///< a majority of the masters does not have the key
+    held,      ///< a majority of the masters has the key with the same token
+    undecided, ///< neither: a change in progress, a partial grant, or too few replies
 };
 
-/// The enumerator's name as written above. The text lives for ever.
+/// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(release_result) noexcept;
-/// The enumerator's name as written above. The text lives for ever.
+/// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(loss_reason) noexcept;
-/// The enumerator's name as written above. The text lives for ever.
+/// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(lock_state) noexcept;
 
 }} // namespace redlock::REDLOCK_ABI

@@ -1,5 +1,5 @@
-// Which of several quorums has a resource: the rule that all processes, in whatever language,
-// share.
+// Selects one of several quorums for a resource. All processes, in any programming language, must
+// use the same rule.
 
 #pragma once
 
@@ -13,9 +13,9 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// How much `quorum` wants `resource`: the quorum with the largest weight has it. FNV-1a of 64 bits
-/// over the quorum's name, a zero byte and the resource's name, finished by the mixer of
-/// splitmix64:
+/// Returns the weight of `quorum` for `resource`. The quorum with the largest weight is responsible
+/// for the resource. The weight is the 64-bit FNV-1a of the quorum's name, a zero byte and the
+/// resource's name, finished by the splitmix64 mixer:
 /// \code
 /// h = 0xcbf29ce484222325
 /// for each byte b:  h = (h xor b) * 0x100000001b3            (modulo 2^64, as all that follows)
@@ -24,15 +24,16 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// h = (h xor h >> 27) * 0x94d049bb133111eb
 /// h = h xor h >> 31
 /// \endcode
-/// It is a part of the protocol: it never changes. docs/several_quorums.md has values to test
-/// against. Thread-safe.
+/// The function is part of the protocol and never changes. docs/several_quorums.md has test
+/// vectors. Thread-safe.
 std::uint64_t placement_weight(std::string_view quorum, std::string_view resource) noexcept;
 
-/// The place in `quorums` of the one that has `resource`: that of the largest weight, and of equal
-/// ones that of the smaller name, byte by byte. The order of the list does not matter. A quorum
-/// that is added takes its share from all others and nothing else moves; one that is removed gives
-/// its own to all others.
-/// \param quorums the names of all quorums, at least one, each once Thread-safe.
+/// Returns the index of the quorum that is responsible for `resource`: the one with the largest
+/// weight. Between equal weights, the quorum with the smaller name is chosen, compared byte by
+/// byte. The order of the list does not matter. A new quorum takes its share from all others, and
+/// nothing else moves. The share of a removed quorum is distributed over all others. Thread-safe.
+/// \param quorums the names of all quorums: at least one, without duplicates
+/// \param resource the name of the resource
 std::size_t place(std::span<const std::string> quorums, std::string_view resource) noexcept;
 
 }} // namespace redlock::REDLOCK_ABI

@@ -1,4 +1,4 @@
-// How the slots of a pool stand: what `slot_pool::async_status` tells.
+// The status of a slot pool: the result of `slot_pool::async_status`.
 
 #pragma once
 
@@ -12,25 +12,26 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// One slot.
+/// Status of one slot.
 struct slot_status {
-    lock_state state = lock_state::undecided; ///< free, held, or no majority says either
-    /// Tells owners apart without giving their tokens away, as in `lock_status`; empty unless the
-    /// slot is held.
+    lock_state state = lock_state::undecided; ///< free, held, or undecided without a majority
+    /// Digest of the owner's token, as in `lock_status`: distinguishes owners without revealing
+    /// their tokens. Empty unless the slot is held.
     std::string owner;
 };
 
-/// All of them, as a majority of the masters said. Out of date when it arrives.
+/// Status of all slots on a majority of the masters. It may be out of date when it arrives.
 struct pool_status {
-    std::vector<slot_status> slots; ///< by number
-    std::size_t answered = 0;       ///< masters that told of all slots
-    std::size_t quorum = 0;         ///< so many have to, or slots stay undecided
+    std::vector<slot_status> slots; ///< all slots, by number
+    std::size_t answered = 0;       ///< number of masters that reported all slots
+    /// Number of such masters needed; with fewer, slots are undecided.
+    std::size_t quorum = 0;
 
-    /// Slots that somebody has.
+    /// Returns the number of held slots.
     std::size_t held() const noexcept { return count(lock_state::held); }
-    /// Slots that nobody has.
+    /// Returns the number of free slots.
     std::size_t free() const noexcept { return count(lock_state::free); }
-    /// Slots in this state.
+    /// Returns the number of slots in this state.
     std::size_t count(lock_state state) const noexcept {
         return static_cast<std::size_t>(
             std::count_if(slots.begin(), slots.end(), [state](const slot_status& one) {

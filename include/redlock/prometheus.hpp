@@ -1,4 +1,4 @@
-// Metrics and health as Prometheus reads them, for a service to serve on its own page.
+// Formats metrics and health for Prometheus. The service serves the text on its own endpoint.
 
 #pragma once
 
@@ -10,26 +10,29 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// What a page in this format is sent as: the value of the header `Content-Type`.
+/// The value of the header `Content-Type` for this format.
 inline constexpr std::string_view prometheus_content_type = "text/plain; version=0.0.4";
 
-/// One manager on a page.
+/// One manager in the output.
 struct prometheus_source {
-    /// Tells the managers of a page apart: the label `quorum` of everything that is said of this
-    /// one. Any text; what is not printable ASCII is written as `\xNN`.
+    /// Value of the label `quorum` of all series of this manager. Any text; characters that are not
+    /// printable ASCII are written as `\xNN`.
     std::string quorum = "default";
-    redlock::metrics metrics; ///< as `lock_manager::get_metrics` gave them
-    redlock::health health;   ///< as `lock_manager::get_health` gave it
+    redlock::metrics metrics; ///< the result of `lock_manager::get_metrics`
+    redlock::health health;   ///< the result of `lock_manager::get_health`
 };
 
-/// The figures of some managers in the text exposition format 0.0.4. Complete with `HELP` and
-/// `TYPE`, each once, so a page holds one such text; to put it beside the figures of other
-/// libraries, append one to the other. All names begin with `redlock_`, times are in seconds.
-/// docs/operations.md lists them. The names of `quorum` must differ. No resource is named: how many
-/// series there are depends on the number of masters only. Does no I/O; thread-safe.
+/// Formats metrics and health of several managers in the text exposition format 0.0.4. Does no I/O.
+/// Thread-safe.
+///
+/// The text contains each `HELP` and `TYPE` once, so a page must contain only one such text. To
+/// combine it with metrics of other libraries, concatenate the texts. All names begin with
+/// `redlock_`, and times are in seconds; see docs/operations.md for the list. Names of resources
+/// are not included: the number of series depends only on the number of masters.
+/// \param managers the managers; the values of `quorum` must be distinct
 std::string to_prometheus(std::span<const prometheus_source> managers);
 
-/// The same of one manager:
+/// Formats metrics and health of one manager:
 /// \code
 /// page = to_prometheus(manager.get_metrics(), manager.get_health());
 /// \endcode

@@ -1,4 +1,4 @@
-// What is said to the masters.
+// The protocol used with the masters.
 
 #pragma once
 
@@ -9,20 +9,22 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// Both take the same keys, so clients of the one and of the other exclude each other.
+/// Protocol used with the masters. Both use the same keys, so clients of one exclude clients of the
+/// other.
 enum class protocol : std::uint8_t {
-    /// Scripts. Each master keeps a record of when it lost its memory (restart, FLUSHALL, replaced
-    /// data) and refuses by itself, whoever asks, until no forgotten lease can be left; a command
-    /// that arrives too late does nothing; fencing tokens can be had. Needs EVAL.
+    /// Uses scripts. Each master keeps a memory record: when it last lost its data (restart,
+    /// FLUSHALL, replaced data). Until every lease that it may have lost has expired, it refuses
+    /// locks to all clients by itself. A command that arrives too late has no effect. Supports
+    /// fencing tokens. Requires EVAL.
     guarded,
-    /// `SET key token NX PX ttl`, compare-and-delete, compare-and-extend: what other Redlock
-    /// clients speak. For sharing locks with such clients, and for masters that allow no scripts
-    /// but have native commands (Redis 8.4, Valkey 9); others can then not release, and the ttl
-    /// ends a lock.
+    /// Uses `SET key token NX PX ttl`, compare-and-delete and compare-and-extend, as other Redlock
+    /// clients do. Use it to share locks with such clients, or if the masters do not allow scripts
+    /// but have native commands (Redis 8.4, Valkey 9). On a master that has neither, a lock cannot
+    /// be released and ends with its ttl.
     plain,
 };
 
-/// The enumerator's name as written above. The text lives for ever.
+/// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(protocol) noexcept;
 
 }} // namespace redlock::REDLOCK_ABI

@@ -1,4 +1,4 @@
-// A blocking lock with the functions of redis-py's Lock, for who comes from there.
+// A blocking lock with the functions of redis-py's Lock, for users of redis-py.
 
 #pragma once
 
@@ -13,77 +13,85 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
-/// One lock at a time on one resource: taken, asked about, extended, handed on and released by
-/// name, rather than by a guard. What each function is in redis-py is said in docs/blocking.md.
+/// A lock on one resource, with functions instead of guards. An object has at most one lock at a
+/// time. docs/blocking.md maps the functions of redis-py to these.
 ///
 /// \par Errors
-/// `boost::system::system_error`. As there, "not locked" and "no longer owned" are two: what needs
-/// a lock throws `errc::not_locked` while this object has none, and `errc::lost` when it had one.
+/// Errors are thrown as `boost::system::system_error`. As in redis-py, "not locked" and "no longer
+/// owned" are different errors. Functions that need a lock throw `errc::not_locked` if this object
+/// has no lock, and `errc::lost` if it has lost its lock.
 /// \par Thread safety
-/// None, but for `held`.
+/// Distinct objects: safe. Shared objects: unsafe, except for `held`.
 /// \par Object lifetimes
-/// The manager must outlive it. The destructor releases in the background.
+/// The manager must outlive this object. The destructor releases the lock in the background.
 class redis_lock {
 public:
-    /// Without I/O.
+    /// Constructs a lock. Does no I/O.
+    /// \param owner the manager to use
+    /// \param resource as for `lock_manager::async_acquire`
     /// \param options as for `lock_manager::async_acquire`
     redis_lock(manager& owner, std::string resource, acquire_options options = {});
 
-    /// Takes the lock; waits for `options.wait`. False where the quorum works and the lock is not
-    /// to be had (`condition::not_acquired`); other errors are thrown.
-    /// \param stop ends the waiting with `operation_aborted`
+    /// Acquires the lock. Waits at most `options.wait`. If this object has lost an earlier lock,
+    /// that lock is given up first.
+    /// \param stop ends the wait with `operation_aborted`
+    /// \returns True if the lock was acquired. False if the quorum works, but the lock could not be
+    ///   acquired (`condition::not_acquired`).
     /// \par Errors
-    /// Those of `lock_manager::async_acquire`; `errc::would_deadlock` also when this object has the
-    /// lock already. One that it has lost is given up first.
+    /// As `lock_manager::async_acquire`, except those of `condition::not_acquired`. In addition
+    /// `errc::would_deadlock` if this object already has the lock or the call is made on the
+    /// manager's own thread.
     bool acquire(std::stop_token stop = {}) { return acquire(options_.wait, std::move(stop)); }
-    /// The same with a wait of its own: `wait_for::none()` is `blocking=False`, a duration is
-    /// `blocking_timeout`.
+    /// Same as above, with another wait: `wait_for::none()` is `blocking=False` in redis-py, a
+    /// duration is `blocking_timeout`.
     bool acquire(wait_for wait, std::stop_token stop = {});
-    /// One attempt with a token of the caller's choice: see
+    /// Makes a single attempt with a token that the caller chooses; see
     /// `lock_manager::async_acquire_as`.
     bool acquire_as(std::string lock_token);
 
-    /// Takes over a lock that is held already: see `lock_manager::async_attach`.
+    /// Takes over a lock that is already held; see `lock_manager::async_attach`.
     /// \par Errors
-    /// As there; `errc::would_deadlock` when this object has the lock already.
+    /// As `lock_manager::async_attach`; `errc::would_deadlock` if this object already has the lock.
     void attach(std::string lock_token);
 
-    /// Whether anybody has the lock, this object or another: asks the masters.
+    /// Returns true if the lock is held, by this object or another one. Queries the masters.
     /// \par Errors
-    /// `errc::no_quorum` if too few of them answer.
+    /// `errc::no_quorum` if too few masters reply.
     bool locked();
 
-    /// Whether the masters say that this object has the lock: a majority keeps its token. Unlike
-    /// `held` this asks them, and is out of date when it returns.
+    /// Returns true if a majority of the masters has the token of this object. Unlike `held` it
+    /// queries the masters; the result may be out of date when it returns.
     bool owned();
 
-    /// Has the lock for `additional` longer than it has it now.
+    /// Extends the lock by `additional`, counted from its current deadline.
     void extend(std::chrono::milliseconds additional);
-    /// Has it for `ttl` from now on (`replace_ttl=True`). What is longer already stays: an
-    /// extension never shortens.
+    /// Extends the lock to `ttl` from now on (`replace_ttl=True` in redis-py). Never shortens a
+    /// lease.
     void extend_to(std::chrono::milliseconds ttl);
-    /// Has it for the ttl of its options from now on.
+    /// Extends the lock to `options.ttl` from now on.
     void reacquire() { extend_to(options_.ttl); }
 
-    /// Gives it back, also after a loss. The result is `released` only if it was ours until now:
-    /// `expired` and `stolen` are what redis-py throws `LockNotOwnedError` for.
+    /// Releases the lock, also after a loss. The result is `released` only if the lock was held
+    /// until now. For `expired` and `stolen` redis-py throws `LockNotOwnedError`.
     /// \par Errors
     /// `errc::not_locked`.
     release_result release();
 
-    /// Gives the lock up without releasing it, for another to attach to. Returns its token.
+    /// Gives up the lock without releasing it, so that another process can attach to it. Returns
+    /// its token.
     /// \par Errors
-    /// `errc::not_locked`; `errc::lost` if it is not held any more.
+    /// `errc::not_locked`; `errc::lost` if it is no longer held.
     std::string hand_on();
 
-    /// Whether the lock may be relied on now: see `lock::held`. No I/O.
+    /// Returns true if the lock may be relied on now; see `lock::held`. No I/O.
     bool held() const noexcept { return lock_.held(); }
-    /// The lock itself: deadline, fencing token, `async_wait_lost`. An empty handle if this object
-    /// has none.
+    /// Returns the lock, for its deadline, fencing token and `async_wait_lost`. Empty if this
+    /// object has none.
     const redlock::lock& get() const noexcept { return lock_; }
-    /// Is stopped when the lock is lost: see `mutex::lost`.
+    /// Returns a stop token that is stopped when the lock is lost; see `mutex::lost`.
     std::stop_token lost() const { return lost_.get_token(); }
-    /// How the masters voted when this object last took or extended the lock, or tried to.
+    /// Returns how the masters voted when this object last acquired or extended the lock, or tried
+    /// to.
     const diagnostics& last_attempt() const noexcept { return last_attempt_; }
 
 private:

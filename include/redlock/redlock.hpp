@@ -1,6 +1,6 @@
-// The library in one include: locks on a majority of N independent Redis masters. What needs a
-// thread or another program is not in it: for blocking use include blocking.hpp,
-// blocking_shared.hpp or redis_lock.hpp, and for tests of your own testing.hpp.
+// Includes the library: locks on a majority of N independent Redis masters. Not included are
+// headers that need a thread or another program: blocking.hpp, blocking_shared.hpp and
+// redis_lock.hpp for blocking use, and testing.hpp for tests.
 
 #pragma once
 

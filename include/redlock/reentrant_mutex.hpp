@@ -1,4 +1,4 @@
-// A mutex that its owner may enter again, and leaves as often as it entered.
+// A mutex that its owner may enter again, and must leave as often as it entered.
 
 #pragma once
 
@@ -20,59 +20,60 @@ class reentrant_impl;
 struct reentrant_lease;
 } // namespace detail
 
-/// Who owns a reentrant mutex: an object, never a thread or a coroutine. Make one for each flow of
-/// work, and pass it by reference to all that belongs to it, on whichever thread that runs.
+/// The owner of a reentrant mutex: this object, not a thread or a coroutine. Create one for each
+/// flow of work, and pass it by reference to all functions of that flow, on any thread.
 /// \par Thread safety
-/// Shared freely: it never changes.
+/// Distinct objects: safe. Shared objects: safe; an owner is immutable.
 class reentrant_owner {
 public:
     reentrant_owner() noexcept;
     reentrant_owner(const reentrant_owner&) = delete;
     reentrant_owner& operator=(const reentrant_owner&) = delete;
 
-    /// Names it in this process; used once.
+    /// Returns the id of the owner, unique in this process.
     std::uint64_t id() const noexcept { return id_; }
 
 private:
     const std::uint64_t id_;
 };
 
-/// One entry of an owner. Move-only. The destructor leaves; the last entry to be left releases the
-/// lock, in the background. All entries of one owner share one lock: lease, deadline, fencing token
-/// and loss are the same.
+/// One entry of an owner. Move-only. The destructor leaves the mutex; when the last entry is left,
+/// the lock is released in the background. All entries of one owner share one lock, with the same
+/// lease, deadline, fencing token and loss.
 ///
-/// \par Executors, thread safety, object lifetimes
-/// As `lock`. Entries may be left in any order. They may outlive the mutex and the owner.
+/// Executors, thread safety and object lifetimes: as `lock`. Entries may be left in any order, and
+/// may outlive the mutex and the owner.
 class reentrant_hold {
 public:
-    /// An empty one.
+    /// Constructs an empty entry.
     reentrant_hold() noexcept = default;
-    /// Leaves `other` empty.
+    /// Move constructor. Leaves `other` empty.
     reentrant_hold(reentrant_hold&& other) noexcept;
-    /// Leaves what this one had before.
+    /// Move assignment. Leaves the entry that this object held before.
     reentrant_hold& operator=(reentrant_hold&& other) noexcept;
     ~reentrant_hold();
 
-    /// False when default-constructed, moved from or released. The functions below but `held`
-    /// throw `std::logic_error` on an empty one.
+    /// Returns true unless this object was default-constructed, moved from or released. On an empty
+    /// object the functions below throw `std::logic_error`, except `held`.
     bool valid() const noexcept { return lease_ != nullptr; }
-    /// Whether the lock may be relied on now; see `lock::held`.
+    /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
-    /// The same as `held`.
+    /// Returns `held()`.
     explicit operator bool() const noexcept { return held(); }
-    /// How often the owner was in when this entry was made, with it: 1 for the first.
+    /// Returns the number of entries of the owner when this entry was made, including this one: 1
+    /// for the first.
     std::uint32_t depth() const;
 
-    /// See `lock`.
+    /// See `lock::resource`.
     std::string_view resource() const { return shared().resource(); }
-    /// See `lock`.
+    /// See `lock::deadline`.
     time_point deadline() const { return shared().deadline(); }
-    /// See `lock`.
+    /// See `lock::remaining`.
     std::chrono::nanoseconds remaining() const { return shared().remaining(); }
-    /// The same for all entries, until the last is left.
+    /// Returns the fencing token. It is the same for all entries until the last one is left.
     std::optional<std::uint64_t> fencing_token() const { return shared().fencing_token(); }
 
-    /// See `lock::async_extend`: extends it for all entries.
+    /// Extends the lock for all entries; see `lock::async_extend`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return shared().async_extend(ttl, std::forward<CompletionToken>(token));
@@ -83,12 +84,13 @@ public:
         return shared().async_wait_lost(std::forward<CompletionToken>(token));
     }
 
-    /// Leaves; this object is empty when the function returns. The last entry to be left releases
-    /// the lock, and gives what that found; any other completes without I/O and gives nothing.
+    /// Leaves the mutex. This object is empty when the function returns. The last entry releases
+    /// the lock and completes with the result of the release. Other entries complete without I/O
+    /// and without a result.
     /// \par Completion signature
     /// `void(error_code, std::optional<release_result>)`
     /// \par Errors
-    /// None but cancellation.
+    /// None except `operation_aborted` on cancellation.
     template <
         boost::asio::completion_token_for<void(error_code, std::optional<release_result>)>
             CompletionToken = boost::asio::deferred_t>
@@ -122,58 +124,64 @@ private:
     std::uint32_t depth_ = 0;
 };
 
-/// A lock that its owner may enter again: at no cost to the masters while it is held.
+/// A lock that its owner may enter again without a round trip while it is held.
 ///
-/// Owners are told apart by this object: two of these on one resource exclude each other even with
-/// one owner. So share one in the process.
-///
-/// Blocking: `blocking::manager::call`.
+/// Owners are distinguished within this object: two mutexes on one resource exclude each other,
+/// even for the same owner. Share one mutex in the process.
+/// \par Blocking use
+/// `blocking::manager::call`.
 /// \par Executors
-/// That of the manager, as for `lock_manager`.
+/// As `lock_manager`.
 /// \par Thread safety
-/// All member functions may be called from several threads at once, but the destructor.
+/// Distinct objects: safe. Shared objects: safe, except for move construction, assignment and
+/// destruction.
 /// \par Object lifetimes
-/// The manager must run while something is acquired; it, the options and the mutex itself need not
-/// outlive the entries.
+/// The manager must be running while an acquire is in progress. The manager, the options and the
+/// mutex need not outlive the entries.
 class reentrant_mutex {
 public:
-    /// No limit to how often an owner may be in.
+    /// No limit for the number of entries of an owner.
     static constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
-    /// Without I/O.
-    /// \param manager must outlive the mutex
-    /// \param options of the first entry, as for `lock_manager::async_acquire`
-    /// \param depth_max how often one owner may be in at once, 1 or more. Throws
-    ///   `std::invalid_argument` for 0.
+    /// Constructs a mutex. Does no I/O.
+    /// \param manager the manager to use; must outlive the mutex
+    /// \param resource as for `lock_manager::async_acquire`
+    /// \param options options of the first entry, as for `lock_manager::async_acquire`
+    /// \param depth_max the maximum number of simultaneous entries of one owner. Range: 1 or more.
+    /// \throws std::invalid_argument if `depth_max` is 0.
     reentrant_mutex(
         lock_manager& manager,
         std::string resource,
         acquire_options options = {},
         std::uint32_t depth_max = unbounded);
-    /// What was moved from can be assigned to or destroyed, and nothing else.
+    /// Move constructor. The moved-from object can only be assigned to or destroyed.
     reentrant_mutex(reentrant_mutex&&) noexcept = default;
-    /// Ends what this one was before, as the destructor does.
+    /// Move assignment. Ends what this object held before, as the destructor does.
     reentrant_mutex& operator=(reentrant_mutex&&) noexcept = default;
     ~reentrant_mutex();
 
-    /// Enters. An owner that is in already, and whose lock is held, enters again without asking the
-    /// masters; while its first entry is still waiting, others of it wait for that one. Anybody
-    /// else waits as `lock_manager::async_acquire` does.
+    /// Enters the mutex. An owner that is in already, and whose lock is held, enters again without
+    /// a round trip. While the first entry of an owner is waiting, other entries of this owner wait
+    /// for that one. All others wait as in `lock_manager::async_acquire`.
+    /// \param who the owner
     /// \par Completion signature
     /// `void(error_code, reentrant_hold)`
     /// \par Errors
-    /// - those of `lock_manager::async_acquire`
-    /// - `errc::lost`: the owner is in, and has lost the lock. It must leave with all its entries
-    ///   before it can take the lock anew: what it did under the old one may be undone by others.
-    /// - `errc::too_deep`: the owner is in `depth_max` times. Nothing else changes.
+    /// - As `lock_manager::async_acquire`.
+    /// - `errc::lost`: the owner is in, but has lost the lock. It must leave all its entries before
+    ///   it can acquire the lock again: other owners may have changed what it did under the lost
+    ///   lock.
+    /// - `errc::too_deep`: the owner already has `depth_max` entries. Nothing else changes.
+    ///
     /// \par Cancellation
-    /// Terminal, partial and total: ends the waiting with `operation_aborted` and cleans up as
-    /// `lock_manager::async_acquire` does; others of the same owner go on waiting.
+    /// Terminal, partial and total: ends the wait with `operation_aborted` and rolls back as
+    /// `lock_manager::async_acquire` does. Other entries of the same owner continue to wait.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(const reentrant_owner& who, CompletionToken&& token = {}) {
         return acquire(who, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted, where they were asked for this entry.
+    /// Overload that also stores in `out` how each master voted, if the masters were asked for this
+    /// entry.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(const reentrant_owner& who, diagnostics& out, CompletionToken&& token = {}) {
         return acquire(who, &out, std::forward<CompletionToken>(token));

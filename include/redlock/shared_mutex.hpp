@@ -1,4 +1,4 @@
-// A resource with readers and writers: many read at once, a writer is alone.
+// A resource with readers and writers: many readers or one writer.
 
 #pragma once
 
@@ -55,51 +55,56 @@ struct initiate_downgrade : initiation_base {
 
 } // namespace detail
 
-/// Locks one resource for reading or for writing. Guarded protocol only. It is a name and holds
-/// nothing: what is held is in the `lock` that each acquire gives, with a lease of its own. Any
-/// number of objects, in any number of processes, may name one resource.
+/// Locks one resource for reading or for writing. Guarded protocol only.
 ///
-/// A majority of the masters has to grant either kind, and any two majorities share a master, which
-/// lets no writer in beside a reader. A writer also excludes, and is excluded by, every exclusive
-/// lock of the resource (`lock_manager::async_acquire`, `async_acquire_all`); a reader is kept out
-/// by those while a majority of the masters has their key, but does not keep them out, nor their
-/// renewals: where there are readers, let writers use `async_lock`.
+/// This object only contains the name and holds nothing. Each acquire returns a `lock` with its own
+/// lease. Any number of objects, in any number of processes, may use the same resource.
 ///
-/// **Writers do not starve.** One that meets readers leaves word, and new readers are refused until
-/// it has been served, or has not asked again for 2 s (or four times `master_timeout`, if that is
-/// more). A reader that dies keeps writers out for no longer than its lease.
+/// Both kinds of lock need a majority of the masters. Any two majorities share a master, so a
+/// writer and a reader cannot both have one. A writer excludes every exclusive lock of the resource
+/// (`lock_manager::async_acquire`, `async_acquire_all`), and is excluded by it. A reader is refused
+/// while a majority of the masters has the key of an exclusive lock. It does not stop an exclusive
+/// lock from being acquired or renewed. If a resource has readers, let all writers use
+/// `async_lock`.
 ///
-/// Refused by its nature: an upgrade. Who reads, and asks to write, waits for itself, and ends with
-/// `errc::contended` or `errc::timed_out`. Release first, then look again at what was read.
+/// **Writers do not starve.** A writer that finds readers registers its intent. New readers are
+/// then refused until the writer has been served, gives up, or stops retrying for 2 s (four times
+/// `master_timeout`, if longer). A reader that crashes keeps writers out no longer than its lease.
+///
+/// Upgrading is not supported. A reader that tries to acquire the writer's lock would wait for
+/// itself, and fails with `errc::contended` or `errc::timed_out`. Release the reader's lock first,
+/// and check again what was read.
 ///
 /// \par Thread safety
-/// Distinct objects: safe. Shared objects: safe, but for assignment and destruction.
+/// Distinct objects: safe. Shared objects: safe, except for assignment and destruction.
 /// \par Object lifetimes
-/// The manager outlives the acquiring; this object need not.
+/// The manager must live until each acquire has completed. This object need not.
 class shared_mutex {
 public:
-    /// \param resource 1 to `resource_name_max` bytes of any value; checked at the acquire
+    /// Constructs a mutex. Does no I/O.
+    /// \param manager the manager to use
+    /// \param resource the name of the resource. Range: 1 to `resource_name_max` bytes of any
+    ///   value; validated by the acquire.
     shared_mutex(lock_manager& manager, std::string resource)
         : manager_(&manager),
           resource_(std::move(resource)) {}
 
-    /// The one it was made with.
+    /// Returns the manager that was passed to the constructor.
     lock_manager& manager() const noexcept { return *manager_; }
-    /// What is locked.
+    /// Returns the name of the resource.
     const std::string& resource() const noexcept { return resource_; }
 
-    /// Locks for writing: alone. With `acquire_options::fencing` the lock has a fencing token,
-    /// larger than that of every writer and exclusive owner before.
+    /// Acquires the lock for writing, which is exclusive. With `acquire_options::fencing` the lock
+    /// has a fencing token, larger than that of every earlier writer and exclusive owner.
     /// \param options see `acquire_options`; `order` must be `fairness::none`
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
-    /// Those of `lock_manager::async_acquire`, and `errc::invalid_argument`, before anything is
-    /// sent, with the plain protocol or `fairness::fifo`.
+    /// As `lock_manager::async_acquire`. In addition `errc::invalid_argument` with the plain
+    /// protocol or `fairness::fifo`. Nothing was sent in this case.
     /// \par Cancellation
-    /// As `lock_manager::async_acquire`; that it waited keeps new readers out for the 2 s (see
-    /// above).
-    /// \par Blocking
+    /// As `lock_manager::async_acquire`.
+    /// \par Blocking use
     /// `blocking::manager::call`.
     template <
         boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
@@ -107,7 +112,7 @@ public:
     auto async_lock(acquire_options options = {}, CompletionToken&& token = {}) const {
         return acquire(true, options, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted in the last attempt.
+    /// Overload that also stores in `out` how each master voted in the last attempt.
     template <
         boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
             boost::asio::deferred_t>
@@ -115,16 +120,16 @@ public:
         return acquire(true, options, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Locks for reading: beside others who read. The lock has no fencing token, and
-    /// `acquire_options::fencing` is ignored: what reads has nothing to be refused. Else as
-    /// `async_lock`.
+    /// Acquires the lock for reading, which other readers may share. The lock has no fencing token,
+    /// and `acquire_options::fencing` is ignored, because a reader makes no writes that could be
+    /// refused. Otherwise the same as `async_lock`.
     template <
         boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
             boost::asio::deferred_t>
     auto async_lock_shared(acquire_options options = {}, CompletionToken&& token = {}) const {
         return acquire(false, options, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted in the last attempt.
+    /// Overload that also stores in `out` how each master voted in the last attempt.
     template <
         boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
             boost::asio::deferred_t>
@@ -133,28 +138,32 @@ public:
         return acquire(false, options, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Makes a reader of the writer that holds `held`: the same `lock`, token and deadline, and no
-    /// moment in between in which another writer could come. **From the call on it is only a
-    /// reader's, whatever the outcome**, and `fencing_token()`, which stays, must not be used for
-    /// writes any more. Completes when a majority lets other readers in; the renewals see to the
-    /// rest.
-    /// \param held as `async_lock` gave it
+    /// Converts the writer's lock `held` to a reader's lock. The `lock` object, its token and its
+    /// deadline stay the same, and no other writer can acquire the resource in between.
+    ///
+    /// **The lock is only a reader's lock from the call on, whatever the result.**
+    /// `fencing_token()` keeps its value, but must not be used for writes any more. The operation
+    /// completes when a majority of the masters admits other readers; renewals convert the rest.
+    /// \param held a lock returned by `async_lock`; must live until the operation has been
+    ///   initiated
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors
-    /// - `errc::no_quorum`: too few masters answered; the lock is held, for as long as `deadline()`
-    ///   says, and some masters go on keeping readers out until it is renewed or released.
-    /// - `errc::lost`, `errc::released`, `errc::closed`: it was not held any more.
-    /// - `errc::invalid_argument`: it is empty, or no writer's lock of a `shared_mutex`.
+    /// - `errc::no_quorum`: too few masters replied. The lock is held until `deadline()`, and some
+    ///   masters still refuse readers until it is renewed or released.
+    /// - `errc::lost`, `errc::released`, `errc::closed`: the lock was no longer held.
+    /// - `errc::invalid_argument`: the lock is empty, or is not a writer's lock of a
+    ///   `shared_mutex`.
+    ///
     /// \par Cancellation
-    /// As `lock::async_extend`: ends the waiting.
+    /// As `lock::async_extend`: ends the wait.
     template <
         boost::asio::completion_token_for<detail::downgrade_signature> CompletionToken =
             boost::asio::deferred_t>
     auto async_downgrade(const lock& held, CompletionToken&& token = {}) const {
         return downgrade(held, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <
         boost::asio::completion_token_for<detail::downgrade_signature> CompletionToken =
             boost::asio::deferred_t>

@@ -1,5 +1,5 @@
-// A pool of numbered slots: workers take any free one, and learn which. It is also the counting
-// semaphore: a pool of L slots admits L holders at a time, and never more.
+// A pool of numbered slots: a worker acquires any free slot and learns its number. It is also a
+// counting semaphore: a pool of L slots admits at most L holders at a time.
 
 #pragma once
 
@@ -25,33 +25,34 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// The largest pool.
+/// Maximum size of a pool.
 inline constexpr std::size_t slot_pool_size_max = 65'536;
 
 namespace detail {
 
 struct slot_maker;
 
-/// What a slot and several slots have in common: the lock that keeps them. Each function is that of
+/// Common base of one slot and several slots: the lock on them. Each function is that of
 /// `redlock::lock`.
 class slot_lease {
 public:
-    /// See `lock`.
+    /// See `lock::valid`.
     bool valid() const noexcept { return lock_.valid(); }
-    /// See `lock`: look before each step that nobody else must do.
+    /// See `lock::held`. Check it before each step that requires the slot.
     bool held() const noexcept { return lock_.held(); }
-    /// The same as `held`.
+    /// Returns `held()`.
     explicit operator bool() const noexcept { return held(); }
-    /// `name:slot:number`, or with several numbers; for people: no lock is taken under it.
+    /// Returns `name:slot:number`, or the same with several numbers. For people only: no lock has
+    /// this name.
     std::string_view resource() const { return lock_.resource(); }
-    /// See `lock`. A secret.
+    /// See `lock::token`. Keep it secret.
     std::string_view token() const { return lock_.token(); }
-    /// Larger than that of every earlier owner of the number, or of any of them; those of two
-    /// numbers have nothing to do with each other.
+    /// Returns the fencing token, which is larger than that of every earlier owner of the number,
+    /// or of any of the numbers. Tokens of different numbers are unrelated.
     std::optional<std::uint64_t> fencing_token() const { return lock_.fencing_token(); }
-    /// See `lock`.
+    /// See `lock::deadline`.
     time_point deadline() const noexcept { return lock_.deadline(); }
-    /// See `lock`.
+    /// See `lock::remaining`.
     std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
 
     /// See `lock::async_extend`.
@@ -59,7 +60,7 @@ public:
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return lock_.async_extend(ttl, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto
     async_extend(std::chrono::milliseconds ttl, diagnostics& out, CompletionToken&& token = {}) {
@@ -70,7 +71,7 @@ public:
     auto async_release(CompletionToken&& token = {}) {
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` how each master voted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(diagnostics& out, CompletionToken&& token = {}) {
         return lock_.async_release(out, std::forward<CompletionToken>(token));
@@ -80,7 +81,7 @@ public:
     auto async_wait_lost(CompletionToken&& token = {}) {
         return lock_.async_wait_lost(std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted.
+    /// Overload that also stores in `out` the last vote of each master.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_lost(diagnostics& out, CompletionToken&& token = {}) {
         return lock_.async_wait_lost(out, std::forward<CompletionToken>(token));
@@ -90,9 +91,9 @@ public:
     void abandon() noexcept { lock_.abandon(); }
 
 protected:
-    /// An empty one.
+    /// Constructs an empty handle.
     slot_lease() noexcept = default;
-    /// Of a lock that was taken.
+    /// Constructs a handle from an acquired lock.
     explicit slot_lease(lock&& held) noexcept : lock_(std::move(held)) {}
 
 private:
@@ -101,21 +102,20 @@ private:
 
 } // namespace detail
 
-/// A slot that was taken: a number, and the lock that keeps it. Move-only. While it lives and
-/// renewal is on, the library extends the lease; the destructor gives the slot back in the
-/// background.
+/// An acquired slot: its number and its lock. Move-only. While it lives and renewal is on, the
+/// library extends the lease. The destructor releases the slot in the background.
 ///
-/// It is a lock in everything but the number, and each function that has a name of `redlock::lock`
-/// is that function: the same errors, cancellation, executors and thread safety. Who loses the slot
-/// is told as the holder of a lock is, by `held()` and `async_wait_lost`, and must stop its work:
-/// somebody else may have the number.
+/// Except for the number, a slot is a lock. Each function with the name of a function of
+/// `redlock::lock` has the same errors, cancellation, executors and thread safety. A loss is
+/// reported as for a lock, by `held()` and `async_wait_lost`. The holder must then stop its work,
+/// because another holder may have the number.
 class slot : public detail::slot_lease {
 public:
-    /// An empty handle.
+    /// Constructs an empty handle.
     slot() noexcept = default;
 
-    /// Which one: 0 to size - 1. While it is held nobody else has this number, in any process. 0
-    /// for an empty handle.
+    /// Returns the number of the slot: 0 to size - 1. While the slot is held, no other holder in
+    /// any process has this number. Returns 0 for an empty handle.
     std::size_t number() const noexcept { return number_; }
 
 private:
@@ -125,16 +125,16 @@ private:
     std::size_t number_ = 0;
 };
 
-/// Several slots that were taken together, as one lock: they have one deadline, are extended, lost
-/// and given back together. Else as `slot`.
+/// Several slots that were acquired together, as one lock: they have one deadline, and are
+/// extended, lost and released together. Otherwise the same as `slot`.
 class slots : public detail::slot_lease {
 public:
-    /// An empty handle.
+    /// Constructs an empty handle.
     slots() noexcept = default;
 
-    /// Which ones, in increasing order. Empty for an empty handle.
+    /// Returns the numbers of the slots in increasing order. Empty for an empty handle.
     const std::vector<std::size_t>& numbers() const noexcept { return numbers_; }
-    /// How many.
+    /// Returns the number of slots.
     std::size_t size() const noexcept { return numbers_.size(); }
 
 private:
@@ -146,93 +146,101 @@ private:
     std::vector<std::size_t> numbers_;
 };
 
-/// A pool of `size` slots, which all processes share that say the same name and size to the same
-/// masters. A pool of one slot is a mutex.
+/// A pool of `size` slots. All processes that use the same name, size and masters share it. A pool
+/// of one slot is a mutex.
 ///
-/// Each slot is a lock of its own on a majority of the masters, so that the number of holders is
-/// exact: a counter on each master is not (docs/slot_pool.md says why). Taking one is two round
-/// trips, whatever the size: one to see which are free, one for the votes on one of them; one more
-/// for each that somebody else takes in between.
+/// Each slot is a lock of its own on a majority of the masters, so the number of holders is exact.
+/// A counter on each master would not be exact (see docs/slot_pool.md). Acquiring a slot takes two
+/// round trips for any pool size: one to find a free slot and one to vote on it. Each slot that
+/// another process acquires in between costs one more.
 ///
-/// A cheap handle: it keeps a name and a reference to the manager's state, and nothing is sent by
-/// making one or left behind by destroying it.
+/// This object is a light-weight handle: it contains a name and a reference to the state of the
+/// manager. Constructing and destroying it sends nothing.
 /// \par Sizes
-/// Processes that say different sizes share the numbers that both know: no number is ever held
-/// twice, and nobody is given one that is beyond the size it said. As many as the largest size may
-/// be held in all.
+/// Processes with different sizes share the numbers that both have. No number is ever held twice,
+/// and no process gets a number beyond its own size. The total number of holders is limited by the
+/// largest size.
 /// \par Names
-/// A pool's name and a resource's have nothing to do with each other: the slots' keys are
-/// `prefix{name}:slot:number`, which no lock has.
+/// The name of a pool and the name of a resource are independent: the keys of slots are
+/// `prefix{name}:slot:number`, which no lock uses.
 /// \par Protocol
-/// Both. In the plain one waiters do not learn when a lease ends, and ask again after
-/// `retry_delay_max` at the latest.
-/// \par Blocking
+/// Both. With the plain protocol waiters do not learn when a lease ends, and retry after at most
+/// `retry_delay_max`.
+/// \par Blocking use
 /// `blocking::manager::call`.
 /// \par Thread safety
-/// All member functions may be called from several threads at once, but assignment and the
-/// destructor.
+/// Distinct objects: safe. Shared objects: safe, except for assignment and destruction.
 /// \par Object lifetimes
-/// It may outlive the manager: operations then end with `errc::closed`.
+/// The pool may outlive the manager: operations then complete with `errc::closed`.
 class slot_pool {
 public:
-    /// That of the manager.
+    /// The executor type of the manager.
     using executor_type = boost::asio::any_io_executor;
 
-    /// Does no I/O. Throws `std::invalid_argument` with a sentence where the name is not 1 to
-    /// `resource_name_max` bytes long or the size not 1 to `slot_pool_size_max`.
+    /// Constructs a pool. Does no I/O.
+    /// \param manager the manager to acquire slots with
+    /// \param name the name of the pool. Range: 1 to `resource_name_max` bytes.
+    /// \param size the number of slots. Range: 1 to `slot_pool_size_max`.
+    /// \throws std::invalid_argument if the name or the size is out of range.
     slot_pool(lock_manager& manager, std::string name, std::size_t size);
 
-    /// As it was made.
+    /// Returns the name of the pool.
     const std::string& name() const noexcept { return name_; }
-    /// How many slots it has.
+    /// Returns the number of slots.
     std::size_t size() const noexcept { return size_; }
-    /// The manager's.
+    /// Returns the executor of the manager.
     executor_type get_executor() const noexcept;
 
-    /// Takes any free slot: no number is preferred. While all are taken it waits as long as
-    /// `options.wait` allows, and is woken by the release of any of them. Of one process only who
-    /// came first asks, and the others wait for their turn; between processes there is no order. A
-    /// slot that is released may pass to the next waiter of the same process without a word to the
-    /// masters (`config::hand_overs_max`). With `wait_for::none()` it looks once, and tries some of
-    /// the slots that it finds free.
-    /// \param options as for `lock_manager::async_acquire`; `order` must be `fairness::none`.
+    /// Acquires any free slot; no number is preferred.
+    ///
+    /// While all slots are held, it waits as long as `options.wait` allows, and the release of any
+    /// slot notifies it. Within one process only the waiter that arrived first sends requests, and
+    /// the others queue after it. Between processes the order is unspecified. A released slot may
+    /// be handed off to the next waiter of the same process without a round trip
+    /// (`config::hand_overs_max`). With `wait_for::none()` it checks the pool once and tries some
+    /// of the slots that are free.
+    /// \param options as for `lock_manager::async_acquire`; `order` must be `fairness::none`
     /// \par Completion signature
     /// `void(error_code, slot)`
     /// \par Errors
-    /// those of `lock_manager::async_acquire`; `errc::contended` says that all slots were taken, or
-    /// that others were faster. On any error the handle is empty and nothing is left behind, as
-    /// there.
+    /// As `lock_manager::async_acquire`. `errc::contended` means that all slots were held or that
+    /// other processes were faster. On any error the returned handle is empty, and all grants are
+    /// removed.
     /// \par Cancellation
-    /// as there.
+    /// As `lock_manager::async_acquire`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(acquire_options options = {}, CompletionToken&& token = {}) {
         return acquire(options, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted: on the slot that was tried last, or, where none was free
-    /// to be tried, on the pool (`held`, with the rest of the lease that ends first).
+    /// Overload that also stores in `out` how each master voted: on the last slot that was tried.
+    /// If no slot was free, these are the votes on the pool (`held`, with the remaining time of the
+    /// lease that ends first).
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(acquire_options options, diagnostics& out, CompletionToken&& token = {}) {
         return acquire(options, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Takes `count` free slots together, or none: nothing is held while it waits, so that two who
-    /// want several each cannot block each other. Each master grants all of them or none, in one
-    /// round trip. It waits until one survey finds as many; where others take single slots as they
-    /// come that may be long, and those of its own process that came later wait behind it. Guarded
-    /// protocol only.
-    /// \param count 1 to `size`, 128 at most
+    /// Acquires `count` free slots together, or none. Guarded protocol only.
+    ///
+    /// Each master grants all of them or none, in one round trip. Nothing is held during the wait,
+    /// so two callers that need several slots each cannot block each other. The wait ends when one
+    /// check of the pool finds enough free slots. This may take long if other callers keep
+    /// acquiring single slots. Later waiters of the same process queue after it.
+    /// \param count the number of slots. Range: 1 to `size`, at most 128.
     /// \param options as for `async_acquire`
     /// \par Completion signature
     /// `void(error_code, slots)`
     /// \par Errors
-    /// and cancellation as for `async_acquire`; also `errc::invalid_argument` for the plain
-    /// protocol or another count, before anything is sent.
+    /// As `async_acquire`. In addition `errc::invalid_argument` with the plain protocol or if
+    /// `count` is out of range. Nothing was sent in this case.
+    /// \par Cancellation
+    /// As `async_acquire`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire_many(
         std::size_t count, acquire_options options = {}, CompletionToken&& token = {}) {
         return acquire_many(count, options, nullptr, std::forward<CompletionToken>(token));
     }
-    /// Also tells how each master voted, as with `async_acquire`.
+    /// Overload that also stores in `out` how each master voted, as for `async_acquire`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire_many(
         std::size_t count,
@@ -242,16 +250,16 @@ public:
         return acquire_many(count, options, &out, std::forward<CompletionToken>(token));
     }
 
-    /// Asks all masters which slots are taken, without touching them. For people and monitoring:
-    /// the answer may be out of date when it arrives. The masters send 47 bytes for each slot that
-    /// is taken.
+    /// Queries all masters for the held slots, without changing anything. Use it for people and
+    /// monitoring only: the result may be out of date when it arrives. Each master sends 47 bytes
+    /// for each held slot.
     /// \par Completion signature
     /// `void(error_code, pool_status)`
     /// \par Errors
-    /// `errc::not_running`, `errc::closed`. Masters that do not answer are no error: slots are
-    /// `undecided` if too few do.
+    /// `errc::not_running`, `errc::closed`. A master that does not reply is not an error; without a
+    /// majority of replies slots are `undecided`.
     /// \par Cancellation
-    /// Terminal, partial and total: ends the waiting with `operation_aborted`.
+    /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_status(CompletionToken&& token = {}) {
         return status(std::forward<CompletionToken>(token));

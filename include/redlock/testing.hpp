@@ -1,5 +1,5 @@
-// For your own tests: real masters that a test starts and mistreats, and a manager in virtual time.
-// A dependency of its own, `redlock-testing`: nothing of it is in the library. See
+// The testing kit: real masters that a test starts and disrupts, and a manager in virtual time. It
+// is a separate dependency, `redlock-testing`; the library does not contain it. See
 // docs/testing_kit.md.
 
 #pragma once
@@ -25,65 +25,70 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 /// \name Real masters
 /// \{
 
-/// How real masters are started.
+/// Options of real masters.
 struct master_options {
-    /// The server's program: a path, or a name that is looked up in PATH. Empty: the environment's
-    /// `REDLOCK_REDIS_SERVER`, else `redis-server`, else `valkey-server`.
+    /// The server program: a path, or a name that is searched in PATH. Empty: the environment
+    /// variable `REDLOCK_REDIS_SERVER`, else `redis-server`, else `valkey-server`.
     std::string program;
-    /// `url()` is that of a Unix socket in place of a port on loopback.
+    /// Whether `url()` refers to a Unix socket instead of a port on the loopback interface.
     bool unix_socket = false;
-    /// Every write is on disk before it is answered: `restart` finds the data again. Without it a
-    /// restart is one with an empty memory.
+    /// Whether every write is on disk before the reply, so that `restart` keeps the data. Otherwise
+    /// a restart loses all data.
     bool durable = false;
-    /// The password of the default user; empty: none. It is not part of `url()`.
+    /// Password of the default user. It is not part of `url()`. Empty: none.
     std::string password;
-    /// More words for the server's command line: `{"--maxmemory", "10mb"}`.
+    /// Additional arguments for the server: `{"--maxmemory", "10mb"}`.
     std::vector<std::string> arguments;
 };
 
-/// One real server: a child process, with its files in a directory of its own. Made by `masters`.
-/// Functions throw `std::runtime_error` with a sentence when they cannot do it.
+/// One real server: a child process with its own directory for its files. Created by `masters`.
+/// Functions throw `std::runtime_error` if they fail; `what()` is a sentence.
 /// \par Thread safety
-/// None: one thread at a time.
+/// Distinct objects: safe. Shared objects: unsafe.
 class master {
 public:
-    /// Leaves the other without a server: it can only be destroyed.
+    /// Move constructor. Leaves the other object without a server: it can only be destroyed.
     master(master&&) noexcept;
     master& operator=(master&&) = delete;
     ~master();
 
-    /// "redis://127.0.0.1:port" or "unix:///path": the same as long as this object lives.
+    /// Returns the URL: "redis://127.0.0.1:port" or "unix:///path". It does not change during the
+    /// lifetime of this object.
     std::string url() const;
-    /// Whether the process lives; a hung one does.
+    /// Returns true if the process is alive, even if it hangs.
     bool running();
 
-    /// A crash: SIGKILL. From now on connections are refused.
+    /// Simulates a crash: sends SIGKILL. Afterwards connections are refused.
     void kill() noexcept;
-    /// Kills it if it runs, and starts it again at the same address. Its memory is empty unless
-    /// `master_options::durable` was set. Returns when it answers; 10 s at most.
+    /// Kills the process if it is running, and starts it again at the same address. All data is
+    /// lost unless `master_options::durable` was set. Returns when the server replies, after at
+    /// most 10 s.
     void restart();
-    /// The same, and what it had on disk is gone, too.
+    /// Same as `restart`, but also removes the data on disk.
     void restart_empty();
-    /// SIGSTOP: its connections stay open, and nothing is answered until `resume`.
+    /// Simulates a hang: sends SIGSTOP. Connections stay open, and the server does not reply until
+    /// `resume`.
     void hang();
-    /// Ends a `hang`: what has arrived meanwhile is executed.
+    /// Ends a `hang`. Commands that arrived during the hang are executed.
     void resume();
-    /// Executes nothing for `span`, then what has arrived meanwhile. Returns at once.
+    /// Suspends the execution of commands for `span`. Commands that arrive during that time are
+    /// executed afterwards. Returns at once.
     void pause(std::chrono::milliseconds span);
-    /// FLUSHALL: the memory is empty, the process goes on.
+    /// Executes FLUSHALL: all data is lost, and the process keeps running.
     void flush();
-    /// Cuts all connections of clients, which may connect again at once.
+    /// Closes all connections of clients, which may reconnect at once.
     void cut();
-    /// Writes the master's record (docs/guarantees.md): no lock with this prefix has been on it
-    /// before. So guarded managers with `quarantine::on` count its votes at once; otherwise the
-    /// first contact begins a quarantine. Call it before any manager connects. It is valid for this
-    /// process of the server: a restart begins a quarantine.
+    /// Writes the memory record of the master (see docs/guarantees.md): no lock with this prefix
+    /// has been on it before. Guarded managers with `quarantine::on` then count its votes at once.
+    /// Without it the first contact starts a quarantine. Call it before any manager connects. It is
+    /// valid for this process of the server only: a restart starts a quarantine.
     void declare_new(std::string_view key_prefix = "redlock:");
 
-    /// One command on a connection of its own. The answer as redis-cli prints it: integers in
-    /// decimal, "(nil)", "(error) text", arrays one element a line. Throws when none comes in 5 s.
+    /// Executes one command on a separate connection. Returns the reply in the format of redis-cli:
+    /// integers in decimal, "(nil)", "(error) text", and one line for each element of an array.
+    /// Throws if there is no reply within 5 s.
     std::string command(const std::vector<std::string>& words) const;
-    /// What the server has said on its output.
+    /// Returns the output of the server process.
     std::string log() const;
 
 private:
@@ -94,25 +99,28 @@ private:
     std::unique_ptr<state> state_;
 };
 
-/// N real masters that know nothing of each other, for one quorum. The servers and their files end
-/// with this object, and also when the test's process is killed. On Linux the kernel sees to that,
-/// and takes the end of the *thread* that made the object for the end of the process: make it in
-/// the main thread, or in one that lives as long.
+/// N real, independent masters for one quorum. The servers and their files are removed with this
+/// object, even if the process of the test is killed.
+///
+/// On Linux this cleanup is tied to the *thread* that constructed the object. Construct it in the
+/// main thread, or in a thread that lives as long as this object.
 class masters {
 public:
-    /// Starts them all, and returns when they answer; 10 s at most. Throws `std::runtime_error`
-    /// when no server's program is found, or with the server's own words when one does not start.
+    /// Starts all servers. Returns when they reply, after at most 10 s. Throws `std::runtime_error`
+    /// if the server program is not found, or, with the output of the server, if one does not
+    /// start.
     explicit masters(std::size_t count = 3, const master_options& options = {});
 
-    /// Throws `std::out_of_range`.
+    /// Returns one master. Throws `std::out_of_range`.
     master& operator[](std::size_t index) { return all_.at(index); }
-    /// How many there are, alive or not.
+    /// Returns the number of masters, alive or not.
     std::size_t size() const noexcept { return all_.size(); }
-    /// Of each, in their order.
+    /// Returns the URLs of all masters, in order.
     std::vector<std::string> urls() const;
 
-    /// A configuration for these masters, fit for a test: `quarantine::off`, as they are known to
-    /// be new, and with time for a slow machine (`master_timeout` 2 s, reconnection within 100 ms).
+    /// Returns a configuration for these masters that suits a test. It has `quarantine::off`,
+    /// because the masters are known to be new, and timeouts for a slow machine (`master_timeout` 2
+    /// s, reconnection within 100 ms).
     config make_config() const;
 
 private:
@@ -127,27 +135,28 @@ private:
 class virtual_quorum;
 struct virtual_world;
 
-/// One master in memory. It executes the very scripts that a real one is sent.
+/// One master in memory. It executes the same scripts as a real master.
 class virtual_master {
 public:
-    /// A crash: connections break, and are refused until a restart.
+    /// Simulates a crash: connections break, and are refused until a restart.
     void kill();
-    /// Back under another run id, with what it had in memory (`restart`, a durable master) or with
-    /// nothing. It is connected when its manager tries again, within
-    /// `config::reconnect_delay_max`, and then quarantined: it does not vote for a bit longer than
-    /// `config::max_ttl`.
+    /// Restarts the master with another run id and with the data that it had in memory, like a
+    /// durable master. Its manager reconnects within `config::reconnect_delay_max`. The master is
+    /// then in quarantine: it does not vote for slightly longer than `config::max_ttl`.
     void restart();
-    void restart_empty(); ///< see `restart`
-    /// Connections stay open, and nothing is executed until `resume`.
+    /// Same as `restart`, but all data is lost.
+    void restart_empty();
+    /// Simulates a hang: connections stay open, and nothing is executed until `resume`.
     void hang();
-    void resume(); ///< executes what has arrived meanwhile
-    /// How long an answer takes from now on, there and back. 1 ms to begin with.
+    void resume(); ///< ends a `hang`; commands that arrived during it are executed
+    /// Sets the round trip time from now on. Default: 1 ms.
     void answer_after(std::chrono::nanoseconds span);
-    /// FLUSHALL: the memory is empty, the process goes on.
+    /// Executes FLUSHALL: all data is lost, and the process keeps running.
     void flush();
-    /// Breaks all connections, which may be made again at once.
+    /// Breaks all connections, which may be established again at once.
     void cut();
-    /// One command, executed now, without a connection; the answer as `master::command` has it.
+    /// Executes one command at once, without a connection. Returns the reply in the format of
+    /// `master::command`.
     std::string command(const std::vector<std::string>& words);
 
 private:
@@ -160,63 +169,65 @@ private:
     std::size_t index_;
 };
 
-/// Masters in memory and a clock that stands still until the test moves it: to see what your code
-/// does when it loses a lock, deterministic and without waiting. The managers that it gives are
-/// ordinary ones, with all of the library behind them but the sockets.
+/// Masters in memory, and a clock that only the test advances. It shows how your code reacts to a
+/// lost lock, deterministically and without waiting. Its managers are ordinary managers: only the
+/// sockets are replaced.
 ///
-/// All runs in the thread of the test, on `context()`, inside `advance` and `advance_until`. Time
-/// moves for the managers and their locks (`held`, `remaining`, renewal, loss). It does not for
-/// `redlock::clock::now()` nor for timers of Asio: code that is to be tested so gets its waits
-/// handed in, and a test hands in `async_sleep`.
+/// Everything runs in the thread of the test, on `context()`, inside `advance` and `advance_until`.
+/// Time advances for the managers and their locks (`held`, `remaining`, renewal, loss). It does not
+/// advance for `redlock::clock::now()` and for timers of Asio. Code under test should therefore
+/// take its wait function as a parameter, and a test passes `async_sleep`.
 /// \par Thread safety
-/// None: all from one thread, the managers included.
+/// None: use this object and its managers in one thread.
 class virtual_quorum {
 public:
-    /// \param masters 1 to 32
-    /// \param settings of all managers; its `masters` are replaced
+    /// Constructs the masters.
+    /// \param masters the number of masters. Range: 1 to 32.
+    /// \param settings the configuration of all managers; its `masters` are replaced
     explicit virtual_quorum(std::size_t masters = 3, config settings = {});
     virtual_quorum(const virtual_quorum&) = delete;
     virtual_quorum& operator=(const virtual_quorum&) = delete;
-    /// What is still under way is dropped: no handler runs in here.
+    /// Drops all operations in progress. No handler runs inside the destructor.
     ~virtual_quorum();
 
-    /// Where the handlers run. Never run it yourself: `advance` does.
+    /// Returns the context on which handlers run. Do not run it yourself: `advance` does.
     boost::asio::io_context& context() noexcept;
 
-    /// The manager for the code that is tested. It runs, and all masters are admitted: their
-    /// records say that they are new.
+    /// Returns the manager for the code under test. It is running, and all masters are admitted,
+    /// because their memory records show that they are new.
     lock_manager& manager();
-    /// One more, as another process has it: a contender. It lives as long as this object.
+    /// Returns an additional manager, like that of another process, which competes for locks. It
+    /// lives as long as this object.
     lock_manager& add_manager();
-    /// For code that has a manager of its own: one that does not run yet. This object must outlive
-    /// it.
+    /// Returns a manager for code that owns its manager. It is not running yet. This object must
+    /// outlive it.
     lock_manager make_manager();
 
-    /// How many masters there are, alive or not.
+    /// Returns the number of masters, alive or not.
     std::size_t size() const noexcept;
-    /// Throws `std::out_of_range`.
+    /// Returns one master. Throws `std::out_of_range`.
     virtual_master master(std::size_t index);
 
-    /// The present time. The deadlines of locks compare with it.
+    /// Returns the current time. Deadlines of locks compare with it.
     time_point now() const noexcept;
-    /// Moves time on, and lets all happen that happens on the way, in its order. Zero: what is due
-    /// now. Must not be called from a handler: `std::logic_error`.
+    /// Advances the time by `span` and runs all events of that time in order. With zero, runs the
+    /// events that are due now. Throws `std::logic_error` if called from a handler.
     void advance(std::chrono::nanoseconds span);
-    /// Moves time on until `done()`, which is asked after each event; `limit` at most. Gives what
-    /// `done()` said last.
+    /// Advances the time until `done()` returns true, at most by `limit`. Checks `done()` after
+    /// each event. Returns the last result of `done()`.
     bool advance_until(
         const std::function<bool()>& done,
         std::chrono::nanoseconds limit = std::chrono::minutes(1));
-    /// The process is stopped for `span`, as by SIGSTOP or a debugger or a pause of its machine:
-    /// the masters go on, and nothing else does. What was due meanwhile comes with the next
-    /// `advance`, late.
+    /// Suspends the process for `span`, as SIGSTOP, a debugger or a pause of the machine does: the
+    /// masters continue, and nothing else does. Events that were due during that time run late, at
+    /// the next `advance`.
     void freeze(std::chrono::nanoseconds span);
 
-    /// A wait in this time, for what the tested code would use a timer for.
+    /// Waits for `span` in virtual time. Replaces a timer in the code under test.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Cancellation
-    /// Terminal, partial and total: ends it with `operation_aborted`.
+    /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <
         boost::asio::completion_token_for<void(error_code)> CompletionToken =
             boost::asio::deferred_t>
@@ -225,11 +236,11 @@ public:
             initiate_sleep{{context().get_executor()}}, token, this, span);
     }
 
-    /// Somebody else has the lock from now on, on all masters, for `ttl`. Who held it before has
-    /// lost it, and learns of that by its next renewal: at a third of its ttl. (A key that is
-    /// merely removed is set again by the renewal of a lease that has not ended: guarded protocol.)
+    /// Gives the lock to another owner on all masters, for `ttl`. The previous holder has lost the
+    /// lock, and its next renewal, at a third of its ttl, detects this. (A key that is only removed
+    /// would be set again by the renewal of a valid lease: guarded protocol.)
     void occupy(std::string_view resource, std::chrono::milliseconds ttl);
-    /// On how many masters a live key says that somebody has the lock.
+    /// Returns the number of masters on which a live key shows that the lock is held.
     std::size_t keys_of(std::string_view resource);
 
 private:

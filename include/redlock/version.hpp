@@ -1,17 +1,19 @@
-// The version of the library, and the name of its binary interface.
+// The version of the library and the name of its ABI.
 
 #pragma once
 
 #include <boost/asio/version.hpp>
 
-#define REDLOCK_VERSION_MAJOR 0        ///< of these headers; moves when the API breaks
-#define REDLOCK_VERSION_MINOR 1        ///< before 1.0 it moves then, too
-#define REDLOCK_VERSION_PATCH 0        ///< moves with corrections
-#define REDLOCK_VERSION_STRING "0.1.0" ///< the three, with points between them
+/// Major version of these headers; changes when the API breaks.
+#define REDLOCK_VERSION_MAJOR 0
+/// Minor version; before 1.0 it also changes when the API breaks.
+#define REDLOCK_VERSION_MINOR 1
+#define REDLOCK_VERSION_PATCH 0        ///< patch version; changes with bug fixes
+#define REDLOCK_VERSION_STRING "0.1.0" ///< the three numbers, separated by dots
 
-// Handlers and executors of Asio cross the border between a program and the compiled library, so
-// both must have been built with one Asio. The inline namespace carries its version: a mismatch is
-// a link error that names both, in place of a crash.
+// Asio handlers and executors cross the boundary between a program and the compiled library, so
+// both must be built with the same version of Asio. The inline namespace contains that version: a
+// mismatch is a link error that names both, instead of a crash.
 #define REDLOCK_DETAIL_ABI_(asio) v0_asio_##asio
 #define REDLOCK_DETAIL_ABI(asio) REDLOCK_DETAIL_ABI_(asio)
 /// The name of the inline namespace.
@@ -19,8 +21,8 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// The version of the compiled library, for comparison with `REDLOCK_VERSION_STRING`, which is that
-/// of the headers. Thread-safe; does not throw.
+/// Returns the version of the compiled library. Compare it with `REDLOCK_VERSION_STRING`, the
+/// version of the headers. Thread-safe. Never throws.
 const char* version() noexcept;
 
 }} // namespace redlock::REDLOCK_ABI

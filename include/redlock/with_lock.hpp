@@ -1,5 +1,5 @@
-// A lock as the scope of a coroutine: taken before it, cancelled into it on loss, released after
-// it.
+// Runs a coroutine under a lock: acquires the lock before it, cancels it on loss, and releases the
+// lock after it.
 
 #pragma once
 
@@ -18,8 +18,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// The work that `async_with_lock` runs. The lock is that of the scope: it lives until the work
-/// ends.
+/// The work that `async_with_lock` runs. The lock is valid until the work ends.
 using locked_work = std::function<boost::asio::awaitable<void>(lock&)>;
 
 namespace detail {
@@ -54,25 +53,32 @@ struct initiate_with_lock : initiation_base {
 
 } // namespace detail
 
-/// Takes the lock, runs `work` while it is held, and releases it however `work` ends.
+/// Acquires the lock, runs `work` while it is held, and releases the lock when `work` ends in any
+/// way.
 ///
-/// On loss, the cancellation slot of `work` fires (terminal) at `deadline - stop_margin`: whatever
-/// it awaits ends with `operation_aborted`. Code between two awaits is not interrupted; before it
-/// touches the guarded thing it should look at `lock::held()`, or better, pass a fencing token
-/// along.
+/// If the lock is lost, terminal cancellation is emitted to `work`, at `deadline - stop_margin` at
+/// the latest. The operation that `work` awaits then completes with `operation_aborted`. Code
+/// between two awaits is not interrupted. It should check `lock::held()` before it accesses the
+/// guarded resource or, better, pass a fencing token along.
 ///
-/// `work` runs on a strand of the manager's executor. It is a coroutine and must not hold
-/// references to a lambda's captures that die before it ends: pass what it needs as captures of
-/// `work` itself, which lives as long as the scope.
-/// \param manager must be running, and must outlive the acquisition
-/// \param resource, options see `lock_manager::async_acquire`
+/// `work` runs on a strand of the manager's executor. It is a coroutine and must not refer to
+/// captures of a lambda that is destroyed before it ends. Put all it needs into the captures of
+/// `work` itself, which lives until the coroutine ends.
+/// \param manager must be running, and must live until the lock has been acquired
+/// \param resource see `lock_manager::async_acquire`
+/// \param options see `lock_manager::async_acquire`
+/// \param work the coroutine to run. With g++ 12, name a lambda with captures before the statement
+///   with `co_await` (see docs/compilers.md).
 /// \par Completion signature
 /// `void(std::exception_ptr)`
 /// \par Errors
-/// Null when `work` returned with the lock still held. Else `boost::system::system_error` with the
-/// error of the acquire, or with `errc::lost` if the lock was lost, released or moved away before
-/// `work` returned; or the exception that `work` threw, unless that is the `operation_aborted` that
-/// the loss caused. Completes after the release is decided.
+/// Null if `work` returned and the lock was still held. Otherwise one of:
+/// - `boost::system::system_error` with the error of the acquire.
+/// - `boost::system::system_error` with `errc::lost`: the lock was lost, released or moved away
+///   before `work` returned.
+/// - The exception that `work` threw, unless it is the `operation_aborted` caused by the loss.
+///
+/// Completes after the release is decided.
 /// \par Cancellation
 /// Terminal, partial and total: cancels the acquire, or is passed on to `work` as terminal.
 template <
