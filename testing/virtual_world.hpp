@@ -1,5 +1,5 @@
-// What virtual managers have in place of the world: masters in memory, the ways to them, and what
-// is to happen when. One thread has it all.
+// The environment of virtual managers: masters in memory, the connections to them, and the events
+// to come. Used by one thread only.
 
 #pragma once
 
@@ -33,7 +33,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing {
 
-/// Whom a master answers: a link of a manager.
+/// The receiver of a master's replies: a link of a manager.
 struct listener {
     virtual void read() = 0;
     virtual void send_back(std::string bytes) = 0;
@@ -43,20 +43,20 @@ protected:
     ~listener() = default;
 };
 
-/// One master: the process, and who is connected to it.
+/// One master: its process and its connections.
 struct memory_master {
     explicit memory_master(memory::lua_machine& lua) : process(lua) {}
 
     memory::server process;
     memory::audience ears;
-    std::map<std::uint32_t, listener*> connected; // by the number of the connection
+    std::map<std::uint32_t, listener*> connected; // by connection id
     bool down = false;
     bool hung = false;
     std::chrono::nanoseconds round_trip = std::chrono::milliseconds(1);
     unsigned boots = 0;
 };
 
-/// Events in the order of their moments, and those of one moment as they came.
+/// Events in the order of their time; events of the same time in the order of insertion.
 using agenda = std::multimap<time_point, std::function<void()>>;
 
 struct virtual_world {
@@ -67,14 +67,14 @@ struct virtual_world {
     void set_now(time_point moment) noexcept { now_->store(moment, std::memory_order_relaxed); }
     std::int64_t wall_us() const noexcept;
 
-    /// All until `until`, or until `done` says so.
+    /// Runs all events until `until`, or until `done` returns true.
     bool run_until(time_point until, const std::function<bool()>& done);
     void freeze(time_point until);
 
     lock_manager make_manager();
     lock_manager& add_manager();
 
-    /// Tells what happened to each connection of a master.
+    /// Calls `f` for each connection of a master.
     void each_connection(memory_master& there, const std::function<void(listener&)>& f);
     void kill(memory_master& there);
     void restart(std::size_t index, bool keeps);
@@ -86,12 +86,12 @@ struct virtual_world {
         std::make_shared<std::atomic<time_point>>(time_point(std::chrono::hours(1000)));
     memory::lua_machine lua;
     std::vector<std::unique_ptr<memory_master>> masters;
-    agenda there; // what masters do
-    agenda here;  // what this process is told
+    agenda there; // events of the masters
+    agenda here;  // events of this process
     std::uint32_t next_connection = 1;
     std::uint64_t random = 42;
     bool running = false;
-    boost::asio::io_context context; // before what it holds: handlers may own locks
+    boost::asio::io_context context; // before its managers: handlers may own locks
     std::list<lock_manager> managers;
 };
 
@@ -112,7 +112,7 @@ private:
     struct connection final : listener {
         virtual_outside* outside = nullptr;
         std::size_t link = 0;
-        std::uint32_t id = 0; // 0: there is none
+        std::uint32_t id = 0; // 0: not connected
         bool accepted = false;
         std::string inbox;
         time_point last_command{};
@@ -124,7 +124,7 @@ private:
     };
 
     memory_master& master_of(const connection& one) const;
-    /// `f` happens to that connection, unless it has ended by then.
+    /// Schedules `f` for that connection, unless the connection ends before.
     void
     later(agenda& when, time_point moment, connection& one, std::function<void(connection&)> f);
     void end(connection& one);

@@ -1,4 +1,4 @@
-// What a master answers, as a value: to bytes for a client, or to Lua for a script.
+// The reply of a master as a value: converted to bytes for a client, or to Lua for a script.
 
 #pragma once
 
@@ -40,10 +40,10 @@ struct answer {
 
     bool is_error() const noexcept { return what == kind::error; }
 
-    /// Appends the bytes of the protocol.
+    /// Appends the reply in the wire protocol.
     void encode(std::string& out) const;
-    /// For people and for comparisons: integers in decimal, "(nil)", "(error) text", arrays with
-    /// one element a line.
+    /// Returns the reply as text for people and for comparisons: integers in decimal, "(nil)",
+    /// "(error) text", and one line for each element of an array.
     std::string describe() const;
 
 private:

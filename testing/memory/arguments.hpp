@@ -1,4 +1,4 @@
-// How a server reads the arguments of its commands.
+// Parses the arguments of commands as a Redis server does.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Who listens to which channel of one master. The connections know of it, and not the keys: so it
-// stands beside the server, and is gone with the process.
+// The subscriptions to the channels of one master. They belong to connections, not to keys:
+// therefore they are separate from the server, and end with the process.
 
 #pragma once
 
@@ -18,12 +18,13 @@ class audience {
 public:
     using listener = std::uint32_t;
 
-    /// What Redis answers in RESP2, one for each channel; empty if the command is for the server.
+    /// Executes a subscription command. Returns the RESP2 replies, one for each channel, or nothing
+    /// if it is a command for the server.
     std::optional<std::vector<answer>> execute(listener who, server::words command);
 
-    /// The listeners of a channel, in the order in which they came.
+    /// Returns the listeners of a channel in the order in which they subscribed.
     std::vector<listener> of(std::string_view channel) const;
-    /// How many channels one listens to.
+    /// Returns the number of channels of one listener.
     std::int64_t channels_of(listener who) const;
 
     void leave(listener who);
@@ -38,7 +39,7 @@ private:
     std::vector<place> places_;
 };
 
-/// What a listener is sent.
+/// Returns the message that a listener receives.
 answer message(std::string_view channel, std::string_view text);
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -1,5 +1,5 @@
-// One simulated Redis process with its memory: executes commands on its store. It has no time of
-// its own; whoever asks says what its wall clock shows, and that stands still while a script runs.
+// One simulated Redis process with its memory: executes commands on its store. It has no clock of
+// its own: the caller passes the time of its wall clock, which stands still while a script runs.
 
 #pragma once
 
@@ -25,27 +25,28 @@ public:
 
     answer execute(words command, std::int64_t wall_us);
 
-    /// Another process takes the place of this one: with no memory but `data`.
+    /// Replaces the process by another one, which only has `data` in its memory.
     void restart(std::string run_id, std::int64_t wall_us, store data);
-    /// The same, but the process started at `started_us` and was a replica of this one until now.
+    /// Same as `restart`, but the process started at `started_us` and was a replica until now.
     void promote(std::string run_id, std::int64_t started_us, store data);
 
-    /// Commands that only some servers have.
+    /// The server whose specific commands are supported.
     enum class dialect : std::uint8_t { redis_7_0, valkey_8_1, valkey_9_0, redis_8_4 };
 
     store data;
     std::string run_id = "0000000000000000000000000000000000000000";
-    std::string former_replication_id; // not empty: it was a replica in its present life
+    std::string former_replication_id; // not empty: this process was a replica before
     std::int64_t started_us = 0;
     dialect speaks = dialect::redis_7_0;
-    bool refuses_publish = false; // as an ACL does
+    bool refuses_publish = false; // like an ACL without PUBLISH
     bool appends = false;
     std::string appendfsync = "everysec";
-    /// Tells who listens, and how many they were; without one, nobody does.
+    /// Sends a message to the listeners of a channel and returns their number. Empty: there are no
+    /// listeners.
     std::function<std::int64_t(std::string_view channel, std::string_view text)> tell;
-    std::uint64_t executed = 0; // commands, those in scripts not counted
+    std::uint64_t executed = 0; // commands, without those in scripts
 
-    /// How often a command was executed in this process, in scripts or outside.
+    /// Returns how often a command was executed in this process, in scripts or outside.
     std::uint64_t calls(std::string_view name) const;
 
 private:
@@ -90,15 +91,16 @@ private:
 
     lua_machine* lua_;
     std::int64_t now_us_ = 0;
-    std::vector<const lua_machine::script*> scripts_; // what EVALSHA finds
+    std::vector<const lua_machine::script*> scripts_; // scripts known to EVALSHA
     std::vector<std::pair<const command_entry*, std::uint64_t>> calls_;
     bool reset_stats_ = false;
 };
 
 std::string lower_case(std::string_view text);
 
-/// Takes one complete command from `bytes`, beginning at `at`, which moves behind it. The words lie
-/// in `bytes`. False when more is needed; throws std::runtime_error on what is no command.
+/// Parses one complete command from `bytes`, beginning at `at`, and moves `at` to its end. The
+/// words refer into `bytes`. Returns false if the command is incomplete. Throws std::runtime_error
+/// if the bytes are not a command.
 bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::string_view>& words);
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::memory

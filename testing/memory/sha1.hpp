@@ -1,4 +1,4 @@
-// SHA-1, which names scripts; nothing here rests on its strength.
+// SHA-1, which identifies scripts. Security does not depend on its strength here.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace memory {
 
-/// 40 hexadecimal digits, lower case.
+/// Returns the digest as 40 lowercase hexadecimal digits.
 std::string sha1_hex(std::string_view text);
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::memory

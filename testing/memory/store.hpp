@@ -1,6 +1,6 @@
-// The keys of one master: strings, hashes and sorted sets that expire by the master's own wall
-// clock. A run has a handful of keys, so a list beats a table; it is a value, so that a snapshot is
-// a copy.
+// The keys of one master: strings, hashes and sorted sets that expire by the wall clock of the
+// master. A run has a handful of keys, so a list is faster than a table. The store is a value, so a
+// snapshot is a copy.
 
 #pragma once
 
@@ -31,7 +31,7 @@ struct entry {
 
 class store {
 public:
-    /// The live entry, or null. Like Redis, a key is there up to and including its last
+    /// Returns the live entry, or null. As in Redis, a key exists up to and including its last
     /// millisecond.
     entry* find(std::string_view key, std::int64_t now_ms) {
         for (entry& one : entries_) {
@@ -46,7 +46,7 @@ public:
         return nullptr;
     }
 
-    /// A new and empty entry in place of any that is there.
+    /// Returns a new, empty entry that replaces an existing one.
     entry& put(std::string_view key) {
         for (entry& one : entries_) {
             if (one.key == key) {
@@ -72,7 +72,7 @@ public:
 
     void clear() noexcept { entries_.clear(); }
 
-    /// All, those that have expired unseen included.
+    /// Returns all entries, including expired ones that no command has removed yet.
     const std::vector<entry>& entries() const noexcept { return entries_; }
 
 private:

@@ -1,7 +1,8 @@
-// A program run as a child that cannot outlive its object nor the process that has it. On Linux
-// PR_SET_PDEATHSIG sees to the latter: the kernel sends that signal when the *thread* that spawned
-// the child ends, so spawn from one that lives as long as the child shall (in tests: the main
-// thread). Elsewhere a guardian does: one more process, which waits for the end of ours.
+// A child process that outlives neither its object nor the process that owns it. On Linux
+// PR_SET_PDEATHSIG ensures the latter: the kernel sends that signal when the *thread* that spawned
+// the child ends. Spawn the child from a thread that lives as long as the child (in tests: the main
+// thread). On other systems a guardian does this: an additional process that waits for the end of
+// ours.
 #pragma once
 
 #include <redlock/version.hpp>
@@ -14,10 +15,10 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
-// The file that a shell would run for this name. An empty path when there is none.
+// Returns the file that a shell would run for this name, or an empty path if there is no such file.
 std::filesystem::path find_program(const std::string& name);
 
-// What ends a child whose parent was killed.
+// The mechanism that ends a child whose parent was killed.
 enum class tie { death_signal, guardian };
 #if defined(__linux__) && !defined(REDLOCK_PORTABLE)
 inline constexpr tie usual_tie = tie::death_signal;
@@ -30,7 +31,7 @@ public:
     child_process() = default;
 
     // Runs argv[0], a path, with output and errors appended to a file. The child inherits no other
-    // descriptor: sockets of the test must not stay open in it. Throws std::system_error, also when
+    // descriptor: sockets of the test must not stay open in it. Throws std::system_error, also if
     // the program cannot be executed.
     child_process(
         const std::vector<std::string>& argv,
@@ -38,16 +39,16 @@ public:
         tie to_parent = usual_tie);
 
     child_process(child_process&& other) noexcept;
-    child_process& operator=(child_process&& other) noexcept; // ends the child that was held
+    child_process& operator=(child_process&& other) noexcept; // ends the child held before
     ~child_process();
 
-    pid_t pid() const noexcept { return pid_; } // -1 when there is no child (any more)
-    bool running() noexcept;                    // a stopped child runs
+    pid_t pid() const noexcept { return pid_; } // -1 without a child
+    bool running() noexcept;                    // true also for a stopped child
 
     void stop();          // SIGSTOP; returns when the child has stopped
-    void resume();        // SIGCONT; returns when it has been continued
-    int wait();           // until it ends; its exit status, or 128 + signal
-    void kill() noexcept; // SIGKILL, and reaps; nothing happens without a child
+    void resume();        // SIGCONT; returns when the child has continued
+    int wait();           // waits for its end; returns the exit status, or 128 + signal
+    void kill() noexcept; // SIGKILL, and reaps; no effect without a child
 
 private:
     void signal_and_await(int signal, int wait_flag);
@@ -56,8 +57,8 @@ private:
 
     pid_t pid_ = -1;
     pid_t guardian_ = -1;
-    int life_ = -1;        // open as long as this process lives: the guardian waits for its end
-    bool stopped_ = false; // by us: waiting for a change that cannot come would hang
+    int life_ = -1;        // open while this process lives; the guardian waits for its end
+    bool stopped_ = false; // by us; waiting for a change of state would hang
 };
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::process

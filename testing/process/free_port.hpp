@@ -1,9 +1,10 @@
-// A TCP port that nobody uses, kept for us as long as the object lives, although nothing may be
-// listening on it: a master that is down for a while must find its port free when it comes back.
+// Reserves an unused TCP port as long as the object lives, even while no process listens on it: a
+// master that restarts must find its port free.
 //
-// Two measures: the port lies below the range from which the system takes source ports, so that no
-// outgoing connection takes it, and no client that retries a dead port can connect to itself; and
-// an abstract Unix socket with the port in its name tells other test processes to keep off.
+// There are two measures. First, the port lies below the range from which the system takes source
+// ports. No outgoing connection takes it, and no client that retries a dead port can connect to
+// itself. Second, an abstract Unix socket with the port in its name shows other test processes that
+// it is reserved.
 #pragma once
 
 #include <redlock/version.hpp>
@@ -17,7 +18,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace
 
 class free_port {
 public:
-    // Throws std::runtime_error when no port can be found.
+    // Throws std::runtime_error if no port can be found.
     explicit free_port(const boost::asio::ip::address& address = loopback());
     free_port(free_port&& other) noexcept
         : number_(std::exchange(other.number_, std::uint16_t{0})),

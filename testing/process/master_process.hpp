@@ -1,6 +1,6 @@
-// Real Redis masters, one or a quorum of them, as child processes on loopback: tests kill, hang and
-// restart them as they like, and look at their keys from outside. Nothing survives the objects,
-// neither a process nor a file (see child_process.hpp for the thread that should spawn them).
+// Real Redis masters, one or a quorum of them, as child processes on the loopback interface. Tests
+// kill, hang and restart them, and inspect their keys. All processes and files are removed with the
+// objects (see child_process.hpp for the thread that should spawn them).
 #pragma once
 
 #include "child_process.hpp"
@@ -26,11 +26,11 @@ struct tls_paths {
 };
 
 struct master_options {
-    std::string program; // empty: find_server_program
+    std::string program; // empty: the result of find_server_program
     std::string bind = "127.0.0.1";
     bool unix_socket = false;
-    std::optional<tls_paths> tls_port; // one beside the plain one
-    bool tls_auth_clients = false;     // it asks for a certificate of the authority
+    std::optional<tls_paths> tls_port; // in addition to the plain port
+    bool tls_auth_clients = false;     // requires a certificate of the authority
     bool appendonly = false;
     std::string appendfsync = "everysec";
     std::string maxmemory;
@@ -39,17 +39,17 @@ struct master_options {
     std::vector<std::string> extra; // appended to the command line: {"--databases", "4"}
 };
 
-// What is wanted, else the environment's REDLOCK_REDIS_SERVER, else redis-server, else
-// valkey-server in PATH. Throws std::runtime_error when there is none.
+// Returns `wanted`, else the environment variable REDLOCK_REDIS_SERVER, else redis-server, else
+// valkey-server from PATH. Throws std::runtime_error if there is no such program.
 std::filesystem::path find_server_program(const std::string& wanted = {});
 
 class master_process {
 public:
-    // Returns when the server answers and has loaded its data. Throws std::runtime_error, with the
-    // end of the server's log, when it does not within 10 s.
+    // Returns when the server replies and has loaded its data. Throws std::runtime_error with the
+    // end of the server's log if this takes more than 10 s.
     explicit master_process(master_options options = {});
 
-    // The same in two steps, so that several start at the same time.
+    // The same in two steps, so that several servers start at the same time.
     struct no_wait {};
     master_process(master_options options, no_wait);
     void wait_until_ready() { wait_until_ready(on_clash::move_on); }
@@ -63,32 +63,33 @@ public:
     std::uint16_t port() const noexcept { return port_.number(); }
     std::uint16_t tls_port() const noexcept { return tls_port_ ? tls_port_->number() : 0; }
     std::filesystem::path unix_path() const { return dir_.path() / "server.sock"; }
-    pid_t pid() const noexcept { return process_.pid(); }  // -1 when it is down
-    bool running() noexcept { return process_.running(); } // a hung one runs
+    pid_t pid() const noexcept { return process_.pid(); }  // -1 if it is down
+    bool running() noexcept { return process_.running(); } // true if it hangs
     std::string log() const;
 
-    void hang() { process_.stop(); }          // SIGSTOP: connections stay, answers do not come
+    void hang() { process_.stop(); }          // SIGSTOP: connections stay open, without replies
     void resume() { process_.resume(); }      // SIGCONT
     void kill() noexcept { process_.kill(); } // SIGKILL
 
-    // Killed if it runs; same ports; data only if it was persisted. Returns when that is loaded, or
-    // already when the server answers, if only -LOADING.
+    // Kills the server if it is running, and starts it again on the same ports. Data is kept only
+    // if it was persisted. Returns when the data is loaded, or with `answers` when the server
+    // replies, even if only with -LOADING.
     enum class ready { loaded, answers };
     void restart(ready when = ready::loaded);
-    void restart_empty(); // the same with the data wiped
+    void restart_empty(); // also removes the data
 
-    // One command on a connection of its own, with the password if there is one; the answer as
-    // resp_text gives it. Throws std::runtime_error when none comes within 5 s.
+    // Executes one command on a separate connection, with the password if there is one. Returns the
+    // reply in the format of resp_text. Throws std::runtime_error if there is no reply within 5 s.
     std::string command(const std::vector<std::string>& args) const;
     std::vector<std::string> keys(const std::string& pattern = "*") const;
 
-    // Writes the record of a server on which no lock with that prefix can have been: guarded
-    // clients count its votes at once. A restart begins a quarantine as ever.
+    // Writes the memory record of a server on which no lock with this prefix can have been, so that
+    // guarded clients count its votes at once. A restart starts a quarantine as usual.
     void declare_new(const std::string& key_prefix = "redlock:") const;
 
 private:
     void spawn();
-    enum class on_clash { move_on, insist }; // when somebody else listens on our port
+    enum class on_clash { move_on, insist }; // if another process listens on the port
     void wait_until_ready(on_clash policy, ready when = ready::loaded);
     bool answers(ready when) const;
     std::filesystem::path data_dir() const { return dir_.path() / "data"; }
@@ -98,7 +99,7 @@ private:
     temp_dir dir_{"redlock-master-"};
     free_port port_;
     std::optional<free_port> tls_port_;
-    child_process process_; // after the directory and the ports: it ends before they go
+    child_process process_; // after the directory and the ports: destroyed before them
 };
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::process

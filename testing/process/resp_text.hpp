@@ -1,5 +1,5 @@
-// A blocking client for looking at a master from outside: a test asks it what keys there are and
-// injects faults with it. Answers come as text, much as redis-cli prints them, for easy comparison.
+// A blocking client that inspects a master and injects faults. Replies are text in a format similar
+// to that of redis-cli, which is easy to compare.
 #pragma once
 
 #include <redlock/version.hpp>
@@ -15,12 +15,12 @@ struct redisReply;
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace process {
 
-// Integers in decimal, strings as they are, nil as "(nil)", errors as "(error) text", arrays with
-// one element a line (nested ones flattened) and "(empty array)" without any.
+// Formats a reply: integers in decimal, strings unchanged, nil as "(nil)", errors as "(error)
+// text", and one line for each element of an array (nested arrays flattened) or "(empty array)".
 std::string resp_text(const redisReply& reply);
 
-// One connection. Everything throws std::runtime_error when no answer comes; an error reply is an
-// answer.
+// One connection. All functions throw std::runtime_error if there is no reply; an error reply is a
+// reply.
 class resp_client {
 public:
     resp_client(
@@ -30,7 +30,7 @@ public:
 
     std::string command(const std::vector<std::string>& args);
 
-    // The elements of an array answer; throws when the answer is something else.
+    // Returns the elements of an array reply. Throws if the reply is not an array.
     std::vector<std::string> list(const std::vector<std::string>& args);
 
 private:

@@ -1,5 +1,5 @@
-// A private directory that lives as long as its object: what a test writes, certificates or a
-// server's data, goes here and is gone afterwards, also when the test fails.
+// A private directory that is removed with its object, for files of a test such as certificates or
+// the data of a server. It is removed even if the test fails.
 #pragma once
 
 #include <redlock/version.hpp>
@@ -11,7 +11,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace testing { namespace
 
 class temp_dir {
 public:
-    // Makes <system's temporary directory>/<prefix>XXXXXX. Throws std::system_error.
+    // Creates <system's temporary directory>/<prefix>XXXXXX. Throws std::system_error.
     explicit temp_dir(const std::string& prefix = "redlock-test-");
     temp_dir(temp_dir&& other) noexcept;
     temp_dir& operator=(temp_dir&& other) noexcept;
