@@ -14,6 +14,7 @@ import tempfile
 
 # lib/core: a file includes files of its own rank or of lower ones.
 CORE_RANKS = {
+    'decisions': 0,
     'validity': 0,
     'timers': 0,
     'pool': 0,

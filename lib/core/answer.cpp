@@ -1,5 +1,7 @@
 #include "answer.hpp"
 
+#include "decisions.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -91,7 +93,9 @@ answer read_acquire(const reply& got, rung how) noexcept {
         if (got.type == reply_type::status && got.text == "OK") {
             return {.said = vote::granted};
         }
-        return {.said = got.type == reply_type::nil ? vote::held : vote::error};
+        return {
+            .said = got.type == reply_type::nil ? (wrong::busy_counted ? vote::granted : vote::held)
+                                                : vote::error};
     }
     const auto said = read_triple(got);
     if (!said) {
@@ -106,7 +110,7 @@ answer read_acquire(const reply& got, rung how) noexcept {
         }
         break;
     case 0:
-        out.said = vote::held;
+        out.said = wrong::busy_counted ? vote::granted : vote::held;
         out.left = lease_left(said->value);
         break;
     case -1:

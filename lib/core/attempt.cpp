@@ -1,6 +1,7 @@
 // One attempt of an acquire, of which each is a claim of its own: who is asked, the deciding vote,
 // and what it makes of the claim.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "form_command.hpp"
 #include "keys.hpp"
@@ -48,6 +49,9 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
     write_hex(secret, attempt.token);
+    if (wrong::token_reused && claims_.find(wanted.attempt) != nullptr) {
+        attempt.token = claims_.find(wanted.attempt)->token;
+    }
     token.copy(attempt.token.data(), attempt.token.size()); // one of the caller's own
     attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
@@ -189,9 +193,20 @@ void engine::acquire_answered(
         return; // it was counted as timed out
     }
     ++counters_of(master).acquire_votes[what];
+    if (wrong::t0_after_sends && !straggles && attempt.count.granted() == 0) {
+        attempt.asked_at = now;
+    }
     if (what == vote::granted) {
-        mine.confirm(guaranteed_until(attempt.asked_at, attempt.asked_ttl, rules_.drift));
+        mine.confirm(guaranteed_until(
+            attempt.asked_at,
+            wrong::late_grant_lasts_anew ? attempt.ttl : attempt.asked_ttl,
+            rules_.drift));
         mine.counter = got.counter;
+    }
+    if (wrong::set_then_pexpire && what == vote::granted) {
+        scratch_.clear();
+        append_extend(scratch_, rung::eval, attempt.key, attempt.token_text(), attempt.ttl);
+        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
     }
     mine.left = got.left.value_or(not_told);
     if (straggles) {
@@ -263,8 +278,15 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     }
     const time_point hold_limit =
         options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
-    const time_point lasts_until = std::min(attempt.votes.lasts_until(rules_.quorum()), hold_limit);
-    const auto needed = std::max(options.min_validity, options.stop_margin);
+    const time_point lasts_until = std::min(
+        wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
+        : wrong::hand_over_counts_anew
+            ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
+            : attempt.votes.lasts_until(rules_.quorum()),
+        hold_limit);
+    const auto needed = wrong::hand_over_past_deadline && attempt.given_at != attempt.asked_at
+                            ? -attempt.ttl
+                            : std::max(options.min_validity, options.stop_margin);
     if (now >= lasts_until - needed) {
         fail(wanted, attempt, errc::too_slow, now);
         return;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "backoff.hpp"
+#include "decisions.hpp"
 #include "extension_round.hpp"
 #include "form.hpp"
 #include "pool.hpp"
@@ -227,6 +228,10 @@ struct claim {
 
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline - stop_margin; }
+    /// When it is lost unless it is extended before.
+    time_point lost_at() const noexcept {
+        return wrong::heal_after_deadline ? held_until() + ttl : held_until();
+    }
     /// Until when the holder may act, unless it lets go before.
     time_point acts_until() const noexcept {
         return stage == phase::lost ? believed_until : deadline;

@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include "decisions.hpp"
 #include "guarded_scripts.hpp"
 #include "heal_scripts.hpp"
 #include "keys.hpp"
@@ -14,6 +15,14 @@ namespace redlock::core {
 
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl) {
+    if (wrong::set_without_nx) {
+        append_command(out, {"SET", key, token, "PX", decimal(ttl.count())});
+        return;
+    }
+    if (wrong::set_then_pexpire) {
+        append_command(out, {"SET", key, token, "NX"});
+        return;
+    }
     append_command(out, {"SET", key, token, "NX", "PX", decimal(ttl.count())});
 }
 

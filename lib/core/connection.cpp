@@ -1,5 +1,6 @@
 #include "connection.hpp"
 
+#include "decisions.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
 
@@ -275,7 +276,9 @@ void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us
         quarantine_ends_us_ = ends_us;
         quarantine_counted_ = later(now, left);
     }
-    fitness_.votes_from = std::max(later(now, left), quarantine_counted_);
+    fitness_.votes_from = wrong::step_ends_quarantine
+                              ? later(now, left)
+                              : std::max(later(now, left), quarantine_counted_);
 }
 
 void connection::restart_memory(time_point now) {

@@ -11,6 +11,7 @@
 #include "admission.hpp"
 #include "answer.hpp"
 #include "command.hpp"
+#include "decisions.hpp"
 #include "pool.hpp"
 #include "presence.hpp"
 #include "ring.hpp"
@@ -143,7 +144,12 @@ public:
 
     /// What a script that must not run after `moment` checks (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept {
-        return {info_.run_id, quarantine_, clock_.not_after(moment, rules_)};
+        return {
+            info_.run_id,
+            quarantine_,
+            wrong::no_late_check || wrong::raise_accepts_larger || wrong::heal_after_deadline
+                ? 0
+                : clock_.not_after(moment, rules_)};
     }
     /// It said itself that it must not vote for so long, until `ends_us` of its clock. That is
     /// counted on this clock, too: it votes when both say so, as its own may be stepped meanwhile.

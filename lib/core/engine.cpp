@@ -1,5 +1,7 @@
 #include "engine.hpp"
 
+#include "decisions.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -256,7 +258,7 @@ void engine::noted(std::size_t master, std::string_view text) {
 // Which clock was stepped, the others tell: all are looked at, and judged when they had time to
 // answer.
 void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) {
-    if (masters_[master].stepped) {
+    if (wrong::step_ends_quarantine || masters_[master].stepped) {
         return;
     }
     masters_[master].stepped = true;

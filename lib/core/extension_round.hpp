@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include "decisions.hpp"
 #include "validity.hpp"
 
 #include <algorithm>
@@ -94,7 +95,7 @@ struct extension {
             return ruling::won;
         }
         const std::size_t blocking = kept + (removal_seen ? 0 : silent);
-        const bool blocked = blocking + quorum > masters.size();
+        const bool blocked = wrong::heal_without_blocking || blocking + quorum > masters.size();
         if (healing && removal_seen && !blocked) {
             return ruling::failed; // what was relied on for the heal has turned out to be wrong
         }

@@ -9,6 +9,7 @@
 // Nothing of a lease is removed while its holder may still act. After a loss the keys stay until it
 // has let go, or until the last deadline that it was ever shown has passed.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "form_command.hpp"
 #include "keys.hpp"
@@ -99,7 +100,7 @@ void engine::start_extension(
 
 void engine::send_extend(
     claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now) {
-    if (lease.stage != claim::phase::held || now >= lease.deadline
+    if (lease.stage != claim::phase::held || (!wrong::heal_after_deadline && now >= lease.deadline)
         || round != lease.extending.round) {
         return; // an extension is never sent after the deadline, nor said again for an older round
     }
@@ -135,8 +136,8 @@ void engine::send_extend(
 // Creates the key on a master that misses it. Sent only after the round was judged.
 void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
     const extension& mine = lease.extending;
-    if (lease.stage != claim::phase::held || now >= lease.deadline || round != mine.round
-        || !mine.heals) {
+    if (lease.stage != claim::phase::held || (!wrong::heal_after_deadline && now >= lease.deadline)
+        || round != mine.round || !mine.heals) {
         return;
     }
     ballot& theirs = lease.votes.of[master];
@@ -176,7 +177,7 @@ void engine::heal_missing(claim& lease, time_point now) {
 
 void engine::extend_answered(
     claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now) {
-    if (lease.stage == claim::phase::held && now >= lease.held_until()) {
+    if (lease.stage == claim::phase::held && now >= lease.lost_at()) {
         // Its answer is not counted: `held()` is false already, and must not become true again.
         lease_due(lease, now);
         return;
@@ -188,7 +189,14 @@ void engine::extend_answered(
     ballot& theirs = lease.votes.of[master];
     const bool current = command.round == mine.round;
     const bool heals = command.kind == command_kind::heal;
-    const key_state found = state_of(got, heals);
+    const key_state found = wrong::any_reply_extends && got.said != vote::unreachable
+                                ? key_state::kept
+                                : state_of(got, heals);
+    if (wrong::late_rollback_to_non_voters && got.healed) {
+        scratch_.clear();
+        append_guarded_remove(scratch_, rung::eval, names_of(lease), fence_of(lease, 0), {});
+        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+    }
     if (!heals) {
         ++counters_of(master).extend_votes[got.said];
     }
@@ -196,7 +204,8 @@ void engine::extend_answered(
     case key_state::kept:
     case key_state::healed:
         if (current && (!heals || mine.heals)) {
-            theirs.confirm(guaranteed_until(mine.sent, mine.ttl, rules_.drift));
+            theirs.confirm(guaranteed_until(
+                wrong::extension_from_reply ? now : mine.sent, mine.ttl, rules_.drift));
         }
         break;
     case key_state::missing:
@@ -284,7 +293,9 @@ void engine::end_extension(claim& lease, bool extended, time_point now) {
 // Forward only, while the round of an extension is open. False when that is the end of the lease.
 bool engine::move_deadline(claim& lease, time_point now) {
     const time_point before = lease.deadline;
-    lease.deadline = std::min(lease.votes.lasts_until(rules_.quorum()), lease.hold_limit);
+    lease.deadline = std::min(
+        lease.votes.lasts_until(wrong::extended_without_quorum ? 1 : rules_.quorum()),
+        lease.hold_limit);
     if (lease.extending.active && !lease.extending.judged) {
         lease.deadline = std::max(lease.deadline, before);
     }
@@ -292,7 +303,7 @@ bool engine::move_deadline(claim& lease, time_point now) {
     if (lease.deadline != before && lease.deadline != never) {
         host_.lease_changed(lease);
     }
-    if (lease.deadline == never || now >= lease.held_until()) {
+    if (lease.deadline == never || now >= lease.lost_at()) {
         lose(lease, reason_of(lease, rules_.quorum()), now);
         return false;
     }
@@ -313,11 +324,11 @@ time_point engine::renewal_time(time_point since, std::chrono::milliseconds ttl)
 void engine::schedule_lease(claim& lease) {
     const time_point next = std::min(
         lease.warn_at, lease.extending.active ? lease.extending.give_up_at : lease.renew_at);
-    timers_.set(lease.wake, std::min(lease.held_until(), next));
+    timers_.set(lease.wake, std::min(lease.lost_at(), next));
 }
 
 void engine::lease_due(claim& lease, time_point now) {
-    if (now >= lease.held_until()) {
+    if (now >= lease.lost_at()) {
         const loss_reason reason = reason_of(lease, rules_.quorum());
         // Something was due for it well before, and this process did not run to do it.
         const bool stalled = reason == loss_reason::majority_unreachable
@@ -375,7 +386,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     lease.late = true;
     lease.stage = claim::phase::lost;
     ++lost_;
-    if (now >= lease.believed_until) {
+    if (wrong::removed_at_stop || now >= lease.believed_until) {
         end_lost(lease, now);
         return;
     }
@@ -389,7 +400,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
 // The holder of a lost lease has let go, or must have stopped.
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
-    wake_line(lease, now);
+    wrong::own_line_not_woken ? void() : wake_line(lease, now);
     begin_removal(lease, now);
 }
 

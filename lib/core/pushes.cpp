@@ -3,6 +3,7 @@
 // A hint is never a permission: it only brings an attempt forward. A waiter that hears none still
 // gets the lock, by asking again.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "keys.hpp"
 
@@ -65,7 +66,7 @@ bool engine::watch(line& waiters, time_point now) {
 }
 
 void engine::unwatch(line& waiters, time_point now) {
-    if (!std::exchange(waiters.watched, false)) {
+    if (wrong::listens_for_ever || !std::exchange(waiters.watched, false)) {
         return;
     }
     for_each_lock(waiters, [&](std::string_view lock_key) {
@@ -212,8 +213,18 @@ void engine::hint(line& mine, std::size_t master, std::string_view release, time
     if (latest.acted_on && !(decides && told > rules_.quorum())) {
         return;
     }
+    if (wrong::push_is_permission && next.stage == operation::phase::paused) {
+        claim& given = new_claim(next, now);
+        next.attempt = given.self;
+        for (ballot& one : given.votes.of) {
+            one.asked = true;
+            one.confirm(guaranteed_until(now, given.ttl, rules_.drift));
+        }
+        win(next, given, now);
+        return;
+    }
     latest.acted_on = true;
-    latest.again = latest.again || asking;
+    latest.again = wrong::push_forgotten ? latest.again : latest.again || asking;
     if (next.stage == operation::phase::paused) {
         const bool at_once = decides || mine.pool;
         next.ask_arbiter = at_once;

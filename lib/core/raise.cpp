@@ -1,6 +1,7 @@
 // Fencing counters of the engine: a majority is brought to one number, which is the token, at an
 // acquire whose votes came with different ones and at each hand-over.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "form_command.hpp"
 
@@ -11,13 +12,16 @@ namespace redlock::core {
 // that one, and counts on from it.
 void engine::level(operation& wanted, claim& attempt, time_point now) {
     for (const ballot& one : attempt.votes.of) {
-        attempt.raise_to = std::max(attempt.raise_to, one.counter);
+        attempt.raise_to = wrong::token_minimum && attempt.raise_to != 0 && one.counter != 0
+                               ? std::min(attempt.raise_to, one.counter)
+                               : std::max(attempt.raise_to, one.counter);
     }
     attempt.count = {masters_.size(), rules_.quorum()};
     std::size_t behind = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& one = attempt.votes.of[i];
-        if (one.said == vote::granted && one.counter < attempt.raise_to) {
+        if (!wrong::fencing_without_raise && one.said == vote::granted
+            && one.counter < attempt.raise_to) {
             if (masters_[i].link->up()) {
                 ++behind;
                 continue;
@@ -33,10 +37,21 @@ void engine::level(operation& wanted, claim& attempt, time_point now) {
         give_up_in_time(wanted, attempt, now);
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             const ballot& one = attempt.votes.of[i];
+            if (wrong::deadline_restarted_at_raise && one.until != never) {
+                attempt.votes.of[i].until = guaranteed_until(now, attempt.ttl, rules_.drift);
+            }
             if (one.said == vote::granted && one.counter < attempt.raise_to) {
+                if (wrong::raise_accepts_larger) {
+                    write_acquire(attempt, i, rung::eval);
+                    send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+                }
                 send_raise(attempt, i, way_of(attempt, i, command_kind::raise), now);
             }
         }
+    }
+    if (wrong::raise_not_awaited && attempt.count.decide() == verdict::open) {
+        win(wanted, attempt, now);
+        return;
     }
     decide(attempt, now);
 }
@@ -68,7 +83,7 @@ void engine::raise_answered(claim& attempt, std::size_t master, const answer& go
     if (mine.said != vote::pending) {
         return; // it was counted as timed out
     }
-    if (got.said == vote::granted && got.counter < attempt.raise_to) {
+    if (!wrong::any_raise_counts && got.said == vote::granted && got.counter < attempt.raise_to) {
         return; // to what an earlier owner was given; the answer for this one is behind it
     }
     mine.said = got.said;
@@ -101,6 +116,10 @@ void engine::raise_for(operation& next, claim& lease, time_point now) {
                                                                                  : mine.said;
             lease.count.add(mine.said);
         }
+    }
+    if (wrong::hand_over_raise_not_awaited && lease.count.decide() == verdict::open) {
+        win(next, lease, now);
+        return;
     }
     decide(lease, now);
 }

@@ -9,6 +9,7 @@
 // guarded, when the server refuses it as late; plain, when the key must have expired. It is
 // repeated then.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "form_command.hpp"
 #include "keys.hpp"
@@ -29,8 +30,16 @@ void engine::release(handle name, time_point now) {
     end_hold(*lease, now);
     end_user_extensions(*lease, errc::released);
     lease->late = now >= lease->held_until(); // and the timer of that moment has yet to fire
+    if (wrong::old_holder_releases) {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (masters_[i].link->up()) {
+                write_removal(*lease, masters_[i].link->commands(), rung::eval);
+                send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+            }
+        }
+    }
     if (lease->late || !hand_over(*lease, now)) {
-        wake_line(*lease, now);
+        wrong::own_line_not_woken ? void() : wake_line(*lease, now);
         begin_removal(*lease, now);
     }
     finish_closing(now);
@@ -67,10 +76,18 @@ void engine::begin_removal(claim& ended, time_point now) {
     rung said = rung::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
+        if (wrong::no_rollback_when_unknown && ended.believed_until == never
+            && mine.said != vote::granted) {
+            continue;
+        }
         if (mine.asked) {
             mine.owed = true;
             ++ended.owing;
             const connection& link = *masters_[i].link;
+            if (wrong::rollback_unordered && link.up() && mine.said == vote::timed_out) {
+                masters_[i].link->closed("the rollback takes another one", now);
+                written = nullptr;
+            }
             if (link.up()) {
                 ++ended.tally.pending;
                 if (!has_room(i)) {
@@ -117,6 +134,14 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
 void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
     scratch_.clear();
     channel_.clear();
+    if (wrong::rollback_without_compare && ended.believed_until == never) {
+        append_command(scratch_, {"DEL", ended.key});
+        return;
+    }
+    if (wrong::release_without_compare && ended.believed_until != never) {
+        append_command(scratch_, {"DEL", ended.key});
+        return;
+    }
     if (rules_.pushes && (ended.announced || ended.drops_intent)) {
         assign_channel(channel_, ended.line_key());
     }
@@ -198,7 +223,8 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
 // Reports the result once it is known; lets go of the claim once nothing is owed any more.
 void engine::decide_removal(claim& ended, time_point now) {
     if (!ended.reported) {
-        std::optional<release_result> result = ended.tally.decide(rules_.quorum(), ended.late);
+        std::optional<release_result> result =
+            ended.tally.decide(rules_.quorum(), !wrong::released_after_loss && ended.late);
         if (!result && now >= ended.decide_by) {
             result = release_result::uncertain;
             for (ballot& mine : ended.votes.of) {

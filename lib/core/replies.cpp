@@ -1,6 +1,7 @@
 // To whom in the engine a reply belongs, and what becomes of the commands of a connection that
 // broke.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 
 namespace redlock::core {
@@ -97,6 +98,15 @@ void engine::replied(
         return; // settled: its keys have expired
     }
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
+    if (wrong::older_grant_counted && command.kind == command_kind::acquire && owner->ended()
+        && got.said == vote::granted) {
+        const line* const again = lines_.find(owner->line_form(), owner->line_key());
+        const operation* const newer = again != nullptr ? operations_.find(again->head) : nullptr;
+        claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
+        if (attempt != nullptr && attempt->stage == claim::phase::asking) {
+            acquire_answered(*attempt, master, got, now);
+        }
+    }
     if (asks && owner->ended()) {
         return; // it is given up or lost, and the removal comes after: the answer changes nothing
     }

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "decisions.hpp"
 #include "validity.hpp"
 
 #include <redlock/protocol.hpp>
@@ -54,7 +55,10 @@ struct settings {
     std::size_t removals_max = 4'096;
 
     std::size_t size() const noexcept { return masters.size(); }
-    std::size_t quorum() const noexcept { return quorum_of(masters.size()); }
+    std::size_t quorum() const noexcept {
+        return wrong::quorum_half ? std::max<std::size_t>(masters.size() / 2, 1)
+                                  : quorum_of(masters.size());
+    }
 
     bool guarded() const noexcept { return protocol == protocol::guarded; }
 
@@ -70,7 +74,8 @@ struct settings {
     std::chrono::nanoseconds quarantine_time() const noexcept {
         const std::chrono::nanoseconds offsets =
             guarded() ? clock_offset_bound : std::chrono::milliseconds(0);
-        return max_ttl + rate_error(max_ttl) + drift.margin + offsets;
+        return wrong::half_quarantine ? max_ttl / 2
+                                      : max_ttl + rate_error(max_ttl) + drift.margin + offsets;
     }
 
     /// By more than this no clock of a master is stepped within a lease: what the quarantine has

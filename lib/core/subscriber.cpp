@@ -1,5 +1,6 @@
 #include "subscriber.hpp"
 
+#include "decisions.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
 
@@ -177,7 +178,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
         if (!confirms("subscribe")) {
             return false;
         }
-        hint(got, {}, now);
+        wrong::confirmation_is_no_hint ? void() : hint(got, {}, now);
         return true;
     case asked::unsubscribe:
         return got.is_error() || confirms("unsubscribe");

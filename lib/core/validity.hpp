@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include "decisions.hpp"
+
 #include <redlock/clock.hpp>
 
 #include <chrono>
@@ -57,9 +59,9 @@ constexpr time_point later(time_point at, std::chrono::milliseconds by) noexcept
 static_assert(later(time_point{}, std::chrono::milliseconds::max()) == forever);
 
 /// Until when a vote that was asked for at `sent` can be relied on.
-constexpr time_point
+inline time_point
 guaranteed_until(time_point sent, std::chrono::milliseconds ttl, drift_bound drift) noexcept {
-    return sent + ttl - drift.of(ttl);
+    return wrong::no_drift ? sent + ttl : sent + ttl - drift.of(ttl);
 }
 
 /// How long after an extension the next is due, at the latest: two more tries fit in.

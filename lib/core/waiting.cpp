@@ -6,6 +6,7 @@
 // Contenders that were told by the same release first ask one and the same master, the arbiter,
 // whose answer costs the losers one command; only the winner goes on to the others.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "hash.hpp"
 
@@ -55,7 +56,7 @@ void engine::leave(operation& wanted, time_point now) {
         leave_queue(*mine, now);
         unwatch(*mine, now);
         end_line(*mine);
-    } else if (before == nullptr) {
+    } else if (!wrong::leaver_blocks_its_line && before == nullptr) {
         const claim* const holder = held_here(*mine);
         if (operations_.find(mine->head)->options.order == fairness::fifo) {
             promote(*mine, now, now); // its place in the queue, which is the line's, is to be kept
@@ -146,9 +147,11 @@ bool engine::hand_over(claim& lease, time_point now) {
     if (in_a_row >= rules_.hand_overs_max) {
         return false;
     }
-    operation& next = *operations_.find(mine->head);
+    operation& next = *operations_.find(wrong::hand_over_to_the_last ? mine->tail : mine->head);
     const acquire_options& wants = next.options;
-    const auto needed = std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
+    const auto needed = wrong::hand_over_past_deadline
+                            ? -lease.ttl
+                            : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
     if (lease.is_slot()
         && (lease.slots->numbers.size() != next.wants
             || lease.slots->numbers.back() >= next.slots)) {
@@ -179,7 +182,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     lease.ttl_max = std::max(lease.ttl_max, wants.ttl);
     lease.given_at = now;
     next.attempt = lease.self;
-    if (lease.fencing) {
+    if (!wrong::hand_over_without_raise && lease.fencing) {
         raise_for(next, lease, now);
     } else {
         win(next, lease, now);
@@ -249,7 +252,10 @@ void engine::pause(operation& wanted, time_point until, time_point now) {
     wanted.stage = operation::phase::paused;
     const time_point last_chance =
         wanted.wait_until == forever ? forever : wanted.wait_until - 2 * retry_floor();
-    timers_.set(wanted.wake, std::min({until, last_chance, poll_by(wanted, now)}));
+    timers_.set(
+        wanted.wake,
+        std::min(
+            {until, last_chance, wrong::sleeps_beside_free_lock ? forever : poll_by(wanted, now)}));
 }
 
 // When the head of a line tries again even if nothing notifies it. A lock that is held in this

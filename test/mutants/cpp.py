@@ -95,12 +95,58 @@ class Site:
     edits: object  # of their numbers
 
 
+DECISION = re.compile(r'(?P<no>!?)\bwrong::\w+\s*(?P<then>\|\||&&|.)\s*')
+
+
+def without_decisions(text):
+    """The protocol without the decisions that the simulator takes the wrong way, whose place and form
+    lib/core/decisions.hpp tells. No line moves."""
+
+    def closing(at, wanted):
+        """Where `wanted` stands outside of what opens from `at` on."""
+        opens, closes = (OPEN + '?', CLOSE + ':') if wanted == ':' else (OPEN, CLOSE)
+        deep = 0
+        while at < len(text):
+            match = TOKEN.match(text, at)
+            one = match[0] if match.lastgroup == 'mark' else ' '
+            if deep == 0 and one == wanted:
+                return at
+            if deep == 0 and (one in CLOSE or (one == ';' and wanted != '}')):
+                break
+            deep += (one in opens) - (one in closes)
+            at = match.end()
+        raise ValueError('a decision is not written as lib/core/decisions.hpp tells')
+
+    def cut(begin, end):
+        return text[:begin] + '\n' * text.count('\n', begin, end) + text[end:]
+
+    while found := DECISION.search(text):
+        begin, before = found.start(), text[: found.start()]
+        statement = re.search(r'\bif \($', before)
+        inside = re.search(r'(\|\||&&|[?:=,]) \($', before)
+        if statement and not found['no'] and found['then'] in ('&&', ')'):
+            brace = closing(closing(begin, ')') + 1, '{')
+            text = cut(statement.start(), closing(brace + 1, '}') + 1)
+        elif bool(found['no']) == (found['then'] == '&&') and found['then'] in ('||', '&&'):
+            text = cut(begin, found.end())
+        elif not found['no'] and found['then'] in ('?', '&&'):
+            choice = found.end() if found['then'] == '?' else closing(begin, '?') + 1
+            text = cut(begin, re.compile(r'\s*').match(text, closing(choice, ':') + 1).end())
+        else:
+            raise ValueError(f'a decision is not written as lib/core/decisions.hpp tells: {found[0]}')
+        if inside:  # the brackets were for the decision
+            end = closing(begin, ')')
+            if re.match(r'\s*(\|\||&&|[:;,)])', text[end + 1 :]) and not re.search(r'\|\||[?]', text[begin:end]):
+                text = text[: begin - 1] + text[begin:end] + text[end + 1 :]
+    return text
+
+
 class Source:
     """A file, its tokens, and the places at which it can be changed."""
 
     def __init__(self, name, text):
         self.name = name
-        self.text = text
+        self.text = without_decisions(text)
         self.skipped = collections.Counter()  # why, how many
         self.tokens = self.read()
         self.match_brackets()

@@ -90,6 +90,21 @@ TOY_LUA_MUTANTS = {
     'KEYS[1] -> KEYS[2]',
 }
 
+DECISIONS = {  # with what the simulator takes the wrong way, and without
+    'if (wrong::a || b) {}': 'if (b) {}',
+    'if (!wrong::a && b && c) {}': 'if (b && c) {}',
+    'if (a || (!wrong::b && c)) {}': 'if (a || c) {}',
+    'x = f(wrong::a ? 1 : g(2), 3);': 'x = f(g(2), 3);',
+    'x = wrong::a && b ? c ? 1 : 2 : d ? 3 : 4;': 'x = d ? 3 : 4;',
+    'x = wrong::a || wrong::b ? 0 : c;': 'x = c;',
+    'x = a ? (wrong::b ? 1 : 2) : 3;': 'x = a ? 2 : 3;',
+    'x = a - (wrong::b ? 1 : c + 2);': 'x = a - (c + 2);',
+    'wrong::a ? void() : f(b);': 'f(b);',
+    'if (wrong::a) {\n    for (auto& one : all) { f(one); }\n}\ng();': '\n\n\ng();',
+    'if (wrong::a && b) { f(); }\ng();': '\ng();',
+}
+WRITTEN_OTHERWISE = ('x = wrong::a && b; y = c ? d : e;', 'x = a && wrong::b;', 'if (!wrong::a) { f(); }', 'x = !wrong::a ? 1 : 2;')
+
 failures = []
 
 
@@ -138,6 +153,17 @@ def check_rendering():
     check(text == TOY, 'without mutants it is not the original')
 
 
+def check_decisions():
+    for text, wanted in DECISIONS.items():
+        found = cpp.without_decisions(text)
+        check(found.split() == wanted.split() and found.count('\n') == text.count('\n'), f'{text} became {found}')
+    for text in WRITTEN_OTHERWISE:
+        try:
+            check(False, f'{text} became {cpp.without_decisions(text)}')
+        except ValueError:
+            pass
+
+
 def check_lua():
     (found,) = lua.find('toy.hpp', TOY_LUA)
     name, match, mutants = found
@@ -174,7 +200,7 @@ def check_project(root):
         source = cpp.Source(path.name, text)
         mutant.give_names(source.mutants)
         rendered, _ = source.render({one.key for one in source.mutants})
-        check(rendered == text, f'{path.name} is not read right')
+        check(rendered == cpp.without_decisions(text), f'{path.name} is not read right')
         try:
             lua.find(path.name, text)
         except lua.NotKnown as unknown:
@@ -186,6 +212,7 @@ def main(root):
     check_cpp()
     check_names()
     check_rendering()
+    check_decisions()
     check_lua()
     check_list()
     check_project(pathlib.Path(root))

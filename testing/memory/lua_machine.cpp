@@ -51,7 +51,7 @@ void lua_machine::closer::operator()(lua_State* lua) const noexcept {
     lua_close(lua);
 }
 
-lua_machine::lua_machine() : lua_(luaL_newstate()) {
+lua_machine::lua_machine(editor edits) : lua_(luaL_newstate()), edits_(std::move(edits)) {
     lua_State* const lua = lua_.get();
     if (lua == nullptr) {
         throw std::runtime_error("no memory for Lua");
@@ -88,8 +88,9 @@ const lua_machine::script& lua_machine::compile(std::string_view text) {
     auto made = std::make_unique<script>();
     made->text = text;
     made->sha1 = sha1_hex(text);
+    const std::string executed = edits_ ? edits_(text) : made->text;
     lua_State* const lua = lua_.get();
-    if (luaL_loadbuffer(lua, text.data(), text.size(), "@user_script") == 0) {
+    if (luaL_loadbuffer(lua, executed.data(), executed.size(), "@user_script") == 0) {
         made->function = luaL_ref(lua, LUA_REGISTRYINDEX);
     } else {
         made->error = "ERR Error compiling script (new function): " + std::string(text_at(lua, -1));

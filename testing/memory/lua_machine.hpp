@@ -29,7 +29,10 @@ public:
     /// Executes one command for `redis.call`.
     using executor = std::function<answer(words)>;
 
-    lua_machine();
+    /// What is executed for the text of a script, in place of that.
+    using editor = std::function<std::string(std::string_view)>;
+
+    explicit lua_machine(editor edits = {});
     ~lua_machine();
     lua_machine(const lua_machine&) = delete;
     lua_machine& operator=(const lua_machine&) = delete;
@@ -60,6 +63,7 @@ private:
     std::unique_ptr<lua_State, closer> lua_;
     std::unordered_map<std::string, std::unique_ptr<script>, text_hash, std::equal_to<>> scripts_;
     const executor* execute_ = nullptr;
+    editor edits_;
 };
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::memory

@@ -4,32 +4,39 @@
 
 #include "../profiles.hpp"
 #include "../world.hpp"
-#include "core/variant.hpp"
+#include "variants.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace simulation {
-
-namespace variant = redlock::core::variant;
-
-/// Null if there is none of that name.
-const variant::known* find_variant(std::string_view name);
 
 /// While it lives, the variant is on.
 class switched_on {
 public:
-    explicit switched_on(const variant::known* which) noexcept {
-        variant::chosen_one = which == nullptr || which->misuse ? variant::none : which->id;
+    explicit switched_on(const variant* which) noexcept
+        : decision_(which == nullptr ? nullptr : which->decision) {
+        set(true);
     }
-    ~switched_on() { variant::chosen_one = variant::none; }
+    ~switched_on() { set(false); }
     switched_on(const switched_on&) = delete;
     switched_on& operator=(const switched_on&) = delete;
+
+private:
+    void set(bool on) noexcept {
+        if (decision_ != nullptr) {
+            *decision_ = on;
+        }
+    }
+
+    bool* decision_;
 };
 
+/// What executes scripts as the variant says. Without one, as they are.
+lua_machine lua_of(const variant* which);
+
 /// A plan, misused as the variant says. Without one, as it is.
-plan plan_of(std::uint64_t seed, const profile& kind, const variant::known* which);
+plan plan_of(std::uint64_t seed, const profile& kind, const variant* which);
 
 struct death {
     std::uint64_t seed = 0;
@@ -39,11 +46,10 @@ struct death {
 
 /// Runs `seeds` seeds from `first` on. Without a variant: of the protocol as it should be.
 std::optional<death> kill(
-    const variant::known* which,
+    const variant* which,
     const profile& kind,
     std::uint64_t first,
     std::uint64_t seeds,
-    lua_machine& lua,
     figures* sum = nullptr);
 
 } // namespace simulation

@@ -25,29 +25,29 @@ std::string text_of(std::string_view text) {
 }
 
 int list() {
-    for (const variant::known& one : variant::all) {
+    for (const variant& one : variants()) {
         std::printf(
             "%2u %-28s %s%s\n",
             one.number,
-            text_of(one.text).c_str(),
+            text_of(one.name).c_str(),
             text_of(one.sentence).c_str(),
-            one.misuse ? " (misuse)" : "");
+            one.misuse() ? " (misuse)" : "");
     }
     return 0;
 }
 
 struct hunt {
-    const variant::known* only = nullptr;
+    const variant* only = nullptr;
     const profile* in = nullptr; // else where it is known to die
     std::uint64_t first = 0;     // else from where that is
     std::uint64_t seeds = 0;     // else as many as that takes
 };
 
 // A line of the table that the documentation shows. True if it died.
-bool kill_one(const variant::known& which, const hunt& how, lua_machine& lua) {
+bool kill_one(const variant& which, const hunt& how) {
     const profile* const kind = how.in != nullptr ? how.in : find_any_profile(which.profile);
     if (kind == nullptr) {
-        std::printf("| %u | %s | no such profile |\n", which.number, text_of(which.text).c_str());
+        std::printf("| %u | %s | no such profile |\n", which.number, text_of(which.name).c_str());
         return false;
     }
     const auto began = std::chrono::steady_clock::now();
@@ -55,10 +55,9 @@ bool kill_one(const variant::known& which, const hunt& how, lua_machine& lua) {
         &which,
         *kind,
         how.first != 0 ? how.first : which.first,
-        how.seeds != 0 ? how.seeds : which.seeds,
-        lua);
+        how.seeds != 0 ? how.seeds : which.seeds);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    const std::string name = text_of(which.text);
+    const std::string name = text_of(which.name);
     const std::string profile = text_of(kind->name);
     if (died) {
         std::printf(
@@ -84,22 +83,21 @@ bool kill_one(const variant::known& which, const hunt& how, lua_machine& lua) {
 }
 
 int kill_all(const hunt& how) {
-    lua_machine lua;
     bool all_died = true;
     std::printf("| # | variant | profile | result | broken promise | seeds | last seed | s |\n");
     std::printf("|---|---|---|---|---|---|---|---|\n");
-    for (const variant::known& one : variant::all) {
+    for (const variant& one : variants()) {
         if (how.only == nullptr || how.only == &one) {
-            all_died = kill_one(one, how, lua) && all_died;
+            all_died = kill_one(one, how) && all_died;
         }
     }
     return all_died ? 0 : 1;
 }
 
 // Prints what `simulate` prints, so that the two can be compared.
-int replay(std::uint64_t seed, const profile& kind, const variant::known* which, bool trace) {
-    lua_machine lua;
+int replay(std::uint64_t seed, const profile& kind, const variant* which, bool trace) {
     const switched_on on(which);
+    lua_machine lua = lua_of(which);
     const plan what = plan_of(seed, kind, which);
     const outcome ended = run(what, lua, trace);
     if (trace) {
@@ -164,9 +162,8 @@ int main(int argc, char** argv) {
     if (how.seeds == 0) {
         return replay(seed, *how.in, how.only, trace);
     }
-    lua_machine lua;
     figures sum;
-    const auto died = kill(how.only, *how.in, seed, how.seeds, lua, &sum);
+    const auto died = kill(how.only, *how.in, seed, how.seeds, &sum);
     std::printf("%s\n", sum.describe().c_str());
     if (died) {
         std::printf(

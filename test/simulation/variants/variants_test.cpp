@@ -1,6 +1,7 @@
 // Every known bug of the protocol breaks a promise, and the protocol without it keeps them where
 // the bug was found.
 
+#include "core/decisions.hpp"
 #include "focused.hpp"
 #include "killing.hpp"
 
@@ -8,13 +9,14 @@
 #include <catch2/generators/catch_generators_range.hpp>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 using namespace simulation;
 
 namespace {
 
-const profile& profile_of(const variant::known& which) {
+const profile& profile_of(const variant& which) {
     const profile* const found = find_any_profile(which.profile);
     INFO("profile " << which.profile);
     REQUIRE(found != nullptr);
@@ -24,29 +26,27 @@ const profile& profile_of(const variant::known& which) {
 } // namespace
 
 TEST_CASE("every known bug of the protocol is found") {
-    const auto number = GENERATE(Catch::Generators::range(std::size_t{0}, std::size(variant::all)));
-    const variant::known& which = variant::all[number];
+    const auto number = GENERATE(Catch::Generators::range(std::size_t{0}, variants().size()));
+    const variant& which = variants()[number];
     const profile& kind = profile_of(which);
-    lua_machine lua;
     INFO(
-        "variant " << which.number << " " << which.text << " (" << which.sentence << ") in profile "
+        "variant " << which.number << " " << which.name << " (" << which.sentence << ") in profile "
                    << which.profile << ", " << which.seeds << " seeds from " << which.first);
-    const auto died = kill(&which, kind, which.first, which.seeds, lua);
+    const auto died = kill(&which, kind, which.first, which.seeds);
     REQUIRE(died);
 
     // It was the bug: the same seed without it breaks nothing.
     INFO("seed " << died->seed << ": " << died->what.text);
-    CHECK_FALSE(kill(nullptr, kind, died->seed, 1, lua));
+    CHECK_FALSE(kill(nullptr, kind, died->seed, 1));
 }
 
-TEST_CASE("the copy without a bug keeps its promises in the focused profiles") {
+TEST_CASE("the protocol without a bug keeps its promises in the focused profiles") {
     const auto number =
         GENERATE(Catch::Generators::range(std::size_t{0}, focused_profiles().size()));
     const profile& kind = focused_profiles()[number];
     constexpr std::uint64_t seeds = 120;
-    lua_machine lua;
     figures sum;
-    const auto broken = kill(nullptr, kind, 1, seeds, lua, &sum);
+    const auto broken = kill(nullptr, kind, 1, seeds, &sum);
     INFO("simulate_variants --profile " << kind.name << " --seed " << (broken ? broken->seed : 0));
     INFO((broken ? broken->what.text : std::string()));
     CHECK_FALSE(broken);
@@ -58,15 +58,28 @@ TEST_CASE("the copy without a bug keeps its promises in the focused profiles") {
 }
 
 TEST_CASE("a variant is on only while it is wanted") {
-    CHECK(variant::chosen_one == variant::none);
+    using namespace redlock::core;
+    CHECK_FALSE(wrong::quorum_half);
     {
         const switched_on on(find_variant("quorum-half"));
-        CHECK(variant::on(variant::quorum_half));
-        CHECK_FALSE(variant::on(variant::no_drift));
+        CHECK(wrong::quorum_half);
+        CHECK_FALSE(wrong::no_drift);
     }
-    CHECK(variant::chosen_one == variant::none);
+    CHECK_FALSE(wrong::quorum_half);
     CHECK(find_variant("no such thing") == nullptr);
-    // What is wrong with the client is no edit of the engine.
-    const switched_on on(find_variant("fewer-masters"));
-    CHECK(variant::chosen_one == variant::none);
+}
+
+TEST_CASE("the table of variants has each of them once") {
+    for (std::size_t i = 0; i < variants().size(); ++i) {
+        CHECK(variants()[i].number == i + 1);
+        CHECK(find_variant(variants()[i].name) == &variants()[i]);
+    }
+}
+
+TEST_CASE("a script that has not what is to be changed is noticed") {
+    const variant which{
+        1, "", "", 1, 1, nullptr, "", {{"return 1 + 1", "1", "2"}, {"return 3", "4", "5"}}};
+    CHECK(executed(which, "return 6") == "return 6");
+    CHECK_THROWS_AS(executed(which, "return 1 + 1"), std::logic_error);
+    CHECK_THROWS_AS(executed(which, "return 3"), std::logic_error);
 }

@@ -1,0 +1,77 @@
+// The decisions of the protocol that the simulator takes the wrong way, one at a time, to show that
+// it would notice (test/simulation/variants has what is wrong with each, and the seeds in which it
+// dies). In the library they are constants, and of the wrong way there is no code.
+//
+// Each stands in front: `wrong::x || right`, `!wrong::x && right`, `wrong::x ? other : right`, or
+// `if (wrong::x && ...) { ... }`, so that the mutants of the protocol can be made without them
+// (test/mutants/cpp.py).
+
+#pragma once
+
+namespace redlock::core::wrong {
+
+#ifdef REDLOCK_WRONG_VARIANTS
+using decision = bool;
+#else
+using decision = const bool;
+#endif
+
+// votes, and what is taken back
+inline decision quorum_half = false;
+inline decision set_without_nx = false;
+inline decision set_then_pexpire = false;
+inline decision busy_counted = false;
+inline decision no_late_check = false;
+inline decision older_grant_counted = false;
+inline decision token_reused = false;
+inline decision rollback_without_compare = false;
+inline decision release_without_compare = false;
+inline decision no_rollback_when_unknown = false;
+inline decision rollback_unordered = false;
+inline decision released_after_loss = false;
+
+// until when a lease may be believed
+inline decision no_drift = false;
+inline decision elapsed_not_subtracted = false;
+inline decision t0_after_sends = false;
+inline decision deadline_restarted_at_raise = false;
+inline decision removed_at_stop = false;
+
+// whether a master remembers
+inline decision half_quarantine = false;
+inline decision step_ends_quarantine = false;
+
+// fencing tokens
+inline decision token_minimum = false;
+inline decision fencing_without_raise = false;
+inline decision raise_not_awaited = false;
+inline decision raise_accepts_larger = false;
+inline decision any_raise_counts = false;
+
+// extensions
+inline decision extended_without_quorum = false;
+inline decision extension_from_reply = false;
+inline decision any_reply_extends = false;
+inline decision heal_after_deadline = false;
+inline decision heal_without_blocking = false;
+inline decision late_rollback_to_non_voters = false;
+
+// hand-overs
+inline decision hand_over_past_deadline = false;
+inline decision hand_over_counts_anew = false;
+inline decision hand_over_without_raise = false;
+inline decision hand_over_raise_not_awaited = false;
+inline decision hand_over_to_the_last = false;
+inline decision late_grant_lasts_anew = false;
+inline decision old_holder_releases = false;
+
+// waiting
+inline decision sleeps_beside_free_lock = false;
+inline decision leaver_blocks_its_line = false;
+inline decision own_line_not_woken = false;
+inline decision push_is_permission = false;
+inline decision push_forgotten = false;
+inline decision confirmation_is_no_hint = false;
+inline decision listens_for_ever = false;
+
+} // namespace redlock::core::wrong

@@ -1,0 +1,43 @@
+// The known bugs of the protocol, and where each is known to die.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simulation {
+
+/// Servers execute something else in the script with that text.
+struct script_change {
+    std::string_view script;
+    std::string_view right; // is in it once
+    std::string_view instead;
+};
+
+struct variant {
+    unsigned number;
+    std::string_view name;
+    std::string_view profile;  // in which it is known to die
+    std::uint64_t first;       // seed
+    std::uint64_t seeds;       // within so many it must die
+    bool* decision;            // of lib/core that is taken the wrong way, or null
+    std::string_view sentence; // what is wrong
+    std::vector<script_change> changes{};
+
+    /// A mistake of the simulated client, of that name.
+    bool misuse() const noexcept { return decision == nullptr && changes.empty(); }
+};
+
+std::span<const variant> variants();
+
+/// Null if there is none of that name.
+const variant* find_variant(std::string_view name);
+
+/// What servers execute for that script under this variant. Throws if it lacks what is to be
+/// changed.
+std::string executed(const variant& which, std::string_view script);
+
+} // namespace simulation
