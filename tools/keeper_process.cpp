@@ -238,6 +238,15 @@ void keeper_process::become_command(int failures, std::string variables) {
     if (::getppid() != keeper) {
         ::_exit(1);
     }
+    // A tool above this one may have set what this one does not.
+    for (const char* const name :
+         {"REDLOCK_RESOURCE",
+          "REDLOCK_TOKEN",
+          "REDLOCK_DEADLINE",
+          "REDLOCK_FENCING_TOKEN",
+          "REDLOCK_SLOT"}) {
+        ::unsetenv(name);
+    }
     for (char* one = variables.data(); one < variables.data() + variables.size();
          one += std::strlen(one) + 1) {
         ::putenv(one);

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import harness
 from harness import (
     CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Skip,
     alive, case, contains, ended, equal, main, until)
@@ -166,6 +167,20 @@ def _():
         numbers = [int(quorum.run('run', '--fencing', 'f', '--', 'sh', '-c',
                                   'echo $REDLOCK_FENCING_TOKEN').stdout) for _ in range(3)]
         equal(numbers, sorted(set(numbers)))
+
+
+@case('a child of a child sees what the inner one holds, and nothing of the outer one')
+def _():
+    with Quorum() as quorum:
+        script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
+                  'echo "${REDLOCK_FENCING_TOKEN-none} ${REDLOCK_SLOT-none}"')
+        outer = f'{script}; exec "$0" run inner -- sh -c \'{script}\''
+        result = quorum.run('run', '--fencing', '--slots', '2', 'outer', '--', 'sh', '-c', outer, harness.TOOL)
+        lines = ended(result, 0).stdout.splitlines()
+        equal((lines[0], lines[4]), ('outer', 'inner'))
+        assert lines[1] != lines[5] and lines[2] != lines[6], lines
+        assert 'none' not in lines[3], lines
+        equal(lines[7], 'none none')
 
 
 @case('the masters have the key while the command runs, and no longer')
