@@ -53,7 +53,8 @@ int acquire(const hand& mine, const settings& common) {
     auto wanted = options_of(mine.lock, redlock::wait_for::forever(), configuration);
     wanted.renew = redlock::renewal::off;
     session now(std::move(configuration));
-    now.settle_for(wanted.wait);
+    wanted.wait = now.settle_for(wanted.wait);
+    const patience patient(now, mine.lock.resource, wanted.wait);
     redlock::diagnostics why;
     redlock::lock lock;
     try {

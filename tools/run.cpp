@@ -26,9 +26,6 @@
 namespace cli {
 namespace {
 
-// Somebody who waits for so long is told for what.
-constexpr std::chrono::seconds patience{3};
-
 // Wall clock, in milliseconds: the only one that another program can read.
 std::int64_t wall_time_of(redlock::time_point at) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -108,16 +105,9 @@ private:
 
     /// -1, or the status to end with.
     int acquire() {
-        asio::steady_timer impatience(session_->io, patience);
-        impatience.async_wait([this](const redlock::error_code& error) {
-            if (!error) {
-                say(fmt::format(
-                    "waiting for '{}': {}",
-                    printable(options_.lock.resource),
-                    to_string(session_->manager.get_health())));
-            }
-        });
-        session_->settle_for(!options_.token.empty() ? redlock::wait_for::none() : wanted_.wait);
+        wanted_.wait =
+            session_->settle_for(options_.token.empty() ? wanted_.wait : redlock::wait_for::none());
+        const patience patient(*session_, options_.lock.resource, wanted_.wait);
         redlock::diagnostics why;
         try {
             if (session_->signal() == 0) {

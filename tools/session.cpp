@@ -13,6 +13,9 @@
 namespace cli {
 namespace {
 
+// Somebody who waits for so long is told for what.
+constexpr std::chrono::seconds silence_max{3};
+
 redlock::lock_manager made_of(asio::io_context& io, redlock::config configuration) {
     try {
         return {io.get_executor(), std::move(configuration)};
@@ -84,9 +87,19 @@ void session::settle(need how_many, milliseconds limit) {
     }
 }
 
-void session::settle_for(redlock::wait_for wait) {
-    const bool once = wait == redlock::wait_for::none();
-    settle(need::most, once ? milliseconds::max() : wait.limit());
+redlock::wait_for session::settle_for(redlock::wait_for wait) {
+    if (wait == redlock::wait_for::none()) {
+        settle(need::most);
+        return wait;
+    }
+    // An acquire that may try again waits for the connections itself.
+    const auto began = std::chrono::steady_clock::now();
+    settle(need::most, std::min(wait.limit() / 2, master_timeout_));
+    if (wait == redlock::wait_for::forever()) {
+        return wait;
+    }
+    const auto took = std::chrono::ceil<milliseconds>(std::chrono::steady_clock::now() - began);
+    return std::max(wait.limit() - took, milliseconds::zero());
 }
 
 bool session::pause(milliseconds time) {
@@ -95,6 +108,30 @@ bool session::pause(milliseconds time) {
         io.run_one_until(until);
     }
     return signal_ != 0;
+}
+
+patience::patience(session& now, const std::string& resource, redlock::wait_for wait)
+    : timer_(now.io) {
+    const auto tell = [&now, resource] {
+        const redlock::health health = now.manager.get_health();
+        say(fmt::format(
+            "waiting for '{}'{}: {}",
+            printable(resource),
+            health.ready ? ", which another seems to have" : "",
+            printable(to_string(health))));
+    };
+    const redlock::health health = now.manager.get_health();
+    if (!health.ready && wait.limit() > silence_max
+        && std::all_of(health.masters.begin(), health.masters.end(), decided)) {
+        tell();
+        return;
+    }
+    timer_.expires_after(silence_max);
+    timer_.async_wait([tell](const redlock::error_code& error) {
+        if (!error) {
+            tell();
+        }
+    });
 }
 
 int ended_with(

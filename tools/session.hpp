@@ -10,6 +10,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <chrono>
@@ -46,8 +47,8 @@ public:
     /// Waits until so many masters vote, or it is known of each why it does not: a single attempt
     /// on connections that are not there yet would be a verdict on nothing. No longer than `limit`.
     void settle(need how_many, milliseconds limit = milliseconds::max());
-    /// As long as an acquire with this wait may.
-    void settle_for(redlock::wait_for wait);
+    /// Before an acquire with this wait: gives what is left of it.
+    redlock::wait_for settle_for(redlock::wait_for wait);
 
     /// Runs the loop until the operation has ended, and gives its value. A signal that ends the
     /// program cancels it: throws `interrupted` then.
@@ -72,6 +73,16 @@ private:
     asio::signal_set signals_;
     asio::cancellation_signal cancel_;
     int signal_ = 0;
+};
+
+/// As long as it lives somebody waits for a lock, and is told for what: at once where too few
+/// masters vote and it is known why, else after some seconds.
+class patience {
+public:
+    patience(session& now, const std::string& resource, redlock::wait_for wait);
+
+private:
+    asio::steady_timer timer_;
 };
 
 /// What `system_error` the library threw, as the tool ends with it. `why` says how the masters

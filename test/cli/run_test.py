@@ -113,6 +113,33 @@ def _():
         contains(waiting.stderr.readline(), 'waiting for', 'not ready', quorum.masters[0].name)
 
 
+@case('who waits is told at once of what is known: a wrong password, a quarantine; and later, that another has it')
+def _():
+    with Quorum(options=['--requirepass', 'right']) as quorum:
+        right, wrong = ({'REDLOCK_PASSWORD': word} for word in ('right', 'wrong'))
+        for words in (['run', 'a', '--', 'true'], ['acquire', 'a']):
+            waiting = quorum.start(*words, env=wrong)
+            contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'WRONGPASS')
+            waiting = quorum.start(*words, env=right | {'REDLOCK_NO_QUARANTINE': 'false'})
+            contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'quarantined')
+        quorum.env |= right
+        quorum.holder('a')
+        waiting = quorum.start('acquire', 'a')
+        contains(waiting.stderr.readline(), "waiting for 'a', which another seems to have: ready, 3 of 3")
+
+
+@case('a wait lasts as long as it says, also where no master answers')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters:
+            master.signal(signal.SIGSTOP)
+        for words in (['run', '--wait', '4s', 'a', '--', 'true'], ['acquire', '--wait', '4s', 'a']):
+            began = now()
+            ended(quorum.run('--connect-timeout', '10s', *words), NO_QUORUM)
+            took = now() - began
+            assert 3.5 < took < 7, took  # and not twice as long
+
+
 @case('a command that is not there, or is no program, takes no lock')
 def _():
     with Quorum() as quorum:
