@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -119,6 +120,12 @@ std::string without_times(const redlock::lock_status& found) {
     return out;
 }
 
+// The end of a pipe: who reads `watch | head -1` has gone, and no write has told of it.
+bool unread() {
+    pollfd out{STDOUT_FILENO, 0, 0};
+    return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 int watch(const looks& wanted, const settings& common) {
     check(wanted.resources);
     session now(config_of(common));
@@ -152,10 +159,15 @@ int watch(const looks& wanted, const settings& common) {
             }
         }
         before = now_is;
-        if (std::fflush(stdout) != 0) {
-            return 0; // nobody reads it any more
-        }
-        now.pause(wanted.interval);
+        constexpr milliseconds glance{250};
+        const auto next = std::chrono::steady_clock::now() + wanted.interval;
+        do { // NOLINT(cppcoreguidelines-avoid-do-while)
+            if (std::fflush(stdout) != 0 || unread()) {
+                return 0;
+            }
+            const auto left = next - std::chrono::steady_clock::now();
+            now.pause(std::clamp(std::chrono::ceil<milliseconds>(left), milliseconds(0), glance));
+        } while (now.signal() == 0 && std::chrono::steady_clock::now() < next);
     }
     return 0;
 }

@@ -9,7 +9,7 @@ import subprocess
 
 import harness
 from harness import (
-    CONFIGURATION, HELD, LOST, NO_QUORUM, UNDECIDED, USAGE, Quorum, case, contains, ended, equal, main, until)
+    CONFIGURATION, HELD, LIMIT_S, LOST, NO_QUORUM, UNDECIDED, USAGE, Quorum, case, contains, ended, equal, main, until)
 
 
 def acquired(quorum, resource, *options, env=None):
@@ -262,6 +262,16 @@ def _():
         quorum.masters[1].kill()
         ended(quorum.run('list'), NO_QUORUM)
         ended(quorum.run('list', '--prefix', ''), CONFIGURATION)
+
+
+@case('watch ends when nobody reads it any more, though nothing changes')
+def _():
+    with Quorum() as quorum:
+        for options in ([], ['--json'], ['--interval', '10m']):
+            process = quorum.start('watch', *options, 'a')
+            contains(process.stdout.readline(), 'free')
+            process.stdout.close()
+            equal((process.wait(LIMIT_S), process.stderr.read()), (0, ''), str(options))
 
 
 @case('list with another prefix, whatever characters it has')
