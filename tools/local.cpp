@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -75,36 +76,49 @@ private:
     bool on_;
 };
 
+// All that end a program unless they are caught: nothing must stay behind.
+class ending_signals : public asio::signal_set {
+public:
+    explicit ending_signals(asio::io_context& io) : asio::signal_set(io) {
+        add_ending_signals(*this);
+        for (const int number : {SIGALRM, SIGPIPE, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ}) {
+            add(number);
+        }
+    }
+};
+
 class local {
 public:
     local(const wishes& wanted, const std::string& key_prefix)
         : wanted_(wanted),
           live_(::isatty(STDOUT_FILENO) == 1),
           keys_(wanted.faults == "keys" && ::isatty(STDIN_FILENO) == 1),
+          signals_(io_),
           mode_(keys_),
           timer_(io_),
-          signals_(io_),
           input_(io_) {
+        signals_.async_wait([this](const redlock::error_code& error, int) {
+            if (!error) {
+                io_.stop();
+            }
+        });
         const std::string program = server_program();
-        for (std::size_t i = 0; i < wanted.count; ++i) {
+        for (std::size_t i = 0; i < wanted.count && !ended(); ++i) {
             servers_.emplace_back(program, directory_.path(), key_prefix);
         }
         next_fault_ = std::chrono::steady_clock::now() + wanted.every;
     }
 
     int run() {
+        if (ended()) {
+            return 0;
+        }
         std::string urls;
         for (const local_server& one : servers_) {
             urls += (urls.empty() ? "" : ",") + one.url();
         }
         fmt::print("export REDLOCK_MASTERS={}\n", urls);
         std::fflush(stdout);
-        add_ending_signals(signals_);
-        signals_.async_wait([this](const redlock::error_code& error, int) {
-            if (!error) {
-                io_.stop();
-            }
-        });
         if (keys_) {
             fmt::print("keys: a digit chooses a master, then k kills, h hangs, c continues, "
                        "r restarts it empty; q ends\n");
@@ -117,6 +131,11 @@ public:
     }
 
 private:
+    bool ended() {
+        io_.poll();
+        return io_.stopped();
+    }
+
     void look() {
         if (wanted_.faults == "random" && std::chrono::steady_clock::now() >= next_fault_) {
             next_fault_ += wanted_.every;
@@ -220,12 +239,12 @@ private:
     wishes wanted_;
     bool live_;
     bool keys_;
+    asio::io_context io_;
+    ending_signals signals_; // before what a signal must not leave behind
     key_mode mode_;
     scratch_directory directory_;
     std::vector<local_server> servers_;
-    asio::io_context io_;
     asio::steady_timer timer_;
-    asio::signal_set signals_;
     asio::posix::stream_descriptor input_;
     std::array<char, 1> key_{};
     std::size_t chosen_ = 0;

@@ -61,6 +61,23 @@ def _():
         equal(process.wait(), 0)
 
 
+@case('local leaves nothing behind, whatever signal ends it, and whenever')
+def _():
+    with Quorum(0) as quorum:
+        files = quorum.path('files')
+        files.mkdir()
+        for name in ('TERM', 'HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'ALRM', 'PIPE', 'XCPU'):
+            process = quorum.start('local', '1', env={'TMPDIR': str(files)})
+            pid = pid_of(masters_of(process.stdout.readline())[0])
+            equal(len(list(files.iterdir())), 1)
+            process.send_signal(getattr(signal, f'SIG{name}'))
+            equal((process.wait(), list(files.iterdir()), alive(pid)), (0, [], False), name)
+        process = quorum.start('local', '32', env={'TMPDIR': str(files)})
+        until(lambda: list(files.iterdir()), 'the begin')
+        process.terminate()
+        equal((process.wait(), process.stdout.read(), list(files.iterdir())), (0, '', []))
+
+
 @case('local is killed: its masters die with it')
 def _():
     with Quorum(0) as quorum:
