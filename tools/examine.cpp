@@ -192,25 +192,26 @@ std::string facts::parameter(const std::string& name) const {
 std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
     std::vector<facts> out(how.masters.size());
     std::vector<std::unique_ptr<examination>> reached(how.masters.size());
-    const auto guarded = [&](std::size_t i, auto look) {
-        try {
-            look();
-        } catch (const connection_error& error) {
-            out[i].unreachable = error.what();
-            reached[i].reset();
-        }
+    const auto each = [&](auto look) {
+        all_at_once(out.size(), [&](std::size_t i) {
+            try {
+                look(i);
+            } catch (const connection_error& error) {
+                out[i].unreachable = error.what();
+                reached[i].reset();
+            }
+        });
     };
-    for (std::size_t i = 0; i < out.size(); ++i) {
+    each([&](std::size_t i) {
         out[i].endpoint = to_string(how.masters[i]);
-        guarded(
-            i, [&] { reached[i] = std::make_unique<examination>(how.masters[i], how, out[i]); });
-    }
+        reached[i] = std::make_unique<examination>(how.masters[i], how, out[i]);
+    });
     std::this_thread::sleep_for(apart);
-    for (std::size_t i = 0; i < out.size(); ++i) {
+    each([&](std::size_t i) {
         if (reached[i]) {
-            guarded(i, [&] { reached[i]->look_at_clock(); });
+            reached[i]->look_at_clock();
         }
-    }
+    });
     return out;
 }
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <utility>
@@ -101,15 +102,21 @@ int list(const settings& common) {
             exit_code::configuration,
             "without a prefix a lock cannot be told from any other key: nothing can be listed");
     }
+    std::vector<std::optional<std::set<std::string>>> found_on(how.masters.size());
+    all_at_once(how.masters.size(), [&](std::size_t i) {
+        try {
+            redis master(how.masters[i], how);
+            found_on[i] = scan(master, how);
+        } catch (const connection_error& error) {
+            say(fmt::format("{}: {}", to_string(how.masters[i]), printable(error.what())));
+        }
+    });
     std::set<std::string> resources;
     std::size_t read = 0;
-    for (const redlock::endpoint& one : how.masters) {
-        try {
-            redis master(one, how);
-            resources.merge(scan(master, how));
+    for (auto& one : found_on) {
+        if (one) {
+            resources.merge(*one);
             ++read;
-        } catch (const connection_error& error) {
-            say(fmt::format("{}: {}", to_string(one), printable(error.what())));
         }
     }
     const bool enough = read > how.masters.size() / 2;
@@ -238,15 +245,18 @@ int force_release(const forced& wanted, const settings& common) {
         }
     }
     const taking it{key_of(how, resource), at_once, new_token()};
+    std::vector<std::pair<std::string, bool>> done(how.masters.size());
+    all_at_once(done.size(), [&](std::size_t i) { done[i] = take_from(how.masters[i], how, it); });
     std::size_t without = 0;
     json masters = json::array();
-    for (const redlock::endpoint& one : how.masters) {
-        const auto [words, gone] = take_from(one, how, it);
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        const auto& [words, gone] = done[i];
+        const std::string name = to_string(how.masters[i]);
         without += gone ? 1U : 0U;
         if (common.json) {
-            masters.push_back({{"master", to_string(one)}, {"gone", gone}, {"text", words}});
+            masters.push_back({{"master", name}, {"gone", gone}, {"text", words}});
         } else {
-            fmt::print("  {}  {}\n", to_string(one), printable(words));
+            fmt::print("  {}  {}\n", name, printable(words));
         }
     }
     const bool released = without > how.masters.size() / 2;

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -355,6 +356,16 @@ redis& redis::operator=(redis&&) noexcept = default;
 
 std::optional<std::chrono::hours> redis::certificate_left() {
     return wire_->certificate_left();
+}
+
+void all_at_once(std::size_t masters, const std::function<void(std::size_t)>& ask) {
+    std::vector<std::future<void>> all;
+    for (std::size_t i = 0; i < masters; ++i) {
+        all.push_back(std::async(std::launch::async, [&ask, i] { ask(i); }));
+    }
+    for (std::future<void>& one : all) {
+        one.get();
+    }
 }
 
 reply redis::ask(const std::vector<std::string_view>& words) {

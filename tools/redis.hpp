@@ -6,7 +6,9 @@
 
 #include <redlock/config.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -52,5 +54,9 @@ private:
     class wire;
     std::unique_ptr<wire> wire_;
 };
+
+/// Calls it with 0 to `masters` - 1, each on a thread of its own: however many masters are silent,
+/// they are waited for once.
+void all_at_once(std::size_t masters, const std::function<void(std::size_t)>& ask);
 
 } // namespace cli

@@ -66,6 +66,41 @@ def _():
         equal(quorum.keys(), [])
 
 
+@case('silent masters are asked all at once')
+def _():
+    with Quorum(0) as quorum, contextlib.ExitStack() as stack:
+        asked = []
+
+        def listen(listener, spans):
+            # Says nothing, until the tool gives up.
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    begun = time.monotonic()
+                    with connection, contextlib.suppress(ConnectionResetError):
+                        while connection.recv(4096):
+                            pass
+                    spans.append((begun, time.monotonic()))
+
+        ports = []
+        for _ in range(3):
+            asked.append([])
+            listener = stack.enter_context(socket.create_server(('127.0.0.1', 0)))
+            ports.append(listener.getsockname()[1])
+            thread = threading.Thread(target=listen, args=(listener, asked[-1]))
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(listener.shutdown, socket.SHUT_RDWR)
+        env = {'REDLOCK_MASTERS': ','.join(f'redis://127.0.0.1:{port}' for port in ports)}
+        for command in (['doctor', '--clock-time', '1ms'], ['list'], ['force-release', '--yes', 'a']):
+            for spans in asked:
+                spans.clear()
+            quorum.run('--connect-timeout', '200ms', *command, env=env)
+            # The library waits for less than the tool does.
+            longest = [max(until(lambda s=spans: list(s)), key=lambda one: one[1] - one[0]) for spans in asked]
+            assert max(begun for begun, _ in longest) < min(ended for _, ended in longest), (command, asked)
+
+
 @case('the ACL line that it prints is enough')
 def _():
     with Quorum() as quorum:
