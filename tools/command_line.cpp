@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <iterator>
@@ -43,6 +44,37 @@ std::vector<std::string> flags_of(const CLI::App& app) {
         }
     }
     return out;
+}
+
+// What other tools call it.
+std::string known_as(std::string_view name, const CLI::App& asked) {
+    struct synonym {
+        std::string_view theirs;
+        std::string_view option;
+        std::string_view value;
+    };
+    constexpr std::array synonyms{
+        synonym{"-n", "--wait", " none"},
+        synonym{"--nonblock", "--wait", " none"},
+        synonym{"-w", "--wait", ""},
+        synonym{"--timeout", "--wait", ""},
+        synonym{"-s", "--shared", ""},
+        synonym{"-x", "--exclusive", ""},
+    };
+    const std::vector<std::string> flags = flags_of(asked);
+    for (const synonym& one : synonyms) {
+        if (one.theirs == name
+            && std::find(flags.begin(), flags.end(), one.option) != flags.end()) {
+            return fmt::format(", did you mean {}{}?", one.option, one.value);
+        }
+    }
+    return did_you_mean(name, flags);
+}
+
+std::string known_as(std::string_view name, const std::vector<std::string>& commands) {
+    return name == "lock"     ? ", did you mean run or acquire?"
+           : name == "unlock" ? ", did you mean release?"
+                              : did_you_mean(name, commands);
 }
 
 void add_masters(CLI::App& app, settings& into) {
@@ -110,6 +142,7 @@ void add_credentials(CLI::App& app, settings& into) {
     CLI::App& asked = asked_of(from);
     const std::string help =
         &asked == &from.app ? "redlock --help" : "redlock " + asked.get_name() + " --help";
+    const bool no_mark = !from.has_command && tail_of(asked).starts_with("-- COMMAND");
     for (const std::string& word : from.app.remaining(true)) {
         if (word.starts_with("-")) {
             // What may be a value, as in -pPASSWORD, is not shown.
@@ -118,7 +151,10 @@ void add_credentials(CLI::App& app, settings& into) {
             throw failure(
                 exit_code::usage,
                 fmt::format(
-                    "{} is no option{}", printable(name), did_you_mean(name, flags_of(asked))));
+                    "{} is no option{}{}",
+                    printable(name),
+                    known_as(name, asked),
+                    no_mark ? "; a command and its options come behind --" : ""));
         }
         if (&asked == &from.app) {
             throw failure(
@@ -126,7 +162,17 @@ void add_credentials(CLI::App& app, settings& into) {
                 fmt::format(
                     "unknown command '{}'{}",
                     misplaced(word),
-                    did_you_mean(word, commands_of(from.app))));
+                    known_as(word, commands_of(from.app))));
+        }
+        if (no_mark) {
+            throw failure(
+                exit_code::usage,
+                fmt::format(
+                    "unexpected argument '{}'; a command comes behind --, as in redlock {} "
+                    "RESOURCE "
+                    "-- COMMAND",
+                    misplaced(word),
+                    asked.get_name()));
         }
         throw failure(
             exit_code::usage,

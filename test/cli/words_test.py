@@ -48,6 +48,18 @@ def _():
                  "--no-quarantine: 'perhaps' is neither true nor false; see redlock run --help"),
                 (['run', '--shared', '--exclusive', *run],
                  '--shared and --exclusive do not go together; see redlock run --help'),
+                (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; a command comes behind --, as in "
+                                             'redlock run RESOURCE -- COMMAND'),
+                (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; a command comes behind --, "
+                                                         'as in redlock elect RESOURCE -- COMMAND'),
+                (['run', 'a', '-q', 'x'], '-q is no option; a command and its options come behind --'),
+                (['run', '-n', *run], '-n is no option, did you mean --wait none?'),
+                (['run', '--timeout', '3', *run], '--timeout is no option, did you mean --wait?'),
+                (['run', '-x', *run], '-x is no option, did you mean --exclusive?'),
+                (['status', '-n', 'a'], '-n is no option'),
+                (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
+                (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
+                (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
                 (['run', '--slots', '2', '--fifo', *run],
                  '--fifo and --slots do not go together; see redlock run --help'),
                 (['local', '33'], "N: '33' is not a number from 1 to 32; see redlock local --help"),
