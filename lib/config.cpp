@@ -165,23 +165,23 @@ core::drift_bound drift_of(const config& config) {
     return {config.clock_drift_factor, config.clock_drift_margin};
 }
 
-// The sentence that refuses it whatever the drift and the margins are.
-std::optional<std::string> wrong_with_ttl(milliseconds ttl, const config& config) {
-    if (ttl.count() >= 1 && ttl <= config.max_ttl) {
-        return std::nullopt;
-    }
-    return fmt::format(
-        "ttl is {} ms; allowed: 1 ms to max_ttl, {} ms", ttl.count(), config.max_ttl.count());
-}
-
 std::string
-too_small(milliseconds ttl, const config& config, std::string_view parts, milliseconds needed) {
+not_allowed(milliseconds ttl, const config& config, std::string_view parts, milliseconds needed) {
     return fmt::format(
         "ttl is {} ms; allowed: more than {} ms (clock drift{}) to max_ttl, {} ms",
         ttl.count(),
         needed.count(),
         parts,
         config.max_ttl.count());
+}
+
+// The sentence that refuses it whatever the margins are.
+std::optional<std::string> wrong_with_ttl(milliseconds ttl, const config& config) {
+    if (ttl.count() >= 1 && ttl <= config.max_ttl) {
+        return std::nullopt;
+    }
+    return not_allowed(
+        ttl, config, "", std::chrono::ceil<milliseconds>(drift_of(config).of(milliseconds(1))));
 }
 
 } // namespace
@@ -235,7 +235,7 @@ error_code validate(const acquire_options& options, const config& config, std::s
     const milliseconds needed = drift + options.stop_margin + options.min_validity;
     if (options.ttl <= needed) {
         return refuse(
-            too_small(options.ttl, config, " plus stop_margin plus min_validity", needed));
+            not_allowed(options.ttl, config, " plus stop_margin plus min_validity", needed));
     }
     if (options.wait.limit().count() < 0) {
         return refuse(
@@ -301,7 +301,7 @@ error_code validate_extension(milliseconds ttl, const config& config, std::strin
     }
     const auto drift = std::chrono::ceil<milliseconds>(drift_of(config).of(ttl));
     if (ttl <= drift) {
-        reason = too_small(ttl, config, "", drift);
+        reason = not_allowed(ttl, config, "", drift);
         return errc::invalid_argument;
     }
     return {};

@@ -318,13 +318,17 @@ add_duration(CLI::App& app, const std::string& name, milliseconds& into, const s
     return out->type_name("DURATION")->default_str(duration_text(into));
 }
 
+void add_ttl(CLI::App& app, milliseconds& into, const std::string& what) {
+    add_duration(app, "--ttl", into, what)->default_str("10s, or --max-ttl if that is less");
+}
+
 void add_resource(CLI::App& app, std::string& into) {
     app.add_option("RESOURCE", into, "What is locked: any name")->required()->type_name("");
 }
 
 void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait) {
     add_resource(app, into.resource);
-    add_duration(app, "--ttl", into.ttl, "The lease: how long a crash blocks others");
+    add_ttl(app, into.ttl, "The lease: how long a crash blocks others");
     app.add_option_function<std::string>(
            "--wait",
            [&into](const std::string& text) {

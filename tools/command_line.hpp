@@ -57,6 +57,9 @@ std::string sentence_of(const CLI::Error& error);
 CLI::Option*
 add_duration(CLI::App& app, const std::string& name, milliseconds& into, const std::string& what);
 
+/// --ttl. Not given it is `usual_ttl`.
+void add_ttl(CLI::App& app, milliseconds& into, const std::string& what);
+
 /// RESOURCE, --ttl, --wait and the like.
 void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait);
 

@@ -183,7 +183,7 @@ void add_hands(command_line& to) {
         "Never shortens a lease and never takes a lock that is lost: 202. 201 no quorum: the old\n"
         "deadline still stands.");
     add_resource(extends, held->lock.resource);
-    add_duration(extends, "--ttl", held->lock.ttl, "How long from now on");
+    add_ttl(extends, held->lock.ttl, "How long from now on");
     add_token(extends, held->token);
     to.when(extends, [held, &to] {
         require_token(held->token);

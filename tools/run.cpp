@@ -26,6 +26,9 @@
 namespace cli {
 namespace {
 
+// With less a command is ended before it can be renewed for.
+constexpr milliseconds command_ttl_min{50};
+
 // Wall clock, in milliseconds: the only one that another program can read.
 std::int64_t wall_time_of(redlock::time_point at) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -68,10 +71,20 @@ public:
 
 private:
     redlock::acquire_options wishes(const redlock::config& configuration) {
-        if (options_.grace.count() == 0) {
-            options_.grace = std::min(options_.lock.ttl / 4, milliseconds(2'000));
-        }
         auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
+        options_.lock.ttl = out.ttl;
+        if (out.ttl < command_ttl_min) {
+            throw failure(
+                exit_code::configuration,
+                fmt::format(
+                    "--ttl is {}; allowed with a command: {} to --max-ttl, {}",
+                    duration_text(out.ttl),
+                    duration_text(command_ttl_min),
+                    duration_text(configuration.max_ttl)));
+        }
+        if (options_.grace.count() == 0) {
+            options_.grace = std::min(out.ttl / 4, milliseconds(2'000));
+        }
         out.max_hold = options_.max_hold;
         out.stop_margin = options_.grace;
         // Renewal comes at a third of the ttl and needs time to be repeated.

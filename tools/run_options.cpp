@@ -41,7 +41,7 @@ void add_attach(command_line& to) {
         "All else is as with run. 202 also if the lock was lost before.");
     add_resource(app, options->lock.resource);
     add_token(app, options->token);
-    add_duration(app, "--ttl", options->lock.ttl, "The lease: how long a crash blocks others");
+    add_ttl(app, options->lock.ttl, "The lease: how long a crash blocks others");
     app.add_flag("--fencing", options->lock.fencing, "With a fencing token of its own");
     app.add_flag("--keep", options->keep, "Leave the lock standing for its ttl afterwards");
     add_times_of_run(app, *options);
@@ -87,7 +87,7 @@ void add_elect(command_line& to) {
         "is a candidate again; when the command ends it resigns and passes its status on. The\n"
         "command has a fencing token.");
     add_resource(app, options->lock.resource);
-    add_duration(app, "--ttl", options->lock.ttl, "How long a crashed leader is waited for");
+    add_ttl(app, options->lock.ttl, "How long a crashed leader is waited for");
     app.add_flag("--fifo", options->lock.fifo, "Lead in the order of arrival");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {

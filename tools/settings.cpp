@@ -169,6 +169,10 @@ redlock::wait_for parse_wait(std::string_view text) {
     return parse_duration(text);
 }
 
+milliseconds ttl_of(milliseconds given, milliseconds max_ttl) {
+    return given == usual_ttl ? std::min(milliseconds(10'000), max_ttl) : given;
+}
+
 redlock::acquire_options
 options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::config& config) {
     std::string reason;
@@ -176,7 +180,7 @@ options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::co
         throw failure(exit_code::usage, reason);
     }
     redlock::acquire_options out;
-    out.ttl = wishes.ttl;
+    out.ttl = ttl_of(wishes.ttl, config.max_ttl);
     out.wait = !wishes.wait.empty()  ? parse_wait(wishes.wait)
                : wishes.skip_if_held ? redlock::wait_for::none()
                                      : usual;

@@ -44,11 +44,17 @@ std::string in_options(std::string_view reason);
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);
 
+/// A --ttl that was not given.
+constexpr milliseconds usual_ttl{-1};
+
+/// 10 s in its place, or `max_ttl` if that is less.
+milliseconds ttl_of(milliseconds given, milliseconds max_ttl);
+
 /// The options of one acquire that commands have in common.
 struct lock_wishes {
     std::string resource;
     std::string wait;
-    milliseconds ttl{10'000};
+    milliseconds ttl = usual_ttl;
     bool fencing = false;
     bool fifo = false;
     bool skip_if_held = false;

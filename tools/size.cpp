@@ -25,7 +25,7 @@ constexpr double year_s = 365.25 * 24 * 3'600;
 struct size_wishes {
     double availability = 99.9; // per cent
     std::vector<std::size_t> masters{1, 2, 3, 4, 5, 7, 9};
-    milliseconds ttl{10'000};
+    milliseconds ttl = usual_ttl;
     milliseconds stop_margin{0};
 };
 
@@ -157,9 +157,12 @@ void add_size(command_line& to) {
         ->check(whole_number(1, 32))
         ->type_name("N,...")
         ->default_str("1,2,3,4,5,7,9");
-    add_duration(app, "--ttl", wanted->ttl, "The lease");
+    add_ttl(app, wanted->ttl, "The lease");
     add_duration(app, "--stop-margin", wanted->stop_margin, "What your work needs to stop");
-    to.when(app, [wanted, &to] { return size(*wanted, to.common); });
+    to.when(app, [wanted, &to] {
+        wanted->ttl = ttl_of(wanted->ttl, to.common.max_ttl);
+        return size(*wanted, to.common);
+    });
 }
 
 } // namespace cli

@@ -65,7 +65,7 @@ def _():
 def _():
     with Quorum() as quorum:
         quorum.holder('a')
-        for wait in ('none', '300ms'):
+        for wait in ('none', '2s'):
             result = quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran')
             ended(result, HELD)
             equal(result.stdout, '')
@@ -138,6 +138,19 @@ def _():
             ended(quorum.run('--connect-timeout', '10s', *words), NO_QUORUM)
             took = now() - began
             assert 3.5 < took < 7, took  # and not twice as long
+
+
+@case('a ttl that is not given is no longer than --max-ttl allows')
+def _():
+    with Quorum() as quorum:
+        for words in (['run', 'a', '--', 'true'], ['pool', '--size', '2', 'a', '--', 'true'], ['elect', 'a', '--', 'true'],
+                      ['run', '--shared', 'a', '--', 'true'], ['size']):
+            ended(quorum.run('--max-ttl', '3s', *words), 0)
+        env = {'REDLOCK_TOKEN': ended(quorum.run('--max-ttl', '3s', 'acquire', 'b'), 0).stdout.strip()}
+        left = [master.ask('PTTL', 'redlock:{b}') for master in quorum.masters]
+        assert max(left) <= 3_000 and -2 not in left, left
+        ended(quorum.run('--max-ttl', '3s', 'extend', 'b', env=env), 0)
+        ended(quorum.run('--max-ttl', '3s', 'attach', 'b', '--', 'true', env=env), 0)
 
 
 @case('a command that is not there, or is no program, takes no lock')

@@ -76,9 +76,11 @@ def _():
     with Quorum(0) as quorum:
         masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
         for words, exactly in (
-                (['--ttl', '31s'], '--ttl is 31s; allowed: 1ms to --max-ttl, 30s'),
-                (['--ttl', '0'], '--ttl is 0s; allowed: 1ms to --max-ttl, 30s'),
-                (['--max-ttl', '5s'], '--ttl is 10s; allowed: 1ms to --max-ttl, 5s'),
+                (['--ttl', '31s'], '--ttl is 31s; allowed: more than 3ms (clock drift) to --max-ttl, 30s'),
+                (['--ttl', '0'], '--ttl is 0s; allowed: more than 3ms (clock drift) to --max-ttl, 30s'),
+                (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
+                (['--max-ttl', '5s', '--ttl', '6s'],
+                 '--ttl is 6s; allowed: more than 3ms (clock drift) to --max-ttl, 5s'),
                 (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
                 (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
                 (['--max-hold', '1s'], '--max-hold is 1s; allowed: 0s (unbounded), or more than --grace, 2s'),
