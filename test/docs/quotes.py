@@ -85,6 +85,8 @@ def block_error(page, index, root, compiled):
         return 'C++ is quoted from a compiled file'
     if kind == 'run' and block.language not in SHELL:
         return f'{block.language} cannot be run'
+    if kind == 'run' and any(line.lstrip().startswith('until ') for line in block.lines):
+        return 'this loop may never end: timeout 60 sh -c "until ..."'
     if kind == 'output':
         before = page.blocks[index - 1] if index > 0 else None
         if before is None or before.kind != 'run':

@@ -47,6 +47,8 @@ BLOCKS = [
     ('C++ that is said not to run', '<!-- not run: why -->\n~~~cpp\none();\n~~~', 'quoted from a compiled'),
     ('no reason', '<!-- not run: -->\n~~~sh\ntrue\n~~~', 'no origin'),
     ('a program in YAML', '<!-- run -->\n~~~yaml\na: b\n~~~', 'cannot be run'),
+    ('a loop without an end', '<!-- run -->\n~~~sh\nuntil grep -qs a b; do sleep 0.1; done\n~~~', 'may never end'),
+    ('a loop with one', '<!-- run -->\n~~~sh\ntimeout 9 sh -c "until grep -qs a b; do sleep 0.1; done"\n~~~', None),
     ('output of nothing', '<!-- output of the above -->\n~~~text\na\n~~~', 'block above is not run'),
     ('any output', '<!-- run -->\n~~~sh\ntrue\n~~~\n<!-- output of the above -->\n~~~text\n...\n~~~', 'any output'),
     ('a file for nobody', '<!-- file a.conf -->\n~~~ini\na\n~~~\n<!-- run -->\n~~~sh\ntrue\n~~~', 'mentions a.conf'),
