@@ -47,9 +47,6 @@ manager_impl::manager_impl(
 manager_impl::~manager_impl() = default;
 
 void manager_impl::after() {
-    if (engine_.closing()) {
-        end_alarms();
-    }
     if (turn_posted_) {
         return;
     }
@@ -71,10 +68,7 @@ void manager_impl::end_turn() {
     if (!ready_.empty() && engine_.running() && engine_.ready()) {
         ready_.complete_all(io_, error_code());
     }
-    time_point next = engine_.next_due();
-    if (!alarms_.empty()) {
-        next = std::min(next, alarms_.begin()->first);
-    }
+    const time_point next = std::min(engine_.next_due(), watch_.next_due());
     if (next != core::forever) {
         outside_->wake_by(next);
     }
@@ -119,7 +113,7 @@ void manager_impl::run(handler<error_code> done) {
     }
     on_cancel(done, [](manager_impl& me, std::uint64_t) {
         me.run_cancelled_ = !me.engine_.closing();
-        me.drive([&](time_point now) { me.engine_.close(now); });
+        me.begin_close();
     });
     run_.emplace(std::move(done), io_);
     if (logs(log_level::warning)) {
@@ -157,12 +151,19 @@ void manager_impl::close(handler<error_code> done) {
         return;
     }
     closing_.add({id, nullptr, std::move(waiting)});
-    drive([this](time_point now) { engine_.close(now); });
+    begin_close();
+}
+
+void manager_impl::begin_close() {
+    drive([this](time_point now) {
+        engine_.close(now);
+        watch_.end(errc::closed);
+    });
 }
 
 void manager_impl::shut_down() {
     const std::lock_guard lock(guard);
-    drive([this](time_point now) { engine_.close(now); });
+    begin_close();
 }
 
 void manager_impl::closed() {
@@ -211,7 +212,7 @@ void manager_impl::link_written(std::size_t master, std::size_t bytes) {
 
 void manager_impl::time_came() {
     drive([this](time_point now) {
-        ring(now);
+        watch_.time_passed(now);
         engine_.time_passed(now);
     });
 }

@@ -8,6 +8,7 @@
 #include "lease_handle.hpp"
 #include "net/link_owner.hpp"
 #include "net/outside.hpp"
+#include "release_watch.hpp"
 #include "time_source.hpp"
 
 #include <redlock/lock_manager.hpp>
@@ -17,7 +18,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,15 +108,13 @@ public:
         handler<error_code, loss_reason> done);
     void drop(std::shared_ptr<lease_handle> lease, bool release);
     void shut_down();
-    /// Waits for a moment of this manager's time: a timer that a test can move on. Ends with
-    /// `errc::closed` when the manager is closed.
-    void wait_until(time_point moment, handler<error_code> done);
     /// Listens to the releases of a resource, until as many calls of `unlisten`.
     void listen(const std::string& resource);
     void unlisten(const std::string& resource);
     /// How often something was heard of it. Only while it is listened to.
     std::uint64_t hints_of(const std::string& resource) const;
-    /// Waits for a moment, or until more was heard than `before`.
+    /// Waits for a moment, or until more was heard than `before`. Ends with `errc::closed` when
+    /// the manager is closed.
     void wait_hint(
         const std::string& resource,
         std::uint64_t before,
@@ -209,11 +207,8 @@ private:
         diagnostics* out,
         handler<error_code, lock> done);
     std::string key_of(std::string_view resource) const;
-    void
-    set_alarm(time_point moment, std::string key, std::uint64_t id, completion<error_code> done);
-    std::uint64_t on_cancel_alarm(handler<error_code>& done);
-    void ring(time_point now);
-    void end_alarms();
+    /// Begins the end of all that is under way.
+    void begin_close();
     /// Tells why an argument was refused.
     void refuse(diagnostics* out, const std::string& reason);
     /// ... and ends the acquire.
@@ -269,17 +264,7 @@ private:
     std::optional<completion<error_code>> run_;
     bool run_cancelled_ = false;
     waiters<error_code> ready_;
-    struct alarm {
-        std::uint64_t id; // 0: cannot be cancelled
-        std::string key;  // comes early with a hint on that lock; empty: does not
-        completion<error_code> done;
-    };
-    struct hearing {
-        std::size_t listeners = 0;
-        std::uint64_t hints = 0;
-    };
-    std::multimap<time_point, alarm> alarms_;
-    std::map<std::string, hearing, std::less<>> hearings_; // by the lock's key
+    release_watch watch_{io_};
     waiters<error_code> closing_;
     std::uint64_t observed_ = 0; // operations that the observer was told of
     std::uint64_t observer_errors_ = 0;

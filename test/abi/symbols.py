@@ -37,7 +37,8 @@ SHARED = [
 # In the library's own files only, although exported: the testing kit is made of it, or of nothing
 # that a program can name.
 INTERNAL = re.compile(
-    r"^redlock::(?:detail::(?:manager_impl|message_of|same_server|settings_of|validate_extension)"
+    r"^redlock::(?:detail::(?:manager_impl|message_of|release_watch|same_server|settings_of"
+    r"|validate_extension)"
     r"|testing::(?:memory|process|virtual_outside|virtual_world))\b"
 )
 SHORT = [

@@ -1,0 +1,72 @@
+// News of releases for callers that ask for no lock themselves, as the observation of an election
+// does. It counts the hints on each key that is listened to, and wakes the calls that wait for the
+// next hint. Knows nothing of masters: hints and time come in as calls.
+
+#pragma once
+
+#include "completion.hpp"
+
+#include <redlock/clock.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+class release_watch {
+public:
+    explicit release_watch(const home& io) : io_(io) {}
+
+    /// Counts the hints on `key` from now on, until as many calls of `unlisten`.
+    void listen(const std::string& key) { ++heard_[key].listeners; }
+    void unlisten(const std::string& key);
+    /// How many hints there were on a key that is listened to.
+    std::uint64_t hints_of(const std::string& key) const { return heard_.find(key)->second.hints; }
+
+    /// Completes `done` at `moment`, or as soon as a key that is listened to has had another number
+    /// of hints than `before`. `id` names the call to `cancel`; 0 if that is not needed.
+    void wait(
+        const std::string& key,
+        std::uint64_t before,
+        time_point moment,
+        std::uint64_t id,
+        completion<error_code>&& done);
+    /// Completes the call of that number with `error`, if it still waits.
+    void cancel(std::uint64_t id, const error_code& error);
+
+    /// A hint: the lock with that key may have been released.
+    void hinted(std::string_view key);
+    void time_passed(time_point now);
+    /// Completes all that wait with `error`.
+    void end(const error_code& error);
+
+    /// When `time_passed` wants to be called next; `time_point::max()` if nothing waits.
+    time_point next_due() const noexcept {
+        return waiting_.empty() ? time_point::max() : waiting_.begin()->first;
+    }
+
+private:
+    struct hearing {
+        std::size_t listeners = 0;
+        std::uint64_t hints = 0;
+    };
+    struct waiter {
+        std::uint64_t id;
+        std::string key;
+        completion<error_code> done;
+    };
+
+    /// Completes the waiters that `f` chooses.
+    template <typename F>
+    void complete_if(F f, const error_code& error);
+
+    const home& io_;
+    std::map<std::string, hearing, std::less<>> heard_; // by key
+    std::multimap<time_point, waiter> waiting_;
+};
+
+}}} // namespace redlock::REDLOCK_ABI::detail

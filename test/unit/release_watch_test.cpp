@@ -1,0 +1,115 @@
+// Calls that wait for the next hint on a key, or for a moment.
+
+#include "release_watch.hpp"
+
+#include <redlock/errc.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <optional>
+
+namespace release_watch_test {
+
+namespace {
+
+using namespace redlock;
+using namespace redlock::detail;
+using namespace std::chrono_literals;
+
+const time_point start{1h};
+
+struct watched {
+    boost::asio::io_context io;
+    home mine{io.get_executor()};
+    release_watch watch{mine};
+    std::optional<error_code> ended;
+
+    // Waits for a minute.
+    void wait(std::uint64_t before, std::uint64_t id = 0) {
+        ended.reset();
+        const auto told = [this](error_code error) {
+            CHECK(!ended);
+            ended = error;
+        };
+        watch.wait("k", before, start + 1min, id, completion<error_code>(told, mine));
+        CHECK(!ended); // never inside the call
+    }
+    std::optional<error_code> result() {
+        io.restart();
+        io.poll();
+        return ended;
+    }
+};
+
+} // namespace
+
+TEST_CASE("release watch: a call that waits ends with the next hint on its key, or in time") {
+    watched mine;
+    mine.watch.listen("k");
+    mine.watch.listen("other");
+    CHECK(mine.watch.next_due() == time_point::max());
+    mine.wait(0);
+    CHECK(mine.watch.next_due() == start + 1min);
+    SECTION("the hint") {
+        mine.watch.hinted("other");
+        CHECK(!mine.result());
+        mine.watch.hinted("k");
+        CHECK(mine.result() == error_code());
+        CHECK(mine.watch.hints_of("k") == 1);
+        CHECK(mine.watch.next_due() == time_point::max());
+    }
+    SECTION("the moment") {
+        mine.watch.time_passed(start + 1min - 1ns);
+        CHECK(!mine.result());
+        mine.watch.time_passed(start + 1min);
+        CHECK(mine.result() == error_code());
+        CHECK(mine.watch.next_due() == time_point::max());
+    }
+    SECTION("the end of all") {
+        mine.watch.end(errc::closed);
+        CHECK(mine.result() == error_code(errc::closed));
+        mine.watch.time_passed(start + 1h);
+        CHECK(mine.result() == error_code(errc::closed));
+    }
+}
+
+TEST_CASE("release watch: a hint between the look and the wait is not missed") {
+    watched mine;
+    mine.watch.listen("k");
+    const std::uint64_t before = mine.watch.hints_of("k");
+    mine.watch.hinted("k");
+    mine.wait(before);
+    CHECK(mine.result() == error_code());
+    mine.wait(before + 1);
+    CHECK(!mine.result());
+}
+
+TEST_CASE("release watch: one call can be cancelled among others") {
+    watched mine;
+    mine.watch.listen("k");
+    mine.wait(0, 7);
+    mine.watch.cancel(8, errc::closed);
+    CHECK(!mine.result());
+    mine.watch.cancel(7, errc::closed);
+    CHECK(mine.result() == error_code(errc::closed));
+    mine.watch.hinted("k");
+    CHECK(mine.watch.next_due() == time_point::max());
+}
+
+TEST_CASE("release watch: hints count while somebody listens") {
+    watched mine;
+    mine.watch.hinted("k");
+    mine.watch.listen("k");
+    mine.watch.listen("k");
+    CHECK(mine.watch.hints_of("k") == 0);
+    mine.watch.unlisten("k");
+    mine.watch.hinted("k");
+    CHECK(mine.watch.hints_of("k") == 1);
+    mine.watch.unlisten("k");
+    mine.watch.listen("k");
+    CHECK(mine.watch.hints_of("k") == 0);
+}
+
+} // namespace release_watch_test
