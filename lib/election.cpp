@@ -67,7 +67,7 @@ public:
         std::chrono::milliseconds poll,
         handler done)
         : manager_(manager),
-          io_(manager->io()),
+          io_(manager->io().executor),
           strand_(asio::make_strand(io_.executor)),
           name_(std::move(name)),
           seen_(std::move(seen)),
@@ -179,8 +179,7 @@ void election::start_campaign(
     const auto executor = asio::get_associated_executor(done, mine.get_executor());
     manager_access::impl(*mine.manager_)
         ->acquire(
-            mine.name_,
-            mine.term(),
+            {.resource = mine.name_, .options = mine.term()},
             out,
             asio::bind_cancellation_slot(
                 slot,

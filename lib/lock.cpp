@@ -16,7 +16,7 @@ void let_go(const std::shared_ptr<detail::lease_handle>& handle, bool release) n
     }
     try {
         if (const auto manager = handle->manager.lock()) {
-            manager->drop(handle, release);
+            manager->leases().drop(handle, release);
         }
     } catch (...) {
         // No memory for the message: the lease ends by its ttl.
@@ -95,7 +95,7 @@ void lock::start_extend(
     diagnostics* out,
     handler<extend_signature> done) {
     if (const auto manager = handle->manager.lock()) {
-        manager->extend(std::move(handle), ttl, out, std::move(done));
+        manager->leases().extend(std::move(handle), ttl, out, std::move(done));
     } else {
         const detail::home io(handle->io);
         detail::completion<error_code>(std::move(done), io)(io, errc::closed);
@@ -104,7 +104,7 @@ void lock::start_extend(
 
 void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_signature> done) {
     if (const auto manager = handle->manager.lock()) {
-        manager->release(std::move(handle), out, std::move(done));
+        manager->leases().release(std::move(handle), out, std::move(done));
     } else {
         handle->let_go();
         const detail::home io(handle->io);
@@ -115,7 +115,7 @@ void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_si
 
 void lock::start_wait_lost(handle_ptr handle, diagnostics* out, handler<wait_lost_signature> done) {
     if (const auto manager = handle->manager.lock()) {
-        manager->wait_lost(std::move(handle), out, std::move(done));
+        manager->leases().wait_lost(std::move(handle), out, std::move(done));
     } else {
         const detail::home io(handle->io);
         detail::completion<error_code, loss_reason>(std::move(done), io)(

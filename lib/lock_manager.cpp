@@ -30,7 +30,7 @@ lock_manager::~lock_manager() {
 }
 
 lock_manager::executor_type lock_manager::get_executor() const noexcept {
-    return impl_->io();
+    return impl_->io().executor;
 }
 
 void lock_manager::start_run(impl_ptr impl, handler<run_signature> done) {
@@ -51,7 +51,7 @@ void lock_manager::start_acquire(
     acquire_options options,
     diagnostics* out,
     handler<acquire_signature> done) {
-    impl->acquire(std::move(resource), options, out, std::move(done));
+    impl->acquire({.resource = std::move(resource), .options = options}, out, std::move(done));
 }
 
 void lock_manager::start_acquire_as(
@@ -61,7 +61,13 @@ void lock_manager::start_acquire_as(
     acquire_options options,
     diagnostics* out,
     handler<acquire_signature> done) {
-    impl->acquire_as(std::move(resource), lock_token, options, out, std::move(done));
+    impl->acquire(
+        {.resource = std::move(resource),
+         .options = options,
+         .uses = detail::lock_request::token_use::take,
+         .token = std::move(lock_token)},
+        out,
+        std::move(done));
 }
 
 void lock_manager::start_attach(
@@ -71,7 +77,13 @@ void lock_manager::start_attach(
     acquire_options options,
     diagnostics* out,
     handler<acquire_signature> done) {
-    impl->attach(std::move(resource), lock_token, options, out, std::move(done));
+    impl->acquire(
+        {.resource = std::move(resource),
+         .options = options,
+         .uses = detail::lock_request::token_use::attach,
+         .token = std::move(lock_token)},
+        out,
+        std::move(done));
 }
 
 void lock_manager::start_query(impl_ptr impl, std::string resource, handler<query_signature> done) {

@@ -1,139 +1,63 @@
 #include "manager_impl.hpp"
 
-#include "explain.hpp"
-#include "net/sockets.hpp"
-#include "settings_of.hpp"
+#include "core/keys.hpp"
 
-#include <boost/asio/error.hpp>
-
-#include <algorithm>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-namespace asio = boost::asio;
-
-namespace {
-
-config checked(config configuration) {
-    std::string reason;
-    if (validate(configuration, reason)) {
-        throw std::invalid_argument("redlock: " + reason);
-    }
-    return configuration;
-}
-
-} // namespace
-
-manager_impl::manager_impl(const asio::any_io_executor& io, config configuration)
-    : io_(io),
-      config_(checked(std::move(configuration))),
-      outside_(std::make_unique<net::sockets>(io, config_, *this)),
-      engine_(settings_of(config_), *this) {}
-
 manager_impl::manager_impl(
-    const asio::any_io_executor& io,
+    const boost::asio::any_io_executor& io,
     config configuration,
     time_source time,
     const outside_maker& make)
-    : io_(io),
-      config_(checked(std::move(configuration))),
-      time_(std::move(time)),
-      outside_(make(*this)),
-      engine_(settings_of(config_), *this) {}
+    : engine_driver(io, std::move(configuration), std::move(time), make),
+      observer_(
+          this->configuration().observer,
+          [this](const std::string& what) {
+              if (logs(log_level::error)) {
+                  log(log_level::error, what);
+              }
+          }),
+      leases_(*this, observer_),
+      watch_(this->io()) {}
 
-manager_impl::~manager_impl() = default;
-
-void manager_impl::after() {
-    if (turn_posted_) {
-        return;
-    }
-    if (!engine_.wants_write()) {
-        end_turn();
-        return;
-    }
-    turn_posted_ = true;
-    io_.post([me = self()] {
-        const std::lock_guard lock(me->guard);
-        me->turn_posted_ = false;
-        me->engine_.wants_write();
-        me->write_all();
-        me->end_turn();
-    });
-}
-
-void manager_impl::end_turn() {
-    if (!ready_.empty() && engine_.running() && engine_.ready()) {
-        ready_.complete_all(io_, error_code());
-    }
-    const time_point next = std::min(engine_.next_due(), watch_.next_due());
-    if (next != core::forever) {
-        outside_->wake_by(next);
-    }
-}
-
-void manager_impl::write_all() {
-    const time_point now = time_.now();
-    for (std::size_t i = 0; i < 2 * engine_.size(); ++i) {
-        std::string& bytes = engine_.output(i);
-        if (!bytes.empty()) {
-            if (const std::size_t size = outside_->write(i, bytes); size > 0) {
-                engine_.written(i, size, now);
-            }
-        }
-    }
-}
-
-void manager_impl::explain(
-    diagnostics& out,
-    const error_code& error,
-    unsigned attempts,
-    clock::duration elapsed,
-    const core::ballots& votes) const {
-    out.attempts = attempts;
-    out.quorum = engine_.rules().quorum();
-    out.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
-    out.votes = engine_.describe(votes, time_.now());
-    out.message = message_of(error, out);
-}
-
-// --- The manager's own operations ---------------------------------------------------------------
+// --- Its life -----------------------------------------------------------------------------------
 
 void manager_impl::run(handler<error_code> done) {
     const std::lock_guard lock(guard);
-    if (engine_.closing() || engine_.running()) {
-        if (!engine_.closing() && logs(log_level::error)) {
+    if (engine().closing() || engine().running()) {
+        if (!engine().closing() && logs(log_level::error)) {
             log(log_level::error, "refused: async_run was called before; a manager runs once");
         }
-        completion<error_code>(std::move(done), io_)(
-            io_, engine_.closing() ? errc::closed : errc::invalid_argument);
+        completion<error_code>(std::move(done), io())(
+            io(), engine().closing() ? errc::closed : errc::invalid_argument);
         return;
     }
-    on_cancel(done, [](manager_impl& me, std::uint64_t) {
-        me.run_cancelled_ = !me.engine_.closing();
-        me.begin_close();
+    on_cancel(done, [this](std::uint64_t) {
+        run_cancelled_ = !engine().closing();
+        begin_close();
     });
-    run_.emplace(std::move(done), io_);
+    run_.emplace(std::move(done), io());
     if (logs(log_level::warning)) {
         std::string warnings;
-        validate(config_, warnings);
+        validate(configuration(), warnings);
         std::istringstream lines(warnings);
         for (std::string line; std::getline(lines, line);) {
             log(log_level::warning, line);
         }
     }
-    drive([this](time_point now) { engine_.start(now); });
+    drive([this](time_point now) { engine().start(now); });
 }
 
 void manager_impl::ready(handler<error_code> done) {
-    const auto id = on_cancel(
-        done, [](manager_impl& me, std::uint64_t id) { me.ready_.complete(me.io_, id, aborted); });
-    completion<error_code> waiting(std::move(done), io_);
+    const auto id =
+        on_cancel(done, [this](std::uint64_t id) { ready_.complete(io(), id, aborted); });
+    completion<error_code> waiting(std::move(done), io());
     const std::lock_guard lock(guard);
-    if (!engine_.running()) {
-        std::move(waiting)(io_, engine_.closing() ? errc::closed : errc::not_running);
+    if (!engine().running()) {
+        std::move(waiting)(io(), why_not_running());
         return;
     }
     ready_.add({id, nullptr, std::move(waiting)});
@@ -141,13 +65,12 @@ void manager_impl::ready(handler<error_code> done) {
 }
 
 void manager_impl::close(handler<error_code> done) {
-    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
-        me.closing_.complete(me.io_, id, aborted);
-    });
-    completion<error_code> waiting(std::move(done), io_);
+    const auto id =
+        on_cancel(done, [this](std::uint64_t id) { closing_.complete(io(), id, aborted); });
+    completion<error_code> waiting(std::move(done), io());
     const std::lock_guard lock(guard);
-    if (engine_.closed_down()) {
-        std::move(waiting)(io_, error_code());
+    if (engine().closed_down()) {
+        std::move(waiting)(io(), error_code());
         return;
     }
     closing_.add({id, nullptr, std::move(waiting)});
@@ -156,85 +79,220 @@ void manager_impl::close(handler<error_code> done) {
 
 void manager_impl::begin_close() {
     drive([this](time_point now) {
-        engine_.close(now);
+        engine().close(now);
         watch_.end(errc::closed);
     });
 }
 
-void manager_impl::shut_down() {
-    const std::lock_guard lock(guard);
-    begin_close();
-}
-
 void manager_impl::closed() {
-    outside_->sleep();
+    sleep();
     if (run_) {
         completion<error_code> done = *std::move(run_);
         run_.reset();
-        std::move(done)(io_, run_cancelled_ ? aborted : error_code());
+        std::move(done)(io(), run_cancelled_ ? aborted : error_code());
     }
-    ready_.complete_all(io_, errc::closed);
-    closing_.complete_all(io_, error_code());
+    ready_.complete_all(io(), errc::closed);
+    closing_.complete_all(io(), error_code());
 }
 
-metrics manager_impl::get_metrics() const {
-    const std::lock_guard lock(guard);
-    metrics out = engine_.count();
-    out.observer_errors = observer_errors_;
-    return out;
-}
-
-health manager_impl::get_health() const {
-    const std::lock_guard lock(guard);
-    return engine_.examine(time_.now());
-}
-
-// --- Sockets, time, chance ----------------------------------------------------------------------
-
-void manager_impl::link_opened(std::size_t master) {
-    drive([&](time_point now) { engine_.opened(master, now); });
-}
-
-void manager_impl::link_closed(std::size_t master, std::string_view why) {
-    drive([&](time_point now) { engine_.closed(master, why, now); });
-}
-
-void manager_impl::link_received(std::size_t master, std::span<const char> bytes) {
-    drive([&](time_point now) { engine_.received(master, bytes, now); });
-}
-
-void manager_impl::link_written(std::size_t master, std::size_t bytes) {
-    drive([&](time_point now) {
-        engine_.written(master, bytes, now);
-        write_all(); // what was queued while the socket was busy
-    });
+time_point manager_impl::turn_ended() {
+    if (!ready_.empty() && engine().running() && engine().ready()) {
+        ready_.complete_all(io(), error_code());
+    }
+    return watch_.next_due();
 }
 
 void manager_impl::time_came() {
     drive([this](time_point now) {
         watch_.time_passed(now);
-        engine_.time_passed(now);
+        engine().time_passed(now);
     });
 }
 
-void manager_impl::open(std::size_t master) {
-    outside_->open(master);
+metrics manager_impl::get_metrics() const {
+    const std::lock_guard lock(guard);
+    metrics out = engine().count();
+    out.observer_errors = observer_.errors();
+    return out;
 }
 
-void manager_impl::close(std::size_t master) {
-    engine_.closed_down() ? outside_->finish(master) : outside_->close(master);
+// --- Acquires -----------------------------------------------------------------------------------
+
+void manager_impl::acquire(lock_request wanted, diagnostics* out, handler<error_code, lock> done) {
+    const std::lock_guard lock(guard);
+    if (const std::string reason = wanted.check(configuration()); !reason.empty()) {
+        refuse(out, reason);
+        completion<error_code, redlock::lock>(std::move(done), io())(
+            io(), errc::invalid_argument, redlock::lock());
+        return;
+    }
+    calls::call& call = calls_.add(std::move(wanted.resource));
+    const std::uint64_t cookie = call.cookie();
+    on_cancel(done, [this, cookie](std::uint64_t) {
+        if (const calls::call* const found = calls_.find(cookie)) {
+            drive([&](time_point now) { engine().cancel(found->wanted, now); });
+        }
+    });
+    calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
+    call.out = out;
+    call.observed = observer_.started(
+        {.resource = call.resource, .ttl = wanted.options.ttl, .options = &wanted.options});
+    const core::acquire_request request{
+        .cookie = cookie,
+        .resource = call.resource,
+        .options = wanted.options,
+        .token = wanted.token,
+        .attaches = wanted.uses == lock_request::token_use::attach,
+        .form = wanted.form,
+        .resources = wanted.resources,
+        .slots = wanted.slots,
+        .wants = static_cast<std::uint32_t>(wanted.wants),
+    };
+    drive([&](time_point now) {
+        const core::handle name =
+            request.attaches ? engine().attach(request, now) : engine().acquire(request, now);
+        if (calls::call* const waiting = calls_.find(cookie)) {
+            waiting->wanted = name;
+        }
+    });
 }
 
-void manager_impl::random(std::span<unsigned char> out) {
-    outside_->random(out);
+void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
+    calls::call& call = *calls_.find(done.cookie);
+    held_leases::lease_ptr lease = leases_.add(
+        std::static_pointer_cast<manager_impl>(shared_from_this()),
+        claim,
+        std::move(call.resource),
+        call.observed);
+    report(call, done, lease->resource, {}, claim.votes);
+    leases_.acquired(*lease);
+    calls_.end<lock>(call)(io(), {}, lease_handle::make_lock(std::move(lease)));
 }
 
-bool manager_impl::logs(log_level level) const {
-    return config_.log.write && level >= config_.log.level && level != log_level::off;
+void manager_impl::not_acquired(const core::operation& done) {
+    calls::call& call = *calls_.find(done.cookie);
+    const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
+    report(call, done, call.resource, error, done.last);
+    calls_.end<lock>(call)(io(), error, lock());
 }
 
-void manager_impl::log(log_level level, std::string_view line) {
-    config_.log.write(level, printable(line)); // a resource's name may be any bytes
+void manager_impl::report(
+    const calls::call& ended,
+    const core::operation& wanted,
+    std::string_view resource,
+    const error_code& error,
+    const core::ballots& votes) {
+    observer_.ended(
+        ended.out,
+        {.id = ended.observed,
+         .resource = resource,
+         .lock = error ? 0 : ended.observed,
+         .error = error},
+        [&](diagnostics& out) {
+            explain(out, error, wanted.attempts, wanted.decided_at - wanted.began, votes);
+        });
+}
+
+void manager_impl::contention(std::string_view key, std::size_t waiting) {
+    if (logs(log_level::warning)) {
+        log(log_level::warning,
+            std::string(key) + ": " + std::to_string(waiting) + " acquires wait for it");
+    }
+    observer_.contention(core::resource_of(key, configuration().key_prefix), waiting);
+}
+
+// --- Queries ------------------------------------------------------------------------------------
+
+template <typename Result>
+manager_impl::calls::call*
+manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& done) {
+    if (!engine().running()) {
+        completion<error_code, Result>(std::move(done), io())(io(), why_not_running(), Result());
+        return nullptr;
+    }
+    calls::call& call = calls_.add(std::move(resource));
+    on_cancel(done, [this, cookie = call.cookie()](std::uint64_t) {
+        if (calls::call* const found = calls_.find(cookie)) {
+            observe_query(*found, aborted, {}, diagnostics());
+            calls_.end<Result> (*found)(io(), aborted, Result());
+        }
+    });
+    calls::wait(call, completion<error_code, Result>(std::move(done), io()));
+    return &call;
+}
+
+void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
+    const std::lock_guard lock(guard);
+    std::string reason;
+    if (validate_resource(resource, reason)) {
+        refuse(nullptr, reason);
+        completion<error_code, lock_status>(std::move(done), io())(
+            io(), errc::invalid_argument, lock_status());
+        return;
+    }
+    if (calls::call* const call = begin_query(std::move(resource), std::move(done))) {
+        call->observed =
+            observer_.started({.kind = operation_kind::query, .resource = call->resource});
+        drive([&](time_point now) { engine().ask(call->cookie(), call->resource, now); });
+    }
+}
+
+void manager_impl::queried(core::query& done) {
+    if (calls::call* const call = calls_.find(done.cookie)) { // else it was cancelled
+        if (observer_) {
+            observe_query(
+                *call, {}, done.result.state, votes_of(done.result, engine().rules().quorum()));
+        }
+        calls_.end<lock_status> (*call)(io(), {}, std::move(done.result));
+    }
+}
+
+void manager_impl::observe_query(
+    const calls::call& ended,
+    const error_code& error,
+    std::optional<lock_state> found,
+    const diagnostics& votes) {
+    if (ended.observed != 0) {
+        observer_.ended(
+            {.id = ended.observed,
+             .kind = operation_kind::query,
+             .resource = ended.resource,
+             .error = error,
+             .found = found},
+            votes);
+    }
+}
+
+void manager_impl::query_slots(
+    const std::string& pool, std::uint32_t slots, handler<error_code, pool_status> done) {
+    const std::lock_guard lock(guard);
+    if (const calls::call* const call = begin_query(std::string(), std::move(done))) {
+        drive([&](time_point now) { engine().ask_slots(call->cookie(), pool, slots, now); });
+    }
+}
+
+// --- News of releases ---------------------------------------------------------------------------
+
+std::string manager_impl::key_of(std::string_view resource) const {
+    std::string key;
+    core::assign_lock_key(key, configuration().key_prefix, resource);
+    return key;
+}
+
+void manager_impl::wait_hint(
+    const std::string& resource,
+    std::uint64_t before,
+    time_point moment,
+    handler<error_code> done) {
+    const auto id = on_cancel(done, [this](std::uint64_t id) { watch_.cancel(id, aborted); });
+    completion<error_code> waiting(std::move(done), io());
+    const std::lock_guard lock(guard);
+    if (engine().closing()) {
+        std::move(waiting)(io(), errc::closed);
+        return;
+    }
+    watch_.wait(key_of(resource), before, moment, id, std::move(waiting));
+    after();
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

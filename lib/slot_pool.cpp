@@ -2,12 +2,10 @@
 #include "manager_access.hpp"
 #include "manager_impl.hpp"
 
-#include <redlock/multi_lock.hpp>
 #include <redlock/slot_pool.hpp>
 
 #include <boost/asio/associator.hpp>
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -39,78 +37,6 @@ struct give_slots {
         std::move(done)(error, std::move(out));
     }
 };
-
-std::string
-manager_impl::name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers) {
-    std::string name = pool + ":slot:";
-    for (const std::uint32_t one : numbers) {
-        name.append(name.back() == ':' ? "" : ",").append(std::to_string(one));
-    }
-    return name;
-}
-
-void manager_impl::acquire_slots(
-    std::string pool,
-    std::uint32_t size,
-    std::size_t wants,
-    acquire_options options,
-    diagnostics* out,
-    handler<error_code, lock> done) {
-    const std::lock_guard lock(guard);
-    const std::size_t most = std::min<std::size_t>(size, multi_lock_max);
-    std::string reason;
-    if (options.order != fairness::none) {
-        reason = "order is fifo; allowed for a slot: none";
-    } else if (wants < 1 || wants > most) {
-        reason = std::to_string(wants) + " slots are wanted; allowed: 1 to " + std::to_string(most);
-    } else if (wants > 1 && config_.protocol != protocol::guarded) {
-        reason = "protocol is plain; allowed for several slots at once: guarded";
-    } else {
-        validate(options, config_, reason);
-    }
-    if (!reason.empty()) {
-        refuse(out, reason, std::move(done));
-        return;
-    }
-    begin_acquire(
-        std::move(pool),
-        {.options = options, .slots = size, .wants = static_cast<std::uint32_t>(wants)},
-        out,
-        std::move(done));
-}
-
-void manager_impl::slots_status(
-    std::string pool, std::uint32_t slots, handler<error_code, pool_status> done) {
-    const auto id = on_cancel(done, [](manager_impl& me, std::uint64_t id) {
-        me.statuses_.for_each([&](status_op& op) {
-            if (op.id == id) {
-                completion<error_code, pool_status> complete = *std::move(op.done);
-                me.statuses_.destroy(op);
-                std::move(complete)(me.io_, aborted, pool_status());
-            }
-        });
-    });
-    completion<error_code, pool_status> waiting(std::move(done), io_);
-    const std::lock_guard lock(guard);
-    if (!engine_.running()) {
-        std::move(waiting)(
-            io_, engine_.closing() ? errc::closed : errc::not_running, pool_status());
-        return;
-    }
-    status_op& op = statuses_.create();
-    op.id = id;
-    op.done.emplace(std::move(waiting));
-    const std::uint64_t cookie = cookie_of(op.self);
-    drive([&](time_point now) { engine_.ask_slots(cookie, pool, slots, now); });
-}
-
-void manager_impl::slots_told(std::uint64_t cookie, pool_status&& found) {
-    if (status_op* const op = statuses_.find(handle_of(cookie))) { // else it was cancelled
-        completion<error_code, pool_status> complete = *std::move(op->done);
-        statuses_.destroy(*op);
-        std::move(complete)(io_, error_code(), std::move(found));
-    }
-}
 
 }}} // namespace redlock::REDLOCK_ABI::detail
 
@@ -147,7 +73,7 @@ slot_pool::slot_pool(lock_manager& manager, std::string name, std::size_t size)
 }
 
 slot_pool::executor_type slot_pool::get_executor() const noexcept {
-    return impl_->io();
+    return impl_->io().executor;
 }
 
 void slot_pool::start_acquire(
@@ -157,11 +83,8 @@ void slot_pool::start_acquire(
     acquire_options options,
     diagnostics* out,
     handler<acquire_signature> done) {
-    impl->acquire_slots(
-        name,
-        static_cast<std::uint32_t>(size),
-        1,
-        options,
+    impl->acquire(
+        {.resource = name, .options = options, .slots = static_cast<std::uint32_t>(size)},
         out,
         detail::give_slots<slot>{std::move(done)});
 }
@@ -174,18 +97,18 @@ void slot_pool::start_acquire_many(
     acquire_options options,
     diagnostics* out,
     handler<acquire_many_signature> done) {
-    impl->acquire_slots(
-        name,
-        static_cast<std::uint32_t>(size),
-        wants,
-        options,
+    impl->acquire(
+        {.resource = name,
+         .options = options,
+         .slots = static_cast<std::uint32_t>(size),
+         .wants = wants},
         out,
         detail::give_slots<slots>{std::move(done)});
 }
 
 void slot_pool::start_status(
     impl_ptr impl, const std::string& name, std::size_t size, handler<status_signature> done) {
-    impl->slots_status(name, static_cast<std::uint32_t>(size), std::move(done));
+    impl->query_slots(name, static_cast<std::uint32_t>(size), std::move(done));
 }
 
 }} // namespace redlock::REDLOCK_ABI

@@ -37,8 +37,8 @@ SHARED = [
 # In the library's own files only, although exported: the testing kit is made of it, or of nothing
 # that a program can name.
 INTERNAL = re.compile(
-    r"^redlock::(?:detail::(?:manager_impl|message_of|release_watch|same_server|settings_of"
-    r"|validate_extension)"
+    r"^redlock::(?:detail::(?:engine_driver|held_leases|lock_request|manager_impl|message_of"
+    r"|name_of_slots|release_watch|same_server|settings_of|validate_extension)"
     r"|testing::(?:memory|process|virtual_outside|virtual_world))\b"
 )
 SHORT = [

@@ -1,0 +1,137 @@
+#include "engine_driver.hpp"
+
+#include "explain.hpp"
+#include "net/sockets.hpp"
+#include "settings_of.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+namespace {
+
+config checked(config configuration) {
+    std::string reason;
+    if (validate(configuration, reason)) {
+        throw std::invalid_argument("redlock: " + reason);
+    }
+    return configuration;
+}
+
+} // namespace
+
+engine_driver::engine_driver(
+    const boost::asio::any_io_executor& io,
+    config configuration,
+    time_source time,
+    const outside_maker& make)
+    : io_(io),
+      config_(checked(std::move(configuration))),
+      time_(std::move(time)),
+      outside_(make ? make(*this) : std::make_unique<net::sockets>(io, config_, *this)),
+      engine_(settings_of(config_), *this) {}
+
+engine_driver::~engine_driver() = default;
+
+void engine_driver::after() {
+    if (turn_posted_) {
+        return;
+    }
+    if (!engine_.wants_write()) {
+        end_turn();
+        return;
+    }
+    turn_posted_ = true;
+    io_.post([me = std::static_pointer_cast<engine_driver>(shared_from_this())] {
+        const std::lock_guard lock(me->guard);
+        me->turn_posted_ = false;
+        me->engine_.wants_write();
+        me->write_all();
+        me->end_turn();
+    });
+}
+
+void engine_driver::end_turn() {
+    const time_point next = std::min(turn_ended(), engine_.next_due());
+    if (next != core::forever) {
+        outside_->wake_by(next);
+    }
+}
+
+void engine_driver::write_all() {
+    const time_point now = time_.now();
+    for (std::size_t i = 0; i < 2 * engine_.size(); ++i) {
+        std::string& bytes = engine_.output(i);
+        if (!bytes.empty()) {
+            if (const std::size_t size = outside_->write(i, bytes); size > 0) {
+                engine_.written(i, size, now);
+            }
+        }
+    }
+}
+
+void engine_driver::explain(
+    diagnostics& out,
+    const error_code& error,
+    unsigned attempts,
+    clock::duration elapsed,
+    const core::ballots& votes) const {
+    out.attempts = attempts;
+    out.quorum = engine_.rules().quorum();
+    out.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
+    out.votes = engine_.describe(votes, time_.now());
+    out.message = message_of(error, out);
+}
+
+void engine_driver::refuse(diagnostics* out, const std::string& reason) {
+    if (out != nullptr) {
+        *out = {};
+        out->message = reason;
+    }
+    if (logs(log_level::error)) {
+        log(log_level::error, "refused: " + reason);
+    }
+}
+
+bool engine_driver::logs(log_level level) const {
+    return config_.log.write && level >= config_.log.level && level != log_level::off;
+}
+
+void engine_driver::log(log_level level, std::string_view line) {
+    config_.log.write(level, printable(line)); // a resource's name may be any bytes
+}
+
+void engine_driver::link_opened(std::size_t master) {
+    drive([&](time_point now) { engine_.opened(master, now); });
+}
+
+void engine_driver::link_closed(std::size_t master, std::string_view why) {
+    drive([&](time_point now) { engine_.closed(master, why, now); });
+}
+
+void engine_driver::link_received(std::size_t master, std::span<const char> bytes) {
+    drive([&](time_point now) { engine_.received(master, bytes, now); });
+}
+
+void engine_driver::link_written(std::size_t master, std::size_t bytes) {
+    drive([&](time_point now) {
+        engine_.written(master, bytes, now);
+        write_all(); // what was queued while the socket was busy
+    });
+}
+
+void engine_driver::open(std::size_t master) {
+    outside_->open(master);
+}
+
+void engine_driver::close(std::size_t master) {
+    engine_.closed_down() ? outside_->finish(master) : outside_->close(master);
+}
+
+void engine_driver::random(std::span<unsigned char> out) {
+    outside_->random(out);
+}
+
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,0 +1,130 @@
+// Gives the engine time and sockets, one thread at a time. What happens to the connections goes in
+// as events; what the engine wants written goes out, once for all the events of a turn of the loop.
+// It decides nothing, and knows nothing of callers but how their handlers are cancelled.
+
+#pragma once
+
+#include "completion.hpp"
+#include "core/engine.hpp"
+#include "net/link_owner.hpp"
+#include "net/outside.hpp"
+#include "time_source.hpp"
+
+#include <redlock/config.hpp>
+
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// What a cancelled operation ends with.
+inline const error_code aborted = boost::asio::error::operation_aborted;
+
+/// The base of the manager, which is the engine's host for everything but sockets and logs.
+class engine_driver : public net::link_owner, protected core::host {
+public:
+    template <typename... Arguments>
+    using handler = boost::asio::any_completion_handler<void(Arguments...)>;
+    /// Called once, with the manager as the owner.
+    using outside_maker = std::function<std::unique_ptr<net::outside>(net::link_owner&)>;
+
+    /// \name From any thread
+    /// \{
+    const home& io() const noexcept { return io_; }
+    const config& configuration() const noexcept { return config_; }
+    const time_source& time() const noexcept { return time_; }
+    time_point now() const noexcept { return time_.now(); }
+    /// Connects a handler's cancellation slot to `f(id)`, called with the guard held, in which the
+    /// driver is alive. Returns the id; 0 without a slot.
+    template <typename Handler, typename F>
+    std::uint64_t on_cancel(Handler& handler, F f);
+    /// \}
+
+    /// \name With the guard held
+    /// \{
+    core::engine& engine() noexcept { return engine_; }
+    const core::engine& engine() const noexcept { return engine_; }
+    /// Gives the engine an event: `f(now)`.
+    template <typename F>
+    void drive(F f) {
+        f(time_.now());
+        after();
+    }
+    /// Sees to what the engine wants after an event: at once, or, where there is something to
+    /// write, once for all the events of this turn of the loop.
+    void after();
+    /// Puts an outcome and its votes into words.
+    void explain(
+        diagnostics& out,
+        const error_code& error,
+        unsigned attempts,
+        clock::duration elapsed,
+        const core::ballots& votes) const;
+    /// Tells the caller and the log why an argument was refused.
+    void refuse(diagnostics* out, const std::string& reason);
+    bool logs(log_level level) const override;
+    void log(log_level level, std::string_view line) override;
+    /// \}
+
+protected:
+    /// With sockets, unless `make` gives something else.
+    engine_driver(
+        const boost::asio::any_io_executor& io,
+        config configuration,
+        time_source time,
+        const outside_maker& make);
+    ~engine_driver();
+
+    /// The turn is over, what was to be written is on its way. Returns when the manager itself
+    /// wants `time_came` to be called.
+    virtual time_point turn_ended() = 0;
+    // core::host
+    void open(std::size_t master) override;
+    void close(std::size_t master) override;
+    void random(std::span<unsigned char> out) override;
+
+    /// No more turns: the engine has closed.
+    void sleep() noexcept { outside_->sleep(); }
+
+private:
+    // net::link_owner
+    void link_opened(std::size_t master) override;
+    void link_closed(std::size_t master, std::string_view why) override;
+    void link_received(std::size_t master, std::span<const char> bytes) override;
+    void link_written(std::size_t master, std::size_t bytes) override;
+
+    void end_turn();
+    void write_all();
+
+    home io_;
+    config config_;
+    const time_source time_;
+    std::atomic<std::uint64_t> next_id_{1};
+    std::unique_ptr<net::outside> outside_;
+    core::engine engine_;
+    bool turn_posted_ = false;
+};
+
+template <typename Handler, typename F>
+std::uint64_t engine_driver::on_cancel(Handler& handler, F f) {
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
+    if (!slot.is_connected()) {
+        return 0;
+    }
+    const std::uint64_t id = next_id_++;
+    slot.assign([weak = weak_from_this(), id, f](boost::asio::cancellation_type) {
+        if (const auto owner = weak.lock()) {
+            const std::lock_guard lock(owner->guard);
+            f(id);
+        }
+    });
+    return id;
+}
+
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,0 +1,77 @@
+// The leases of one manager: what their holders ask, passed on to the engine, and what the engine
+// says of them, passed on to the holders, to those that wait and to the observer.
+
+#pragma once
+
+#include "engine_driver.hpp"
+#include "lease_handle.hpp"
+#include "observer_feed.hpp"
+
+#include <redlock/outcome.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+class held_leases {
+public:
+    template <typename... Arguments>
+    using handler = engine_driver::handler<Arguments...>;
+    using lease_ptr = std::shared_ptr<lease_handle>;
+
+    held_leases(engine_driver& driver, observer_feed& observer)
+        : driver_(driver),
+          observer_(observer) {}
+
+    /// \name A holder's, from any thread
+    /// \{
+    /// Without a ttl: makes a reader of a writer.
+    void extend(
+        lease_ptr lease,
+        std::optional<std::chrono::milliseconds> ttl,
+        diagnostics* out,
+        handler<error_code> done);
+    void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
+    void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);
+    /// Its last handle is gone: released, or left to its ttl.
+    void drop(lease_ptr lease, bool release);
+    /// \}
+
+    /// \name The engine's, with the guard held
+    /// \{
+    /// A claim has become a lease. `observed` names its acquire to the observer.
+    lease_ptr
+    add(std::weak_ptr<manager_impl> manager,
+        const core::claim& claim,
+        std::string resource,
+        std::uint64_t observed);
+    void acquired(const lease_handle& lease);
+    void changed(const core::claim& claim);
+    void lost(const core::claim& claim, loss_reason reason);
+    void held_long(const core::claim& claim);
+    void renewing(const core::claim& claim);
+    void renewed(const core::claim& claim, std::optional<errc> error);
+    void extended(const core::claim& claim, std::optional<errc> error);
+    void removed(const core::claim& claim, release_result result);
+    /// \}
+
+private:
+    lease_handle& of(const core::claim& claim) const noexcept { return *leases_[claim.self.index]; }
+    /// Ends a held lease, with its release or without.
+    void let_go(lease_handle& lease, bool release);
+    void cancel_extension(lease_handle& lease, std::uint64_t id);
+    /// Reports the end of an extension by the library, if one is under way.
+    void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);
+    /// Reports the end of a release. The removal of a lost lock is none: the loss was its end.
+    void end_release(const lease_handle& lease, const diagnostics& votes);
+
+    engine_driver& driver_;
+    observer_feed& observer_;
+    std::vector<lease_ptr> leases_; // by the claim's place
+};
+
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,0 +1,54 @@
+// The functions of the public headers for locks of several resources, and of readers and writers.
+
+#include "lease_handle.hpp"
+#include "manager_access.hpp"
+
+#include <redlock/multi_lock.hpp>
+#include <redlock/shared_mutex.hpp>
+
+#include <utility>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+void initiate_acquire_all::start(
+    lock_manager& manager,
+    std::vector<std::string> resources,
+    acquire_options options,
+    diagnostics* out,
+    boost::asio::any_completion_handler<acquire_all_signature> done) {
+    manager_access::impl(manager)->acquire(
+        {.options = options, .form = core::lock_form::all, .resources = std::move(resources)},
+        out,
+        std::move(done));
+}
+
+void initiate_lock_shared::start(
+    lock_manager& manager,
+    std::string resource,
+    bool writes,
+    acquire_options options,
+    diagnostics* out,
+    boost::asio::any_completion_handler<lock_shared_signature> done) {
+    manager_access::impl(manager)->acquire(
+        {.options = options,
+         .form = writes ? core::lock_form::writer : core::lock_form::shared,
+         .resources = {std::move(resource)}},
+        out,
+        std::move(done));
+}
+
+void initiate_downgrade::start(
+    lock_manager& manager,
+    const lock& held,
+    diagnostics* out,
+    boost::asio::any_completion_handler<downgrade_signature> done) {
+    const auto& lease = lease_handle::of(held);
+    if (const auto owner = lease ? lease->manager.lock() : nullptr) {
+        owner->leases().extend(lease, std::nullopt, out, std::move(done));
+        return;
+    }
+    const home io(manager.get_executor());
+    completion<error_code>(std::move(done), io)(io, lease ? errc::closed : errc::invalid_argument);
+}
+
+}}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,0 +1,71 @@
+// The calls that wait for the engine: for each, the handler that is called with the outcome, and
+// what is needed to report it. The engine names a call by its cookie, and one that has ended is not
+// found again.
+
+#pragma once
+
+#include "completion.hpp"
+#include "core/pool.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// Calls whose handlers take `(error_code, Result)`, for any of the `Results`, in one table.
+template <typename... Results>
+class pending {
+public:
+    struct call {
+        core::handle self;
+        core::handle wanted;        // in the engine, which may have to cancel it
+        std::uint64_t observed = 0; // names it to the observer
+        std::string resource;
+        diagnostics* out = nullptr; // the caller's; may be null
+        std::variant<std::monostate, completion<error_code, Results>...> done;
+
+        std::uint64_t cookie() const noexcept {
+            return std::uint64_t{self.index} << 32U | self.generation;
+        }
+        void reset() noexcept {
+            wanted = {};
+            observed = 0;
+            out = nullptr;
+            done.template emplace<std::monostate>();
+        }
+    };
+
+    /// A call on `resource`. Its handler follows, by `wait`.
+    call& add(std::string&& resource) {
+        call& made = calls_.create();
+        made.resource = std::move(resource);
+        return made;
+    }
+    template <typename Result>
+    static void wait(call& waiting, completion<error_code, Result>&& done) {
+        waiting.done.template emplace<completion<error_code, Result>>(std::move(done));
+    }
+
+    /// Null for a call that has ended.
+    call* find(std::uint64_t cookie) noexcept {
+        return calls_.find(
+            {static_cast<std::uint32_t>(cookie >> 32U), static_cast<std::uint32_t>(cookie)});
+    }
+
+    /// Ends a call that waits for a `Result`, and returns its handler.
+    template <typename Result>
+    completion<error_code, Result> end(call& ended) {
+        auto done = std::get<completion<error_code, Result>>(std::move(ended.done));
+        calls_.destroy(ended);
+        return done;
+    }
+
+    std::size_t size() const noexcept { return calls_.size(); }
+
+private:
+    core::pool<call> calls_;
+};
+
+}}} // namespace redlock::REDLOCK_ABI::detail
