@@ -120,8 +120,12 @@ void held_leases::let_go(lease_handle& lease, bool release) {
     const bool held = lease.stage == lease_handle::phase::held; // else its loss was its end
     if (held) {
         lease.stage = lease_handle::phase::released;
-        lease.watching.complete_all(driver_.io(), errc::released, loss_reason::none);
-        end_renewal(lease, errc::released, diagnostics());
+        if (!lease.watching.empty()) {
+            lease.watching.complete_all(driver_.io(), errc::released, loss_reason::none);
+        }
+        if (lease.observed_renewal != 0) {
+            end_renewal(lease, errc::released, diagnostics());
+        }
     }
     if (held && release) {
         lease.observed_release = observer_.started(
@@ -215,7 +219,9 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
     lease.loss = std::make_unique<diagnostics>();
     driver_.explain(*lease.loss, errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
     lease.loss->message = "lost: " + std::string(to_string(reason));
-    end_renewal(lease, why_not_held(lease), *lease.loss);
+    if (lease.observed_renewal != 0) {
+        end_renewal(lease, why_not_held(lease), *lease.loss);
+    }
     observer_.lost(seen(lease), reason, *lease.loss);
     lease.watching.explain_all(*lease.loss);
     lease.watching.complete_all(driver_.io(), error_code(), reason);
@@ -253,15 +259,13 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
 
 void held_leases::end_renewal(
     lease_handle& lease, const error_code& error, const diagnostics& votes) {
-    if (lease.observed_renewal != 0) {
-        observer_.ended(
-            {.id = std::exchange(lease.observed_renewal, 0),
-             .kind = operation_kind::renew,
-             .resource = lease.resource,
-             .lock = lease.observed,
-             .error = error},
-            votes);
-    }
+    observer_.ended(
+        {.id = std::exchange(lease.observed_renewal, 0),
+         .kind = operation_kind::renew,
+         .resource = lease.resource,
+         .lock = lease.observed,
+         .error = error},
+        votes);
 }
 
 void held_leases::extended(const core::claim& claim, std::optional<errc> error) {

@@ -64,7 +64,7 @@ private:
     /// Ends a held lease, with its release or without.
     void let_go(lease_handle& lease, bool release);
     void cancel_extension(lease_handle& lease, std::uint64_t id);
-    /// Reports the end of an extension by the library, if one is under way.
+    /// Reports the end of an extension by the library. Only if one is under way.
     void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);
     /// Reports the end of a release. The removal of a lost lock is none: the loss was its end.
     void end_release(const lease_handle& lease, const diagnostics& votes);
