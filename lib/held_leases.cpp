@@ -174,15 +174,15 @@ void held_leases::wait_lost(
 
 // --- The engine's -------------------------------------------------------------------------------
 
-held_leases::lease_ptr held_leases::add(
-    std::weak_ptr<manager_impl> manager,
-    const core::claim& claim,
-    std::string resource,
-    std::uint64_t observed) {
+void held_leases::belong_to(const std::shared_ptr<manager_impl>& manager) {
+    origin_ = std::make_shared<const lease_origin>(
+        lease_origin{manager, driver_.io().executor, driver_.time()});
+}
+
+held_leases::lease_ptr
+held_leases::add(const core::claim& claim, std::string&& resource, std::uint64_t observed) {
     auto lease = std::make_shared<lease_handle>(
-        std::move(manager),
-        driver_.io().executor,
-        driver_.time(),
+        origin_,
         claim.is_slot() ? name_of_slots(resource, claim.slots->numbers) : std::move(resource),
         claim.token,
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);

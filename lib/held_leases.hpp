@@ -43,12 +43,10 @@ public:
 
     /// \name The engine's, with the guard held
     /// \{
+    /// Says whose leases they are. Before the first one.
+    void belong_to(const std::shared_ptr<manager_impl>& manager);
     /// A claim has become a lease. `observed` names its acquire to the observer.
-    lease_ptr
-    add(std::weak_ptr<manager_impl> manager,
-        const core::claim& claim,
-        std::string resource,
-        std::uint64_t observed);
+    lease_ptr add(const core::claim& claim, std::string&& resource, std::uint64_t observed);
     void acquired(const lease_handle& lease);
     void changed(const core::claim& claim);
     void lost(const core::claim& claim, loss_reason reason);
@@ -71,6 +69,7 @@ private:
 
     engine_driver& driver_;
     observer_feed& observer_;
+    std::shared_ptr<const lease_origin> origin_;
     std::vector<lease_ptr> leases_; // by the claim's place
 };
 

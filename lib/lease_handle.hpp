@@ -24,18 +24,21 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class manager_impl;
 
+/// What the handles of one manager share, also when it is gone.
+struct lease_origin {
+    const std::weak_ptr<manager_impl> manager;
+    const boost::asio::any_io_executor io;
+    const time_source time;
+};
+
 class lease_handle {
 public:
     lease_handle(
-        std::weak_ptr<manager_impl> manager,
-        boost::asio::any_io_executor io,
-        time_source time,
+        std::shared_ptr<const lease_origin> origin,
         std::string resource,
         const std::array<char, 40>& token,
         std::optional<std::uint64_t> fencing_token)
-        : manager(std::move(manager)),
-          io(std::move(io)),
-          time(std::move(time)),
+        : origin(std::move(origin)),
           resource(std::move(resource)),
           token(token),
           fencing_token(fencing_token) {}
@@ -56,6 +59,10 @@ public:
                    ? time_point::min()
                    : time_point(clock::duration(stop_at.load(std::memory_order_relaxed)));
     }
+    /// Null where the manager is gone.
+    std::shared_ptr<manager_impl> manager() const noexcept { return origin->manager.lock(); }
+    const boost::asio::any_io_executor& io() const noexcept { return origin->io; }
+    time_point now() const noexcept { return origin->time.now(); }
     /// Makes `held()` false: the lease was lost, or its holder lets go.
     void end() noexcept { ended.store(true, std::memory_order_release); }
     /// The holder lets go, of a lost lease as well: nothing of it acts any more. True the first
@@ -65,9 +72,7 @@ public:
         return !gone.exchange(true, std::memory_order_acq_rel);
     }
 
-    const std::weak_ptr<manager_impl> manager;
-    const boost::asio::any_io_executor io;
-    const time_source time;
+    const std::shared_ptr<const lease_origin> origin;
     const std::string resource;
     const std::array<char, 40> token;
     const std::optional<std::uint64_t> fencing_token;

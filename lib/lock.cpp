@@ -15,7 +15,7 @@ void let_go(const std::shared_ptr<detail::lease_handle>& handle, bool release) n
         return;
     }
     try {
-        if (const auto manager = handle->manager.lock()) {
+        if (const auto manager = handle->manager()) {
             manager->leases().drop(handle, release);
         }
     } catch (...) {
@@ -53,7 +53,7 @@ void lock::abandon() noexcept {
 }
 
 bool lock::held() const noexcept {
-    return handle_ && handle_->time.now() < handle_->held_until();
+    return handle_ && handle_->now() < handle_->held_until();
 }
 
 time_point lock::deadline() const noexcept {
@@ -66,7 +66,7 @@ std::chrono::nanoseconds lock::remaining() const noexcept {
         return std::chrono::nanoseconds::zero();
     }
     const time_point until = handle_->held_until();
-    const time_point now = handle_->time.now();
+    const time_point now = handle_->now();
     return until > now ? until - now : std::chrono::nanoseconds::zero();
 }
 
@@ -84,7 +84,7 @@ std::optional<std::uint64_t> lock::fencing_token() const {
 }
 
 detail::initiation_base lock::initiation() const {
-    return {checked(handle_).io};
+    return {checked(handle_).io()};
 }
 
 // Where the manager is gone, so are its connections: the lock is lost, and nothing can be asked.
@@ -94,30 +94,30 @@ void lock::start_extend(
     std::chrono::milliseconds ttl,
     diagnostics* out,
     handler<extend_signature> done) {
-    if (const auto manager = handle->manager.lock()) {
+    if (const auto manager = handle->manager()) {
         manager->leases().extend(std::move(handle), ttl, out, std::move(done));
     } else {
-        const detail::home io(handle->io);
+        const detail::home io(handle->io());
         detail::completion<error_code>(std::move(done), io)(io, errc::closed);
     }
 }
 
 void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_signature> done) {
-    if (const auto manager = handle->manager.lock()) {
+    if (const auto manager = handle->manager()) {
         manager->leases().release(std::move(handle), out, std::move(done));
     } else {
         handle->let_go();
-        const detail::home io(handle->io);
+        const detail::home io(handle->io());
         detail::completion<error_code, release_result>(std::move(done), io)(
             io, error_code(), handle->result.value_or(release_result::uncertain));
     }
 }
 
 void lock::start_wait_lost(handle_ptr handle, diagnostics* out, handler<wait_lost_signature> done) {
-    if (const auto manager = handle->manager.lock()) {
+    if (const auto manager = handle->manager()) {
         manager->leases().wait_lost(std::move(handle), out, std::move(done));
     } else {
-        const detail::home io(handle->io);
+        const detail::home io(handle->io());
         detail::completion<error_code, loss_reason>(std::move(done), io)(
             io, error_code(), loss_reason::closed);
     }

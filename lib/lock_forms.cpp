@@ -43,7 +43,7 @@ void initiate_downgrade::start(
     diagnostics* out,
     boost::asio::any_completion_handler<downgrade_signature> done) {
     const auto& lease = lease_handle::of(held);
-    if (const auto owner = lease ? lease->manager.lock() : nullptr) {
+    if (const auto owner = lease ? lease->manager() : nullptr) {
         owner->leases().extend(lease, std::nullopt, out, std::move(done));
         return;
     }

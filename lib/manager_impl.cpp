@@ -48,6 +48,7 @@ void manager_impl::run(handler<error_code> done) {
             log(log_level::warning, line);
         }
     }
+    leases_.belong_to(std::static_pointer_cast<manager_impl>(shared_from_this()));
     drive([this](time_point now) { engine().start(now); });
 }
 
@@ -159,11 +160,7 @@ void manager_impl::acquire(lock_request wanted, diagnostics* out, handler<error_
 
 void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
     calls::call& call = *calls_.find(done.cookie);
-    held_leases::lease_ptr lease = leases_.add(
-        std::static_pointer_cast<manager_impl>(shared_from_this()),
-        claim,
-        std::move(call.resource),
-        call.observed);
+    held_leases::lease_ptr lease = leases_.add(claim, std::move(call.resource), call.observed);
     report(call, done, lease->resource, {}, claim.votes);
     leases_.acquired(*lease);
     calls_.end<lock>(call)(io(), {}, lease_handle::make_lock(std::move(lease)));
