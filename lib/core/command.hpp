@@ -49,17 +49,8 @@ enum class native_delete : std::uint8_t { none, delifeq, delex };
 
 /// Whether a command for a lock of that form is a script of its own, and not the exclusive form's.
 constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
-    switch (form) {
-    case lock_form::exclusive:
-        return false;
-    case lock_form::all:
-        return true;
-    case lock_form::shared:
-        return kind != command_kind::raise; // a reader has no fencing token
-    case lock_form::writer:
-        return kind != command_kind::raise;
-    }
-    return false;
+    // A reader has no fencing token, and a writer's is raised as that of a lock.
+    return form == lock_form::all || (form != lock_form::exclusive && kind != command_kind::raise);
 }
 
 /// So many bytes of a token name its release to those who wait.

@@ -84,7 +84,6 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     refused_ = refused;
     why_down_ = why;
     output_.clear();
-    reader_.clear();
     queued_ = written_ = 0;
     events_.close(master_);
     events_.noted(master_, why_down_);

@@ -96,7 +96,6 @@ void engine::finish_closing(time_point now) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
     });
-    lost_ = 0;
     refresh_links_due();
     host_.closed();
 }

@@ -47,7 +47,6 @@ void engine::name_intent(operation& wanted) {
         std::array<unsigned char, sizeof wanted.intent> bytes{};
         host_.random(bytes);
         std::memcpy(&wanted.intent, bytes.data(), bytes.size());
-        wanted.intent |= 1U;
     }
 }
 
@@ -61,7 +60,6 @@ void engine::drop_intent(operation& wanted, time_point now) {
     claim& last = new_claim(wanted, now);
     wanted.intent = 0;
     wanted.attempt = last.self;
-    last.operation = {};
     last.reported = true;
     last.drops_intent = true;
     last.expires_at = later(now, rules_.intent_lease());
@@ -81,18 +79,18 @@ bool engine::writes(handle name) const {
 // next asked for an extension, and the first is under way. Until then the writer's key is a vote
 // for the reader, as it keeps other writers out.
 void engine::downgrade(handle name, time_point now) {
-    claim* const lease = claims_.find(name);
-    if (lease == nullptr || !writes(name)) {
+    if (!writes(name)) {
         return; // the host knows already that it ended
     }
-    wake_line(*lease, now); // other writers have to ask
-    if (line* const writers = lines_.find(lease->form, lease->key)) {
+    claim& lease = *claims_.find(name);
+    wake_line(lease, now); // other writers have to ask
+    if (line* const writers = lines_.find(lease.form, lease.key)) {
         writers->latest = {}; // the masters will tell of this token twice
     }
-    lease->form = lock_form::shared;
-    lease->extensions_wanted.push_back(lease->ttl);
-    start_wanted_extension(*lease, now);
-    schedule_lease(*lease);
+    lease.form = lock_form::shared;
+    lease.extensions_wanted.push_back(lease.ttl);
+    start_wanted_extension(lease, now);
+    schedule_lease(lease);
 }
 
 std::string engine::shown(lock_form form, std::string_view key) const {

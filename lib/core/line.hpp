@@ -71,7 +71,6 @@ struct line {
     void reset() {
         head = tail = holder = {};
         length = handed_over = 0;
-        pool = watched = false;
         latest.release.clear();
         latest.heard = 0;
         latest.acted_on = latest.again = false;

@@ -83,7 +83,6 @@ struct query {
 
     void reset() {
         result = {};
-        owners.clear();
         pending = 0;
     }
 };

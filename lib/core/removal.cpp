@@ -205,7 +205,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
         closing_moved(now);
     }
     if ((confirmed && !early) || now >= ended.expires_at) {
-        ended.owing -= mine.owed ? 1U : 0U;
+        --ended.owing;
         mine.owed = false;
         counters_.debts_paid += mine.debt ? 1U : 0U;
     } else {
@@ -320,7 +320,6 @@ void engine::search_owed(std::size_t master, time_point now) {
     member& to = masters_[master];
     if (to.next_owed == none) {
         to.next_owed = 0;
-        to.owed_before = false;
     } else {
         to.owed_before = true;
     }

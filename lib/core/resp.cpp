@@ -181,7 +181,7 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
     case '-': {
         const std::string_view rest(at, static_cast<std::size_t>(end - at));
         const std::size_t stop = rest.starts_with(ok) ? ok.size() - 1 : rest.find('\n');
-        if (stop == std::string_view::npos || stop < 2 || rest[stop - 1] != '\r'
+        if (stop == std::string_view::npos || rest[stop - 1] != '\r'
             || stop - 2 > reply_reader::reply_bytes_max) {
             return nullptr;
         }

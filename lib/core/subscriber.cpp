@@ -92,7 +92,6 @@ void subscriber::lose(std::string_view why, time_point now) {
     refused_ = false;
     why_not_ = why;
     output_.clear();
-    reader_.clear();
     in_flight_ = {};
     events_.close_pushes(master_);
     events_.noted(master_, "pushes: " + why_not_);

@@ -181,7 +181,6 @@ void engine::end_survey(operation& wanted) {
         timers_.cancel(asking->wake);
         surveys_.destroy(*asking);
     }
-    wanted.survey = {};
 }
 
 // What came in time has to do. Slots to try, or the end of this search.
