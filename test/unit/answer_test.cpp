@@ -206,10 +206,14 @@ TEST_CASE("a guarded extension extends, heals, or says why not") {
     };
     CHECK(said(1).said == vote::granted);
     CHECK(!said(1).healed);
+    CHECK(!said(1).unpublished);
+    CHECK(said(1, 1).unpublished); // it became a reader, and may not PUBLISH that
     CHECK(said(2).said == vote::granted);
     CHECK(said(2).healed);
     CHECK(said(0, 70).said == vote::foreign);
     CHECK(said(0, 70).left == 70ms);
+    CHECK(said(0, 0).left == 0ms);
+    CHECK(!said(0, -1).left);
     CHECK(said(-1).said == vote::timed_out);
     CHECK(said(-1).late);
     CHECK(said(-2).said == vote::absent);
@@ -281,6 +285,11 @@ TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
     CHECK(read_acquire(three(-2, least, least), rung::eval).quarantine == 0us);
     CHECK(read_acquire(three(0, most, 0), rung::eval).left <= std::chrono::years(1));
     CHECK(read_acquire(three(1, 1, least), rung::eval).server_us == 0);
+}
+
+TEST_CASE("what an answer does not tell is nought") {
+    CHECK(read_acquire(three(0, 500, 0), rung::evalsha).counter == 0);
+    CHECK(read_acquire(three(0, 500, 0), rung::evalsha).server_us == 0);
 }
 
 } // namespace answer_test

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,59 @@ TEST_CASE("a lock that a majority has under the token is held, for a ttl from th
     CHECK(q.removal_of(got)->what == release_result::released);
     CHECK(!q.has_key());
     CHECK(q.idle());
+}
+
+TEST_CASE("an attach is answered at the deciding vote") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 5s);
+        q.masters[i].scripts.insert(std::string(core::compare_and_extend.sha1));
+        q.paths[i].back = milliseconds(10 * (i + 1));
+    }
+    q.masters[1].keys.clear();
+    const time_point began = q.now();
+    const answer got = attach(q, once());
+    REQUIRE(got.won);
+    CHECK(got.at == began + 30ms);
+    q.masters[2].keys.clear();
+    const time_point again = q.now();
+    const answer lost = attach(q, once());
+    CHECK(lost.why == errc::lost);
+    CHECK(lost.at == again + 30ms);
+}
+
+TEST_CASE("an attach knows nothing of the acquires before it") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 20s);
+    }
+    acquire_options waits = once();
+    waits.wait = 50ms;
+    REQUIRE(q.acquire_now(waits).why == errc::contended);
+    q.run_for(1s);
+    const nanoseconds waited = q.engine.count().acquire_wait.sum();
+    CHECK(attach(q, once()).won);
+    CHECK(q.engine.count().acquire_wait.sum() == waited + 1ms);
+}
+
+TEST_CASE("a master that lags too far behind is not asked to keep a lock") {
+    virtual_quorum q(3);
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 5s);
+    }
+    q.paths[1].hung = true;
+    for (std::size_t i = 0; i < core::connection::in_flight_max / 2; ++i) {
+        q.engine.ask(i, "other", q.now());
+    }
+    q.masters[0].keys.clear();
+    const answer got = attach(q, once());
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[1] == vote::unreachable);
+    CHECK(got.ballots.text(1) == "too many commands in flight");
+    CHECK(q.engine.count().masters[1].extend_votes[vote::unreachable] == 1);
 }
 
 TEST_CASE("an attached lock is renewed, and lost when it is not") {
@@ -270,6 +324,7 @@ struct counting_quorum {
             return words[1] == one.text || words[1] == one.sha1;
         };
         if (is(core::guarded_extend)) {
+            kept_beside.insert(words[4]);
             return three(counters[i] < 0 ? -3 : 1, 0);
         }
         if (is(core::guarded_raise)) {
@@ -282,6 +337,7 @@ struct counting_quorum {
     }
 
     std::vector<std::int64_t> counters; // below zero: the lock is not there
+    std::set<std::string> kept_beside;  // the keys of counters
     int read = 0;
     int raised = 0;
     virtual_quorum it;
@@ -304,6 +360,7 @@ TEST_CASE("a lock that is handed on has a fencing token beyond all that its majo
     CHECK(q.counters[1] == 10);
     CHECK(q.read == 2);
     CHECK(q.raised == 2);
+    CHECK(q.kept_beside == std::set<std::string>{"p:{r}:fence"}); // that lasts for as long
 }
 
 TEST_CASE("a lock without a counter has no fencing token to go on from") {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <limits>
 #include <set>
 
 namespace backoff_test {
@@ -72,6 +74,14 @@ TEST_CASE("a floor above the ceiling wins") {
     backoff delay;
     for (int i = 0; i < 20; ++i) {
         CHECK(delay.next(300ms, 200ms, random) == 300ms);
+    }
+}
+
+TEST_CASE("jitter is splitmix64, as its authors publish it") {
+    jitter random(1234567);
+    for (const std::size_t wanted :
+         {6457827717110365317U, 3203168211198807973U, 9817491932198370423U}) {
+        CHECK(random.below(std::numeric_limits<std::size_t>::max()) == wanted);
     }
 }
 

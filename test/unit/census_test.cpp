@@ -97,4 +97,18 @@ TEST_CASE("who has a slot is what a majority says") {
     CHECK(core::judge_slot({}, 2).state == lock_state::undecided);
 }
 
+TEST_CASE("a survey for several slots goes on until it has found so many, or all have answered") {
+    core::census found;
+    found.reset(3, 2, 2, 2);
+    for (std::size_t i = 0; i < 3; ++i) {
+        found.asked(i, 1);
+    }
+    found.told(0, 0, "10");
+    found.told(1, 0, "11");
+    CHECK(!found.decided()); // the third may say that the second slot is free
+    found.told(2, 0, "01");
+    CHECK(found.decided());
+    CHECK(found.found() == 2);
+}
+
 } // namespace census_test

@@ -132,4 +132,46 @@ TEST_CASE("a query that is asked for is answered when the engine is closed") {
     CHECK(it.engine.closed_down());
 }
 
+TEST_CASE("close undoes nothing twice of an acquire that pauses") {
+    virtual_quorum it(3);
+    it.start();
+    for (virtual_master& server : it.masters) {
+        server.keys[it.key()] = {"somebody"};
+        server.scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+    }
+    acquire_options waits = once();
+    waits.wait = 10s;
+    const std::uint64_t name = it.acquire(waits);
+    it.paths[2].back = 20ms;
+    it.run_while_not([&] { return it.masters[0].count("EVAL remove") == 1; });
+    it.close(); // the rollback is under way
+    it.run_for(200ms);
+    REQUIRE(it.answer_to(name) != nullptr);
+    CHECK(it.answer_to(name)->why == errc::closed);
+    CHECK(it.closings == 1);
+    for (const virtual_master& server : it.masters) {
+        CHECK(server.count("EVAL") == server.count("SET"));
+    }
+}
+
+TEST_CASE("close waits for a removal that goes on in other words") {
+    virtual_quorum it(3);
+    for (virtual_master& server : it.masters) {
+        server.version = "8.4.0";
+        server.forbidden = {"DELEX"};
+    }
+    it.start();
+    const answer got = it.acquire_now(once());
+    it.run_for(10ms);
+    for (virtual_quorum::path& way : it.paths) {
+        way.there = 60ms; // master_timeout is 100 ms
+    }
+    it.close();
+    it.release(got);
+    it.run_for(500ms);
+    CHECK(it.closings == 1);
+    REQUIRE(it.removal_of(got));
+    CHECK(!it.has_key());
+}
+
 } // namespace close_test

@@ -331,4 +331,63 @@ TEST_CASE("no password and no reply of AUTH is noted") {
     CHECK(it.link.why_down().find("s3cret") == std::string::npos);
 }
 
+TEST_CASE("a server that refuses EVALSHA for readers and writers is told the text") {
+    for (const redlock::core::lock_form form :
+         {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer}) {
+        connection_site it;
+        it.bring_up();
+        const ticket command{
+            .kind = command_kind::remove, .how = rung::evalsha, .form = form, .subject = {}};
+        reply answered;
+        answered.type = reply_type::error;
+        const auto learn = [&](std::string_view text) {
+            answered.text = text;
+            it.link.learn(command, answered, read_remove(answered, rung::evalsha));
+        };
+        learn("NOSCRIPT No matching script. Please use EVAL.");
+        CHECK(it.link.commands().evalsha);
+        learn("NOPERM this user has no permissions to run the 'evalsha' command");
+        CHECK(!it.link.commands().evalsha);
+        CHECK(it.link.commands().of(form, command_kind::remove) == rung::eval);
+    }
+}
+
+TEST_CASE("what was written to the socket before is not counted for the next one") {
+    connection_site it;
+    it.bring_up();
+    it.link.closed("reset", it.now);
+    it.link.written(100); // told late
+    it.wait(2s);
+    it.introduce();
+    const std::uint64_t mark = it.link.send("1234", {.subject = {1, 1}}, it.now);
+    CHECK(it.link.written_mark() < mark);
+    it.link.written(4);
+    CHECK(it.link.written_mark() == mark);
+}
+
+TEST_CASE("a server whose clock is found stepped during a handshake is told so by another one") {
+    settings rules = unit::settings_for(1);
+    rules.protocol = redlock::protocol::guarded;
+    rules.epoch_key = "p::epoch";
+    connection_site it(rules);
+    const std::string shaken = "*3\r\n:0\r\n:0\r\n:0\r\n";
+    it.bring_up();
+    it.hear(shaken);
+    REQUIRE(it.link.judgement().fit);
+    it.written();
+    it.link.introduce_again(it.now);
+    it.hear(it.server.execute({"INFO"}, it.now));
+    it.written();
+    it.link.restart_memory(it.now); // the handshake has left, and says nothing of it
+    CHECK(it.written().empty());
+    it.hear(shaken);
+    CHECK(it.written() == lines{"INFO"});
+    it.hear(it.server.execute({"INFO"}, it.now));
+    const lines told = it.written();
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].ends_with(" 1"));
+    it.hear(shaken);
+    CHECK(it.written().empty());
+}
+
 } // namespace connection_test

@@ -369,4 +369,13 @@ TEST_CASE("with a lock that is held in this process and not at the keeper nobody
     CHECK(it.won(second));
 }
 
+TEST_CASE("the name of a place is too long to be anybody else's") {
+    site it(with_pushes(3));
+    it.enter("another", 1h);
+    it.acquire(in_order());
+    it.run_for(10ms);
+    REQUIRE(it.queue().size() == 2);
+    CHECK(it.queue()[1].first.size() == 20);
+}
+
 } // namespace fairness_test

@@ -175,8 +175,13 @@ TEST_CASE("a master that says that it is quarantined does not vote, and is asked
     q.scripts[0].handshake = three(1, 5'000'000);
     q.it.start();
     CHECK(q.it.engine.examine(q.it.now()).masters[0].state == redlock::master_state::quarantined);
-    CHECK(q.it.acquire_now(once()).votes[0] == vote::quarantined);
+    const answer got = q.it.acquire_now(once());
+    CHECK(got.votes[0] == vote::quarantined);
     CHECK(q.scripts[0].said["acquire"] == 0);
+    const redlock::time_point ends =
+        q.it.now() + *q.it.engine.examine(q.it.now()).masters[0].quarantine_left;
+    CHECK(q.it.engine.describe(got.ballots, ends - 1ms)[0].time_left == 1ms);
+    CHECK(!q.it.engine.describe(got.ballots, ends)[0].time_left); // it is over
     q.it.run_for(6s);
     CHECK(q.it.engine.examine(q.it.now()).admitted == 3);
 }
@@ -218,6 +223,37 @@ TEST_CASE("counters that differ are raised to the largest, where they are behind
     CHECK(q.scripts[1].said["raise"] == 0);
     CHECK(q.scripts[2].said["raise"] == 0);
     CHECK(q.it.engine.count().raised == 1);
+}
+
+TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
+    guarded_quorum q(3);
+    q.scripts[1].acquire = three(1, 9);
+    q.it.start();
+    q.it.paths[1].back = 5ms;
+    q.it.paths[2].hung = true;
+    const redlock::time_point began = q.it.now();
+    const std::uint64_t name = q.it.acquire(fenced());
+    q.it.run_for(2ms); // 0 has granted it with a smaller one, and goes away
+    q.it.paths[0].reachable = false;
+    q.it.disconnect(0);
+    REQUIRE(q.it.run_while_not([&] { return q.it.answer_to(name) != nullptr; }));
+    CHECK(q.it.answer_to(name)->why == errc::no_quorum);
+    CHECK(q.it.answer_to(name)->at == began + 100ms);
+    CHECK(q.said("raise") == 0);
+    CHECK(q.it.engine.count().raised == 0);
+}
+
+TEST_CASE("who has the lock is told of with what is left of the lease") {
+    guarded_quorum q(3);
+    q.scripts[0].acquire = q.scripts[1].acquire = three(0, 500);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    REQUIRE(got.why == errc::contended);
+    q.it.run_for(10ms);
+    const auto votes = q.it.engine.describe(got.ballots, q.it.now());
+    CHECK(votes[0].time_left == 500ms);
+    CHECK(votes[1].time_left == 500ms);
+    CHECK(!votes[2].time_left);
 }
 
 TEST_CASE("a counter that could not be raised is no vote, and the attempt is rolled back") {
@@ -324,6 +360,8 @@ TEST_CASE("a command that came late is no vote, and is counted") {
     const auto masters = q.it.engine.count().masters;
     CHECK(masters[0].late == 1);
     CHECK(masters[2].late == 0);
+    CHECK(got.ballots.text(0) == "it came after its time and was not executed");
+    CHECK(got.ballots.text(2).empty());
 }
 
 TEST_CASE("an extension asks all masters, and a second step heals the key where it is missing") {
@@ -348,6 +386,7 @@ TEST_CASE("an extension asks all masters, and a second step heals the key where 
 TEST_CASE("a vote that was healed lasts from the extension on") {
     extended_quorum q({missing, granted, granted}, 2);
     CHECK(q.result() == std::nullopt);
+    CHECK(q.scripts[0].said["heal"] == 1);
     q.answers({granted, error_reply, error_reply});
     q.it.at(q.extended_at + usable(10s) - 1ns, [&] { CHECK(!q.it.loss_of(q.lease)); });
     q.it.run_for(11s);
@@ -663,6 +702,7 @@ TEST_CASE("a stray acquire is waited for until its time is over, and then remove
     REQUIRE(got.won);
     REQUIRE(q.it.run_while_not([&] { return q.it.engine.examine(q.it.now()).admitted == 3; }));
     REQUIRE(q.it.now() < began + 180ms);
+    q.it.paths[1].back = 0ms; // the answer comes in the very moment from which on it is believed
     q.it.release(got);
     q.it.run_for(10ms);
     CHECK(q.it.removal_of(got)->what == release_result::released);
@@ -671,6 +711,84 @@ TEST_CASE("a stray acquire is waited for until its time is over, and then remove
     CHECK(q.scripts[1].said["remove"] == 2);
     CHECK(q.scripts[0].said["remove"] == 1);
     CHECK(q.it.engine.count().debts == 0);
+}
+
+TEST_CASE("a debt lasts for as long as the key can, whichever command may have set it") {
+    const bool heals = GENERATE(false, true);
+    guarded_quorum q(3);
+    q.scripts[2].acquire = heals ? three(0, 500) : q.scripts[2].acquire;
+    q.scripts[2].extend = missing;
+    q.it.start();
+    auto answers = q.it.masters[2].when;
+    const core::script& last = heals ? core::guarded_heal : core::guarded_acquire;
+    q.it.masters[2].when = [&](const arguments& words) {
+        const mishap before = answers(words);
+        const bool is = words.size() > 1 && (words[1] == last.text || words[1] == last.sha1);
+        q.it.paths[2].reachable = q.it.paths[2].reachable && !is;
+        return is ? mishap::break_before : before;
+    };
+    redlock::time_point executed_by = q.it.now() + 100ms; // master_timeout
+    const answer got = q.it.acquire_now(once());
+    REQUIRE(got.won);
+    q.it.run_for(10ms);
+    if (heals) {
+        q.it.run_for(1s);
+        executed_by = q.it.now() + usable(10s); // the new deadline
+        q.it.extend(got, 10s);
+        q.it.run_for(10ms);
+        REQUIRE(q.it.extensions_of(got).size() == 1);
+    }
+    REQUIRE(!q.it.paths[2].connected);
+    q.it.release(got);
+    q.it.run_for(10ms);
+    CHECK(q.it.removal_of(got)->what == release_result::released);
+    q.it.run_until(executed_by + 10s + 102ms - 1ns);
+    CHECK(q.it.engine.count().debts == 1);
+    q.it.run_for(1ns);
+    CHECK(q.it.engine.count().debts == 0);
+}
+
+TEST_CASE("a lock that is found gone when time is up keeps its keys while its holder may act") {
+    guarded_quorum q(3);
+    q.it.start();
+    acquire_options automatic = once();
+    automatic.renew = redlock::renewal::automatic;
+    const answer got = q.it.acquire_now(automatic);
+    q.it.run_for(10ms);
+    q.scripts[0].extend = q.scripts[1].extend = missing;
+    q.it.paths[2].hung = true; // or the answers alone would have told
+    const redlock::time_point sent = q.it.now();
+    q.it.extend(got, 10s);
+    q.it.run_until(sent + 200ms);
+    REQUIRE(q.it.loss_of(got));
+    CHECK(q.it.loss_of(got)->at == sent + 100ms);
+    q.it.run_until(got.deadline - 1ns);
+    CHECK(q.said("remove") == 0);
+    CHECK(q.said("extend") == 2);
+    q.it.run_for(10ms);
+    CHECK(q.said("remove") == 2);
+}
+
+TEST_CASE("a heal is not said in other words after the deadline") {
+    extended_quorum q({granted, granted, granted}, 3);
+    q.it.paths[2].back = 1ms;
+    q.scripts[2].extend = missing;
+    q.scripts[2].heal = "-NOSCRIPT No matching script\r\n";
+    const redlock::time_point deadline = q.it.now() + usable(10s);
+    q.it.masters[2].when = [&q, deadline, when = q.it.masters[2].when](const arguments& words) {
+        const mishap before = when(words);
+        const bool heals =
+            words.size() > 1
+            && (words[1] == core::guarded_heal.text || words[1] == core::guarded_heal.sha1);
+        q.it.paths[2].back = heals ? deadline - q.it.now() : nanoseconds(1ms);
+        return before;
+    };
+    q.extend();
+    REQUIRE(q.it.deadlines_of(q.lease).back() == deadline);
+    REQUIRE(q.scripts[2].said["heal"] == 1);
+    q.it.run_for(20s);
+    CHECK(q.it.loss_of(q.lease)->at == deadline);
+    CHECK(q.scripts[2].said["heal"] == 1);
 }
 
 } // namespace guarded_test

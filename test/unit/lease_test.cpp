@@ -71,6 +71,19 @@ TEST_CASE("a lock is renewed after a quarter to a third of its ttl, for as long 
     CHECK(it.masters[1].value_of("p:{r}", it.now()) == got.token);
 }
 
+TEST_CASE("a lock is renewed no earlier where clocks may drift much") {
+    redlock::core::settings rules = settings_for(3);
+    rules.drift.factor = 0.1;
+    virtual_quorum it(rules);
+    it.start();
+    const redlock::time_point began = it.now();
+    it.acquire_now(renewed());
+    it.run_until(began + nanoseconds(10s) / 4 - 100ms - 1ms);
+    CHECK(extensions_seen(it.masters[0]) == 0);
+    it.run_until(began + nanoseconds(10s) / 3);
+    CHECK(extensions_seen(it.masters[0]) == 1);
+}
+
 TEST_CASE("a lock with the shortest of leases is renewed, too") {
     virtual_quorum it(3);
     it.start();

@@ -166,6 +166,22 @@ TEST_CASE("a master that is back is paid its debts at a pace, and keeps its vote
     CHECK_FALSE(ever_out(all.it));
 }
 
+TEST_CASE("what a turn leaves of the debts is sent by the next one, and waits for no answer") {
+    redlock::core::settings rules = paced();
+    rules.removals_max = many;
+    crowd all(once(), rules);
+    all.it.paths[2].reachable = false;
+    all.it.disconnect(2);
+    all.release_all();
+    all.it.run_for(1s);
+    REQUIRE(all.keys(2) == many);
+    all.it.paths[2].reachable = true;
+    REQUIRE(all.it.run_while_not([&] { return all.keys(2) < many; }));
+    all.it.paths[2].back = 50ms;
+    all.it.run_for(1ms);
+    CHECK(all.keys(2) == 0);
+}
+
 TEST_CASE("debts that one turn sends are counted") {
     crowd all(once());
     all.it.paths[0].reachable = false;

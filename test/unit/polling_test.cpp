@@ -238,4 +238,25 @@ TEST_CASE("who wants longer pauses has them") {
     CHECK(asked(it) == before);
 }
 
+TEST_CASE("those who poll spread over a quarter of the pause, which has its limit") {
+    core::jitter random(1);
+    core::polling polls;
+    const redlock::time_point last(100s);
+    polls.asked_all(last);
+    for (const bool one_first : {false, true}) {
+        const nanoseconds longest = one_first ? 950ms : 1'950ms;
+        bool early = false;
+        bool late = false;
+        for (int i = 0; i < 1'000; ++i) {
+            const nanoseconds pause = polls.next(2s, one_first, random) - last;
+            REQUIRE(pause >= 3 * longest / 4);
+            REQUIRE(pause <= longest);
+            early = early || pause < longest * 8 / 10;
+            late = late || pause > longest * 95 / 100;
+        }
+        CHECK(early);
+        CHECK(late);
+    }
+}
+
 } // namespace polling_test

@@ -240,6 +240,16 @@ TEST_CASE("who ends and may have kept others out tells them") {
     }
 }
 
+TEST_CASE("the pushes that came are counted") {
+    waiting_quorum it(3);
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.push(i, channel, "release-one");
+    }
+    it.push(0, channel, "release-two");
+    it.run_for(50ms);
+    CHECK(it.engine.count().pushes == 4);
+}
+
 TEST_CASE("a push for nobody, or for another, changes nothing") {
     waiting_quorum it(3);
     const std::size_t before = asked(it);

@@ -126,4 +126,30 @@ TEST_CASE("a key without expiry or of another type is no lock of this library") 
     CHECK(found.masters[2].text == "NOPERM no permissions");
 }
 
+TEST_CASE("a master that has not answered in time is told of, whichever it is") {
+    for (const std::size_t away : {0U, 1U, 2U}) {
+        virtual_quorum it(3);
+        it.start();
+        it.paths[away].hung = true;
+        const lock_status found = asked(it);
+        CHECK(found.state == lock_state::free);
+        for (std::size_t i = 0; i < 3; ++i) {
+            CHECK(found.masters[i].vote == (i == away ? vote::timed_out : vote::absent));
+        }
+    }
+}
+
+TEST_CASE("a lock in the last millisecond of its lease is held, for no time") {
+    virtual_quorum it(3);
+    it.start();
+    REQUIRE(it.acquire_now(once()).won);
+    for (virtual_master& server : it.masters) {
+        server.replies["PTTL"] = ":0\r\n";
+    }
+    it.run_for(10ms);
+    const lock_status found = asked(it);
+    CHECK(found.state == lock_state::held);
+    CHECK(found.time_left == 0ms);
+}
+
 } // namespace query_test

@@ -296,6 +296,9 @@ TEST_CASE("masters that were never asked are not told to remove anything") {
     it.run_for(10ms);
     CHECK(it.removal_of(got)->what == release_result::released);
     CHECK(it.masters[2].count("EVAL") == 0);
+    const auto ballots = it.removal_of(got)->ballots;
+    CHECK(ballots.text(2) == "it was not asked: it had no vote on this lock");
+    CHECK(ballots.text(1).empty());
     CHECK(it.idle());
 }
 
@@ -359,6 +362,44 @@ TEST_CASE("a removal that is repeated is one vote") {
     }
     it.run_for(1s);
     CHECK(it.removal_of(got)->what == release_result::uncertain);
+}
+
+TEST_CASE("each master is told to remove in the words that it knows") {
+    virtual_quorum it(3);
+    it.paths[1].reachable = it.paths[2].reachable = false;
+    it.masters[0].scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+    it.start();
+    for (const std::size_t away : {2U, 1U}) { // first 0 and 1 learn the script, then 2
+        it.paths[1].reachable = it.paths[2].reachable = true;
+        it.paths[away].reachable = false;
+        it.disconnect(away);
+        it.run_for(3s);
+        const answer got = it.acquire_now(once());
+        REQUIRE(got.won);
+        it.release(got);
+        it.run_for(10ms);
+        CHECK(it.removal_of(got)->what == release_result::released);
+    }
+    CHECK(it.masters[2].count("EVAL remove") == 1);
+    CHECK(it.masters[0].count("EVAL remove") == 1);
+    CHECK(it.masters[0].count("EVALSHA remove") == 1);
+}
+
+TEST_CASE("a debt that has expired is forgotten while another master still owes its answer") {
+    held one(3);
+    one.it.paths[1].reachable = false;
+    one.it.disconnect(1);
+    one.it.paths[2].hung = true;
+    one.it.release(one.got);
+    one.it.run_for(200ms);
+    CHECK(one.it.removal_of(one.got)->what == release_result::uncertain);
+    CHECK(one.it.engine.count().debts == 1);
+    one.it.run_until(one.got.deadline + 1s);
+    CHECK(one.it.engine.count().debts == 0);
+    one.it.resume(2);
+    one.it.paths[1].reachable = true;
+    one.it.run_for(3s);
+    CHECK(one.it.idle());
 }
 
 } // namespace removal_test

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -227,6 +228,12 @@ TEST_CASE("a reply of nearly the largest size is read") {
     CHECK(one->text == text);
 }
 
+TEST_CASE("a reply of the largest size is read, one byte more is refused") {
+    const std::string largest(reply_reader::reply_bytes_max, 'i');
+    CHECK(first_of(bulk(largest)) == "$" + largest);
+    CHECK(first_of(bulk(largest + "i")).find("larger than") != std::string::npos);
+}
+
 TEST_CASE("what is no reply is an error with a reason") {
     for (const std::string_view bytes :
          {"hello\r\n",
@@ -237,7 +244,8 @@ TEST_CASE("what is no reply is an error with a reason") {
           ":\r\n",
           "$abc\r\n",
           "*x\r\n",
-          ":1x\r\n"}) {
+          ":1x\r\n",
+          ":1\rx\r\n"}) {
         CAPTURE(bytes);
         reply_reader reader;
         CHECK(all_of(reader, bytes).empty());
@@ -312,6 +320,37 @@ TEST_CASE("garbage ends in an error or in silence, never in a crash") {
         }
         REQUIRE(found <= size);
     }
+}
+
+TEST_CASE("what locks are answered with is read where it lies, without a copy") {
+    const std::string longest = "-" + std::string(reply_reader::reply_bytes_max, 'x') + "\r\n";
+    for (const std::string& bytes :
+         {std::string("+OK\r\n"),
+          std::string("+PONG\r\n"),
+          std::string(":10\r\n"),
+          std::string(":-3\r\n"),
+          std::string("$-1\r\n"),
+          std::string("-NOSCRIPT No matching script\r\n"),
+          std::string("*3\r\n:1\r\n:0\r\n:1700000000000000\r\n"),
+          longest}) {
+        CAPTURE(bytes.substr(0, 40));
+        const std::string two = bytes + bytes;
+        reply_reader reader;
+        feed(reader, two);
+        for (int i = 0; i < 2; ++i) {
+            const reply* const found = reader.next();
+            REQUIRE(found != nullptr);
+            // Such a reply is a part of the reader; others have a place of their own.
+            CHECK(std::less_equal<const void*>()(&reader, found));
+            CHECK(std::less<const void*>()(found, &reader + 1));
+        }
+    }
+}
+
+TEST_CASE("a line ends with both of its characters") {
+    CHECK(first_of("+a\nb\r\n") != "+");
+    CHECK(first_of("+a\n").starts_with("nothing"));
+    CHECK(first_of(":1\n").starts_with("nothing"));
 }
 
 } // namespace resp_test

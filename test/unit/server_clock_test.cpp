@@ -121,4 +121,13 @@ TEST_CASE("the bound of a clock is the lowest that any answer gave, and never to
     CHECK(it.clock.not_after(now + 4s, it.rules) >= shows(now + 4s) + 90'000);
 }
 
+TEST_CASE("an answer that only just agrees with the one before narrows what is known") {
+    site it;
+    it.rules.drift = {0, 2ms};
+    it.at(now);
+    it.sample(now, now + 1ms, now + 1ms); // as the clock is, if it took no time to come
+    const auto shown = date + std::chrono::floor<microseconds>(now.time_since_epoch()).count();
+    CHECK(it.clock.not_after(now, it.rules) == shown + 1'000);
+}
+
 } // namespace server_clock_test

@@ -190,4 +190,30 @@ TEST_CASE("a pool, its slots and a lock of the same name do not touch each other
     CHECK(it.acquire_slot_now(once(), 1, "r}:slot").won);
 }
 
+TEST_CASE("the status of a pool asks who is there, whether it may vote or not") {
+    virtual_quorum it(5);
+    it.masters[1].run_id = it.masters[0].run_id; // a duplicate would tell the same twice
+    it.masters[2].role = "slave";
+    it.paths[3].reachable = false;
+    it.start();
+    hold(it, 1);
+    it.engine.ask_slots(1, "r", 2, it.now());
+    REQUIRE(it.run_while_not([&] { return it.pools.size() == 1; }));
+    CHECK(it.pools[0].answered == 3);
+    CHECK(it.pools[0].slots.at(0).state == lock_state::free);
+    CHECK(it.pools[0].slots.at(1).state == lock_state::held);
+}
+
+TEST_CASE("who finds a pool full is told where slots are free, though too few are") {
+    virtual_quorum it(3);
+    it.start();
+    hold(it, 0);
+    hold(it, 1);
+    it.masters[2].keys.erase(slot_key(1));
+    const answer none = it.acquire_slot_now(once(), 2);
+    CHECK(none.why == errc::contended);
+    CHECK(none.ballots.text(0).empty());
+    CHECK(none.ballots.text(2) == "1 of 2 slots are free there");
+}
+
 } // namespace slots_test

@@ -174,6 +174,58 @@ TEST_CASE("a name that turns out to be another server votes") {
     CHECK(states(it) == all(3, admitted));
 }
 
+TEST_CASE("a first name that was seen second votes when the other is another server") {
+    virtual_quorum it(3);
+    it.masters[0].run_id = it.masters[1].run_id;
+    it.paths[0].reachable = false;
+    it.start();
+    it.paths[0].reachable = true;
+    it.run_for(10s);
+    REQUIRE(states(it) == all{duplicate, admitted, admitted});
+    it.restart(1, "of its own");
+    it.run_for(10s);
+    CHECK(states(it) == all(3, admitted));
+}
+
+TEST_CASE("the log tells once of each master whether it votes, and why it does not") {
+    virtual_quorum it(checked_each_second(3));
+    it.masters[1].role = "slave";
+    it.masters[2].run_id = it.masters[0].run_id;
+    const auto lines = [&](const std::string& start) {
+        return std::ranges::count_if(
+            it.log_lines, [&](const std::string& line) { return line.starts_with(start); });
+    };
+    it.start();
+    it.run_for(20s);
+    CHECK(lines("m0: admitted") == 1);
+    CHECK(lines("m0: does not vote") == 0);
+    CHECK(lines("m1: admitted") == 0);
+    CHECK(lines("m1: does not vote: ") == 1);
+    CHECK(lines("m2: does not vote: the same server (run id)") == 1);
+    it.masters[1].role = "master";
+    it.run_for(20s);
+    CHECK(lines("m1: admitted") == 1);
+    CHECK(lines("m0: admitted") == 1);
+}
+
+TEST_CASE("who waits for a quorum does not try each time that a master comes back") {
+    virtual_quorum it(5);
+    it.start();
+    for (std::size_t i = 0; i < 4; ++i) {
+        it.paths[i].hung = true;
+    }
+    it.acquire(patient());
+    it.run_for(10s);
+    const auto attempts = [&] { return it.engine.count().attempts; };
+    const auto before = attempts();
+    REQUIRE(it.run_while_not([&] { return attempts() > before; }));
+    const auto since = attempts();
+    it.resume(0);
+    it.run_for(5ms);
+    REQUIRE(it.engine.examine(it.now()).admitted == 2);
+    CHECK(attempts() == since);
+}
+
 TEST_CASE("of two names of one server that was restarted one votes, whoever comes first") {
     for (const std::size_t first : {0U, 1U}) {
         virtual_quorum it(3);

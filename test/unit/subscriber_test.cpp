@@ -322,4 +322,16 @@ TEST_CASE("a push connection that was stopped is closed and wants nothing") {
     CHECK(it.hints.empty());
 }
 
+TEST_CASE("what a push connection was asked before it was stopped is owed by nobody") {
+    harness it;
+    it.link.watch("a", it.now);
+    it.link.opened(it.now);
+    it.link.stop("the manager was closed");
+    it.bring_up();
+    CHECK(it.link.live());
+    it.hear("+PONG\r\n");
+    CHECK(!it.link.live());
+    CHECK(it.link.why_not() == "a reply that nobody asked for");
+}
+
 } // namespace subscriber_test

@@ -384,7 +384,7 @@ void virtual_quorum::extended(const core::claim& lease, std::optional<errc> erro
 }
 
 void virtual_quorum::removed(const core::claim& lease, release_result result) {
-    const removal what{now_, result, votes_in(lease.votes)};
+    const removal what{now_, result, votes_in(lease.votes), lease.votes};
     std::vector<removal>& before = removals_[name_of(lease.self)];
     if (before.size() >= 1 + hand_overs_[name_of(lease.self)]) {
         throw std::runtime_error("a lease was removed twice");

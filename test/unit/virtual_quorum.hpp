@@ -59,6 +59,7 @@ struct removal {
     time_point at;
     release_result what;
     std::vector<vote> votes;
+    redlock::core::ballots ballots;
 };
 
 struct extension_end {

@@ -353,4 +353,36 @@ TEST_CASE("without pushes the lock is found by polling") {
     CHECK(it.answer_to(name)->won);
 }
 
+TEST_CASE("a wait for a lock that is renewed in this process ends at its limit") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    const std::uint64_t first = it.acquire(waiting()); // for 10 s, again and again
+    const std::uint64_t second = it.acquire(waiting(25s));
+    const redlock::time_point began = it.now();
+    REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+    REQUIRE(it.answer_to(first)->won);
+    CHECK(it.answer_to(second)->at <= began + 25s);
+    CHECK(it.answer_to(second)->at >= began + 24s);
+    CHECK(it.answer_to(second)->why == errc::contended);
+}
+
+TEST_CASE("who becomes first at the end of its wait says what the line had found out") {
+    virtual_quorum it(rules_with(3, 100, false));
+    it.start();
+    for (virtual_quorum::path& way : it.paths) {
+        way.back = 10ms;
+    }
+    hold_everywhere(it);
+    const std::uint64_t first = it.acquire(waiting());
+    const std::uint64_t second = it.acquire(waiting(300ms));
+    const redlock::time_point began = it.now();
+    it.run_for(290ms); // one attempt is made, and not answered in time
+    it.cancel(first);
+    REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+    CHECK(it.answer_to(second)->at <= began + 300ms);
+    CHECK(it.answer_to(second)->why == errc::contended);
+    const std::vector<vote> votes = it.answer_to(second)->votes; // until it was decided
+    CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
+}
+
 } // namespace waiting_test
