@@ -6,6 +6,7 @@
 #include "core/heal_scripts.hpp"
 #include "core/keys.hpp"
 #include "core/scripts.hpp"
+#include "core/turn_scripts.hpp"
 #include "memory.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
@@ -430,6 +431,44 @@ command random_form_script(generator& random) {
     }
 }
 
+// The queue of those who wait for one resource. Places are kept for longer than the test, or have
+// ended long ago.
+command random_turn_script(generator& random) {
+    const std::string queue = "p:{a}:queue";
+    const std::string places = "p:{a}:places";
+    const std::string who = one_of(random, std::array{token_a, token_b, "x", "y"});
+    switch (random.below(9)) {
+    case 0:
+    case 1:
+    case 2:
+        return say(
+            random,
+            core::turn_take,
+            {"3",
+             "p:{a}",
+             queue,
+             places,
+             who,
+             one_of(random, std::array{"600000", "900000", "300000"})});
+    case 3:
+        return say(
+            random,
+            core::turn_leave,
+            {"3", "p:{a}", queue, places, who, one_of(random, std::array{"", "p:{a}:free"})});
+    case 4:
+        return random.percent(50) ? command{"SET", "p:{a}", "x", "PX", "600000"}
+                                  : command{"DEL", "p:{a}"};
+    case 5:
+        return {"ZADD", places, "1000000", who};
+    case 6:
+        return {"ZRANGE", queue, "0", "-1"};
+    case 7:
+        return {"ZRANK", one_of(random, std::array{"p:{a}:queue", "p:{a}:places", "p:{a}"}), who};
+    default:
+        return random.percent(20) ? command{"SET", places, "text"} : command{"PTTL", queue};
+    }
+}
+
 // So many histories of so many commands each, given to both.
 void require_same_answers(
     std::uint64_t seeds, int commands, const std::function<command(generator&)>& next) {
@@ -463,6 +502,10 @@ TEST_CASE("the simulated master runs the guarded scripts as a real one does") {
 
 TEST_CASE("the simulated master runs the scripts of all forms as a real one does") {
     require_same_answers(30, 150, random_form_script);
+}
+
+TEST_CASE("the simulated master runs the scripts of the queue as a real one does") {
+    require_same_answers(20, 150, random_turn_script);
 }
 
 TEST_CASE("a simulated master keeps its record as a real one does") {

@@ -275,6 +275,17 @@ answer server::zscore(words command) {
     return wrong ? answer::error(wrong_type) : answer::nil();
 }
 
+answer server::zrank(words command) {
+    bool wrong = false;
+    const entry* const set = sorted_set(command[1], wrong);
+    for (std::size_t i = 0; set != nullptr && i < set->members.size(); ++i) {
+        if (set->members[i].second == command[2]) {
+            return answer::integer(static_cast<std::int64_t>(i));
+        }
+    }
+    return wrong ? answer::error(wrong_type) : answer::nil();
+}
+
 answer server::zrem(words command) {
     bool wrong = false;
     entry* const set = sorted_set(command[1], wrong);

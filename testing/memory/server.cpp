@@ -55,6 +55,7 @@ const server::command_entry* server::find_command(std::string_view name) const {
         {"MGET", -2, true, &server::mget},
         {"ZADD", -4, true, &server::zadd},
         {"ZSCORE", 3, true, &server::zscore},
+        {"ZRANK", 3, true, &server::zrank},
         {"ZREM", -3, true, &server::zrem},
         {"ZRANGE", -4, true, &server::zrange},
         {"ZREMRANGEBYSCORE", 4, true, &server::zremrangebyscore},

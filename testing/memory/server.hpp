@@ -76,6 +76,7 @@ private:
     answer delete_if_equal(std::string_view key, std::string_view value);
     answer zadd(words command);
     answer zscore(words command);
+    answer zrank(words command);
     answer zrem(words command);
     answer zrange(words command);
     answer zremrangebyscore(words command);
