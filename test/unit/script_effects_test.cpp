@@ -1,0 +1,888 @@
+// What each script answers, what it leaves and what it tells, on real Lua: a table for each, with
+// one case in a line.
+//
+//   argument=value ... | keys before | answer | keys after | what is published
+//
+// Of the arguments those that differ from the usual ones. `=` are the keys before. A key is
+// name=value/ms left, name=# one of another type, name={member@score,...} a sorted set; `,` stands
+// for a blank, and `none` for nothing. T is the present in us of the server's clock, M in ms, and
+// $ the token of whoever asks; only a part of that is published. Without a word of it, the master
+// has the record of one that remembers for 100 s.
+#include "core/form_scripts.hpp"
+#include "core/guarded_scripts.hpp"
+#include "core/heal_scripts.hpp"
+#include "core/scripts.hpp"
+#include "core/slot_scripts.hpp"
+#include "core/turn_scripts.hpp"
+#include "memory/server.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace script_effects_test {
+
+namespace core = redlock::core;
+namespace memory = redlock::testing::memory;
+
+namespace {
+
+constexpr std::int64_t present = 1'700'000'000'123'456;
+constexpr std::string_view token = "me-0123456789abcdef";
+constexpr std::string_view usual_record = "epoch=2,run,-,T-100s,0";
+
+std::vector<std::string> split(const std::string& text, char at) {
+    std::vector<std::string> parts;
+    std::istringstream in(text);
+    for (std::string part; std::getline(in, part, at);) {
+        parts.push_back(part);
+    }
+    return parts;
+}
+
+// T, T-1, T+5s and M+10 as numbers, and the token.
+std::string expand(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '$') {
+            out += token;
+            continue;
+        }
+        if (text[i] != 'T' && text[i] != 'M') {
+            out += text[i];
+            continue;
+        }
+        std::int64_t value = text[i] == 'T' ? present : present / 1000;
+        if (i + 1 < text.size() && (text[i + 1] == '+' || text[i + 1] == '-')) {
+            std::size_t end = i + 2;
+            while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) {
+                ++end;
+            }
+            std::int64_t by = std::stoll(std::string(text.substr(i + 1, end - i - 1)));
+            if (end < text.size() && text[end] == 's') {
+                by *= 1'000'000;
+                ++end;
+            }
+            value += by;
+            i = end - 1;
+        }
+        out += std::to_string(value);
+    }
+    return out;
+}
+
+std::string blanks(std::string text) {
+    std::ranges::replace(text, ',', ' ');
+    return text;
+}
+
+// One key of a line.
+void put(memory::store& data, const std::string& said) {
+    const std::size_t equals = said.find('=');
+    const std::size_t slash = said.find('/');
+    const std::string value = said.substr(equals + 1, slash - equals - 1);
+    if (value == "none") {
+        return;
+    }
+    memory::entry& made = data.put(said.substr(0, equals));
+    if (slash != std::string::npos) {
+        made.expires_ms = present / 1000 + std::stoll(said.substr(slash + 1));
+    }
+    if (value == "#") {
+        made.is = memory::entry::type::hash;
+    } else if (value.starts_with('{')) {
+        made.is = memory::entry::type::sorted_set;
+        for (const std::string& member : split(value.substr(1, value.size() - 2), ',')) {
+            const std::size_t at = member.find('@');
+            made.members.emplace_back(std::stod(member.substr(at + 1)), member.substr(0, at));
+        }
+        std::ranges::sort(made.members);
+    } else {
+        made.value = blanks(value);
+    }
+}
+
+// The same way round.
+std::string describe(const memory::entry& one) {
+    std::string out = one.key + "=";
+    if (one.is == memory::entry::type::hash) {
+        out += "#";
+    } else if (one.is == memory::entry::type::sorted_set) {
+        for (const auto& [score, member] : one.members) {
+            out += (out.back() == '=' ? "{" : ",") + member + "@"
+                   + std::to_string(static_cast<std::int64_t>(score));
+        }
+        out += "}";
+    } else {
+        std::string value = one.value;
+        std::ranges::replace(value, ' ', ',');
+        out += value;
+    }
+    if (one.expires_ms != memory::entry::no_expiry) {
+        out += "/" + std::to_string(one.expires_ms - present / 1000);
+    }
+    return out;
+}
+
+std::string in_order(std::vector<std::string> keys) {
+    std::erase(keys, "");
+    std::ranges::sort(keys);
+    std::string out;
+    for (const std::string& one : keys) {
+        out += (out.empty() ? "" : " ") + one;
+    }
+    return out;
+}
+
+std::string trimmed(const std::string& text) {
+    const std::size_t first = text.find_first_not_of(' ');
+    return first == std::string::npos ? ""
+                                      : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+// What shall be there then.
+std::vector<std::string> after(const std::vector<std::string>& before, const std::string& said) {
+    const auto name = [](const std::string& one) { return one.substr(0, one.find('=') + 1); };
+    const std::vector<std::string> listed = split(said, ' ');
+    const bool all_stay = !listed.empty() && listed.front() == "=";
+    std::vector<std::string> keys;
+    for (const std::string& one : before) {
+        const bool named = std::ranges::any_of(
+            listed, [&](const auto& other) { return name(other) == name(one); });
+        if (!named && (all_stay || one.starts_with("epoch="))) {
+            keys.push_back(one);
+        }
+    }
+    std::ranges::copy_if(listed, std::back_inserter(keys), [](const auto& one) {
+        return one != "=" && !one.ends_with("=none");
+    });
+    return keys;
+}
+
+// Words of a table that several scripts share, and what they stand for with this one.
+using meanings = std::vector<std::pair<std::string, std::string>>;
+
+std::string put_in(std::string table, const meanings& words) {
+    for (const auto& [word, meaning] : words) {
+        for (std::size_t at = 0; (at = table.find(word, at)) != std::string::npos;) {
+            table.replace(at, word.size(), meaning);
+            at += meaning.size();
+        }
+    }
+    return table;
+}
+
+void check(
+    std::string_view script,
+    const std::string& keys,
+    const std::string& usual_arguments,
+    const std::string& table) {
+    memory::lua_machine lua;
+    std::string heading;
+    for (const std::string& line : split(table, '\n')) {
+        if (line.find('|') == std::string::npos) {
+            heading = trimmed(line);
+            continue;
+        }
+        CAPTURE(heading, line);
+        std::vector<std::string> parts = split(line, '|');
+        REQUIRE(parts.size() <= 5);
+        parts.resize(5);
+        std::ranges::transform(parts, parts.begin(), trimmed);
+
+        memory::server it(lua);
+        std::vector<std::string> before;
+        if (parts[1].find("epoch=") == std::string::npos) {
+            before.push_back(expand(usual_record));
+        }
+        for (const std::string& one : split(expand(parts[1]), ' ')) {
+            before.push_back(one);
+        }
+        std::erase(before, "");
+        std::erase(before, "epoch=none");
+        for (const std::string& one : before) {
+            put(it.data, one);
+        }
+        std::string told;
+        it.tell = [&](std::string_view channel, std::string_view text) {
+            told += std::string(told.empty() ? "" : " ").append(channel) + "<-";
+            told += text == token.substr(0, 16) ? "$" : text;
+            return 0;
+        };
+
+        std::vector<std::string> words{"EVAL", std::string(script)};
+        const std::vector<std::string> names = split(keys, ' ');
+        words.push_back(std::to_string(names.size()));
+        words.insert(words.end(), names.begin(), names.end());
+        std::vector<std::string> changed = split(parts[0], ' ');
+        it.refuses_publish = std::erase(changed, "publish=refused") != 0;
+        for (std::string argument : split(usual_arguments, ' ')) {
+            const std::string name = argument.substr(0, argument.find('=') + 1);
+            const auto found = std::ranges::find_if(
+                changed, [&](const auto& one) { return one.starts_with(name); });
+            if (found != changed.end()) {
+                argument = *found;
+                changed.erase(found);
+            }
+            const std::string value = expand(argument.substr(argument.find('=') + 1));
+            words.push_back(value == "none" ? "" : value);
+        }
+        REQUIRE(changed.empty()); // each is an argument
+        const std::vector<std::string_view> views(words.begin(), words.end());
+        std::string answer = it.execute(views, present).describe();
+        std::ranges::replace(answer, '\n', ' ');
+        const std::string expected = expand(parts[2]);
+        if (answer.starts_with("(error) WRONGTYPE")) {
+            answer = "error";
+        }
+        CHECK(answer == expected);
+
+        std::vector<std::string> left;
+        for (const memory::entry& one : it.data.entries()) {
+            if (one.expires_ms >= present / 1000) {
+                left.push_back(describe(one));
+            }
+        }
+        CHECK(in_order(left) == in_order(after(before, expand(parts[3]))));
+        CHECK(told == parts[4]);
+    }
+}
+
+// An acquisition: WON is what it answers and leaves.
+const std::string only_in_time_and_remembered = R"(
+it comes in time, or too late
+not_after=T   | | WON
+not_after=T-1 | | -1 0 T | =
+not_after=1   | | -1 0 T | =
+the quarantine is the longest that was asked for
+ | epoch=2,run,-,T-29999999,0   | -2 1 T        | =
+ | epoch=2,run,-,T-30s,0        | WON
+ | epoch=2,run,-,T-59s,60000000 | -2 1000000 T  | =
+ | epoch=2,run,-,T-60s,60000000 | WON
+ | epoch=2,run,-,T,0            | -2 30000000 T | =
+a record of another server, from the future or of another format is none
+ | epoch=none              | -4 30000000 T | =
+ | epoch=2,else,-,T-100s,0 | -4 30000000 T | =
+ | epoch=2,run,-,T+1,0     | -4 30000000 T | =
+ | epoch=3,run,-,T-100s,0  | -4 30000000 T | =
+ | epoch=#                 | -4 30000000 T | =
+)";
+
+// An extension or a heal, of what is missing.
+const std::string missing = R"(
+where it is missing, it matters whether the master may have forgotten it
+ | BEFORE | MISSING
+ | BEFORE epoch=2,run,-,T-30s,0        | MISSING
+ | BEFORE epoch=2,run,-,T-29999999,0   | -2 0 T | =
+ | BEFORE epoch=2,run,-,T-60s,60000000 | MISSING
+ | BEFORE epoch=2,run,-,T-59s,60000000 | -2 0 T | =
+ | BEFORE epoch=none                   | -2 0 T | =
+ | BEFORE epoch=2,else,-,T-100s,0      | -2 0 T | =
+ | BEFORE epoch=3,run,-,T-100s,0       | -2 0 T | =
+ | BEFORE epoch=#                      | -2 0 T | =
+q=0 | BEFORE epoch=2,run,-,T,0         | MISSING
+q=0 | BEFORE epoch=2,run,-,T+1,0       | -2 0 T | =
+)";
+
+// A heal that nobody has told when it is late.
+const std::string no_limit = R"(
+without a limit it is late
+not_after=0 | a=$/4000 b=$/4000 | -1 0 T | =
+not_after=0 |                   | -1 0 T | =
+)";
+
+} // namespace
+
+TEST_CASE("what the plain protocol does") {
+    check(
+        core::compare_and_delete.text,
+        "a b",
+        "token=$ channel=free",
+        R"(
+it removes what is its own, and tells that
+                | a=$/4000 b=$/4000 | 1  | b=$/4000 | free<-$
+publish=refused | a=$/4000          | 2  |
+                | a=other/4000      | 0  | =
+                |                   | -1 | =
+)");
+    check(
+        core::compare_and_delete.text,
+        "a",
+        "token=$",
+        R"(
+without a channel it tells nobody
+                | a=$/4000          | 1  |
+)");
+    check(
+        core::compare_and_extend.text,
+        "a b",
+        "token=$ ttl=10000",
+        R"(
+an extension never shortens
+ | a=$/4000 b=$/4000   | 1  | = a=$/10000
+ | a=$/20000 b=$/4000  | 1  | =
+ | a=$/9999 b=$/20000  | 1  | = a=$/10000
+ | a=other/4000        | 0  | =
+ |                     | -1 | =
+)");
+}
+
+TEST_CASE("what a handshake does") {
+    check(
+        core::guarded_handshake.text,
+        "epoch",
+        "run=run promoted=- q=30000000 stepped=0",
+        R"(
+the memory of a server without a record of its own begins now
+                      | epoch=none                | 1 T+30s T | epoch=2,run,-,T,30000000
+promoted=f00          | epoch=none                | 1 T+30s T | epoch=2,run,f00,T,30000000
+                      | epoch=2,else,-,T-100s,0   | 1 T+30s T | epoch=2,run,-,T,30000000
+                      | epoch=2,else,f00,T-100s,0 | 1 T+30s T | epoch=2,run,-,T,30000000
+stepped=1             | epoch=2,run,-,T-100s,0    | 1 T+30s T | epoch=2,run,-,T,30000000
+                      | epoch=2,run,-,T+1,0       | 1 T+30s T | epoch=2,run,-,T,30000000
+promoted=f00          | epoch=2,run,-,T-100s,0    | 1 T+30s T | epoch=2,run,f00,T,30000000
+promoted=f00          | epoch=2,run,f01,T-100s,0  | 1 T+30s T | epoch=2,run,f00,T,30000000
+one with a record goes on from there
+                      | epoch=2,run,-,T-100s,30000000/5 | 0 T-70s T | =
+                      | epoch=2,run,-,T-100s,0    | 0 T-70s T | epoch=2,run,-,T-100s,30000000
+                      | epoch=2,run,-,T,30000000  | 0 T+30s T | =
+                      | epoch=2,run,f00,T-100s,30000000 | 0 T-70s T | =
+promoted=f00          | epoch=2,run,f00,T-100s,30000000 | 0 T-70s T | =
+the longest quarantine counts
+                      | epoch=2,run,-,T-100s,60000000 | 0 T-40s T | =
+                      | epoch=2,else,-,T-100s,60000000 | 1 T+60s T | epoch=2,run,-,T,60000000
+one of another format is left alone
+                      | epoch=3,run,-,T-100s,0    | -1 0 T | =
+                      | epoch=#                   | error | =
+)");
+}
+
+TEST_CASE("what an acquisition does") {
+    check(
+        core::guarded_acquire.text,
+        "a a:f epoch",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000",
+        R"(
+without a counter that it remembers, it counts from its clock
+ |                     | 1 T T | a=$/10000 a:f=T/90000
+ | a:f=abc/1000        | 1 T T | a=$/10000 a:f=T/90000
+ | a:f=7/1000          | 1 T T | a=$/10000 a:f=T/90000
+ | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
+a counter from behind the quarantine is counted on
+ | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
+ | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
+so is any where nothing can have been forgotten
+q=0 | epoch=2,run,-,0,0              | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
+without fencing the counter is left alone
+fence_ttl=0 |            | 1 0 T | a=$/10000
+fence_ttl=0 | a:f=7/1000 | 1 0 T | = a=$/10000
+it is busy, also for its owner, and for good where no end is set
+ | a=other/4000 | 0 4000 0 | =
+ | a=other/0    | 0 0 0    | =
+ | a=$/4000     | 0 4000 0 | =
+ | a=other      | 0 -1 0   | =
+ | a=#          | 0 -1 0   | =
+an error leaves nothing behind
+ | a:f=# | error | =
+)" + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
+    check(
+        core::guarded_raise.text,
+        "a a:f",
+        "token=$ counter=50 fence_ttl=90000",
+        R"(
+it brings the counter up
+ | a=$/4000              | 1 50 0 | = a:f=50/90000
+ | a=$/4000 a:f=abc/1000 | 1 50 0 | = a:f=50/90000
+ | a=$/4000 a:f=49/1000  | 1 50 0 | = a:f=50/90000
+ | a=$/4000 a:f=50/1000  | 1 50 0 | =
+ | a=$/4000 a:f=50.0/9   | 1 50 0 | =
+counter=1 | a=$/4000 a:f=abc/9 | 1 1 0 | = a:f=1/90000
+one that is ahead it tells
+ | a=$/4000 a:f=51/1000  | 0 51 0 | =
+where the lock is not ours, it does nothing
+ | a=other/4000 a:f=7/9  | 0 0 0  | =
+ | a:f=7/9               | 0 0 0  | =
+ | a=#                   | error | =
+ | a=$/4000 a:f=#        | error | =
+)");
+}
+
+TEST_CASE("what an acquisition of several resources does") {
+    check(
+        core::all_acquire.text,
+        "a a:f b b:f epoch",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000",
+        R"(
+the counter of all is one more than the largest
+ | a:f=T-20s/9 b:f=T-10s/9       | 1 T-9999999 T  | a=$/10000 b=$/10000 a:f=T-9999999/90000 b:f=T-9999999/90000
+ | a:f=T-10s/9 b:f=T-20s/9       | 1 T-9999999 T  | a=$/10000 b=$/10000 a:f=T-9999999/90000 b:f=T-9999999/90000
+ | a:f=T-70s/9 b:f=T-70s/9       | 1 T-69999999 T | a=$/10000 b=$/10000 a:f=T-69999999/90000 b:f=T-69999999/90000
+where one of them is not remembered, it is the clock at least
+ |                               | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+ | a:f=T-10s/9                   | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+ | b:f=T-10s/9                   | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+ | a:f=T+5s/9                    | 1 T+5000001 T  | a=$/10000 b=$/10000 a:f=T+5000001/90000 b:f=T+5000001/90000
+ | a:f=abc/9 b:f=T-70000001/9    | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+ | a:f=T-70s/9 b:f=T-70000001/9  | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
+where nothing can have been forgotten, it is counted from one
+q=0 | epoch=2,run,-,0,0           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+q=0 | epoch=2,run,-,0,0 b:f=41/9  | 1 42 T | a=$/10000 b=$/10000 a:f=42/90000 b:f=42/90000
+without fencing the counters are left alone
+fence_ttl=0 | a:f=7/9           | 1 0 T    | = a=$/10000 b=$/10000
+one that is busy is enough, and of several the last counts
+ | a=other/4000              | 0 4000 0 | =
+ | b=other/4000              | 0 4000 0 | =
+ | a=other/4000 b=other/6000 | 0 6000 0 | =
+ | a=other/6000 b=other/4000 | 0 6000 0 | =
+ | a=$/0                     | 0 0 0    | =
+ | a=other b=other/4000      | 0 -1 0   | =
+ | a=other/4000 b=other      | 0 -1 0   | =
+ | b=#                       | 0 -1 0   | =
+an error leaves nothing behind
+ | a:f=# | error | =
+ | b:f=# | error | =
+)"
+            + put_in(
+                only_in_time_and_remembered,
+                {{"WON", "1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000"}}));
+    check(
+        core::all_raise.text,
+        "a a:f b b:f",
+        "token=$ counter=50 fence_ttl=90000",
+        R"(
+it brings all counters up
+ | a=$/4000 b=$/4000                     | 1 50 0 | = a:f=50/90000 b:f=50/90000
+ | a=$/4000 b=$/4000 a:f=49/9 b:f=abc/9  | 1 50 0 | = a:f=50/90000 b:f=50/90000
+ | a=$/4000 b=$/4000 a:f=50/9 b:f=50/9   | 1 50 0 | = a:f=50/90000 b:f=50/90000
+counter=1 | a=$/9 b=$/9 a:f=abc/9        | 1 1 0  | = a:f=1/90000 b:f=1/90000
+counter=0 | a=$/9 b=$/9 a:f=abc/9        | 1 0 0  | = a:f=0/90000 b:f=0/90000
+or none, where one is ahead
+ | a=$/4000 b=$/4000 a:f=51/9 b:f=7/9    | 0 51 0 | =
+ | a=$/4000 b=$/4000 a:f=7/9 b:f=51/9    | 0 51 0 | =
+ | a=$/4000 b=$/4000 a:f=61/9 b:f=51/9   | 0 61 0 | =
+where one is not ours, it does nothing
+ | a=other/4000 b=$/4000 a:f=7/9 b:f=7/9 | 0 0 0  | =
+ | a=$/4000 b=other/4000 a:f=7/9 b:f=7/9 | 0 0 0  | =
+ | a=$/4000 a:f=7/9 b:f=7/9              | 0 0 0  | =
+ | b=$/4000 a:f=7/9 b:f=7/9              | 0 0 0  | =
+ | a=$/4000 b=$/4000 a:f=7/9 b:f=#       | error | =
+)");
+}
+
+TEST_CASE("what an acquisition of a writer does") {
+    check(
+        core::writer_acquire.text,
+        "a a:f epoch a:r a:i",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000 intent_ttl=2000 "
+        "intent=mine",
+        R"(
+readers that have ended go, and so does any intent
+ |                               | 1 T T | a=$/10000 a:f=T/90000
+ | a:r={x@M-1}/4000 a:i=mine/900 | 1 T T | a=$/10000 a:f=T/90000
+ | a:i=another/900               | 1 T T | a=$/10000 a:f=T/90000
+a reader has it until the end of its last millisecond, and new ones are kept out
+ | a:r={x@M}/4000                | 0 0 T    | = a:i=mine/2000
+ | a:r={x@M-9,y@M+7,z@M+8}/4000  | 0 8 T    | = a:i=mine/2000
+ | a:r={x@M+8}/4000 a:i=else/900 | 0 8 T    | = a:i=mine/2000
+intent_ttl=0 | a:r={x@M+8}/4000  | 0 8 T    | =
+without a counter that it remembers, it counts from its clock
+ | a:f=abc/1000        | 1 T T | a=$/10000 a:f=T/90000
+ | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
+ | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
+ | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
+q=0 | epoch=2,run,-,0,0              | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
+without fencing the counter is left alone
+fence_ttl=0 |            | 1 0 T | a=$/10000
+fence_ttl=0 | a:f=7/1000 | 1 0 T | = a=$/10000
+it is busy, also for its owner, and for good where no end is set
+ | a=other/4000 a:r={x@M+8}/9 | 0 4000 0 | =
+ | a=other/0    | 0 0 0    | =
+ | a=$/4000     | 0 4000 0 | =
+ | a=other      | 0 -1 0   | =
+an error leaves nothing behind
+ | a:f=#   | error | =
+ | a:r=#   | error | =
+)" + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
+}
+
+TEST_CASE("what an acquisition of a reader does") {
+    check(
+        core::shared_acquire.text,
+        "a a:r a:i epoch",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0",
+        R"(
+it enters itself, and removes those that have ended
+ |                                 | 1 0 T | a:r={$@M+10000}/10000
+ | a:r={x@M-1,y@M,z@M+8}/4000      | 1 0 T | a:r={y@M,z@M+8,$@M+10000}/10000
+ | a:r={$@M+5}/4000                | 1 0 T | a:r={$@M+10000}/10000
+ | a:r={x@M+20000}/20000           | 1 0 T | a:r={$@M+10000,x@M+20000}/20000
+a writer that has it or waits for it keeps it out
+ | a=other/4000 a:i=mine/900       | 0 4000 0 | =
+ | a=other                         | 0 -1 0   | =
+ | a=other/0                       | 0 0 0    | =
+ | a:i=mine/900                    | 0 900 0  | =
+ | a:i=mine                        | 0 -1 0   | =
+an error leaves nothing behind
+ | a:r=#   | error | =
+)" + put_in(only_in_time_and_remembered, {{"WON", "1 0 T | a:r={$@M+10000}/10000"}}));
+}
+
+TEST_CASE("what an extension and a heal of one resource do") {
+    const std::string of_both = R"(
+it never shortens
+ | a=$/9999 a:f=50/9  | 1 0 T | a=$/10000 a:f=50/90000
+ | a=$/20000 a:f=50/9 | 1 0 T | a=$/20000 a:f=50/90000
+the counter is brought up to the token, and never lowered
+ | a=$/4000              | 1 0 T | a=$/10000 a:f=50/90000
+ | a=$/4000 a:f=abc/9    | 1 0 T | a=$/10000 a:f=50/90000
+ | a=$/4000 a:f=49/9     | 1 0 T | a=$/10000 a:f=50/90000
+ | a=$/4000 a:f=50.0/9   | 1 0 T | a=$/10000 a:f=50.0/90000
+ | a=$/4000 a:f=51/9     | 1 0 T | a=$/10000 a:f=51/90000
+counter=1 | a=$/4000 a:f=abc/9 | 1 0 T | a=$/10000 a:f=1/90000
+counter=0 | a=$/4000           | 1 0 T | a=$/10000
+counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
+what is another's stays so
+ | a=other/4000 a:f=7/9 | 0 4000 T | =
+ | a=other a:f=7/9      | 0 -1 T   | =
+it comes in time, or too late
+not_after=T   | a=$/4000 | 1 0 T  | a=$/10000 a:f=50/90000
+not_after=T-1 | a=$/4000 | -1 0 T | =
+not_after=1   | a=$/4000 | -1 0 T | =
+an error leaves nothing behind
+ | a=#            | error | =
+ | a=$/4000 a:f=# | error | =
+)";
+    const std::string of_writers = R"(
+readers have a lock that is missing, until they end
+ | a:f=7/9 a:r={x@M}/9      | 0 0 T    | =
+ | a:f=7/9 a:r={x@M+8}/9    | 0 8 T    | =
+ | a:f=7/9 a:r={w@M-2,x@M+8}/9 | 0 8 T | =
+ | a:f=7/9 a:r=#            | error | =
+ | a:f=7/9 a:r={x@M-1}/9    | MISSING
+)";
+    const std::string healed = "2 0 T | = a=$/10000 a:f=50/90000";
+    const std::string extend =
+        "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=0";
+    const std::string heal =
+        "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=T+5s";
+    const meanings extending{{"BEFORE", "a:f=7/9"}, {"MISSING", "-3 0 T | ="}};
+    const meanings healing{{"BEFORE", "a:f=7/9"}, {"MISSING", healed}};
+    const std::string of_one = of_both + missing;
+    const std::string of_writer = of_one + of_writers;
+    check(core::guarded_extend.text, "a a:f epoch", extend, put_in(of_one, extending));
+    check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit, healing));
+    check(core::writer_extend.text, "a a:f epoch a:r", extend, put_in(of_writer, extending));
+    check(core::writer_heal.text, "a a:f epoch a:r", heal, put_in(of_writer + no_limit, healing));
+}
+
+TEST_CASE("what an extension and a heal of several resources do") {
+    const std::string of_both = R"(
+it shortens none
+ | a=$/9999 b=$/20000 a:f=50/9 b:f=50/9 | 1 0 T | a=$/10000 b=$/20000 a:f=50/90000 b:f=50/90000
+ | a=$/20000 b=$/9999 a:f=50/9 b:f=50/9 | 1 0 T | a=$/20000 b=$/10000 a:f=50/90000 b:f=50/90000
+the counters are brought up to the token, and never lowered
+ | a=$/9 b=$/9                     | 1 0 T | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000
+ | a=$/9 b=$/9 a:f=49/9 b:f=abc/9  | 1 0 T | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000
+ | a=$/9 b=$/9 a:f=51/9 b:f=50.0/9 | 1 0 T | a=$/10000 b=$/10000 a:f=51/90000 b:f=50.0/90000
+counter=1 | a=$/9 b=$/9 a:f=abc/9  | 1 0 T | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+counter=0 | a=$/9 b=$/9 a:f=7/9    | 1 0 T | a=$/10000 b=$/10000 a:f=7/9
+one that is another's is enough for none
+ | a=other/4000 b=$/6000 | 0 4000 T | =
+ | a=$/4000 b=other/6000 | 0 6000 T | =
+ | a=other b=$/6000      | 0 -1 T   | =
+ | b=other/6000          | 0 6000 T | =
+ | a=other/4000          | 0 4000 T | =
+it comes in time, or too late
+not_after=T   | a=$/9 b=$/9 | 1 0 T  | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000
+not_after=T-1 | a=$/9 b=$/9 | -1 0 T | =
+not_after=1   | a=$/9 b=$/9 | -1 0 T | =
+those that are missing are made together, or none
+ | a=$/9 | MISSING
+ |       | MISSING
+an error leaves nothing behind
+ | a=$/9 b=#            | error | =
+ | a=$/9 b=$/9 a:f=7/9 b:f=# | error | =
+)";
+    const std::string healed = "2 0 T | a=$/10000 b=$/10000 a:f=50/90000 b:f=50/90000";
+    check(
+        core::all_extend.text,
+        "a a:f b b:f epoch",
+        "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=0",
+        put_in(of_both + missing, {{"BEFORE", "b=$/9"}, {"MISSING", "-3 0 T | ="}}));
+    check(
+        core::all_heal.text,
+        "a a:f b b:f epoch",
+        "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=T+5s",
+        put_in(of_both + missing + no_limit, {{"BEFORE", "b=$/9"}, {"MISSING", healed}}));
+}
+
+TEST_CASE("what an extension and a heal of a reader do") {
+    check(
+        core::shared_extend.text,
+        "a a:r epoch",
+        "token=$ ttl=10000 run=run q=30000000 not_after=0 channel=free",
+        R"(
+it never shortens, and leaves the other readers alone
+ | a:r={$@M+5}/9             | 1 0 T | a:r={$@M+10000}/10000
+ | a:r={$@M}/9               | 1 0 T | a:r={$@M+10000}/10000
+ | a:r={$@M+5,x@M+6}/20000   | 1 0 T | a:r={x@M+6,$@M+10000}/20000
+ | a:r={$@M+20000}/20000     | 1 0 T | =
+ | a:r={$@M+20000}/9         | 1 0 T | a:r={$@M+20000}/10000
+ | a:r={$@M+5}/9 a=other/400 | 1 0 T | = a:r={$@M+10000}/10000
+the writer becomes a reader, keeps what is left of its lease, and says so
+                | a=$/4000                | 1 0 T | a:r={$@M+10000}/10000 | free<-$
+                | a=$/20000               | 1 0 T | a:r={$@M+20000}/20000 | free<-$
+                | a=$/4000 a:r={$@M-9}/9  | 1 0 T | a:r={$@M+10000}/10000 | free<-$
+                | a=$/4000 a:r={$@M+20000}/20000 | 1 0 T | a:r={$@M+20000}/20000 | free<-$
+publish=refused | a=$/4000                | 1 1 T | a:r={$@M+10000}/10000 |
+publish=refused | a:r={$@M+5}/9           | 1 0 T | a:r={$@M+10000}/10000 |
+channel=none    | a=$/4000                | 1 0 T | a:r={$@M+10000}/10000 |
+a writer has it
+ | a=other/4000              | 0 4000 T | =
+ | a=other                   | 0 -1 T   | =
+ | a=other/4000 a:r={$@M-1}/9| 0 4000 T | =
+it comes in time, or too late
+not_after=T   | a:r={$@M+5}/9 | 1 0 T  | a:r={$@M+10000}/10000
+not_after=T-1 | a:r={$@M+5}/9 | -1 0 T | =
+not_after=1   | a:r={$@M+5}/9 | -1 0 T | =
+an error leaves nothing behind
+ | a=#              | error | =
+ | a=$/4000 a:r=#   | error | =
+)" + put_in(missing, {{"BEFORE", "a:r={$@M-1,x@M+8}/9"}, {"MISSING", "-3 0 T | ="}}));
+    check(
+        core::shared_heal.text,
+        "a a:r epoch",
+        "token=$ ttl=10000 run=run q=30000000 not_after=T+5s",
+        R"(
+it never shortens, and leaves the other readers alone
+ | a:r={$@M+5}/9             | 1 0 T | a:r={$@M+10000}/10000
+ | a:r={$@M}/9               | 1 0 T | a:r={$@M+10000}/10000
+ | a:r={$@M+5,x@M+6}/20000   | 1 0 T | a:r={x@M+6,$@M+10000}/20000
+ | a:r={$@M+20000}/20000     | 1 0 T | =
+ | a:r={$@M+20000}/9         | 1 0 T | a:r={$@M+20000}/10000
+a writer has it, even if it has our token
+ | a=other/4000 a:r={$@M+5}/9| 0 4000 T | =
+ | a=$/4000 a:r={$@M+5}/9    | 0 4000 T | =
+ | a=other                   | 0 -1 T   | =
+ | a=#                       | 0 -1 T   | =
+it comes in time, or too late
+not_after=T   | a:r={$@M+5}/9 | 1 0 T  | a:r={$@M+10000}/10000
+not_after=T-1 | a:r={$@M+5}/9 | -1 0 T | =
+not_after=0   | a:r={$@M+5}/9 | -1 0 T | =
+it enters one that is missing
+ | | 2 0 T | a:r={$@M+10000}/10000
+an error leaves nothing behind
+ | a:r=#   | error | =
+)"
+            + put_in(
+                missing,
+                {{"BEFORE", "a:r={$@M-1,x@M+8}/9"},
+                 {"MISSING", "2 0 T | a:r={x@M+8,$@M+10000}/10000"}}));
+}
+
+TEST_CASE("what a release does") {
+    const std::string of_one = R"(
+it removes what is its own, levels the counter and tells that
+                | a=$/4000            | 1 0 T | a:f=50/90000 | free<-$
+                | a=$/4000 a:f=abc/9  | 1 0 T | a:f=50/90000 | free<-$
+                | a=$/4000 a:f=49/9   | 1 0 T | a:f=50/90000 | free<-$
+                | a=$/4000 a:f=50.0/9 | 1 0 T | a:f=50.0/9   | free<-$
+                | a=$/4000 a:f=51/9   | 1 0 T | a:f=51/9     | free<-$
+                | a=$/4000 a:f=#      | 1 0 T | a:f=#        | free<-$
+counter=1       | a=$/4000 a:f=abc/9  | 1 0 T | a:f=1/90000  | free<-$
+counter=0       | a=$/4000            | 1 0 T |              | free<-$
+counter=0       | a=$/4000 a:f=-7/9   | 1 0 T | a:f=-7/9     | free<-$
+channel=none    | a=$/4000            | 1 0 T | a:f=50/90000 |
+publish=refused | a=$/4000            | 1 1 T | a:f=50/90000 |
+where it is another's or missing, nothing is done
+                | a=other/4000 a:f=7/9 | 0 0 T  | = |
+                | a:f=7/9              | -1 0 T | = |
+publish=refused | a:f=7/9              | -1 0 T | = |
+)";
+    check(
+        core::guarded_release.text,
+        "a a:f",
+        "token=$ counter=50 fence_ttl=90000 channel=free",
+        of_one + R"(
+ | a=# | error | = |
+)");
+    check(
+        core::writer_release.text,
+        "a a:f a:i",
+        "token=$ counter=50 fence_ttl=90000 channel=free intent=mine",
+        of_one + R"(
+                | a=#                  | 0 0 T  | = |
+                | a:i=#                | -1 0 T | = |
+the intent goes with it, unless another writer's took its place
+                | a=$/4000 a:i=mine/900     | 1 0 T  | a:f=50/90000              | free<-$
+                | a=$/4000 a:i=else/900     | 1 0 T  | a:f=50/90000 a:i=else/900 | free<-$
+                | a=$/4000 a:i=#            | 1 0 T  | a:f=50/90000 a:i=#        | free<-$
+                | a=other/4000 a:i=mine/900 | 0 0 T  | a=other/4000              | free<-$
+                | a:i=mine/900              | -1 0 T |                           | free<-$
+publish=refused | a:i=mine/900              | -1 1 T |                           |
+channel=none    | a:i=mine/900              | -1 0 T |                           |
+                | a:i=else/900              | -1 0 T | =                         |
+intent=0        | a=$/4000 a:i=0/900        | 1 0 T  | a:f=50/90000 a:i=0/900    | free<-$
+intent=0        | a:i=0/900                 | -1 0 T | =                         |
+)");
+    check(
+        core::all_release.text,
+        "a a:f b b:f",
+        "token=$ counter=50 fence_ttl=90000 channel=:free",
+        R"(
+it removes what is its own, levels the counters and tells that of each
+                | a=$/4000 b=$/4000              | 1 0 T  | a:f=50/90000 b:f=50/90000 | a:free<-$ b:free<-$
+                | a=$/9 b=$/9 a:f=51/9 b:f=49/9  | 1 0 T  | a:f=51/9 b:f=50/90000     | a:free<-$ b:free<-$
+                | a=$/9 b=$/9 a:f=50.0/9 b:f=#   | 1 0 T  | a:f=50.0/9 b:f=#          | a:free<-$ b:free<-$
+counter=1       | a=$/9 b=$/9 a:f=abc/9          | 1 0 T  | a:f=1/90000 b:f=1/90000   | a:free<-$ b:free<-$
+counter=0       | a=$/4000 b=$/4000 a:f=-7/9     | 1 0 T  | a:f=-7/9                  | a:free<-$ b:free<-$
+channel=none    | a=$/4000 b=$/4000              | 1 0 T  | a:f=50/90000 b:f=50/90000 |
+publish=refused | a=$/4000 b=$/4000              | 1 1 T  | a:f=50/90000 b:f=50/90000 |
+one that is another's says more than one that is missing
+                | a=other/4000 b=$/4000 a:f=7/9  | 0 0 T  | = b=none b:f=50/90000     | b:free<-$
+                | a=$/4000 b=other/4000          | 0 0 T  | = a=none a:f=50/90000     | a:free<-$
+                | a=$/4000                       | -1 0 T | a:f=50/90000              | a:free<-$
+                | b=$/4000                       | -1 0 T | b:f=50/90000              | b:free<-$
+                | a=other/4000                   | 0 0 T  | =                         |
+                | b=other/4000                   | 0 0 T  | =                         |
+                | a=# b=$/4000                   | 0 0 T  | a=# b:f=50/90000          | b:free<-$
+                | a:f=7/9                        | -1 0 T | =                         |
+publish=refused | a=other/4000                   | 0 0 T  | =                         |
+)");
+    check(
+        core::shared_release.text,
+        "a a:r",
+        "token=$ channel=free",
+        R"(
+it is told when no reader is left
+                | a:r={$@M+5}/9              | 1 0 T  |                    | free<-$
+                | a:r={$@M+5,x@M-1}/9        | 1 0 T  | a:r={x@M-1}/9      | free<-$
+                | a:r={$@M+5,x@M}/9          | 1 0 T  | a:r={x@M}/9        |
+                | a:r={$@M+5,w@M-9,x@M+6}/9  | 1 0 T  | a:r={w@M-9,x@M+6}/9 |
+                | a:r={$@M}/9                | 1 0 T  |                    | free<-$
+channel=none    | a:r={$@M+5}/9              | 1 0 T  |                    |
+publish=refused | a:r={$@M+5}/9              | 1 1 T  |                    |
+publish=refused | a:r={x@M+5}/9              | -1 0 T | =                  |
+or no writer, of one that wanted to be a reader
+                | a=$/4000                   | 1 0 T  |                    | free<-$
+                | a=$/4000 a:r={x@M+6}/9     | 1 0 T  | a:r={x@M+6}/9      | free<-$
+                | a=$/4000 a:r={$@M-1}/9     | 1 0 T  |                    | free<-$
+                | a=$/4000 a:r=#             | 1 0 T  | a:r=#              | free<-$
+channel=none    | a=$/4000                   | 1 0 T  |                    |
+what has ended or is not there, is not
+                | a:r={$@M-1}/9              | -1 0 T |                    |
+                |                            | -1 0 T |                    |
+                | a:r=#                      | -1 0 T | =                  |
+                | a=other/4000               | 0 0 T  | =                  |
+                | a=other/4000 a:r={$@M-1}/9 | 0 0 T  | a=other/4000       |
+                | a=other/4000 a:r={$@M+5}/9 | 1 0 T  | a=other/4000       | free<-$
+                | a=#                        | 0 0 T  | =                  |
+                | a=# a:r={$@M+5}/9          | 1 0 T  | a=#                | free<-$
+)");
+}
+
+TEST_CASE("what the survey of a pool does") {
+    check(
+        core::slots_survey,
+        "pool",
+        "first=0 count=4",
+        R"(
+it says which slots are taken, and when the first of them is free
+        |                                                      | 1111 -1  | =
+        | pool:0=x/400 pool:2=x/300 pool:4=x/9                 | 0101 300 | =
+        | pool:0=x/300 pool:3=x/400                            | 0110 300 | =
+        | pool:1=x/0 pool:2=x/400                              | 1001 0   | =
+        | pool:1=x/1 pool:2=x/400                              | 1001 1   | =
+        | pool:1=x pool:3=x/400                                | 1010 400 | =
+        | pool:1=x                                             | 1011 -1  | =
+first=2 | pool:0=x/100 pool:1=x/200 pool:2=x/300 pool:6=x/400  | 0111 300 | =
+count=1 | pool:1=x/200                                         | 1 -1     | =
+first=999999 | pool:1000001=x/5                                | 1101 5   | =
+)");
+}
+
+TEST_CASE("what taking and leaving a place in the queue do") {
+    check(
+        core::turn_take.text,
+        "a q p",
+        "who=me keep=10000",
+        R"(
+who comes first has its turn, unless the lock is there
+ |          | 1 0 0    | q={me@T}/10000 p={me@T+10s}/10000
+ | a=x/4000 | 0 4000 0 | = q={me@T}/10000 p={me@T+10s}/10000
+ | a=x/0    | 0 0 0    | = q={me@T}/10000 p={me@T+10s}/10000
+ | a=x      | 0 -1 0   | = q={me@T}/10000 p={me@T+10s}/10000
+who comes later is told how long the first keeps its place, and how many are before it
+ | q={x@T-5}/9 p={x@T+4000000}/9 | 0 4000 1 | q={x@T-5,me@T}/10000 p={x@T+4000000,me@T+10s}/10000
+ | q={x@T-5}/9 p={x@T+3999001}/9 | 0 4000 1 | q={x@T-5,me@T}/10000 p={x@T+3999001,me@T+10s}/10000
+ | q={x@T-5}/9 p={x@T+1}/9       | 0 1 1    | q={x@T-5,me@T}/10000 p={x@T+1,me@T+10s}/10000
+ | q={x@T-5,y@T-4}/9 p={x@T+7000,y@T+9000}/9 | 0 7 2 | q={x@T-5,y@T-4,me@T}/10000 p={x@T+7000,y@T+9000,me@T+10s}/10000
+a place that is renewed stays where it is
+ | q={me@T-5,x@T-4}/9 p={me@T+1,x@T+9}/9 | 1 0 0 | q={me@T-5,x@T-4}/10000 p={x@T+9,me@T+10s}/10000
+ | q={x@T-5,me@T-4}/9 p={me@T+1,x@T+7000}/9 | 0 7 1 | q={x@T-5,me@T-4}/10000 p={x@T+7000,me@T+10s}/10000
+ | q={me@T-5,x@T-4}/9 p={x@T+9}/9 | 1 0 0 | q={me@T-5,x@T-4}/10000 p={x@T+9,me@T+10s}/10000
+arrivals differ, also when the clock was set back
+ | q={x@T}/9 p={x@T+7000}/9    | 0 7 1 | q={x@T,me@T+1}/10000 p={x@T+7000,me@T+10s}/10000
+ | q={x@T-1}/9 p={x@T+7000}/9  | 0 7 1 | q={x@T-1,me@T}/10000 p={x@T+7000,me@T+10s}/10000
+ | q={w@T-1,x@T+5s}/9 p={w@T+7000,x@T+8000}/9 | 0 7 2 | q={w@T-1,x@T+5s,me@T+5000001}/10000 p={w@T+7000,x@T+8000,me@T+10s}/10000
+the first is dropped when its place has ended
+ | q={x@T-5}/9 p={x@T}/9      | 1 0 0 | q={me@T}/10000 p={me@T+10s}/10000
+ | q={x@T-5}/9                | 1 0 0 | q={me@T}/10000 p={me@T+10s}/10000
+ | q={x@T-5,y@T-4}/9 p={x@T-1,y@T+7000}/9 | 0 7 1 | q={y@T-4,me@T}/10000 p={y@T+7000,me@T+10s}/10000
+ | q={x@T-5,y@T-4}/9 p={x@T+7000,y@T-1}/9 | 0 7 2 | q={x@T-5,y@T-4,me@T}/10000 p={y@T-1,x@T+7000,me@T+10s}/10000
+the queue stays for as long as the longest place
+ | p={x@T+20s}/20000 q={x@T-5}/9 | 0 20000 1 | q={x@T-5,me@T}/20000 p={me@T+10s,x@T+20s}/20000
+ | p={x@T+8s}/20000 q={x@T-5}/20000 | 0 8000 1 | q={x@T-5,me@T}/20000 p={x@T+8s,me@T+10s}/20000
+an error leaves nothing that does not expire
+ | q=#  | error | =
+ | p=#  | error | =
+)");
+    check(
+        core::turn_leave.text,
+        "a q p",
+        "who=$ channel=free",
+        R"(
+the next is told if it has its turn now
+             | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T}/9 p={x@T+2}/9 | free<-$
+channel=none | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T}/9 p={x@T+2}/9 |
+publish=refused | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T}/9 p={x@T+2}/9 |
+             | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 a=y/9 | 1 0 0 | a=y/9 q={x@T}/9 p={x@T+2}/9 |
+             | q={$@T-5,x@T}/9 p={$@T+1,x@T+2}/9 a=y   | 1 0 0 | a=y q={x@T}/9 p={x@T+2}/9   |
+             | q={$@T-5,x@T}/9                   | 1 0 0 | q={x@T}/9               | free<-$
+not by who was not the first, or was the only one
+             | q={x@T-5,$@T}/9 p={$@T+1,x@T+2}/9 | 1 0 0 | q={x@T-5}/9 p={x@T+2}/9 |
+             | q={$@T-5}/9 p={$@T+1}/9           | 1 0 0 | |
+             | q={x@T-5}/9 p={x@T+2}/9           | 0 0 0 | = |
+             |                                   | 0 0 0 | = |
+             | q={x@T-5}/9 p={$@T+1,x@T+2}/9     | 0 0 0 | q={x@T-5}/9 p={x@T+2}/9 |
+)");
+}
+
+TEST_CASE("taking a place drops at most a hundred places that have ended") {
+    const auto take = [](int ended, const std::string& expected) {
+        std::string before;
+        for (int i = 100; i < 100 + ended; ++i) { // nobody knows how long these keep theirs
+            before += (before.empty() ? "q={x" : ",x") + std::to_string(i) + "@T-"
+                      + std::to_string(900 - i);
+        }
+        check(
+            core::turn_take.text, "a q p", "who=me keep=10000", "|" + before + "}/9 |" + expected);
+    };
+    take(100, "1 0 0 | q={me@T}/10000 p={me@T+10s}/10000");
+    take(102, "0 0 2 | q={x200@T-700,x201@T-699,me@T}/10000 p={me@T+10s}/10000");
+}
+
+} // namespace script_effects_test
