@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
 #include <utility>
 
@@ -57,6 +58,7 @@ int acquire(const hand& mine, const settings& common) {
     const patience patient(now, mine.lock.resource, wanted.wait);
     redlock::diagnostics why;
     redlock::lock lock;
+    std::signal(SIGPIPE, SIG_IGN); // a reader that has gone is an error of the print
     try {
         if (now.signal() == 0) {
             lock = now.wait([&](auto token) {
@@ -78,7 +80,7 @@ int acquire(const hand& mine, const settings& common) {
     } else {
         fmt::print("{}\n", lock.token());
     }
-    // Nobody could ever release a lock whose token was not heard: then it goes with this session.
+    // Nobody could ever release a lock whose token was not read: then it goes with this session.
     require_written();
     lock.abandon();
     return 0;

@@ -128,8 +128,7 @@ private:
             }
         } catch (const boost::system::system_error& error) {
             if (session_->signal() == 0) {
-                if (options_.lock.skip_if_held
-                    && error.code() == redlock::condition::not_acquired) {
+                if (options_.lock.skip_if_held && held_by_another(error.code(), why)) {
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }

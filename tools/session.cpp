@@ -162,6 +162,14 @@ int ended_with(
     return static_cast<int>(exit_code::internal);
 }
 
+bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why) {
+    return error == redlock::errc::contended
+           || (error == redlock::errc::timed_out
+               && std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
+                      return one.vote == redlock::vote::held;
+                  }));
+}
+
 void add_ending_signals(asio::signal_set& to) {
     for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
         struct sigaction before {};

@@ -85,6 +85,10 @@ private:
     asio::steady_timer timer_;
 };
 
+/// Whether an acquire failed because another client holds the lock, by the votes of the masters:
+/// slow masters, or a wait that was too short to hear them all, say nothing about that.
+bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why);
+
 /// What `system_error` the library threw, as the tool ends with it. `why` says how the masters
 /// voted on `resource`.
 int ended_with(

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """`redlock run`, as a command meets it: run_test.py REDLOCK [CASE...]"""
 
+import contextlib
 import os
 import pathlib
 import pty
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 import harness
@@ -83,6 +86,74 @@ def _():
         holder.wait()
         result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
         equal(result.stdout, 'ran\n')
+
+
+@case('--skip-if-held ends with 0 when the wait for a held lock is over')
+def _():
+    with Quorum() as quorum:
+        quorum.holder('a')
+        slot = quorum.start('pool', '--size', '1', 'b', '--', 'sh', '-c', 'echo held; exec sleep 600')
+        equal(slot.stdout.readline(), 'held\n')
+        for words in (('run', 'a'), ('pool', '--size', '1', 'b')):
+            result = ended(quorum.run(words[0], '--skip-if-held', '--wait', '1s', *words[1:], '--', 'echo', 'ran'), 0)
+            equal(result.stdout, '')
+            contains(result.stderr, 'skipped')
+
+
+class Slow:
+    """Passes on what a master answers, each time after so long."""
+
+    def __init__(self, port, seconds):
+        self.port, self.seconds = port, seconds
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = 'redis://127.0.0.1:%d' % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client = self.listener.accept()[0]
+                master = socket.create_connection(('127.0.0.1', self.port))
+                for source, target, seconds in ((client, master, 0), (master, client, self.seconds)):
+                    threading.Thread(target=self.relay, args=(source, target, seconds), daemon=True).start()
+
+    @staticmethod
+    def relay(source, target, seconds):
+        with contextlib.suppress(OSError), source, target:
+            while data := source.recv(65_536):
+                time.sleep(seconds)
+                target.sendall(data)
+
+
+@case('--skip-if-held does not take slow masters for a holder')
+def _():
+    with Quorum() as quorum:
+        slow = [Slow(master.port, 0.3) for master in quorum.masters]
+        words = ('run', '--skip-if-held', '--wait', 'none', '--ttl', '200ms', '--master-timeout', '5s', 'a')
+        result = ended(quorum.run(
+            *words, '--', 'echo', 'ran', env={'REDLOCK_MASTERS': ','.join(one.url for one in slow)}), HELD)
+        equal(result.stdout, '')
+        contains(result.stderr, 'too slow')
+
+
+@case('--at-least longer than --max-hold is refused')
+def _():
+    with Quorum() as quorum:
+        result = ended(quorum.run('run', '--at-least', '3s', '--max-hold', '1s', 'a', '--', 'echo', 'ran'), USAGE)
+        equal(result.stdout, '')
+        contains(result.stderr, '--at-least 3s is longer than --max-hold 1s')
+
+
+@case('acquire releases the lock when nobody reads its token any more')
+def _():
+    with Quorum() as quorum:
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = quorum.start('acquire', 'a', stdout=writer, restore_signals=True)
+        os.close(writer)
+        equal(process.wait(), INTERNAL)
+        contains(process.stderr.read(), 'standard output cannot be written')
+        ended(quorum.run('acquire', '--wait', 'none', 'a'), 0)
 
 
 @case('--skip-if-held does not hide an outage')
