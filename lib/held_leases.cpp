@@ -98,7 +98,7 @@ void held_leases::release(
     const std::lock_guard lock(driver_.guard);
     if (lease->result) {
         if (out != nullptr) {
-            *out = lease->loss ? *lease->loss : diagnostics();
+            *out = lease->removal ? *lease->removal : diagnostics();
             out->message = to_string(*lease->result);
         }
         std::move(waiting)(driver_.io(), error_code(), *lease->result);
@@ -292,7 +292,9 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
 void held_leases::removed(const core::claim& claim, release_result result) {
     const lease_ptr lease = std::move(leases_[claim.self.index]);
     lease->result = result;
-    if (lease->releasing.wants_explanation() || (observer_ && lease->observed_release != 0)) {
+    const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask later
+    if (lost || lease->releasing.wants_explanation()
+        || (observer_ && lease->observed_release != 0)) {
         diagnostics votes;
         // One that was handed over within this process was said to no master.
         const bool asked = claim.stage == core::claim::phase::removing;
@@ -301,6 +303,9 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         votes.message = to_string(result);
         end_release(*lease, votes);
         lease->releasing.explain_all(votes);
+        if (lost) {
+            lease->removal = std::make_unique<diagnostics>(std::move(votes));
+        }
     }
     lease->releasing.complete_all(driver_.io(), error_code(), result);
 }

@@ -105,7 +105,8 @@ public:
     std::uint64_t observed = 0; // names the lock to the observer, and then its operations
     std::uint64_t observed_renewal = 0;
     std::uint64_t observed_release = 0;
-    std::unique_ptr<diagnostics> loss; // how the masters stood when it was lost
+    std::unique_ptr<diagnostics> loss;    // how the masters stood when it was lost
+    std::unique_ptr<diagnostics> removal; // what they answered to its removal after that
     /// \}
 };
 

@@ -382,3 +382,28 @@ TEST_CASE("a lock that is lost can be released, and the result tells what was fo
     CHECK(released.value() != release_result::stolen);
     CHECK(q.release(held).value() == released.value());
 }
+
+TEST_CASE("a release after the loss shows the votes on the removal, not those on the acquire") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r", once(200ms));
+    for (fake_master& master : q.masters) {
+        std::string key;
+        q.run_until([&] {
+            for (const auto& [name, value] : master.keys()) {
+                key = value == held.token() ? name : key;
+            }
+            return !key.empty();
+        });
+        master.set_key(key, "somebody");
+    }
+    q.wait(q.begin_wait_lost(held));
+    q.run_until([&] { return q.manager->get_metrics().released_late == 1; });
+    release_outcome& released = q.release(held);
+    CHECK(released.value() == release_result::stolen);
+    REQUIRE(released.why().votes.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+        const vote said = released.vote_of(i).vote;
+        CHECK((said == vote::foreign || said == vote::pending)); // two decide
+    }
+}
