@@ -365,7 +365,7 @@ void trouble_beyond(plan& what, generator& random) {
     trouble_all(what, random);
     what.kept = what.ordered = false;
     // Between two looks at a clock that runs as wrong as here. With less, each would show a step.
-    what.offset_bound_ms = std::max<std::int64_t>(what.offset_bound_ms, 150);
+    what.offset_bound_ms = std::max<std::int64_t>(what.offset_bound_ms, 300);
     for (client_plan& one : what.clients) {
         one.rate_ppb = random.between(-10, 10) * what.drift_ppb;
     }
