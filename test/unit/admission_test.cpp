@@ -222,6 +222,9 @@ TEST_CASE("a promoted server names what it was a replica of, and nothing else is
         promoted_from("5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c")
         == "5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c");
     CHECK(promoted_from("two words").empty());
+    CHECK(promoted_from("a\x7f").empty());
+    CHECK(promoted_from("a\x80").empty());
+    CHECK(promoted_from("a~") == "a~");
     CHECK(promoted_from(std::string(65, 'a')).empty());
 }
 

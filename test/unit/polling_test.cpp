@@ -259,4 +259,14 @@ TEST_CASE("those who poll spread over a quarter of the pause, which has its limi
     }
 }
 
+TEST_CASE("an attempt on all masters is due a little before the limit is reached") {
+    core::polling polls;
+    const redlock::time_point last(100s);
+    polls.asked_all(last);
+    CHECK(!polls.all_due(2s, last + 1'950ms - 1ns));
+    CHECK(polls.all_due(2s, last + 1'950ms));
+    polls.reset();
+    CHECK(polls.all_due(2s, last));
+}
+
 } // namespace polling_test

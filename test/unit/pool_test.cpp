@@ -143,4 +143,13 @@ TEST_CASE("handles agree with a map of what is alive") {
     }
 }
 
+TEST_CASE("the places of a pool are named from the first generation on") {
+    pool<thing> things;
+    CHECK(things.create().self == handle{.index = 0, .generation = 1});
+    thing& second = things.create();
+    CHECK(second.self == handle{.index = 1, .generation = 1});
+    things.destroy(second);
+    CHECK(things.create().self == handle{.index = 1, .generation = 2});
+}
+
 } // namespace pool_test

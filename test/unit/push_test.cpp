@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace push_test {
 
@@ -318,6 +319,58 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
         release();
         CHECK(warnings() == 4);
     }
+}
+
+TEST_CASE("who listens to a lock hears of its releases, and subscribes once") {
+    virtual_quorum it(rules_with(3, 0, true));
+    it.start();
+    it.engine.listen("r", it.now());
+    it.run_for(50ms);
+    CHECK(asked(it, "SUBSCRIBE p:{r}:free") == 3);
+    it.engine.listen("r", it.now());
+    it.run_for(50ms);
+    CHECK(asked(it, "SUBSCRIBE") == 3);
+    it.heard_of.clear();
+    it.push(1, channel, "release-one");
+    it.push(1, "p:{s}:free", "release-two");
+    it.run_for(5ms);
+    CHECK(it.heard_of == std::vector<std::string>{"p:{r}"});
+    it.engine.unlisten("r", it.now());
+    it.run_for(5ms);
+    CHECK(asked(it, "UNSUBSCRIBE") == 0);
+    it.engine.unlisten("r", it.now());
+    it.run_for(5ms);
+    CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
+}
+
+TEST_CASE("where nothing is published nobody subscribes in order to listen") {
+    virtual_quorum it(rules_with(3, 0, false));
+    it.start();
+    it.engine.listen("r", it.now());
+    it.engine.listen("r", it.now());
+    it.run_for(50ms);
+    CHECK(asked(it, "SUBSCRIBE") == 0);
+    CHECK(it.engine.examine(it.now()).masters[0].pushes == "off");
+    CHECK(std::ranges::none_of(it.opens, [](const auto& one) { return one.first >= 3; }));
+}
+
+TEST_CASE("a channel is left when neither a waiter nor a listener is there any more") {
+    waiting_quorum it(3);
+    it.engine.listen("r", it.now());
+    SECTION("the waiter stays") {
+        it.engine.unlisten("r", it.now());
+        it.run_for(5ms);
+        CHECK(asked(it, "UNSUBSCRIBE") == 0);
+        it.cancel(it.name);
+    }
+    SECTION("the listener stays") {
+        it.cancel(it.name);
+        it.run_for(5ms);
+        CHECK(asked(it, "UNSUBSCRIBE") == 0);
+        it.engine.unlisten("r", it.now());
+    }
+    it.run_for(5ms);
+    CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
 }
 
 } // namespace push_test

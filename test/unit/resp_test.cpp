@@ -328,6 +328,7 @@ TEST_CASE("what locks are answered with is read where it lies, without a copy") 
          {std::string("+OK\r\n"),
           std::string("+PONG\r\n"),
           std::string(":10\r\n"),
+          std::string(":0\r\n"),
           std::string(":-3\r\n"),
           std::string("$-1\r\n"),
           std::string("-NOSCRIPT No matching script\r\n"),
@@ -351,6 +352,17 @@ TEST_CASE("a line ends with both of its characters") {
     CHECK(first_of("+a\nb\r\n") != "+");
     CHECK(first_of("+a\n").starts_with("nothing"));
     CHECK(first_of(":1\n").starts_with("nothing"));
+}
+
+TEST_CASE("nothing has no number, wherever the stream is cut") {
+    reply_reader reader;
+    for (const std::string_view part : {"$-", "1\r\n"}) {
+        feed(reader, part);
+    }
+    const reply* const found = reader.next();
+    REQUIRE(found != nullptr);
+    CHECK(found->type == reply_type::nil);
+    CHECK(found->integer == 0);
 }
 
 } // namespace resp_test

@@ -104,4 +104,14 @@ TEST_CASE("timers agree with a sorted map, whatever is done to them") {
     }
 }
 
+TEST_CASE("a timer that is put off to the moment of others stays before them") {
+    timers all;
+    std::array<timer, 3> entries;
+    all.set(entries[0], at(1));
+    all.set(entries[1], at(2));
+    all.set(entries[2], at(2));
+    all.set(entries[0], at(2));
+    CHECK(all.pop(at(2)) == &entries[0]);
+}
+
 } // namespace timers_test

@@ -162,7 +162,9 @@ public:
     std::vector<std::uint64_t> fences; // the fencing tokens of what was acquired; 0: without
     std::vector<std::string> log_lines;
     std::vector<std::string> long_holds; // the keys that the engine has warned of
-    std::vector<std::string> renewals;   // "begun", then "renewed" or the error
+    std::vector<std::string> heard_of;   // the keys of whose release it was told
+    std::vector<std::pair<std::string, std::size_t>> contentions; // that it has warned of
+    std::vector<std::string> renewals; // "begun", then "renewed" or the error
     std::vector<std::pair<std::size_t, time_point>> opens;
     std::vector<redlock::lock_status> statuses;
     std::vector<redlock::pool_status> pools;
@@ -179,6 +181,10 @@ private:
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
     void held_long(const redlock::core::claim& lease) override { long_holds.push_back(lease.key); }
+    void contention(std::string_view key, std::size_t waiting) override {
+        contentions.emplace_back(key, waiting);
+    }
+    void heard(std::string_view key) override { heard_of.emplace_back(key); }
     void renewing(const redlock::core::claim&) override { renewals.emplace_back("begun"); }
     void renewed(const redlock::core::claim&, std::optional<errc> error) override {
         renewals.emplace_back(

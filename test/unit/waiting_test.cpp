@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace waiting_test {
@@ -383,6 +384,20 @@ TEST_CASE("who becomes first at the end of its wait says what the line had found
     CHECK(it.answer_to(second)->why == errc::contended);
     const std::vector<vote> votes = it.answer_to(second)->votes; // until it was decided
     CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
+}
+
+TEST_CASE("that more wait than were thought of is told when it comes to that") {
+    core::settings rules = rules_with(3, 0, true);
+    rules.contention_warning = 2;
+    virtual_quorum it(rules);
+    it.start();
+    hold_everywhere(it);
+    it.acquire(waiting());
+    it.acquire(waiting());
+    CHECK(it.contentions.empty());
+    it.acquire(waiting());
+    it.acquire(waiting());
+    CHECK(it.contentions == std::vector<std::pair<std::string, std::size_t>>{{"p:{r}", 3}});
 }
 
 } // namespace waiting_test

@@ -1,0 +1,179 @@
+// What the core keeps of claims, lines and operations: as it is when new, and when it is used
+// again.
+
+#include "core/command.hpp"
+#include "core/form.hpp"
+#include "core/keys.hpp"
+#include "core/line.hpp"
+#include "core/presence.hpp"
+#include "core/settings.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace state_test {
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::release_result;
+using redlock::time_point;
+using redlock::vote;
+
+TEST_CASE("a vote that was not granted leaves no key, one that is not known may") {
+    ballots votes;
+    const auto may_be_set = [&](vote said, bool asked = true) {
+        votes.reset(2);
+        votes.of[1].asked = asked;
+        votes.of[0].said = votes.of[1].said = said;
+        return votes.may_be_set();
+    };
+    for (const vote said : {vote::granted, vote::pending, vote::timed_out, vote::unreachable}) {
+        CHECK(may_be_set(said));
+        CHECK(!may_be_set(said, false));
+    }
+    for (const vote said : {vote::held, vote::error, vote::quarantined}) {
+        CHECK(!may_be_set(said));
+    }
+}
+
+TEST_CASE("a removal that is confirmed when nobody is waited for leaves nobody to wait for") {
+    removal_tally tally;
+    tally.add(vote::granted, vote::pending);
+    CHECK(tally.pending == 0);
+    CHECK(tally.decide(2, false) == release_result::uncertain);
+    tally.add(vote::granted, vote::timed_out);
+    CHECK(tally.decide(2, false) == release_result::released);
+}
+
+TEST_CASE("of a master that was told nothing no removal is on its way") {
+    CHECK(ballot{}.removal_mark == 0);
+    CHECK(ballot{}.left == not_told);
+}
+
+TEST_CASE("who waits for a lock waits in its form, for a slot of a pool as for a lock") {
+    claim lease;
+    lease.form = lock_form::writer;
+    lease.key = "k";
+    CHECK(lease.line_form() == lock_form::writer);
+    CHECK(lease.line_key() == "k");
+    lease.form = lock_form::all; // several slots at once
+    lease.slots = std::make_unique<slot_part>();
+    lease.slots->pool_key = "pool";
+    CHECK(lease.line_form() == lock_form::exclusive);
+    CHECK(lease.line_key() == "pool");
+}
+
+TEST_CASE("a line hears of the locks that it listens to, until it does no more") {
+    line_table lines;
+    line& both = lines.create(lock_form::all, "a and b");
+    line& own = lines.create(lock_form::exclusive, "a");
+    lines.listen(both, "a");
+    lines.listen(both, "b");
+    const auto hear = [&](std::string_view lock_key) {
+        std::vector<line*> found;
+        lines.find_listeners(lock_key, found);
+        return found;
+    };
+    CHECK(hear("b") == std::vector<line*>{&both});
+    CHECK(hear("a") == std::vector<line*>{&both});
+    own.watched = true;
+    CHECK(hear("a") == std::vector<line*>{&own, &both});
+    CHECK(hear("c").empty());
+    lines.unlisten(both, "b");
+    CHECK(hear("b").empty());
+    CHECK(hear("a").size() == 2);
+}
+
+TEST_CASE("a line that is used again has heard nothing and has no place in a queue") {
+    line used;
+    used.latest = {.release = "one", .heard = 5, .acted_on = true, .again = true};
+    used.turn.waiter = "somebody";
+    used.turn.first = used.turn.again = true;
+    const auto round = used.turn.round;
+    used.reset();
+    CHECK(used.latest.release.empty());
+    CHECK(used.latest.heard == 0);
+    CHECK(!used.latest.acted_on);
+    CHECK(!used.latest.again);
+    CHECK(used.turn.waiter.empty());
+    CHECK(!used.turn.first);
+    CHECK(!used.turn.again);
+    CHECK(used.turn.round != round); // an answer that is still to come is not for it
+}
+
+TEST_CASE("an operation that is used again wants one lock, and a query has found nothing") {
+    operation wanted;
+    wanted.slots = 9;
+    wanted.wants = 3;
+    wanted.reset();
+    CHECK(wanted.slots == 0);
+    CHECK(wanted.wants == 1);
+    query asked;
+    asked.result.owner = "somebody";
+    asked.result.masters.resize(3);
+    asked.reset();
+    CHECK(asked.result.owner.empty());
+    CHECK(asked.result.masters.empty());
+}
+
+TEST_CASE("what nobody asked for is off") {
+    CHECK(settings{}.contention_warning == 0);
+    CHECK(settings{}.hand_overs_max == 0);
+    CHECK(master_guard{}.not_after_us == 0);
+}
+
+TEST_CASE("the part of a key that is hashed is what is in its first braces, if there is any") {
+    for (const auto& [key, part] : std::vector<std::pair<std::string_view, std::string_view>>{
+             {"p:{r}:fence", "r"},
+             {"{r}", "r"},
+             {"{resource}{other}", "resource"},
+             {"}{r}", "r"},
+             {"p:{}{r}", "p:{}{r}"},
+             {"{}", "{}"},
+             {"plain", "plain"},
+             {"open{end", "open{end"},
+             {"plain}", "plain}"},
+             {"", ""}}) {
+        CAPTURE(key);
+        CHECK(hash_part(key) == part);
+    }
+}
+
+TEST_CASE("keys of any length are packed and found again") {
+    for (const std::size_t size : {0U, 1U, 255U, 256U, 300U, 511U, 70'000U}) {
+        std::string packed;
+        pack(packed, std::string(size, 'k'));
+        pack(packed, "next");
+        CHECK(packed.size() == 4 + size + 4 + 4);
+        std::vector<std::string> found;
+        for_each_packed(packed, [&](std::string_view key) { found.emplace_back(key); });
+        CHECK(found == std::vector<std::string>{std::string(size, 'k'), "next"});
+    }
+}
+
+TEST_CASE("a server that is well again is asked after its health soon when it next ails") {
+    settings rules;
+    rules.reconnect_delay_min = 50ms;
+    rules.health_check_interval = 1h;
+    jitter random(1);
+    presence it(rules, random);
+    it.introduced();
+    const time_point now(1h);
+    const auto delay = [&] {
+        it.ailing(now);
+        return it.next_due(forever) - now;
+    };
+    for (int i = 0; i < 60; ++i) {
+        delay();
+    }
+    CHECK(delay() > 1s);
+    it.well();
+    CHECK(delay() <= 150ms);
+}
+
+} // namespace state_test
