@@ -300,7 +300,7 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
             it.log_lines.begin(),
             it.log_lines.end(),
             [](const std::string& line) {
-                return line.find("keeps no queue") != std::string::npos;
+                return line.find("not that of arrival: NOPERM this user") != std::string::npos;
             })
         == 1);
 }

@@ -791,4 +791,59 @@ TEST_CASE("a heal is not said in other words after the deadline") {
     CHECK(q.scripts[2].said["heal"] == 1);
 }
 
+TEST_CASE("a lock of several resources is called by all of them in the log") {
+    guarded_quorum q(3);
+    for (script_answers& one : q.scripts) {
+        one.remove = three(0, 500); // as to all scripts of that form
+    }
+    q.it.start();
+    q.it.acquire_form(core::lock_form::all, once(), "r");
+    q.it.run_for(50ms);
+    CHECK(std::ranges::any_of(q.it.log_lines, [](const std::string& line) {
+        return line.starts_with("p:{r, r2}: attempt 1");
+    }));
+}
+
+TEST_CASE("resources that a cluster keeps apart are named, with what helps") {
+    guarded_quorum q(3);
+    for (script_answers& one : q.scripts) {
+        one.acquire = one.remove = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
+    }
+    q.it.start();
+    const auto text = [&](std::uint64_t name) {
+        q.it.run_for(500ms);
+        REQUIRE(q.it.answer_to(name) != nullptr);
+        return std::string(q.it.answer_to(name)->ballots.text(0));
+    };
+    CHECK(
+        text(q.it.acquire_form(core::lock_form::all, once(), "r"))
+        == "CROSSSLOT Keys in request don't hash to the same slot: p:{r} and p:{r2} hash apart; "
+           "a hash tag in key_prefix, as {locks}, keeps all names in one slot");
+    CHECK(text(q.it.acquire(once())) == "CROSSSLOT Keys in request don't hash to the same slot");
+}
+
+TEST_CASE("a writer that becomes a reader is extended, and knows in time that it was not") {
+    const bool answered = GENERATE(true, false);
+    guarded_quorum q(3);
+    q.it.start();
+    const std::uint64_t name = q.it.acquire_form(core::lock_form::writer, once(), "r");
+    q.it.run_for(50ms);
+    REQUIRE(q.it.answer_to(name) != nullptr);
+    const answer got = *q.it.answer_to(name);
+    REQUIRE(got.won);
+    CHECK(q.it.engine.writes(got.lease));
+    for (std::size_t i = 0; i < 3; ++i) {
+        q.it.paths[i].hung = !answered;
+    }
+    const redlock::time_point began = q.it.now();
+    q.it.engine.downgrade(got.lease, began);
+    CHECK(!q.it.engine.writes(got.lease));
+    q.it.run_for(500ms);
+    const auto ends = q.it.extensions_of(got);
+    REQUIRE(ends.size() == 1);
+    CHECK(ends[0].at == began + (answered ? 1ms : 100ms));
+    CHECK(ends[0].error == (answered ? std::nullopt : std::optional(errc::no_quorum)));
+    CHECK(q.it.deadlines_of(got).empty() == !answered);
+}
+
 } // namespace guarded_test

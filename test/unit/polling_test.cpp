@@ -35,7 +35,8 @@ struct held_quorum {
     explicit held_quorum(std::size_t masters, bool pushes = true)
         : it(rules(masters, pushes)),
           free(masters),
-          asked(masters) {
+          asked(masters),
+          slot_left(masters, 9'000) {
         for (std::size_t i = 0; i < masters; ++i) {
             virtual_master& server = it.masters[i];
             server.when = [this, i, &server](const arguments& words) {
@@ -67,7 +68,9 @@ struct held_quorum {
             }
         }
         if (script == core::slots_survey) {
-            return free[master] ? "*2\r\n$2\r\n10\r\n:9000\r\n" : "*2\r\n$2\r\n00\r\n:9000\r\n";
+            ++surveys;
+            return "*2\r\n$2\r\n" + std::string(free[master] ? "10" : "00")
+                   + "\r\n:" + std::to_string(slot_left[master]) + "\r\n";
         }
         const bool shakes = script == core::guarded_handshake.text;
         return shakes ? three(0, 0) : three(1, 0);
@@ -110,6 +113,8 @@ struct held_quorum {
     virtual_quorum it;
     std::vector<bool> free;
     std::vector<std::size_t> asked;
+    std::vector<int> slot_left; // of the lease of a slot that is held there, in ms
+    std::size_t surveys = 0;
 };
 
 // The moments of a release, against a poll that comes each second or two.
@@ -267,6 +272,73 @@ TEST_CASE("an attempt on all masters is due a little before the limit is reached
     CHECK(polls.all_due(2s, last + 1'950ms));
     polls.reset();
     CHECK(polls.all_due(2s, last));
+}
+
+TEST_CASE("who waits where releases are told already may have missed one, and asks again soon") {
+    held_quorum q(3);
+    for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+        q.it.engine.listen(name, q.it.now());
+    }
+    q.it.run_for(50ms);
+    for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+        q.it.acquire(waiting(), name);
+    }
+    q.it.run_for(1ms);
+    CHECK(q.asked_in_all() == 8 * 3);
+    q.it.run_for(2'200us);
+    CHECK(q.asked_in_all() < 8 * 4); // not all at once
+    q.it.run_for(7ms);
+    CHECK(q.asked_in_all() == 8 * 4);
+    q.it.run_for(500ms);
+    CHECK(q.asked_in_all() == 8 * 4);
+}
+
+TEST_CASE("a reader that waits beside a writer may have missed a release, and asks again soon") {
+    held_quorum q(3);
+    q.it.acquire(waiting());
+    q.it.run_for(500ms);
+    const std::size_t before = q.asked_in_all();
+    q.it.acquire_form(core::lock_form::shared, waiting(), "r");
+    q.it.run_for(10ms);
+    CHECK(q.asked_in_all() - before > 3);
+}
+
+TEST_CASE("who waits for a lock has missed nothing of what others wait for") {
+    held_quorum q(3);
+    q.it.acquire(waiting());
+    q.it.run_for(500ms);
+    q.it.push(0, "p:{r}:free", "release-one");
+    q.it.run_for(20ms);
+    for (std::size_t i = 3; i < 6; ++i) {
+        q.it.paths[i].back = 60ms; // its subscriptions are confirmed then
+    }
+    const std::size_t before = q.asked_in_all();
+    q.it.acquire(waiting(), "s");
+    q.it.run_for(30ms);
+    CHECK(q.asked_in_all() - before == 3);
+}
+
+TEST_CASE("who waits for several resources listens to each, and to nothing else") {
+    held_quorum q(3);
+    q.it.acquire_form(core::lock_form::all, waiting(), "r");
+    q.it.run_for(50ms);
+    for (const virtual_master& server : q.it.masters) {
+        CHECK(server.count("SUBSCRIBE p:{r}:free") == 1);
+        CHECK(server.count("SUBSCRIBE p:{r2}:free") == 1);
+        CHECK(server.count("SUBSCRIBE") == 2);
+    }
+}
+
+TEST_CASE("who waits for a slot looks again when the first lease of one has ended") {
+    held_quorum q(3);
+    q.slot_left = {900, 400, 9'000};
+    q.it.acquire_slot(waiting(), 2);
+    q.it.run_for(50ms);
+    const std::size_t before = q.surveys;
+    q.it.run_for(300ms);
+    CHECK(q.surveys == before);
+    q.it.run_for(300ms);
+    CHECK(q.surveys > before);
 }
 
 } // namespace polling_test
