@@ -29,7 +29,7 @@ public:
         std::uint64_t cookie() const noexcept {
             return std::uint64_t{self.index} << 32U | self.generation;
         }
-        void reset() noexcept {
+        void reset() {
             wanted = {};
             observed = 0;
             out = nullptr;
