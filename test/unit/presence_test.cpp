@@ -184,4 +184,24 @@ TEST_CASE("an unfit master is asked again also while other commands keep it busy
     CHECK(asked);
 }
 
+TEST_CASE("a server that is well again is asked after its health soon when it next ails") {
+    settings rules;
+    rules.reconnect_delay_min = 50ms;
+    rules.health_check_interval = 1h;
+    jitter random(1);
+    presence it(rules, random);
+    it.introduced();
+    const time_point now(1h);
+    const auto delay = [&] {
+        it.ailing(now);
+        return it.next_due(forever) - now;
+    };
+    for (int i = 0; i < 60; ++i) {
+        delay();
+    }
+    CHECK(delay() > 1s);
+    it.well();
+    CHECK(delay() <= 150ms);
+}
+
 } // namespace presence_test

@@ -2,10 +2,7 @@
 // again.
 
 #include "core/command.hpp"
-#include "core/form.hpp"
-#include "core/keys.hpp"
 #include "core/line.hpp"
-#include "core/presence.hpp"
 #include "core/settings.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -13,15 +10,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace state_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::release_result;
-using redlock::time_point;
 using redlock::vote;
 
 TEST_CASE("a vote that was not granted leaves no key, one that is not known may") {
@@ -125,55 +119,6 @@ TEST_CASE("what nobody asked for is off") {
     CHECK(settings{}.contention_warning == 0);
     CHECK(settings{}.hand_overs_max == 0);
     CHECK(master_guard{}.not_after_us == 0);
-}
-
-TEST_CASE("the part of a key that is hashed is what is in its first braces, if there is any") {
-    for (const auto& [key, part] : std::vector<std::pair<std::string_view, std::string_view>>{
-             {"p:{r}:fence", "r"},
-             {"{r}", "r"},
-             {"{resource}{other}", "resource"},
-             {"}{r}", "r"},
-             {"p:{}{r}", "p:{}{r}"},
-             {"{}", "{}"},
-             {"plain", "plain"},
-             {"open{end", "open{end"},
-             {"plain}", "plain}"},
-             {"", ""}}) {
-        CAPTURE(key);
-        CHECK(hash_part(key) == part);
-    }
-}
-
-TEST_CASE("keys of any length are packed and found again") {
-    for (const std::size_t size : {0U, 1U, 255U, 256U, 300U, 511U, 70'000U}) {
-        std::string packed;
-        pack(packed, std::string(size, 'k'));
-        pack(packed, "next");
-        CHECK(packed.size() == 4 + size + 4 + 4);
-        std::vector<std::string> found;
-        for_each_packed(packed, [&](std::string_view key) { found.emplace_back(key); });
-        CHECK(found == std::vector<std::string>{std::string(size, 'k'), "next"});
-    }
-}
-
-TEST_CASE("a server that is well again is asked after its health soon when it next ails") {
-    settings rules;
-    rules.reconnect_delay_min = 50ms;
-    rules.health_check_interval = 1h;
-    jitter random(1);
-    presence it(rules, random);
-    it.introduced();
-    const time_point now(1h);
-    const auto delay = [&] {
-        it.ailing(now);
-        return it.next_due(forever) - now;
-    };
-    for (int i = 0; i < 60; ++i) {
-        delay();
-    }
-    CHECK(delay() > 1s);
-    it.well();
-    CHECK(delay() <= 150ms);
 }
 
 } // namespace state_test

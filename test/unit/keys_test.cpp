@@ -1,0 +1,46 @@
+// Names of keys: the part that a cluster hashes, and several of them in one text.
+
+#include "core/form.hpp"
+#include "core/keys.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace keys_test {
+
+using namespace redlock::core;
+
+TEST_CASE("the part of a key that is hashed is what is in its first braces, if there is any") {
+    for (const auto& [key, part] : std::vector<std::pair<std::string_view, std::string_view>>{
+             {"p:{r}:fence", "r"},
+             {"{r}", "r"},
+             {"{resource}{other}", "resource"},
+             {"}{r}", "r"},
+             {"p:{}{r}", "p:{}{r}"},
+             {"{}", "{}"},
+             {"plain", "plain"},
+             {"open{end", "open{end"},
+             {"plain}", "plain}"},
+             {"", ""}}) {
+        CAPTURE(key);
+        CHECK(hash_part(key) == part);
+    }
+}
+
+TEST_CASE("keys of any length are packed and found again") {
+    for (const std::size_t size : {0U, 1U, 255U, 256U, 300U, 511U, 70'000U}) {
+        std::string packed;
+        pack(packed, std::string(size, 'k'));
+        pack(packed, "next");
+        CHECK(packed.size() == 4 + size + 4 + 4);
+        std::vector<std::string> found;
+        for_each_packed(packed, [&](std::string_view key) { found.emplace_back(key); });
+        CHECK(found == std::vector<std::string>{std::string(size, 'k'), "next"});
+    }
+}
+
+} // namespace keys_test
