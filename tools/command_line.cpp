@@ -154,7 +154,7 @@ void add_credentials(CLI::App& app, settings& into) {
                     "{} is no option{}{}",
                     printable(name),
                     known_as(name, asked),
-                    no_mark ? "; a command and its options come behind --" : ""));
+                    no_mark ? "; put -- before the command and its options" : ""));
         }
         if (&asked == &from.app) {
             throw failure(
@@ -168,9 +168,8 @@ void add_credentials(CLI::App& app, settings& into) {
             throw failure(
                 exit_code::usage,
                 fmt::format(
-                    "unexpected argument '{}'; a command comes behind --, as in redlock {} "
-                    "RESOURCE "
-                    "-- COMMAND",
+                    "unexpected argument '{}'; put -- before the command: redlock {} RESOURCE -- "
+                    "COMMAND",
                     misplaced(word),
                     asked.get_name()));
         }

@@ -24,8 +24,7 @@ void add_times_of_run(CLI::App& app, run_options& into) {
 run_end run_it(const run_options& options, const command_line& from) {
     if (!from.has_command || from.command.empty()) {
         throw failure(
-            exit_code::usage,
-            "no command: it comes behind --, as in redlock run RESOURCE -- COMMAND");
+            exit_code::usage, "no command; put it after --: redlock run RESOURCE -- COMMAND");
     }
     return run_under_lock(options, config_of(from.common), from.command);
 }

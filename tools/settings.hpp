@@ -47,7 +47,7 @@ redlock::config config_of(const settings& given);
 /// A --ttl that was not given.
 constexpr milliseconds usual_ttl{-1};
 
-/// 10 s in its place, or `max_ttl` if that is less.
+/// The library's default in its place, or `max_ttl` if that is less.
 milliseconds ttl_of(milliseconds given, milliseconds max_ttl);
 
 /// The options of one acquire that commands have in common.

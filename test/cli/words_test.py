@@ -31,7 +31,7 @@ def _():
                 ([], 'no command is given; redlock --help lists them'),
                 (['run'], 'RESOURCE is missing; see redlock run --help'),
                 (['run', '--ttl'], '--ttl: its value is missing; see redlock run --help'),
-                (['run', 'a'], 'no command: it comes behind --, as in redlock run RESOURCE -- COMMAND'),
+                (['run', 'a'], 'no command; put it after --: redlock run RESOURCE -- COMMAND'),
                 (['run', '--ttl', '1s', '--ttl', '2s', *run],
                  '--ttl: one value is allowed, not more; see redlock run --help'),
                 (['run', '--ttl', '-1s', *run],
@@ -48,11 +48,11 @@ def _():
                  "--no-quarantine: 'perhaps' is neither true nor false; see redlock run --help"),
                 (['run', '--shared', '--exclusive', *run],
                  '--shared and --exclusive do not go together; see redlock run --help'),
-                (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; a command comes behind --, as in "
+                (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; put -- before the command: "
                                              'redlock run RESOURCE -- COMMAND'),
-                (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; a command comes behind --, "
-                                                         'as in redlock elect RESOURCE -- COMMAND'),
-                (['run', 'a', '-q', 'x'], '-q is no option; a command and its options come behind --'),
+                (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; put -- before the command: "
+                                                         'redlock elect RESOURCE -- COMMAND'),
+                (['run', 'a', '-q', 'x'], '-q is no option; put -- before the command and its options'),
                 (['run', '-n', *run], '-n is no option, did you mean --wait none?'),
                 (['run', '--timeout', '3', *run], '--timeout is no option, did you mean --wait?'),
                 (['run', '-x', *run], '-x is no option, did you mean --exclusive?'),
