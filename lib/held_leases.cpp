@@ -296,9 +296,10 @@ void held_leases::removed(const core::claim& claim, release_result result) {
     if (lost || lease->releasing.wants_explanation()
         || (observer_ && lease->observed_release != 0)) {
         diagnostics votes;
-        // One that was handed over within this process was said to no master.
+        // One that was handed over within this process, or was held to the end of its manager, was
+        // said to no master.
         const bool asked = claim.stage == core::claim::phase::removing;
-        const auto elapsed = driver_.now() - claim.removal_began;
+        const auto elapsed = asked ? driver_.now() - claim.removal_began : clock::duration(0);
         driver_.explain(votes, {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         end_release(*lease, votes);

@@ -176,7 +176,6 @@ bool engine::hand_over(claim& lease, time_point now) {
     ++in_a_row;
     ++counters_.hand_overs;
     ++counters_.released;
-    lease.removal_began = now;
     host_.removed(lease, release_result::released);
     lease.ttl = wants.ttl;
     lease.ttl_max = std::max(lease.ttl_max, wants.ttl);

@@ -80,7 +80,9 @@ TEST_CASE("a closed manager says closed to everything, and can be closed again")
     CHECK(site.me.extend(mine, 10s) == errc::closed);
     CHECK_FALSE(site.me.health().ready);
     site.me.close();
-    site.me.release(mine); // ends, whatever it says
+    diagnostics why;
+    CHECK(site.me.release(mine, &why) == release_result::uncertain);
+    CHECK(why.elapsed == 0us); // no removal had begun
     std::optional<error_code> ran;
     site.me.manager().async_run([&](error_code error) { ran = error; });
     run_until(site.io, [&] { return ran.has_value(); });
