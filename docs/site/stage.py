@@ -128,7 +128,8 @@ class Stage:
         for path in self.shown:  # it grows meanwhile
             self.show(path)
         shutil.copy(self.root / 'docs' / 'site' / 'extra.css', self.out / 'docs' / 'extra.css')
-        shutil.copy(self.root / 'mkdocs.yml', self.out / 'mkdocs.yml')
+        version = re.search(r"^    version: '([0-9.]+)'", (self.root / 'meson.build').read_text(), re.MULTILINE)[1]
+        (self.out / 'mkdocs.yml').write_text((self.root / 'mkdocs.yml').read_text().replace('@VERSION@', version))
 
 
 def errors_of(site):

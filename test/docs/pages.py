@@ -140,5 +140,5 @@ def site_anchor(text):
 def all_pages(root):
     """README.md first: it is where a reader begins."""
     root = pathlib.Path(root)
-    fixed = [root / name for name in ('README.md', 'CONTRIBUTING.md')]
+    fixed = [root / name for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CODE_OF_CONDUCT.md')]
     return [Page(root, path) for path in [*fixed, *sorted((root / 'docs').rglob('*.md'))] if path.exists()]

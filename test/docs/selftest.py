@@ -199,7 +199,10 @@ def check_site(root):
         (site / 'a.css').write_text(style)
         point(f'site: {name}', '; '.join(stage.errors_of(site)) or None, expected)
 
+    (root / 'meson.build').write_text("project(\n    version: '1.2.3',\n)\n")
+    (root / 'mkdocs.yml').write_text('copyright: @VERSION@\n')
     stage.Stage(root, root / 'staged').run()
+    point('site: the version is filled in', (root / 'staged' / 'mkdocs.yml').read_text(), 'copyright: 1.2.3')
     page = (root / 'staged' / 'docs' / 'page.md').read_text()
     point('site: a link out of the pages leads to a page that shows the file', '(source/a.cpp.md)' in page or page, True)
     point('site: ... which is there', (root / 'staged' / 'docs' / 'source' / 'a.cpp.md').is_file(), True)

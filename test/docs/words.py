@@ -62,6 +62,8 @@ docs/compilers.md
 docs/platforms.md
 docs/model.md
 CONTRIBUTING.md
+SECURITY.md
+CODE_OF_CONDUCT.md
 examples/README.md
 '''.split()
 
