@@ -56,6 +56,8 @@ docs/operations/monitoring.md
 docs/operations/runbooks.md
 docs/errors.md
 docs/reference.md
+docs/testing.md
+docs/benchmarks.md
 docs/interoperability.md
 docs/packaging.md
 docs/compilers.md
