@@ -299,7 +299,7 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         // One that was handed over within this process, or was held to the end of its manager, was
         // said to no master.
         const bool asked = claim.stage == core::claim::phase::removing;
-        const auto elapsed = asked ? driver_.now() - claim.removal_began : clock::duration(0);
+        const auto elapsed = asked ? driver_.now() - claim.end.began() : clock::duration(0);
         driver_.explain(votes, {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         end_release(*lease, votes);

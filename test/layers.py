@@ -46,6 +46,8 @@ CORE_RANKS = {
     'round': 4,
     'extension_round': 4,
     'slot_scripts': 1,
+    'removal': 4,
+    'removals': 4,
     'claim': 5,
     'survey': 8,
     'operation': 6,
@@ -62,7 +64,7 @@ CORE_RANKS = {
     'turns': 8,
     'pushes': 8,
     'query': 8,
-    'removal': 8,
+    'release': 8,
     'replies': 8,
     'report': 8,
 }

@@ -41,13 +41,12 @@ void engine::finish(operation& wanted, time_point now) {
 
 bool engine::on_wire(const claim& rolled_back) const noexcept {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const ballot& mine = rolled_back.votes.of[i];
-        const bool waits = mine.owed && !mine.removing && !mine.debt; // for room
-        if (waits || (mine.removing && masters_[i].link->written_mark() < mine.removal_mark)) {
+        if (rolled_back.end.in_flight(i)
+            && masters_[i].link->written_mark() < rolled_back.votes.of[i].removal_mark) {
             return false;
         }
     }
-    return true;
+    return !rolled_back.end.waits_for_room();
 }
 
 void engine::finish_if_on_wire(operation& wanted, time_point now) {
@@ -127,7 +126,6 @@ void engine::operation_due(operation& wanted, time_point now) {
         // votes that were cut off.
         const bool outage = attempt.arbiter == claim::nobody && !works(attempt, now);
         if (wanted.outcome && !outage) {
-            attempt.reported = true;
             attempt.announced = attempt.votes.may_be_set();
             attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
             begin_removal(attempt, now);

@@ -218,7 +218,6 @@ void engine::end_adoption(
                 + " of " + std::to_string(masters_.size()) + " have it");
     }
     if (why == errc::lost) { // nobody can have it: what is left of it only keeps others out
-        attempt.reported = true;
         attempt.announced = attempt.votes.count(vote::granted) > 0;
         begin_removal(attempt, now);
     } else {

@@ -350,7 +350,6 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
                 + " rolled back: " + std::to_string(attempt.count.granted()) + " granted, "
                 + std::to_string(attempt.count.held()) + " held");
     }
-    attempt.reported = true; // nobody waits for the result of a rollback
     pause_or_finish(wanted, attempt, now);
 }
 

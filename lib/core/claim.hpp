@@ -13,6 +13,7 @@
 #include "extension_round.hpp"
 #include "form.hpp"
 #include "pool.hpp"
+#include "removal.hpp"
 #include "round.hpp"
 #include "timers.hpp"
 #include "validity.hpp"
@@ -45,12 +46,7 @@ struct ballot : vote_term {
     std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
     key_state found = key_state::unknown; // by the extension that is under way, or the last
-    bool asked : 1 = false;               // it was told to set the key: the key may be there
-    bool owed : 1 = false;                // the key must be removed, and it has not confirmed that
-    bool removing : 1 = false;            // a removal is in flight
-    bool debt : 1 = false;                // the removal had to be repeated on another connection
-    bool stray_set : 1 = false;           // its acquire was in flight on a connection that broke
-    bool stray_heal : 1 = false;          // a command that puts the key back was
+    bool asked = false;                   // it was told to set the key: the key may be there
 };
 
 /// The votes of all masters, in the order of the configuration, with what they said in words.
@@ -100,48 +96,6 @@ struct ballots {
     }
 };
 
-/// Whether that is an answer to a removal after which the key is not ours, at that moment.
-constexpr bool confirms_removal(vote what) noexcept {
-    return what == vote::granted || what == vote::absent || what == vote::foreign;
-}
-
-/// Counts the answers to a removal.
-struct removal_tally {
-    std::uint16_t removed = 0;
-    std::uint16_t absent = 0;
-    std::uint16_t foreign = 0;
-    std::uint16_t pending = 0;
-
-    /// Each master's first answer; one that is repeated counts once.
-    void add(vote what, vote before) noexcept {
-        pending -= before == vote::pending && pending > 0 ? 1U : 0U;
-        if (!confirms_removal(before)) {
-            removed += what == vote::granted ? 1U : 0U;
-            absent += what == vote::absent ? 1U : 0U;
-            foreign += what == vote::foreign ? 1U : 0U;
-        }
-    }
-
-    /// `late`: the lease had ended before. Then a key that was still there is a leftover, and its
-    /// removal is not a release.
-    std::optional<release_result> decide(std::size_t quorum, bool late) const noexcept {
-        const std::size_t ours = late ? 0 : removed;
-        const std::size_t gone = late ? std::size_t{absent} + removed : absent;
-        if (ours >= quorum) {
-            return release_result::released;
-        }
-        if (gone >= quorum) {
-            return release_result::expired;
-        }
-        if (foreign >= quorum) {
-            return release_result::stolen;
-        }
-        const bool open =
-            ours + pending >= quorum || gone + pending >= quorum || foreign + pending >= quorum;
-        return open ? std::nullopt : std::optional(release_result::uncertain);
-    }
-};
-
 /// How far a claim has come that takes over a lock which is there already.
 enum class adoption : std::uint8_t {
     none,   // it is no such claim
@@ -182,6 +136,7 @@ struct claim {
     std::chrono::milliseconds asked_ttl{}; // then; its next owner may want another
     time_point expires_at = never;         // from then on no master can have the key
     ballots votes;
+    strays left_behind;
 
     // while asking
     round count;
@@ -207,17 +162,10 @@ struct claim {
     backoff renewal_delay;
 
     // once it has ended
-    bool late = false;         // it was lost, or let go after `held()` had turned false
     bool announced = false;    // its end is news to those who wait; that of most attempts is not
     bool drops_intent = false; // a writer's, of which this removal is the last word
     std::uint64_t intent = 0;  // its name; 0: none
-    time_point removal_began = never;
-    bool reported = false;   // the result was passed on, or nobody wants it
-    std::uint16_t owing = 0; // masters whose ballot is owed
-    removal_tally tally;
-    time_point stray_until = never; // until then a stray command may still be executed
-    time_point decide_by = forever;
-    time_point retry_at = forever;
+    removal end;
 
     std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
 
@@ -251,13 +199,13 @@ struct claim {
         arbiter = nobody;
         adopts = adoption::none;
         fencing_token = raise_to = 0;
-        deadline = believed_until = given_at = stray_until = never;
-        renew_at = warn_at = decide_by = retry_at = forever;
+        deadline = believed_until = given_at = never;
+        renew_at = warn_at = forever;
         drops_intent = false;
         intent = 0;
-        reported = announced = late = removal_seen = false;
-        tally = {};
-        owing = 0;
+        announced = removal_seen = false;
+        left_behind = {};
+        end = {};
     }
 };
 

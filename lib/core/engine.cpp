@@ -23,7 +23,8 @@ std::uint64_t seed_from(host& outside) {
 engine::engine(settings rules, host& outside)
     : rules_(std::move(rules)),
       host_(outside),
-      random_(seed_from(outside)) {
+      random_(seed_from(outside)),
+      removals_(rules_.size(), rules_.removals_max, rules_.turn_max) {
     assert(rules_.size() >= 1 && rules_.size() <= masters_max);
     masters_.resize(rules_.size());
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -83,14 +84,14 @@ void engine::finish_closing(time_point now) {
         return;
     }
     life_ = life::closed;
-    close_by_ = debts_due_ = judge_steps_at_ = forever;
+    close_by_ = judge_steps_at_ = forever;
+    removals_.clear_due();
     for (member& one : masters_) {
         one.link->stop("the manager was closed", now);
         one.pushes->stop("the manager was closed");
     }
     claims_.for_each([&](claim& ended) {
-        if (!ended.reported) {
-            ended.reported = true;
+        if (ended.acts() || ended.end.wanted()) {
             host_.removed(ended, release_result::uncertain);
         }
         timers_.cancel(ended.wake);
@@ -155,7 +156,7 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), links_due_, debts_due_, close_by_, judge_steps_at_});
+    return std::min({timers_.next(), links_due_, removals_.due(), close_by_, judge_steps_at_});
 }
 
 // A lower bound is enough, and is kept so: a command that is sent lowers it, its answer does not
@@ -198,8 +199,8 @@ void engine::time_passed(time_point now) {
         }
         fire(*due, now);
     }
-    if (now >= debts_due_) {
-        debts_due_ = forever;
+    if (now >= removals_.due()) {
+        removals_.clear_due();
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             pay_debts(i, now);
         }
@@ -313,9 +314,9 @@ void engine::standing_changed(std::size_t master, time_point now) {
         }
     }
     assess(master, now);
-    masters_[master].next_owed = none;
+    removals_.stop_search(master);
     if (link.up()) {
-        search_owed(master, now);
+        removals_.search(master, now);
         pay_debts(master, now);
     }
     refresh_links_due();

@@ -16,7 +16,7 @@
 //   turns.cpp    the queue that orders the lines of several processes
 //   attach.cpp   locks that were taken elsewhere
 //   lease.cpp    held claims: extension, renewal, loss
-//   removal.cpp  rollback, release, debts
+//   release.cpp  release, rollback, debts
 //   query.cpp    who has it
 //   survey.cpp   the slots of a pool: which are free, which to try
 //   pushes.cpp   hints that a lock may be free
@@ -28,6 +28,7 @@
 #include "form.hpp"
 #include "host.hpp"
 #include "line.hpp"
+#include "removals.hpp"
 #include "subscriber.hpp"
 #include "survey.hpp"
 
@@ -129,9 +130,6 @@ public:
 
 private:
     enum class life : std::uint8_t { created, running, closing, closed };
-    static constexpr std::size_t none = ~std::size_t{0};
-    /// Places of `claims_` that one turn searches for owed removals, per master.
-    static constexpr std::size_t searched_max = 4'096;
 
     struct member {
         std::unique_ptr<connection> link;
@@ -141,9 +139,6 @@ private:
         vote otherwise = vote::unreachable; // what it votes while it is not admitted
         bool queue_refused = false;         // it was said that it keeps none
         bool stepped = false;               // its clock or ours was, see `judge_steps`
-        bool owed_before = false;           // one before `next_owed` has become owed since
-        std::size_t next_owed = none; // where in `claims_` the search for owed removals goes on
-        std::size_t removals = 0;     // in flight
     };
 
     // engine.cpp
@@ -162,7 +157,7 @@ private:
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
-        return !finishing_.empty() || leaving_ > 0 || lost_ > 0 || removals_under_way();
+        return !finishing_.empty() || leaving_ > 0 || lost_ > 0 || removals_.under_way();
     }
     void closing_moved(time_point now) noexcept {
         if (life_ == life::closing) {
@@ -320,7 +315,7 @@ private:
     time_point renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept;
     static loss_reason reason_of(const claim& lease, std::size_t quorum) noexcept;
 
-    // removal.cpp
+    // release.cpp
     void begin_removal(claim& ended, time_point now);
     void begin_votes_on_removal(claim& ended);
     void send_removal(claim& ended, std::size_t master, rung how, time_point now);
@@ -329,15 +324,9 @@ private:
     void send_written_removal(claim& ended, std::size_t master, rung how, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
-    void settle(claim& ended, time_point now);
     void note_stray(claim& owner, std::size_t master, command_kind what);
     void removal_due(claim& ended, time_point now);
-    bool has_room(std::size_t master) const noexcept {
-        return masters_[master].removals < rules_.removals_max;
-    }
-    void search_owed(std::size_t master, time_point now);
     void pay_debts(std::size_t master, time_point now);
-    bool removals_under_way() const noexcept;
 
     // query.cpp
     void
@@ -369,8 +358,8 @@ private:
     std::vector<member> masters_;
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection wants to be woken before
-    time_point debts_due_ = forever; // owed removals can be sent
     bool wants_write_ = false;
+    removals removals_;
     timers timers_;
     mutable pool<claim> claims_;
     mutable pool<operation> operations_;

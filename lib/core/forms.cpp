@@ -60,7 +60,6 @@ void engine::drop_intent(operation& wanted, time_point now) {
     claim& last = new_claim(wanted, now);
     wanted.intent = 0;
     wanted.attempt = last.self;
-    last.reported = true;
     last.drops_intent = true;
     last.expires_at = later(now, rules_.intent_lease());
     for (std::size_t i = 0; i < masters_.size(); ++i) {

@@ -383,7 +383,6 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     }
     host_.lease_lost(lease, reason);
     end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
-    lease.late = true;
     lease.stage = claim::phase::lost;
     ++lost_;
     if (wrong::removed_at_stop || now >= lease.believed_until) {

@@ -100,7 +100,6 @@ void engine::raise_for(operation& next, claim& lease, time_point now) {
     next.stage = operation::phase::attempting;
     ++next.attempts;
     lease.extending.active = false;
-    lease.stage = claim::phase::asking;
     lease.operation = next.self;
     lease.raise_to = lease.fencing_token + 1;
     lease.count = {masters_.size(), rules_.quorum()};

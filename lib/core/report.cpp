@@ -3,6 +3,8 @@
 #include "engine.hpp"
 #include "reasons.hpp"
 
+#include <bit>
+
 namespace redlock::core {
 
 std::string engine::why_not(std::size_t master, time_point now) const {
@@ -58,12 +60,7 @@ metrics engine::count() const {
     out.waiting = operations_.size();
     claims_.for_each([&](const claim& one) {
         out.held += one.stage == claim::phase::held ? 1U : 0U;
-        for (const ballot& mine : one.votes.of) {
-            // One that was confirmed is only repeated, in case a stray command comes after it.
-            const bool repeats =
-                mine.debt && (mine.stray_set || mine.stray_heal) && confirms_removal(mine.said);
-            out.debts += mine.owed && !mine.removing && !repeats ? 1U : 0U;
-        }
+        out.debts += static_cast<std::size_t>(std::popcount(one.end.debts(one.left_behind)));
     });
     for (const member& one : masters_) {
         out.pushes += one.pushes->messages();

@@ -166,7 +166,6 @@ bool engine::hand_over(claim& lease, time_point now) {
     }
     if (next.stage == operation::phase::attempting) {
         claim& attempt = *claims_.find(next.attempt);
-        attempt.reported = true;
         // Of another slot than that which it has now.
         attempt.announced = attempt.is_slot() && attempt.votes.may_be_set();
         begin_removal(attempt, now);
@@ -180,6 +179,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     lease.ttl = wants.ttl;
     lease.ttl_max = std::max(lease.ttl_max, wants.ttl);
     lease.given_at = now;
+    lease.stage = claim::phase::asking; // an attempt of the next one, to whose end nobody listens
     next.attempt = lease.self;
     if (!wrong::hand_over_without_raise && lease.fencing) {
         raise_for(next, lease, now);

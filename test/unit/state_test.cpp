@@ -15,7 +15,6 @@
 namespace state_test {
 
 using namespace redlock::core;
-using redlock::release_result;
 using redlock::vote;
 
 TEST_CASE("a vote that was not granted leaves no key, one that is not known may") {
@@ -33,15 +32,6 @@ TEST_CASE("a vote that was not granted leaves no key, one that is not known may"
     for (const vote said : {vote::held, vote::error, vote::quarantined}) {
         CHECK(!may_be_set(said));
     }
-}
-
-TEST_CASE("a removal that is confirmed when nobody is waited for leaves nobody to wait for") {
-    removal_tally tally;
-    tally.add(vote::granted, vote::pending);
-    CHECK(tally.pending == 0);
-    CHECK(tally.decide(2, false) == release_result::uncertain);
-    tally.add(vote::granted, vote::timed_out);
-    CHECK(tally.decide(2, false) == release_result::released);
 }
 
 TEST_CASE("of a master that was told nothing no removal is on its way") {

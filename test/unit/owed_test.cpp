@@ -1,0 +1,248 @@
+// What a claim owes the masters after its end, and the ledger of all of that: without an engine.
+
+#include "core/pool.hpp"
+#include "core/removal.hpp"
+#include "core/removals.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace owed_test {
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::release_result;
+using redlock::time_point;
+using redlock::vote;
+
+namespace {
+
+constexpr time_point now{1000s};
+constexpr time_point decide_by = now + 1s;
+constexpr time_point expires_at = now + 10s;
+constexpr time_point retry_at = now + 5s;
+
+// Of three masters; it is sent to those that are up.
+removal removal_of(std::vector<bool> up, bool late = false, time_point result_by = decide_by) {
+    removal made(now, late, result_by, expires_at);
+    for (std::size_t i = 0; i < up.size(); ++i) {
+        made.owe(i, up[i]);
+        if (up[i]) {
+            CHECK(made.sent(i));
+        }
+    }
+    return made;
+}
+
+removal::receipt
+answer(removal& to, std::size_t master, vote what, const strays& left = {}, time_point at = now) {
+    return to.answered(master, what, left, at, retry_at);
+}
+
+std::optional<release_result>
+result_of(const std::vector<vote>& answers, bool late = false, time_point at = now) {
+    removal one = removal_of({true, true, true}, late);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        answer(one, i, answers[i]);
+    }
+    const auto got = one.decide(2, at);
+    return got ? std::optional(got->what) : std::nullopt;
+}
+
+struct debtor {
+    handle self;
+    bool owes = true;
+    void reset() {}
+};
+
+} // namespace
+
+TEST_CASE("a removal is decided when a majority says the same, or none can any more") {
+    using enum vote;
+    CHECK(!result_of({granted}));
+    CHECK(result_of({granted, granted}) == release_result::released);
+    CHECK(result_of({absent, absent}) == release_result::expired);
+    CHECK(result_of({foreign, error, foreign}) == release_result::stolen);
+    CHECK(!result_of({granted, absent}));
+    CHECK(result_of({granted, absent, foreign}) == release_result::uncertain);
+    CHECK(result_of({error, unreachable}) == release_result::uncertain);
+    CHECK(!result_of({error, foreign}));
+}
+
+TEST_CASE("a key that is removed after the lease had ended is a leftover") {
+    using enum vote;
+    CHECK(result_of({granted, granted}, true) == release_result::expired);
+    CHECK(result_of({granted, absent}, true) == release_result::expired);
+    CHECK(result_of({foreign, foreign}, true) == release_result::stolen);
+}
+
+TEST_CASE("a removal that is not answered is uncertain in time, and names the silent masters") {
+    removal one = removal_of({true, true, false});
+    answer(one, 0, vote::granted);
+    CHECK(one.next_due(now) == decide_by);
+    CHECK(!one.decide(2, decide_by - 1ns));
+    const auto got = one.decide(2, decide_by);
+    REQUIRE(got);
+    CHECK(got->what == release_result::uncertain);
+    CHECK(got->silent == set_of(1));
+    CHECK(!one.wanted());
+    CHECK(!one.settled());
+    CHECK(!one.decide(2, decide_by)); // once
+    CHECK(one.next_due(now) == expires_at);
+}
+
+TEST_CASE("the result of a rollback is not given, and each master settles its own part") {
+    removal one = removal_of({true, true, false}, false, forever);
+    CHECK(!one.sent(0)); // in other words
+    CHECK(answer(one, 0, vote::granted).confirmed);
+    const auto failed = answer(one, 1, vote::error);
+    CHECK(failed.in_flight);
+    CHECK(!failed.confirmed);
+    CHECK(!one.decide(2, now));
+    CHECK(!one.unsent(0));
+    CHECK(one.unsent(1));
+    CHECK(one.unsent(2));
+    CHECK(one.debts({}) == (set_of(1) | set_of(2)));
+    CHECK(one.next_due(now) == retry_at);
+    strays none;
+    CHECK(one.due(retry_at - 1ns, ~0U, none).to == 0);
+    const auto again = one.due(retry_at, set_of(1), none);
+    CHECK(again.to == set_of(1));
+    CHECK(!again.last);
+    CHECK(one.next_due(now) == expires_at);
+    one.sent(1);
+    one.sent(2);
+    CHECK(answer(one, 1, vote::absent).debt_paid);
+    CHECK(!one.settled());
+    CHECK(answer(one, 2, vote::foreign).debt_paid);
+    CHECK(one.settled());
+}
+
+TEST_CASE("a removal waits for room as long as it was not sent to a master that is up") {
+    removal one(now, false, forever, expires_at);
+    one.owe(0, false);
+    CHECK(!one.waits_for_room());
+    one.owe(1, true);
+    CHECK(one.waits_for_room());
+    one.sent(1);
+    CHECK(!one.waits_for_room());
+}
+
+TEST_CASE("an acquire that may still come is removed once more, unless it was executed") {
+    strays left{.sets = set_of(0) | set_of(1), .heals = 0, .until = now + 3s};
+    removal one = removal_of({true, true}, false, forever);
+    answer(one, 0, vote::granted, left);
+    CHECK(!one.unsent(0));
+    answer(one, 1, vote::absent, left);
+    CHECK(one.unsent(1));
+    CHECK(one.debts(left) == 0); // it is only repeated
+    CHECK(one.next_due(now) == left.until);
+    CHECK(one.due(left.until, ~0U, left).to == set_of(1));
+    one.sent(1);
+    CHECK(answer(one, 1, vote::absent, left, left.until).confirmed);
+    CHECK(one.settled());
+}
+
+TEST_CASE("a heal that may still come is removed once more even if the key was there") {
+    strays left{.sets = 0, .heals = set_of(0), .until = now + 3s};
+    removal one = removal_of({true});
+    answer(one, 0, vote::granted, left);
+    CHECK(one.unsent(0));
+    CHECK(one.decide(1, now)->what == release_result::released);
+    CHECK(!one.settled());
+}
+
+TEST_CASE("a master that confirms twice is counted once") {
+    const strays left{.sets = set_of(0), .heals = 0, .until = now + 500ms};
+    removal one = removal_of({true, true, false});
+    answer(one, 0, vote::absent, left);
+    one.sent(0);
+    answer(one, 0, vote::absent, left);
+    CHECK(!one.decide(2, now));
+    CHECK(answer(one, 1, vote::absent).confirmed);
+    CHECK(one.decide(2, now)->what == release_result::expired);
+}
+
+TEST_CASE("when the key must have expired nothing is owed but where a stray may set it again") {
+    strays left{.sets = set_of(1), .heals = set_of(2), .until = expires_at};
+    removal one = removal_of({false, false, false, true}, false, forever);
+    const auto last = one.due(expires_at, set_of(0) | set_of(1), left);
+    CHECK(last.to == set_of(1));
+    CHECK(last.last);
+    CHECK(left.sets == 0);
+    CHECK(left.heals == set_of(2));
+    CHECK(!one.unsent(0));
+    CHECK(one.unsent(1));
+    CHECK(!one.unsent(2)); // it is away
+    one.sent(1);
+    answer(one, 1, vote::error, left, expires_at);
+    CHECK(!one.settled()); // one is in flight
+    answer(one, 3, vote::unreachable, left, expires_at);
+    CHECK(one.settled());
+    CHECK(one.next_due(expires_at) == forever);
+}
+
+TEST_CASE("the ledger has room for so many, and sends what is owed when half of it is free") {
+    removals ledger(2, 4, 3);
+    pool<debtor> claims;
+    for (int i = 0; i < 6; ++i) {
+        claims.create();
+    }
+    const auto turn = [&] {
+        std::size_t sent = 0;
+        ledger.clear_due();
+        ledger.turn(
+            1,
+            claims,
+            now,
+            [](const debtor& one) { return one.owes; },
+            [&](debtor& one) {
+                one.owes = false;
+                ledger.sent(1);
+                ++sent;
+            });
+        return sent;
+    };
+    CHECK(turn() == 0);
+    CHECK(!ledger.under_way());
+    ledger.search(1, now);
+    CHECK(ledger.due() == now);
+    CHECK(turn() == 3); // in one turn
+    CHECK(ledger.due() == now);
+    CHECK(turn() == 1); // there is no more room
+    CHECK(ledger.due() == forever);
+    CHECK(!ledger.has_room(1));
+    CHECK(ledger.has_room(0));
+    ledger.answered(1, now);
+    CHECK(ledger.due() == forever);
+    ledger.answered(1, now);
+    CHECK(ledger.due() == now);
+    claims.find({0, 1})->owes = true; // behind its back
+    ledger.search(1, now);
+    CHECK(turn() == 2); // those after
+    CHECK(ledger.due() == forever);
+    ledger.answered(1, now);
+    ledger.answered(1, now);
+    CHECK(turn() == 1); // and then from the beginning
+    CHECK(ledger.due() == forever);
+    ledger.answered(1, now);
+    ledger.answered(1, now);
+    CHECK(ledger.under_way());
+    ledger.answered(1, now);
+    CHECK(!ledger.under_way());
+}
+
+TEST_CASE("a search that is stopped does not keep a closing waiting") {
+    removals ledger(1, 0, 1);
+    ledger.search(0, now);
+    CHECK(ledger.due() == forever); // there is no room
+    CHECK(ledger.under_way());
+    ledger.stop_search(0);
+    CHECK(!ledger.under_way());
+}
+
+} // namespace owed_test
