@@ -43,6 +43,7 @@ CORE_RANKS = {
     'reasons': 1,
     'connection': 3,
     'subscriber': 3,
+    'quorum': 4,
     'round': 4,
     'extension_round': 4,
     'slot_scripts': 1,

@@ -71,21 +71,13 @@ void engine::finish_if_on_wire(operation& wanted, time_point now) {
     operations_.destroy(wanted);
 }
 
-// Whether a master that has not voted yet may only be slow: it has said something since, or has not
-// had time for it. `master_timeout` decides where there is as much time.
-bool engine::answers(std::size_t master, time_point asked_at, time_point now) const noexcept {
-    const connection& link = *masters_[master].link;
-    return link.up() && !link.silent()
-           && (link.heard_at() > asked_at || now - asked_at < 4 * link.round_trip());
-}
-
 // Whether a round that is cut off shows a quorum that works: a majority has voted, or is only slow.
 bool engine::works(const claim& attempt, time_point now) const noexcept {
     std::size_t working = attempt.count.granted() + attempt.count.held();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const ballot& one = attempt.votes.of[i];
         const bool open = one.said == vote::pending;
-        working += open && answers(i, attempt.asked_at, now) ? 1U : 0U;
+        working += open && masters_.may_be_slow(i, attempt.asked_at, now) ? 1U : 0U;
     }
     return working >= rules_.quorum();
 }

@@ -100,7 +100,7 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
     }
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
                           && (mine == nullptr || !mine->polls.all_due(rules_.poll_limit, now));
-    const std::size_t arbiter = asks_one ? arbiter_of(attempt.key) : claim::nobody;
+    const std::size_t arbiter = asks_one ? masters_.arbiter_of(attempt.key) : claim::nobody;
     if (arbiter == claim::nobody || attempt.votes.of[arbiter].said != vote::pending) {
         ask_everybody(attempt, now);
         return;
@@ -292,8 +292,8 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
         return;
     }
     const auto took = now - attempt.given_at;
-    if (took.count() > 0 && !wanted.ask_arbiter) {
-        round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;
+    if (!wanted.ask_arbiter) {
+        masters_.measured(took);
     }
 
     attempt.stage = claim::phase::held;

@@ -118,7 +118,7 @@ struct claim {
         lost, // its holder was told so, and may act until it lets go or until `believed_until`
         removing,
     };
-    static constexpr std::size_t nobody = ~std::size_t{0};
+    static constexpr std::size_t nobody = core::nobody;
 
     handle self;
     timer wake;

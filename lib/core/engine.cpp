@@ -24,26 +24,15 @@ engine::engine(settings rules, host& outside)
     : rules_(std::move(rules)),
       host_(outside),
       random_(seed_from(outside)),
-      removals_(rules_.size(), rules_.removals_max, rules_.turn_max) {
-    assert(rules_.size() >= 1 && rules_.size() <= masters_max);
-    masters_.resize(rules_.size());
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        masters_[i].link = std::make_unique<connection>(
-            i, rules_, static_cast<connection_events&>(*this), random_);
-        masters_[i].pushes = std::make_unique<subscriber>(
-            i, rules_, static_cast<subscriber_events&>(*this), random_);
-    }
-}
+      masters_(rules_, *this, *this, random_),
+      removals_(rules_.size(), rules_.removals_max, rules_.turn_max) {}
 
 engine::~engine() = default;
 
 void engine::start(time_point now) {
     assert(life_ == life::created);
     life_ = life::running;
-    for (member& one : masters_) {
-        one.link->start(now);
-    }
-    refresh_links_due();
+    masters_.start(now);
 }
 
 void engine::close(time_point now) {
@@ -84,12 +73,9 @@ void engine::finish_closing(time_point now) {
         return;
     }
     life_ = life::closed;
-    close_by_ = judge_steps_at_ = forever;
+    close_by_ = forever;
     removals_.clear_due();
-    for (member& one : masters_) {
-        one.link->stop("the manager was closed", now);
-        one.pushes->stop("the manager was closed");
-    }
+    masters_.stop("the manager was closed", now);
     claims_.for_each([&](claim& ended) {
         if (ended.acts() || ended.end.wanted()) {
             host_.removed(ended, release_result::uncertain);
@@ -97,38 +83,26 @@ void engine::finish_closing(time_point now) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
     });
-    refresh_links_due();
     host_.closed();
 }
 
 void engine::opened(std::size_t link, time_point now) {
-    if (link < size()) {
-        masters_[link].link->opened(now);
-    } else {
-        masters_[link - size()].pushes->opened(now);
-    }
-    refresh_links_due();
+    masters_.opened(link, now);
     wants_write_ = true;
 }
 
 void engine::closed(std::size_t link, std::string_view why, time_point now) {
-    if (link < size()) {
-        masters_[link].link->closed(why, now);
-    } else {
-        masters_[link - size()].pushes->closed(why, now);
+    masters_.closed(link, why, now);
+    if (link >= size()) {
         hearing_changed(now);
-        refresh_links_due();
     }
     end_of_event(now);
 }
 
 void engine::received(std::size_t link, std::span<const char> bytes, time_point now) {
-    if (link < size()) {
-        masters_[link].link->received(bytes, now);
-    } else {
-        masters_[link - size()].pushes->received(bytes, now);
+    masters_.received(link, bytes, now);
+    if (link >= size()) {
         hearing_changed(now);
-        refresh_links_due();
     }
     // What a connection says of itself, a handshake, is not the engine's to know of.
     wants_write_ = wants_write_ || !output(link).empty();
@@ -156,40 +130,21 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), links_due_, removals_.due(), close_by_, judge_steps_at_});
-}
-
-// A lower bound is enough, and is kept so: a command that is sent lowers it, its answer does not
-// raise it, and whoever is woken too early finds out here. So a steady load need not look at each
-// master.
-void engine::refresh_links_due() noexcept {
-    links_due_ = forever;
-    for (const member& one : masters_) {
-        links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
-        if (one.otherwise == vote::quarantined && !one.admitted) {
-            links_due_ = std::min(links_due_, one.link->judgement().votes_from);
-        }
-    }
-}
-
-std::uint64_t
-engine::send(std::size_t master, std::string_view bytes, const ticket& what, time_point now) {
-    links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
-    wants_write_ = true;
-    return masters_[master].link->send(bytes, what, now);
+    return std::min({timers_.next(), masters_.next_due(), removals_.due(), close_by_});
 }
 
 void engine::time_passed(time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        masters_[i].link->time_passed(now);
-        masters_[i].pushes->time_passed(now);
-        if (!masters_[i].admitted && masters_[i].otherwise == vote::quarantined) {
-            assess(i, now);
-        }
+        voters_changed(masters_.time_passed(i, now), now);
     }
     hearing_changed(now);
-    if (now >= judge_steps_at_) {
-        judge_steps(now);
+    const std::size_t stepped = masters_.judge_steps(now);
+    if (stepped > 1 && host_.logs(log_level::warning)) {
+        host_.log(
+            log_level::warning,
+            "the clocks of " + std::to_string(stepped)
+                + " masters seem to have been stepped at once: taken for a step of this machine's "
+                  "clock");
     }
     // What is left is due still: `next_due` says so, and others have their turn in between.
     for (std::size_t i = 0; i < rules_.turn_max; ++i) {
@@ -206,7 +161,7 @@ void engine::time_passed(time_point now) {
         }
     }
     end_of_event(now);
-    refresh_links_due();
+    masters_.refresh_due();
     wants_write_ = true; // PING, INFO
 }
 
@@ -255,13 +210,11 @@ void engine::noted(std::size_t master, std::string_view text) {
     }
 }
 
-// Which clock was stepped, the others tell: all are looked at, and judged when they had time to
-// answer.
 void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) {
-    if (wrong::step_ends_quarantine || masters_[master].stepped) {
+    if (wrong::step_ends_quarantine || !masters_.clock_stepped(master, now)) {
         return;
     }
-    masters_[master].stepped = true;
+    wants_write_ = true;
     if (host_.logs(log_level::warning)) {
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(by);
         host_.log(
@@ -269,120 +222,33 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
             rules_.names[master] + ": its clock was stepped by " + std::to_string(ms.count())
                 + " ms, or this machine's was");
     }
-    if (judge_steps_at_ != forever) {
-        return;
-    }
-    judge_steps_at_ = later(now, rules_.master_timeout);
-    for (member& one : masters_) {
-        if (!one.stepped && one.link->up()) {
-            one.link->ask_for_clock(now);
-        }
-    }
-    refresh_links_due();
-    wants_write_ = true;
-}
-
-// A master whose clock was stepped may end its quarantine too early: its memory begins anew. If
-// several seem to have been stepped at once, our own clock was: then nothing is written.
-void engine::judge_steps(time_point now) {
-    judge_steps_at_ = forever;
-    const auto stepped = std::ranges::count_if(masters_, &member::stepped);
-    if (stepped > 1 && host_.logs(log_level::warning)) {
-        host_.log(
-            log_level::warning,
-            "the clocks of " + std::to_string(stepped)
-                + " masters seem to have been stepped at once: taken for a step of this machine's "
-                  "clock");
-    }
-    for (member& one : masters_) {
-        if (std::exchange(one.stepped, false) && stepped == 1 && rules_.quarantine) {
-            one.link->restart_memory(now);
-        }
-    }
-    wants_write_ = true;
 }
 
 void engine::standing_changed(std::size_t master, time_point now) {
-    const connection& link = *masters_[master].link;
-    masters_[master].queue_refused = masters_[master].queue_refused && link.up();
-    if (link.up()) {
-        find_duplicates(master);
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (i != master) {
-                assess(i, now);
-            }
-        }
-    }
-    assess(master, now);
+    voters_changed(masters_.standing_changed(master, now), now);
     removals_.stop_search(master);
-    if (link.up()) {
+    if (masters_[master].link->up()) {
         removals_.search(master, now);
         pay_debts(master, now);
     }
-    refresh_links_due();
 }
 
-// One server may vote once, whatever its names. The first that was seen keeps the vote, also while
-// it is away: its other name must not vote beside what it has already granted.
-void engine::find_duplicates(std::size_t changed) {
-    const auto same = [&](std::size_t a, std::size_t b) {
-        const std::string& run_id = masters_[a].link->info().run_id;
-        return a != b && !run_id.empty() && run_id == masters_[b].link->info().run_id;
-    };
-    const auto is_duplicate = [&](std::size_t one) {
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if (same(one, i) && !masters_[i].duplicate) {
-                return true;
-            }
+void engine::voters_changed(const standing_change& change, time_point now) {
+    for (std::size_t i = 0; change.masters != 0 && i < masters_.size(); ++i) {
+        const member& one = masters_[i];
+        if ((change.masters & set_of(i)) == 0 || !one.link->up()) {
+            continue;
         }
-        return false;
-    };
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (masters_[i].duplicate) {
-            masters_[i].duplicate = is_duplicate(i);
-        }
-    }
-    masters_[changed].duplicate = is_duplicate(changed);
-}
-
-// Brings up to date whether a master votes, and what it votes if it doesn't.
-void engine::assess(std::size_t master, time_point now) {
-    member& one = masters_[master];
-    const connection& link = *one.link;
-    const vote before = one.otherwise;
-    if (!link.up()) {
-        one.otherwise = link.refused() ? vote::error : vote::unreachable;
-    } else if (one.duplicate) {
-        one.otherwise = vote::duplicate;
-    } else if (!link.judgement().fit) {
-        one.otherwise = vote::error;
-    } else if (now < link.judgement().votes_from) {
-        one.otherwise = vote::quarantined;
-    } else if (link.silent()) {
-        one.otherwise = vote::timed_out;
-    } else {
-        one.otherwise = vote::granted;
-    }
-    const bool admitted = one.otherwise == vote::granted;
-    if (admitted == one.admitted && before == one.otherwise) {
-        return;
-    }
-    const bool was_ready = ready();
-    if (admitted != one.admitted) {
-        one.admitted = admitted;
-        admitted_ = admitted ? admitted_ + 1 : admitted_ - 1;
-    }
-    if (link.up() && host_.logs(log_level::warning)) {
         const bool fault = one.otherwise == vote::duplicate || one.otherwise == vote::error;
         const log_level level = fault ? log_level::warning : log_level::info;
         if (host_.logs(level)) {
             host_.log(
                 level,
-                rules_.names[master] + (admitted ? ": admitted" : ": does not vote: ")
-                    + why_not(master, now));
+                rules_.names[i] + (one.admitted ? ": admitted" : ": does not vote: ")
+                    + masters_.why_not(i, now));
         }
     }
-    if (!was_ready && ready()) {
+    if (change.ready) {
         retry_after_outage(now);
     }
 }

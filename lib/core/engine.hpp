@@ -6,7 +6,7 @@
 // decided; the claim becomes a lease, or is rolled back and the operation pauses or ends. Who waits
 // for a lock stands in line: only the first of a line makes attempts.
 //
-//   engine.cpp   life, time, masters: connections and their admission
+//   engine.cpp   life, time, what becomes of events
 //   replies.cpp  whose answer it is
 //   acquire.cpp  acquires: beginning, deadlines, end, cancellation
 //   attempt.cpp  one attempt of an acquire: who is asked, the deciding vote
@@ -24,19 +24,17 @@
 
 #pragma once
 
-#include "connection.hpp"
 #include "form.hpp"
 #include "host.hpp"
 #include "line.hpp"
+#include "quorum.hpp"
 #include "removals.hpp"
-#include "subscriber.hpp"
 #include "survey.hpp"
 
 #include <redlock/metrics.hpp>
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,10 +106,7 @@ public:
     /// \}
 
     /// Bytes that wait to be written. Whoever takes some says so with `written`.
-    std::string& output(std::size_t link) noexcept {
-        return link < size() ? masters_[link].link->output()
-                             : masters_[link - size()].pushes->output();
-    }
+    std::string& output(std::size_t link) noexcept { return masters_.output(link); }
 
     /// Whether something may have been queued since the last call.
     bool wants_write() noexcept { return std::exchange(wants_write_, false); }
@@ -120,7 +115,7 @@ public:
     bool running() const noexcept { return life_ == life::running; }
     bool closing() const noexcept { return life_ == life::closing || life_ == life::closed; }
     bool closed_down() const noexcept { return life_ == life::closed; }
-    bool ready() const noexcept { return admitted_ >= rules_.quorum(); }
+    bool ready() const noexcept { return masters_.ready(); }
 
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
@@ -131,29 +126,19 @@ public:
 private:
     enum class life : std::uint8_t { created, running, closing, closed };
 
-    struct member {
-        std::unique_ptr<connection> link;
-        std::unique_ptr<subscriber> pushes;
-        bool admitted = false;
-        bool duplicate = false;
-        vote otherwise = vote::unreachable; // what it votes while it is not admitted
-        bool queue_refused = false;         // it was said that it keeps none
-        bool stepped = false;               // its clock or ours was, see `judge_steps`
-    };
-
     // engine.cpp
     void open(std::size_t master) override;
     void close(std::size_t master) override;
     void standing_changed(std::size_t master, time_point now) override;
     void noted(std::size_t master, std::string_view text) override;
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
-    void judge_steps(time_point now);
     void publish_refused(std::size_t master, time_point now) override;
-    void assess(std::size_t master, time_point now);
-    void find_duplicates(std::size_t changed);
-    void refresh_links_due() noexcept;
+    void voters_changed(const standing_change& change, time_point now);
     std::uint64_t
-    send(std::size_t master, std::string_view bytes, const ticket& what, time_point now);
+    send(std::size_t master, std::string_view bytes, const ticket& what, time_point now) {
+        wants_write_ = true;
+        return masters_.send(master, bytes, what, now);
+    }
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
@@ -173,8 +158,6 @@ private:
     void unwatch(line& waiters, time_point now);
     void unwatch_if_unheard(std::string_view lock_key, time_point now);
     void hint(line& mine, std::size_t master, std::string_view release, time_point now);
-    bool notifies(const member& one) const noexcept;
-    bool hears_a_quorum() const noexcept;
     void hearing_changed(time_point now);
     void
     hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)
@@ -207,14 +190,12 @@ private:
     master_metrics& counters_of(std::size_t master) noexcept {
         return masters_[master].link->counters();
     }
-    std::string why_not(std::size_t master, time_point now) const;
 
     // acquire.cpp (and the public acquire, cancel)
     void finish(operation& wanted, time_point now);
     void finish_if_on_wire(operation& wanted, time_point now);
     bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
-    bool answers(std::size_t master, time_point asked_at, time_point now) const noexcept;
     bool works(const claim& attempt, time_point now) const noexcept;
 
     // attempt.cpp
@@ -258,7 +239,6 @@ private:
     time_point poll_by(const operation& wanted, time_point now);
     void poll_again(time_point now);
     time_point next_try(operation& wanted, const claim& attempt, time_point now);
-    std::size_t arbiter_of(std::string_view key) const noexcept;
     std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
     bool hand_over(claim& lease, time_point now);
@@ -277,7 +257,6 @@ private:
     void wait_for_turn(operation& wanted, line& waiters, const answer& got, time_point now);
     void give_up_turns(line& waiters, std::string_view why, time_point now);
     void leave_queue(line& waiters, time_point now);
-    std::size_t keeper_of(std::string_view key) const noexcept;
     time_point look_again(const line& waiters, time_point now) const noexcept;
     bool may_hand_over(const operation& next, const line& waiters, time_point now) const noexcept;
 
@@ -354,10 +333,7 @@ private:
     jitter random_;
     life life_ = life::created;
     time_point close_by_ = forever;
-    time_point judge_steps_at_ = forever;
-    std::vector<member> masters_;
-    std::size_t admitted_ = 0;
-    time_point links_due_ = forever; // no connection wants to be woken before
+    quorum masters_;
     bool wants_write_ = false;
     removals removals_;
     timers timers_;
@@ -366,10 +342,8 @@ private:
     pool<query> queries_;
     pool<survey> surveys_;
     line_table lines_;
-    bool hears_ = false; // a majority notifies, as far as the engine has acted on it
     std::map<std::string, std::size_t, std::less<>> listened_; // by the lock: to how many
     std::vector<handle> finishing_;
-    std::chrono::nanoseconds round_trip_{0}; // of a majority, smoothed
     metrics counters_;
     std::string scratch_;
     std::string channel_; // of the removal in scratch_; empty: it is not told

@@ -284,7 +284,8 @@ void engine::end_extension(claim& lease, bool extended, time_point now) {
         lease.renew_at = renewal_time(mine.sent, lease.ttl);
     } else {
         // Unknown is not lost: try again soon, until the deadline.
-        const auto floor = std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
+        const auto floor =
+            std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, masters_.round_trip());
         lease.renew_at = now + lease.renewal_delay.next(floor, lease.ttl / 10, random_);
     }
     start_wanted_extension(lease, now);

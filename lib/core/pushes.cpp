@@ -56,11 +56,9 @@ bool engine::watch(line& waiters, time_point now) {
             lines_.listen(waiters, lock_key);
         }
         assign_channel(watched_, lock_key);
-        for (member& one : masters_) {
-            one.pushes->watch(watched_, now);
-        }
+        masters_.watch(watched_, now);
     });
-    refresh_links_due();
+    masters_.refresh_due();
     wants_write_ = true;
     return missed;
 }
@@ -75,7 +73,7 @@ void engine::unwatch(line& waiters, time_point now) {
         }
         unwatch_if_unheard(lock_key, now);
     });
-    refresh_links_due();
+    masters_.refresh_due();
     wants_write_ = true;
 }
 
@@ -86,9 +84,7 @@ void engine::unwatch_if_unheard(std::string_view lock_key, time_point now) {
         return; // others still listen to it
     }
     assign_channel(watched_, lock_key);
-    for (member& one : masters_) {
-        one.pushes->unwatch(watched_, now);
-    }
+    masters_.unwatch(watched_, now);
 }
 
 void engine::listen(std::string_view resource, time_point now) {
@@ -96,10 +92,8 @@ void engine::listen(std::string_view resource, time_point now) {
     assign_lock_key(key, rules_.key_prefix, resource);
     if (listened_[key]++ == 0 && rules_.pushes && life_ == life::running) {
         assign_channel(watched_, key);
-        for (member& one : masters_) {
-            one.pushes->watch(watched_, now); // what a line watches already is watched once
-        }
-        refresh_links_due();
+        masters_.watch(watched_, now); // what a line watches already is watched once
+        masters_.refresh_due();
         wants_write_ = true;
     }
 }
@@ -113,23 +107,8 @@ void engine::unlisten(std::string_view resource, time_point now) {
     }
     listened_.erase(found);
     unwatch_if_unheard(key, now);
-    refresh_links_due();
+    masters_.refresh_due();
     wants_write_ = true;
-}
-
-// Whether its pushes can be relied on. Who may not publish has reason to believe that others may
-// not.
-bool engine::notifies(const member& one) const noexcept {
-    return one.pushes->live() && one.link->unpublished().empty();
-}
-
-// A release by a majority is then heard of at least once.
-bool engine::hears_a_quorum() const noexcept {
-    std::size_t live = 0;
-    for (const member& one : masters_) {
-        live += notifies(one) ? 1U : 0U;
-    }
-    return live >= rules_.quorum();
 }
 
 void engine::publish_refused(std::size_t master, time_point now) {
@@ -145,7 +124,7 @@ void engine::publish_refused(std::size_t master, time_point now) {
 }
 
 void engine::hearing_changed(time_point now) {
-    if (std::exchange(hears_, hears_a_quorum()) && !hears_) {
+    if (masters_.stopped_hearing()) {
         poll_again(now);
     }
 }
@@ -198,14 +177,14 @@ void engine::hint(line& mine, std::size_t master, std::string_view release, time
     }
     // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
     // of them are asked. Anybody's is, if neither comes.
-    const std::size_t arbiter = arbiter_of(mine.key);
+    const std::size_t arbiter = masters_.arbiter_of(mine.key);
     // A slot is looked for on all of them, so there it is always a majority's.
-    const bool decides = !mine.pool && (master == arbiter || arbiter == claim::nobody);
+    const bool decides = !mine.pool && (master == arbiter || arbiter == nobody);
     const auto told = static_cast<std::size_t>(std::popcount(latest.heard));
     if (!decides && told < rules_.quorum()) {
         if (next.stage == operation::phase::paused && !latest.acted_on) {
             next.ask_arbiter = true;
-            timers_.set(next.wake, std::min(next.wake.due, later(now, 2 * round_trip_)));
+            timers_.set(next.wake, std::min(next.wake.due, later(now, 2 * masters_.round_trip())));
         }
         return;
     }
@@ -229,7 +208,8 @@ void engine::hint(line& mine, std::size_t master, std::string_view release, time
         const bool at_once = decides || mine.pool;
         next.ask_arbiter = at_once;
         // Without the arbiter's word there is time for it to come, and for others to be first.
-        timers_.set(next.wake, std::min(next.wake.due, at_once ? now : later(now, round_trip_)));
+        timers_.set(
+            next.wake, std::min(next.wake.due, at_once ? now : later(now, masters_.round_trip())));
     } else if (next.stage == operation::phase::turning) {
         mine.turn.again = true; // the answer may be older
     }

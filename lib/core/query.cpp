@@ -24,7 +24,7 @@ void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now
         connection& link = *masters_[i].link;
         if (!link.up() || link.silent()) {
             mine.vote = masters_[i].otherwise;
-            mine.text = why_not(i, now);
+            mine.text = masters_.why_not(i, now);
             continue;
         }
         asked.pending += 2;

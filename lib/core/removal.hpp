@@ -26,13 +26,6 @@
 
 namespace redlock::core {
 
-/// Some of the masters, a bit each.
-using master_set = std::uint32_t;
-constexpr master_set set_of(std::size_t master) noexcept {
-    return master_set{1} << master;
-}
-static_assert(masters_max <= 32);
-
 /// Whether that is an answer to a removal after which the key is not ours, at that moment.
 constexpr bool confirms_removal(vote what) noexcept {
     return what == vote::granted || what == vote::absent || what == vote::foreign;

@@ -29,25 +29,21 @@ answer read(const ticket& command, const reply& got) noexcept {
 // What a reply says of the server itself.
 void engine::notice(std::size_t master, const reply& error, time_point now) {
     if (means_unfit(error.text)) {
-        masters_[master].link->introduce_again(now);
-        refresh_links_due();
+        masters_.introduce_again(master, now);
         wants_write_ = true;
     }
 }
 
 void engine::notice(std::size_t master, const answer& got, time_point now) {
-    connection& link = *masters_[master].link;
     const bool quarantined = masters_[master].otherwise == vote::quarantined; // already
-    link.counters().late += got.late ? 1U : 0U;
-    link.counters().healed += got.healed ? 1U : 0U;
+    counters_of(master).late += got.late ? 1U : 0U;
+    counters_of(master).healed += got.healed ? 1U : 0U;
     if (got.quarantine > std::chrono::microseconds::zero()) {
-        link.quarantine(got.quarantine, got.quarantine_ends_us, now);
-        assess(master, now);
-        refresh_links_due();
+        voters_changed(
+            masters_.quarantine(master, got.quarantine, got.quarantine_ends_us, now), now);
     }
     if (got.forgot && !quarantined) { // else the health checks ask again
-        link.introduce_again(now);
-        refresh_links_due();
+        masters_.introduce_again(master, now);
         wants_write_ = true;
     }
 }

@@ -1,33 +1,10 @@
 // The engine in words and figures: votes, metrics, health.
 
 #include "engine.hpp"
-#include "reasons.hpp"
 
 #include <bit>
 
 namespace redlock::core {
-
-std::string engine::why_not(std::size_t master, time_point now) const {
-    const member& one = masters_[master];
-    const connection& link = *one.link;
-    switch (one.otherwise) {
-    case vote::duplicate:
-        return "the same server (run id) as another configured master";
-    case vote::quarantined: {
-        const auto left =
-            std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
-        return std::to_string(left.count()) + " s left: its memory is younger than the quarantine";
-    }
-    case vote::timed_out:
-        return silent_text(rules_);
-    case vote::error:
-        return link.up() ? link.judgement().text : link.why_down();
-    case vote::unreachable:
-        return link.why_down();
-    default:
-        return {};
-    }
-}
 
 std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {
     std::vector<master_vote> out(masters_.size());
@@ -45,7 +22,7 @@ std::vector<master_vote> engine::describe(const ballots& votes, time_point now) 
         out[i].text = votes.text(i);
         if (out[i].text.empty() && mine.said == masters_[i].otherwise
             && mine.said != vote::granted) {
-            out[i].text = why_not(i, now);
+            out[i].text = masters_.why_not(i, now);
         }
         if (mine.said == vote::quarantined && masters_[i].link->judgement().votes_from > now) {
             out[i].time_left = std::chrono::ceil<std::chrono::milliseconds>(
@@ -64,7 +41,7 @@ metrics engine::count() const {
     });
     for (const member& one : masters_) {
         out.pushes += one.pushes->messages();
-        out.push_connections += notifies(one) ? 1U : 0U;
+        out.push_connections += one.notifies() ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -80,7 +57,7 @@ metrics engine::count() const {
 health engine::examine(time_point now) const {
     health out;
     out.ready = running() && ready();
-    out.admitted = admitted_;
+    out.admitted = masters_.admitted();
     out.quorum = rules_.quorum();
     out.protocol = rules_.protocol;
     out.quarantine_off = !rules_.quarantine;
@@ -89,47 +66,7 @@ health engine::examine(time_point now) const {
     out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(rules_.quarantine_time());
     out.master_timeout = rules_.master_timeout;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const member& one = masters_[i];
-        const connection& link = *one.link;
-        master_health& mine = out.masters.emplace_back();
-        mine.endpoint = rules_.names[i];
-        mine.text = why_not(i, now);
-        mine.run_id = link.info().run_id;
-        mine.version = link.info().version;
-        const std::string& unpublished = link.unpublished();
-        mine.pushes = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
-                      : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
-                      : one.pushes->live()    ? "live"
-                      : !one.pushes->wanted() ? "off"
-                                              : "down: " + one.pushes->why_not();
-        switch (one.otherwise) {
-        case vote::granted:
-            mine.state = master_state::admitted;
-            break;
-        case vote::timed_out:
-            mine.state = master_state::silent;
-            break;
-        case vote::duplicate:
-            mine.state = master_state::duplicate;
-            break;
-        case vote::quarantined:
-            mine.state = master_state::quarantined;
-            mine.quarantine_left =
-                std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
-            break;
-        default:
-            mine.state = link.up()           ? master_state::unfit
-                         : link.connecting() ? master_state::connecting
-                                             : master_state::down;
-        }
-        if (!link.info().run_id.empty()) {
-            const ladder& commands = link.commands();
-            mine.compare_and_delete = commands.delete_command == native_delete::delex ? "DELEX"
-                                      : commands.delete_command == native_delete::delifeq
-                                          ? "DELIFEQ"
-                                      : commands.evalsha ? "EVALSHA"
-                                                         : "EVAL";
-        }
+        out.masters.push_back(masters_.health_of(i, now));
     }
     return out;
 }

@@ -160,7 +160,7 @@ void engine::start_survey(operation& wanted, time_point now) {
     if (line* const mine = lines_.find(wanted.line)) {
         mine->polls.asked_all(now);
     }
-    if (admitted_ < rules_.quorum()) {
+    if (!masters_.ready()) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             asking.votes.of[i].said = masters_[i].admitted ? vote::pending : masters_[i].otherwise;
         }
@@ -196,7 +196,7 @@ void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     wanted.outcome = found.complete() >= rules_.quorum() ? errc::contended : errc::no_quorum;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = asking.votes.of[i];
-        if (mine.said == vote::pending && admitted_ >= rules_.quorum()) {
+        if (mine.said == vote::pending && masters_.ready()) {
             const bool silent = found.owes(i);
             mine.said = silent ? vote::timed_out : vote::held;
             if (!silent && found.free_on(i) > 0) {
@@ -238,7 +238,10 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
         wanted.ask_arbiter = true; // others wait for the same slot
     }
     const auto delay = wanted.delay.next(retry_floor(), rules_.retry_delay_max, random_);
-    pause(wanted, later(now, left != not_told && hears_a_quorum() ? left + delay : delay), now);
+    pause(
+        wanted,
+        later(now, left != not_told && masters_.hears_a_quorum() ? left + delay : delay),
+        now);
 }
 
 // The head of a line was served, and the next is its head. Where a slot was handed over to it all

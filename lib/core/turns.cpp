@@ -11,14 +11,6 @@
 
 namespace redlock::core {
 
-// Where there is one master there is no arbiter, but it can keep a queue.
-std::size_t engine::keeper_of(std::string_view key) const noexcept {
-    if (masters_.size() > 1) {
-        return arbiter_of(key);
-    }
-    return masters_[0].admitted ? 0 : claim::nobody;
-}
-
 // False where the head is to go on without: it wants no order, or nobody keeps it.
 bool engine::take_turn(operation& wanted, time_point now) {
     line& mine = *lines_.find(wanted.line);
@@ -26,7 +18,7 @@ bool engine::take_turn(operation& wanted, time_point now) {
     if (wanted.options.order != fairness::fifo || now < place.refused_until) {
         return false;
     }
-    const std::size_t keeper = keeper_of(mine.key);
+    const std::size_t keeper = masters_.keeper_of(mine.key);
     if (keeper != place.keeper) {
         leave_queue(mine, now); // all who see what we see begin anew at another
     }
@@ -132,7 +124,7 @@ void engine::wait_for_turn(operation& wanted, line& waiters, const answer& got, 
     }
     watch(waiters, now);
     time_point due = look_again(waiters, now);
-    if (!hears_a_quorum()) {
+    if (!masters_.hears_a_quorum()) {
         const auto floor = retry_floor();
         due = std::min(due, later(now, wanted.delay.next(floor, rules_.retry_delay_max, random_)));
     }

@@ -13,12 +13,22 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace redlock::core {
 
 /// The most masters a quorum may have: more would cost round trips and add no safety.
 inline constexpr std::size_t masters_max = 32;
+/// The number of no master.
+inline constexpr std::size_t nobody = ~std::size_t{0};
+
+/// Some of the masters, a bit each.
+using master_set = std::uint32_t;
+constexpr master_set set_of(std::size_t master) noexcept {
+    return master_set{1} << master;
+}
+static_assert(masters_max <= 32);
 
 /// The moment before all others: no vote.
 inline constexpr time_point never = time_point::min();

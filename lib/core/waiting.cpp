@@ -8,7 +8,6 @@
 
 #include "decisions.hpp"
 #include "engine.hpp"
-#include "hash.hpp"
 
 namespace redlock::core {
 
@@ -133,7 +132,7 @@ void engine::promote(line& waiters, time_point due, time_point now) {
 }
 
 std::chrono::nanoseconds engine::retry_floor() const noexcept {
-    return std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
+    return std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, masters_.round_trip());
 }
 
 // A lease that is let go passes to the head of its line: the masters are not told, and the next
@@ -211,7 +210,7 @@ void engine::wake_line(const claim& ended, time_point now) {
     if (next.stage == operation::phase::paused) {
         next.ask_arbiter = yields;
         // Others hear of the release after one way, and their wish arrives after another.
-        const auto chance = 2 * (rules_.pushes ? round_trip_ : retry_floor());
+        const auto chance = 2 * (rules_.pushes ? masters_.round_trip() : retry_floor());
         timers_.set(next.wake, std::min(next.wake.due, yields ? later(now, chance) : now));
     } else if (next.stage == operation::phase::turning) {
         mine->turn.again = true;
@@ -264,8 +263,8 @@ time_point engine::poll_by(const operation& wanted, time_point now) {
     if (mine == nullptr || mine->turn.keeper != claim::nobody || held_here(*mine) != nullptr) {
         return forever;
     }
-    const bool one_first =
-        wanted.ask_arbiter && asks_arbiter(wanted.form) && arbiter_of(mine->key) != claim::nobody;
+    const bool one_first = wanted.ask_arbiter && asks_arbiter(wanted.form)
+                           && masters_.arbiter_of(mine->key) != claim::nobody;
     return std::max(
         later(now, retry_floor()), mine->polls.next(rules_.poll_limit, one_first, random_));
 }
@@ -319,27 +318,11 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
         return later(now, random_.between(floor, 2 * floor));
     }
     const auto delay = wanted.delay.next(floor, rules_.retry_delay_max, random_);
-    const auto due = left != not_told && hears_a_quorum() ? left + delay : delay;
+    const auto due = left != not_told && masters_.hears_a_quorum() ? left + delay : delay;
     if (wanted.form == lock_form::writer) { // that it waits must not be forgotten
         return later(now, std::min<std::chrono::nanoseconds>(due, rules_.intent_lease() / 2));
     }
     return later(now, due);
-}
-
-// The master that contenders for this lock ask first: the same for all who see the same masters,
-// another for another lock.
-std::size_t engine::arbiter_of(std::string_view key) const noexcept {
-    std::size_t best = claim::nobody;
-    std::uint64_t highest = 0;
-    const std::uint64_t lock = hash_of(key);
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const std::uint64_t weight = mixed(hash_of(masters_[i].link->info().run_id) ^ lock);
-        if (masters_[i].admitted && (best == claim::nobody || weight > highest)) {
-            best = i;
-            highest = weight;
-        }
-    }
-    return masters_.size() > 1 ? best : claim::nobody;
 }
 
 // The masters are back: whoever waited for that need not wait out its pause. Spread over a moment,

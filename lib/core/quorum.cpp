@@ -1,0 +1,307 @@
+#include "quorum.hpp"
+
+#include "hash.hpp"
+#include "reasons.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace redlock::core {
+
+quorum::quorum(
+    const settings& rules,
+    connection_events& of_links,
+    subscriber_events& of_pushes,
+    jitter& random)
+    : rules_(rules),
+      members_(rules.size()) {
+    assert(size() >= 1 && size() <= masters_max);
+    for (std::size_t i = 0; i < size(); ++i) {
+        members_[i].link = std::make_unique<connection>(i, rules, of_links, random);
+        members_[i].pushes = std::make_unique<subscriber>(i, rules, of_pushes, random);
+    }
+}
+
+void quorum::start(time_point now) {
+    for (member& one : members_) {
+        one.link->start(now);
+    }
+    refresh_due();
+}
+
+void quorum::stop(std::string_view why, time_point now) {
+    judge_steps_at_ = forever;
+    for (member& one : members_) {
+        one.link->stop(why, now);
+        one.pushes->stop(why);
+    }
+    refresh_due();
+}
+
+void quorum::opened(std::size_t link, time_point now) {
+    if (link < size()) {
+        members_[link].link->opened(now);
+    } else {
+        members_[link - size()].pushes->opened(now);
+    }
+    refresh_due();
+}
+
+void quorum::closed(std::size_t link, std::string_view why, time_point now) {
+    if (link < size()) {
+        members_[link].link->closed(why, now);
+    } else {
+        members_[link - size()].pushes->closed(why, now);
+        refresh_due();
+    }
+}
+
+void quorum::received(std::size_t link, std::span<const char> bytes, time_point now) {
+    if (link < size()) {
+        members_[link].link->received(bytes, now);
+    } else {
+        members_[link - size()].pushes->received(bytes, now);
+        refresh_due();
+    }
+}
+
+void quorum::introduce_again(std::size_t master, time_point now) {
+    members_[master].link->introduce_again(now);
+    refresh_due();
+}
+
+// A command that is sent lowers the bound and its answer does not raise it, so a steady load need
+// not look at each master.
+void quorum::refresh_due() noexcept {
+    links_due_ = forever;
+    for (const member& one : members_) {
+        links_due_ = std::min({links_due_, one.link->next_due(), one.pushes->next_due()});
+        if (one.otherwise == vote::quarantined) {
+            links_due_ = std::min(links_due_, one.link->judgement().votes_from);
+        }
+    }
+}
+
+standing_change quorum::time_passed(std::size_t master, time_point now) {
+    member& one = members_[master];
+    one.link->time_passed(now);
+    one.pushes->time_passed(now);
+    return one.otherwise == vote::quarantined ? assess(master, now) : standing_change();
+}
+
+standing_change quorum::standing_changed(std::size_t master, time_point now) {
+    member& changed = members_[master];
+    changed.queue_refused = changed.queue_refused && changed.link->up();
+    standing_change all;
+    const auto look_at = [&](std::size_t i) {
+        const standing_change one = assess(i, now);
+        all.masters |= one.masters;
+        all.ready = all.ready || one.ready;
+    };
+    if (changed.link->up()) {
+        find_duplicates(master);
+        for (std::size_t i = 0; i < size(); ++i) {
+            if (i != master) {
+                look_at(i);
+            }
+        }
+    }
+    look_at(master);
+    refresh_due();
+    return all;
+}
+
+standing_change quorum::quarantine(
+    std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
+    members_[master].link->quarantine(left, ends_us, now);
+    const standing_change change = assess(master, now);
+    refresh_due();
+    return change;
+}
+
+// One server may vote once, whatever its names. The first that was seen keeps the vote, also while
+// it is away: its other name must not vote beside what it has already granted.
+void quorum::find_duplicates(std::size_t changed) {
+    const auto is_duplicate = [&](const member& one) {
+        const std::string& run_id = one.link->info().run_id;
+        return !run_id.empty() && std::ranges::any_of(members_, [&](const member& other) {
+            return &other != &one && !other.duplicate && other.link->info().run_id == run_id;
+        });
+    };
+    for (member& one : members_) {
+        one.duplicate = one.duplicate && is_duplicate(one);
+    }
+    members_[changed].duplicate = is_duplicate(members_[changed]);
+}
+
+vote quorum::vote_of(const member& one, time_point now) const noexcept {
+    const connection& link = *one.link;
+    return !link.up()                          ? link.refused() ? vote::error : vote::unreachable
+           : one.duplicate                     ? vote::duplicate
+           : !link.judgement().fit             ? vote::error
+           : now < link.judgement().votes_from ? vote::quarantined
+           : link.silent()                     ? vote::timed_out
+                                               : vote::granted;
+}
+
+// Brings up to date whether a master votes, and what it votes if it doesn't.
+standing_change quorum::assess(std::size_t master, time_point now) {
+    member& one = members_[master];
+    const bool was_ready = ready();
+    const vote before = std::exchange(one.otherwise, vote_of(one, now));
+    if (before == one.otherwise) {
+        return {};
+    }
+    admitted_ -= one.admitted ? 1U : 0U;
+    one.admitted = one.otherwise == vote::granted;
+    admitted_ += one.admitted ? 1U : 0U;
+    return {.masters = set_of(master), .ready = !was_ready && ready()};
+}
+
+std::string quorum::why_not(std::size_t master, time_point now) const {
+    const member& one = members_[master];
+    const connection& link = *one.link;
+    switch (one.otherwise) {
+    case vote::duplicate:
+        return "the same server (run id) as another configured master";
+    case vote::quarantined: {
+        const auto left =
+            std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
+        return std::to_string(left.count()) + " s left: its memory is younger than the quarantine";
+    }
+    case vote::timed_out:
+        return silent_text(rules_);
+    case vote::error:
+        return link.up() ? link.judgement().text : link.why_down();
+    case vote::unreachable:
+        return link.why_down();
+    default:
+        return {};
+    }
+}
+
+master_health quorum::health_of(std::size_t master, time_point now) const {
+    const member& one = members_[master];
+    const connection& link = *one.link;
+    master_health mine;
+    mine.endpoint = rules_.names[master];
+    mine.text = why_not(master, now);
+    mine.run_id = link.info().run_id;
+    mine.version = link.info().version;
+    const std::string& unpublished = link.unpublished();
+    mine.pushes = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
+                  : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
+                  : one.pushes->live()    ? "live"
+                  : !one.pushes->wanted() ? "off"
+                                          : "down: " + one.pushes->why_not();
+    switch (one.otherwise) {
+    case vote::granted:
+        mine.state = master_state::admitted;
+        break;
+    case vote::timed_out:
+        mine.state = master_state::silent;
+        break;
+    case vote::duplicate:
+        mine.state = master_state::duplicate;
+        break;
+    case vote::quarantined:
+        mine.state = master_state::quarantined;
+        mine.quarantine_left =
+            std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
+        break;
+    default:
+        mine.state = link.up()           ? master_state::unfit
+                     : link.connecting() ? master_state::connecting
+                                         : master_state::down;
+    }
+    if (!link.info().run_id.empty()) {
+        const ladder& commands = link.commands();
+        mine.compare_and_delete = commands.delete_command == native_delete::delex     ? "DELEX"
+                                  : commands.delete_command == native_delete::delifeq ? "DELIFEQ"
+                                  : commands.evalsha                                  ? "EVALSHA"
+                                                                                      : "EVAL";
+    }
+    return mine;
+}
+
+bool quorum::clock_stepped(std::size_t master, time_point now) {
+    if (std::exchange(members_[master].stepped, true)) {
+        return false;
+    }
+    if (judge_steps_at_ == forever) {
+        judge_steps_at_ = later(now, rules_.master_timeout);
+        for (member& one : members_) {
+            if (!one.stepped && one.link->up()) {
+                one.link->ask_for_clock(now);
+            }
+        }
+        refresh_due();
+    }
+    return true;
+}
+
+std::size_t quorum::judge_steps(time_point now) {
+    if (now < judge_steps_at_) {
+        return 0;
+    }
+    judge_steps_at_ = forever;
+    const auto stepped =
+        static_cast<std::size_t>(std::ranges::count_if(members_, &member::stepped));
+    for (member& one : members_) {
+        if (std::exchange(one.stepped, false) && stepped == 1 && rules_.quarantine) {
+            one.link->restart_memory(now);
+        }
+    }
+    return stepped;
+}
+
+void quorum::watch(std::string_view channel, time_point now) {
+    for (member& one : members_) {
+        one.pushes->watch(channel, now);
+    }
+}
+
+void quorum::unwatch(std::string_view channel, time_point now) {
+    for (member& one : members_) {
+        one.pushes->unwatch(channel, now);
+    }
+}
+
+bool quorum::hears_a_quorum() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies))
+           >= rules_.quorum();
+}
+
+bool quorum::stopped_hearing() noexcept {
+    return std::exchange(heard_, hears_a_quorum()) && !heard_;
+}
+
+std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
+    std::size_t best = nobody;
+    std::uint64_t highest = 0;
+    const std::uint64_t lock = hash_of(key);
+    for (std::size_t i = 0; i < size(); ++i) {
+        const std::uint64_t weight = mixed(hash_of(members_[i].link->info().run_id) ^ lock);
+        if (members_[i].admitted && (best == nobody || weight > highest)) {
+            best = i;
+            highest = weight;
+        }
+    }
+    return size() > 1 ? best : nobody;
+}
+
+// Where there is one master there is no arbiter, but it can keep a queue.
+std::size_t quorum::keeper_of(std::string_view key) const noexcept {
+    if (size() > 1) {
+        return arbiter_of(key);
+    }
+    return members_[0].admitted ? 0 : nobody;
+}
+
+bool quorum::may_be_slow(std::size_t master, time_point asked_at, time_point now) const noexcept {
+    const connection& link = *members_[master].link;
+    return link.up() && !link.silent()
+           && (link.heard_at() > asked_at || now - asked_at < 4 * link.round_trip());
+}
+
+} // namespace redlock::core

@@ -1,0 +1,175 @@
+// The quorum: the masters of one lock manager, with a connection for commands and a subscriber for
+// release notifications to each. Decides which of them may vote and what the others vote instead,
+// how far away a majority is, which master contenders ask first, and whether a release by a
+// majority is certain to be heard of.
+//
+// It knows neither locks nor waiters. What changes it returns, for its owner to act on. Only the
+// connections tell theirs what happens on them (replies, sockets to open); `standing_changed` and
+// `clock_stepped` are to be passed on to the quorum.
+
+#pragma once
+
+#include "connection.hpp"
+#include "subscriber.hpp"
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/metrics.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::core {
+
+/// One master.
+struct member {
+    std::unique_ptr<connection> link;
+    std::unique_ptr<subscriber> pushes;
+    bool admitted = false;
+    bool duplicate = false;
+    vote otherwise = vote::unreachable; // what it votes while it is not admitted
+    bool queue_refused = false;         // it was said that it keeps none
+    bool stepped = false;               // its clock or ours was, see `judge_steps`
+
+    /// Whether its notifications can be relied on. Where we may not publish, there is reason to
+    /// believe that others may not.
+    bool notifies() const noexcept { return pushes->live() && link->unpublished().empty(); }
+};
+
+/// What has changed in who may vote.
+struct standing_change {
+    master_set masters = 0; // those with another standing than before
+    bool ready = false;     // a majority may vote, and could not before
+};
+
+class quorum {
+public:
+    quorum(
+        const settings& rules,
+        connection_events& of_links,
+        subscriber_events& of_pushes,
+        jitter& random);
+
+    /// \name The masters, in the order of the configuration
+    /// \{
+    std::size_t size() const noexcept { return members_.size(); }
+    member& operator[](std::size_t master) noexcept { return members_[master]; }
+    const member& operator[](std::size_t master) const noexcept { return members_[master]; }
+    auto begin() noexcept { return members_.begin(); }
+    auto end() noexcept { return members_.end(); }
+    auto begin() const noexcept { return members_.begin(); }
+    auto end() const noexcept { return members_.end(); }
+    /// \}
+
+    /// \name What happened to a socket
+    /// Number i, below N, is that of the connection to master i, N + i that of its subscriber.
+    /// \{
+    void start(time_point now);
+    void stop(std::string_view why, time_point now);
+    void opened(std::size_t link, time_point now);
+    void closed(std::size_t link, std::string_view why, time_point now);
+    void received(std::size_t link, std::span<const char> bytes, time_point now);
+    std::string& output(std::size_t link) noexcept {
+        return link < size() ? members_[link].link->output()
+                             : members_[link - size()].pushes->output();
+    }
+    /// \}
+
+    /// Queues one command on the connection to a master that is up; as `connection::send`.
+    std::uint64_t
+    send(std::size_t master, std::string_view bytes, const ticket& what, time_point now) {
+        links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
+        return members_[master].link->send(bytes, what, now);
+    }
+    /// Has a server describe itself again.
+    void introduce_again(std::size_t master, time_point now);
+
+    /// \name Time
+    /// \{
+    /// A lower bound: whoever is woken too early finds nothing to do.
+    time_point next_due() const noexcept { return std::min(links_due_, judge_steps_at_); }
+    /// Does what is due for one master.
+    standing_change time_passed(std::size_t master, time_point now);
+    /// Looks anew when something is due, after what may have moved it.
+    void refresh_due() noexcept;
+    /// \}
+
+    /// \name Who may vote
+    /// \{
+    bool ready() const noexcept { return admitted_ >= rules_.quorum(); }
+    std::size_t admitted() const noexcept { return admitted_; }
+    /// Its connection came up, broke, fell silent or described its server again.
+    standing_change standing_changed(std::size_t master, time_point now);
+    /// The master said itself that it must not vote for so long; as `connection::quarantine`.
+    standing_change quarantine(
+        std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now);
+    /// Why it does not vote; empty where it does.
+    std::string why_not(std::size_t master, time_point now) const;
+    master_health health_of(std::size_t master, time_point now) const;
+    /// \}
+
+    /// \name Clocks
+    /// \{
+    /// The clock of this master was stepped, or ours. Asks the other masters for theirs, which
+    /// tells which it was. False where that is known already.
+    bool clock_stepped(std::size_t master, time_point now);
+    /// When the answers to that are due: a master that alone was stepped begins to remember anew,
+    /// as its quarantine may have ended too early. If several were at once, it was our own clock.
+    /// Returns how many were; 0 where nothing is due.
+    std::size_t judge_steps(time_point now);
+    /// \}
+
+    /// \name Release notifications
+    /// \{
+    /// After these, once: `refresh_due`.
+    void watch(std::string_view channel, time_point now);
+    void unwatch(std::string_view channel, time_point now);
+    /// A release by a majority is then heard of at least once.
+    bool hears_a_quorum() const noexcept;
+    /// True once after each end of that.
+    bool stopped_hearing() noexcept;
+    /// \}
+
+    /// \name Where to ask
+    /// \{
+    /// The master that contenders for this lock ask first: the same for all who see the same
+    /// masters, another for another lock. `nobody`: they ask all of them.
+    std::size_t arbiter_of(std::string_view key) const noexcept;
+    /// The master that keeps the queue for this lock.
+    std::size_t keeper_of(std::string_view key) const noexcept;
+    /// Whether a master that has not voted yet may only be slow: it has said something since, or
+    /// has not had time for it. `master_timeout` decides where there is as much time.
+    bool may_be_slow(std::size_t master, time_point asked_at, time_point now) const noexcept;
+    /// \}
+
+    /// \name How long a majority takes to answer, smoothed; 0: it was never measured
+    /// \{
+    std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
+    void measured(std::chrono::nanoseconds took) noexcept {
+        if (took.count() > 0) {
+            round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;
+        }
+    }
+    /// \}
+
+private:
+    standing_change assess(std::size_t master, time_point now);
+    vote vote_of(const member& one, time_point now) const noexcept;
+    void find_duplicates(std::size_t changed);
+
+    const settings& rules_;
+    std::vector<member> members_;
+    std::size_t admitted_ = 0;
+    time_point links_due_ = forever; // no connection wants to be woken before
+    time_point judge_steps_at_ = forever;
+    bool heard_ = false; // a majority notified when `stopped_hearing` was last asked
+    std::chrono::nanoseconds round_trip_{0};
+};
+
+} // namespace redlock::core

@@ -1,0 +1,337 @@
+// The quorum alone: who may vote, who is asked first, and when a majority is heard of.
+
+#include "core/quorum.hpp"
+#include "virtual_master.hpp"
+#include "virtual_quorum.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace quorum_test {
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::time_point;
+using redlock::vote;
+using unit::virtual_master;
+
+namespace {
+
+constexpr unsigned bit(unsigned master) {
+    return 1U << master;
+}
+
+// A quorum and its masters. The test plays the sockets.
+struct site final : connection_events, subscriber_events {
+    explicit site(settings with) : rules(std::move(with)), servers(rules.size()) {
+        for (std::size_t i = 0; i < servers.size(); ++i) {
+            servers[i].run_id = "server " + std::to_string(i);
+        }
+    }
+    explicit site(std::size_t size) : site(unit::settings_for(size)) {}
+
+    void open(std::size_t) override {}
+    void close(std::size_t) override {}
+    void open_pushes(std::size_t) override {}
+    void close_pushes(std::size_t) override {}
+    void standing_changed(std::size_t master, time_point at) override {
+        note(masters.standing_changed(master, at));
+    }
+    void replied(std::size_t, const ticket&, const reply&, time_point, time_point) override {}
+    void dropped(std::size_t, const ticket&, time_point) override {}
+    void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
+    void noted(std::size_t, std::string_view) override {}
+    void hinted(std::size_t, std::string_view, std::string_view, time_point) override {}
+
+    void note(const standing_change& change) {
+        changed |= change.masters;
+        readied += change.ready ? 1U : 0U;
+    }
+    /// Takes what is to be written on a link, and has it answered.
+    std::vector<std::string> talk(std::size_t link) {
+        std::vector<std::string> said;
+        std::string bytes = std::exchange(masters.output(link), {});
+        while (const auto words = virtual_master::take_command(bytes)) {
+            said.push_back(words->front());
+            const std::string reply = servers[link % servers.size()].execute(*words, now);
+            masters.received(link, reply, now);
+        }
+        return said;
+    }
+    void introduce(std::size_t link) {
+        masters.opened(link, now);
+        talk(link);
+    }
+    void bring_up() {
+        masters.start(now);
+        for (std::size_t i = 0; i < servers.size(); ++i) {
+            introduce(i);
+        }
+    }
+    void wait(std::chrono::nanoseconds span) {
+        now += span;
+        for (std::size_t i = 0; i < servers.size(); ++i) {
+            note(masters.time_passed(i, now));
+        }
+    }
+    /// A command of the test's own is sent, and not answered.
+    void ask(std::size_t master) {
+        masters.send(
+            master, "*1\r\n$4\r\nPING\r\n", {.kind = command_kind::get, .subject = {1, 1}}, now);
+    }
+    std::vector<vote> votes() const {
+        std::vector<vote> out;
+        for (const member& one : masters) {
+            out.push_back(one.otherwise);
+        }
+        return out;
+    }
+
+    settings rules;
+    std::vector<virtual_master> servers;
+    jitter random{1};
+    time_point now{1'000'000s};
+    unsigned changed = 0;
+    unsigned readied = 0;
+    quorum masters{rules, *this, *this, random};
+};
+
+using all = std::vector<vote>;
+constexpr vote admitted = vote::granted;
+constexpr vote away = vote::unreachable;
+
+} // namespace
+
+TEST_CASE("quorum: masters vote once they have introduced themselves, and a majority is ready") {
+    site it(3);
+    CHECK(it.masters.next_due() == forever);
+    it.masters.start(it.now);
+    CHECK(it.masters.next_due() == it.now + it.rules.connect_timeout);
+    CHECK(it.votes() == all{away, away, away});
+    CHECK(it.masters.why_not(1, it.now) == "not connected yet");
+
+    it.introduce(2);
+    CHECK(it.votes() == all{away, away, admitted});
+    CHECK(std::exchange(it.changed, 0) == bit(2));
+    CHECK(!it.masters.ready());
+    CHECK(it.readied == 0);
+
+    it.introduce(0);
+    CHECK(it.masters.ready());
+    CHECK(it.readied == 1);
+    it.introduce(1);
+    CHECK(it.masters.admitted() == 3);
+    CHECK(it.readied == 1);
+    CHECK(it.masters.why_not(1, it.now).empty());
+
+    it.masters.closed(0, "reset", it.now);
+    it.masters.closed(1, "reset", it.now);
+    CHECK(it.votes() == all{away, away, admitted});
+    CHECK(it.masters.why_not(1, it.now) == "reset");
+    CHECK(!it.masters.ready());
+    it.wait(2s);
+    it.introduce(1);
+    CHECK(it.readied == 2);
+
+    it.masters.stop("closed", it.now);
+    CHECK(it.masters.next_due() == forever);
+    CHECK(it.masters.admitted() == 0);
+    CHECK(it.masters.why_not(2, it.now) == "closed");
+}
+
+TEST_CASE("quorum: a server with two names votes once, under the name that was seen first") {
+    site it(3);
+    it.servers[0].run_id = it.servers[1].run_id;
+    it.masters.start(it.now);
+    it.introduce(1);
+    it.introduce(0);
+    it.introduce(2);
+    CHECK(it.votes() == all{vote::duplicate, admitted, admitted});
+    it.masters.closed(1, "reset", it.now);
+    CHECK(it.votes() == all{vote::duplicate, away, admitted});
+    it.wait(2s);
+    it.introduce(1);
+    CHECK(it.votes() == all{vote::duplicate, admitted, admitted});
+    // The name comes to mean another server: the other one is no duplicate any more.
+    it.servers[1].run_id = "another";
+    it.masters.closed(1, "reset", it.now);
+    it.changed = 0;
+    it.wait(2s);
+    it.introduce(1);
+    CHECK(it.votes() == all{admitted, admitted, admitted});
+    CHECK(it.changed == (bit(0) | bit(1)));
+}
+
+TEST_CASE("quorum: a quarantine ends by itself, when it is due") {
+    settings rules = unit::settings_for(3);
+    rules.quarantine = true;
+    site it(rules);
+    for (virtual_master& server : it.servers) {
+        server.started = it.now;
+    }
+    it.bring_up();
+    CHECK(it.votes() == all(3, vote::quarantined));
+    const time_point ends = it.now + rules.quarantine_time();
+    CHECK(it.masters.why_not(0, ends - 1ns).starts_with("1 s left"));
+    CHECK(it.masters.health_of(0, it.now).quarantine_left >= rules.quarantine_time());
+    it.rules.health_check_interval = 1h; // or that is due before
+    it.changed = 0;
+    it.wait(ends - it.now - 1ns);
+    CHECK(it.changed == 0);
+    it.wait(1ns);
+    CHECK(it.changed == 7);
+    CHECK(it.readied == 1);
+
+    // A master may say that it has more to wait for.
+    it.note(it.masters.quarantine(1, 5s, 1, it.now));
+    CHECK(it.votes() == all{admitted, vote::quarantined, admitted});
+    CHECK(it.masters.next_due() <= it.now + 5s);
+    it.wait(5s);
+    CHECK(it.masters.admitted() == 3);
+}
+
+TEST_CASE("quorum: a silent master has timed out until it answers") {
+    site it(3);
+    it.bring_up();
+    it.ask(1);
+    CHECK(it.masters.next_due() == it.now + it.rules.master_timeout);
+    it.changed = 0;
+    it.wait(it.rules.master_timeout);
+    CHECK(it.votes() == all{admitted, vote::timed_out, admitted});
+    CHECK(it.changed == bit(1));
+    CHECK(it.masters.why_not(1, it.now).starts_with("silent for longer"));
+    CHECK(it.masters.health_of(1, it.now).state == redlock::master_state::silent);
+    it.talk(1);
+    CHECK(it.masters.admitted() == 3);
+}
+
+TEST_CASE("quorum: a master that did not answer yet may be slow if it has had no time for it") {
+    site it(3);
+    CHECK(!it.masters.may_be_slow(0, it.now, it.now));
+    it.masters.start(it.now);
+    it.masters.opened(0, it.now);
+    it.now += 10ms;
+    it.talk(0); // its round trip is 10 ms
+    const time_point asked = it.now;
+    it.ask(0);
+    CHECK(it.masters.may_be_slow(0, asked, asked + 39ms));
+    CHECK(!it.masters.may_be_slow(0, asked, asked + 40ms));
+    CHECK(it.masters.may_be_slow(0, asked - 1ns, asked + 40ms)); // it has answered since
+    it.wait(it.rules.master_timeout);
+    CHECK(!it.masters.may_be_slow(0, asked - 1ns, it.now)); // silent
+}
+
+TEST_CASE("quorum: contenders agree on the arbiter, whatever the order of the masters") {
+    site here(3);
+    site there(3);
+    std::swap(there.servers[0].run_id, there.servers[2].run_id);
+    CHECK(here.masters.arbiter_of("r") == nobody);
+    here.bring_up();
+    there.bring_up();
+    std::set<std::size_t> chosen;
+    for (int i = 0; i < 50; ++i) {
+        const std::string key = "lock " + std::to_string(i);
+        const std::size_t first = here.masters.arbiter_of(key);
+        CHECK(there.masters.arbiter_of(key) == 2 - first);
+        CHECK(here.masters.keeper_of(key) == first);
+        chosen.insert(first);
+    }
+    CHECK(chosen.size() == 3);
+
+    const std::size_t first = here.masters.arbiter_of("r");
+    here.masters.closed(first, "reset", here.now);
+    CHECK(here.masters.arbiter_of("r") != first); // only who may vote is asked
+    CHECK(here.masters.arbiter_of("r") != nobody);
+}
+
+TEST_CASE("quorum: one master alone is no arbiter, but keeps the queue") {
+    site it(1);
+    CHECK(it.masters.keeper_of("r") == nobody);
+    it.bring_up();
+    CHECK(it.masters.arbiter_of("r") == nobody);
+    CHECK(it.masters.keeper_of("r") == 0);
+}
+
+TEST_CASE("quorum: a master whose clock alone was stepped begins to remember anew") {
+    settings rules = unit::settings_for(3);
+    rules.quarantine = true;
+    site it(rules);
+    it.bring_up();
+    const time_point due = it.now + rules.master_timeout;
+    CHECK(it.masters.judge_steps(due) == 0);
+    CHECK(it.masters.clock_stepped(1, it.now));
+    CHECK(!it.masters.clock_stepped(1, it.now)); // that is known
+    CHECK(it.masters.next_due() == due);
+    CHECK(it.masters.output(1).empty());
+    CHECK(it.masters.output(0).find("TIME") != std::string::npos); // it tells whose clock it was
+    it.talk(0);
+    it.talk(2);
+    CHECK(it.masters.judge_steps(due - 1ns) == 0);
+    CHECK(it.masters.judge_steps(due) == 1);
+    CHECK(it.talk(0).empty());
+    CHECK(it.talk(1) == std::vector<std::string>{"INFO"});
+    CHECK(it.masters.judge_steps(due) == 0);
+}
+
+TEST_CASE("quorum: where several clocks were stepped at once, it was ours") {
+    settings rules = unit::settings_for(3);
+    rules.quarantine = true;
+    site it(rules);
+    it.bring_up();
+    CHECK(it.masters.clock_stepped(1, it.now));
+    const std::string asked = it.masters.output(0);
+    CHECK(it.masters.clock_stepped(2, it.now + 1ms));
+    CHECK(it.masters.output(0) == asked); // once
+    it.talk(0);
+    it.talk(2);
+    CHECK(it.masters.judge_steps(it.now + rules.master_timeout) == 2);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(it.masters.output(i).empty());
+    }
+}
+
+TEST_CASE("quorum: a majority is heard of where enough subscribers are live, and may publish") {
+    site it(3);
+    it.bring_up();
+    CHECK(!it.masters.hears_a_quorum());
+    CHECK(!it.masters.stopped_hearing());
+    it.masters.watch("channel", it.now);
+    it.masters.refresh_due();
+    CHECK(it.masters.next_due() == it.now + it.rules.connect_timeout);
+    for (const std::size_t link : {3U, 4U}) {
+        it.masters.opened(link, it.now);
+        CHECK(it.masters.output(link).find("SUBSCRIBE") != std::string::npos);
+        it.masters.received(link, std::string("+PONG\r\n"), it.now);
+    }
+    CHECK(it.masters.hears_a_quorum());
+    CHECK(!it.masters.stopped_hearing());
+    CHECK(!it.masters.stopped_hearing());
+
+    it.masters[1].link->published("NOPERM", it.now);
+    CHECK(!it.masters.hears_a_quorum());
+    CHECK(it.masters.stopped_hearing());
+    CHECK(!it.masters.stopped_hearing()); // that was said
+    it.masters[1].link->published({}, it.now);
+    CHECK(it.masters.hears_a_quorum());
+    CHECK(!it.masters.stopped_hearing());
+    it.masters.closed(3, "reset", it.now);
+    CHECK(it.masters.stopped_hearing());
+}
+
+TEST_CASE("quorum: the round trip is smoothed, and what took no time says nothing of it") {
+    site it(1);
+    CHECK(it.masters.round_trip() == 0ns);
+    it.masters.measured(0ns);
+    it.masters.measured(8ms);
+    CHECK(it.masters.round_trip() == 8ms);
+    it.masters.measured(0ns);
+    it.masters.measured(16ms);
+    CHECK(it.masters.round_trip() == 9ms);
+}
+
+} // namespace quorum_test
