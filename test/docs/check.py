@@ -42,7 +42,8 @@ def check_reading(pages, root, build):
                   if (error := quotes.link_error(page, target, by_path))]
         point(f'{page.name} links', '\n'.join(errors) or None)
     for name, errors in {'navigation': quotes.navigation_errors(root),
-                         'metrics of docs/operations.md': quotes.metrics_errors(root)}.items():
+                         'metrics of docs/operations.md': quotes.metrics_errors(root),
+                         'comments of the headers': quotes.headers_errors(root)}.items():
         point(name, '\n'.join(errors) or None)
 
 

@@ -157,6 +157,21 @@ def navigation_errors(root):
     return errors
 
 
+def comment_errors(text):
+    """(line, command) of each command of Doxygen that should begin a line of a comment, but does not: a formatter has
+    filled the lines. Its argument then ends elsewhere than its author meant."""
+    inline = {'a', 'b', 'c', 'e', 'em', 'n', 'p', 'ref'}
+    return [(number, command) for number, line in enumerate(text.splitlines(), 1)
+            if (comment := re.search(r'//[/!]<? *\S+(.*)', line))
+            for command in re.findall(r'\s[\\@]([a-z]+)', re.sub(r'`[^`]*`', '', comment[1])) if command not in inline]
+
+
+def headers_errors(root):
+    return [f'{path.relative_to(root)}:{line}: \\{command} within a line'
+            for path in sorted((root / 'include').rglob('*.hpp'))
+            for line, command in comment_errors(path.read_text())]
+
+
 def metrics_errors(root):
     """The table of the metrics against those that are on a page for Prometheus."""
     source = (root / 'lib' / 'prometheus.cpp').read_text()

@@ -82,6 +82,17 @@ LINKS = [
     ('absolute', '/docs/other.md', 'absolute'),
 ]
 
+COMMENTS = [
+    ('a command in a line of its own', '/// One.\n/// \\par Errors\n/// None.', None),
+    ('... in an indented comment', '    /// \\param a the b', None),
+    ('one within a line', '/// One. \\par Errors', "(1, 'par')"),
+    ('one after a command', '/// One.\n/// \\returns `a` \\throws b', "(2, 'throws')"),
+    ('one with another sign', 'int a; ///< one @note b', "(1, 'note')"),
+    ('a command for a word', '/// Of \\p a or \\ref b', None),
+    ('a text that looks like one', '/// Matches `a \\par b`.', None),
+    ('a comment that is not of the reference', '// One. \\par Errors', None),
+]
+
 results = []
 
 
@@ -175,6 +186,11 @@ def check_navigation(root):
         point(f'metrics: {name}', '; '.join(quotes.metrics_errors(root)) or None, expected)
 
 
+def check_comments():
+    for name, text, expected in COMMENTS:
+        point(f'comment: {name}', ', '.join(map(str, quotes.comment_errors(text))) or None, expected)
+
+
 SITE = [
     ('one that needs nothing', '<a href="b.html#c">b</a><script src="own.js"></script>', 'p {}', None),
     ('a link to the net', '<a href="https://example.org/">e</a>', '', None),
@@ -220,6 +236,7 @@ def main():
         check_runs(root)
         check_links(root)
         check_navigation(root)
+        check_comments()
         check_site(root)
     print(f'1..{len(results)}')
     sys.exit(0 if all(results) else 1)
