@@ -43,7 +43,8 @@ def check_reading(pages, root, build):
         point(f'{page.name} links', '\n'.join(errors) or None)
     for name, errors in {'navigation': quotes.navigation_errors(root),
                          'metrics of docs/operations.md': quotes.metrics_errors(root),
-                         'comments of the headers': quotes.headers_errors(root)}.items():
+                         'comments of the headers': quotes.headers_errors(root),
+                         'scripts name no host': quotes.hosts_errors(root)}.items():
         point(name, '\n'.join(errors) or None)
 
 

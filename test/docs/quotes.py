@@ -172,6 +172,13 @@ def headers_errors(root):
             for line, command in comment_errors(path.read_text())]
 
 
+def hosts_errors(root):
+    """What a script fetches, it fetches from where the machine it runs on is set up to."""
+    named = re.compile(r'\bhttps?://(?!127\.0\.0\.1\b|localhost\b)[\w.-]+')
+    return [f'scripts/{path.name} names {host}' for path in sorted((root / 'scripts').iterdir()) if path.is_file()
+            for host in named.findall(path.read_text())]
+
+
 def metrics_errors(root):
     """The table of the metrics against those that are on a page for Prometheus."""
     source = (root / 'lib' / 'prometheus.cpp').read_text()

@@ -191,6 +191,13 @@ def check_comments():
         point(f'comment: {name}', ', '.join(map(str, quotes.comment_errors(text))) or None, expected)
 
 
+def check_hosts(root):
+    (root / 'scripts').mkdir()
+    for text, expected in [('echo http://127.0.0.1:80/ $mirror', None), ('a=http://deb.test/debian', 'names http://deb.test')]:
+        (root / 'scripts' / 'a').write_text(text)
+        point(f'hosts: {text}', '; '.join(quotes.hosts_errors(root)) or None, expected)
+
+
 SITE = [
     ('one that needs nothing', '<a href="b.html#c">b</a><script src="own.js"></script>', 'p {}', None),
     ('a link to the net', '<a href="https://example.org/">e</a>', '', None),
@@ -237,6 +244,7 @@ def main():
         check_links(root)
         check_navigation(root)
         check_comments()
+        check_hosts(root)
         check_site(root)
     print(f'1..{len(results)}')
     sys.exit(0 if all(results) else 1)
