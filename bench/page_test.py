@@ -17,7 +17,7 @@ HOSTILE = '</script><script>alert(1)</script> <!-- <script> ]]> & \u2028 "\\" é
 
 SPREAD = {'median': 2, 'min': 1, 'max': 3, 'rounds': [1, 2, 3]}
 REPORT = {
-    'redlock': '0.1.0',
+    'redlock': '0.9.0',
     'machine': {'cpu': HOSTILE, 'servers': ['redis', 'redis']},
     'settings': {'masters': 5},
     'quick': True,

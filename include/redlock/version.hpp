@@ -7,9 +7,9 @@
 /// Major version of these headers; changes when the API breaks.
 #define REDLOCK_VERSION_MAJOR 0
 /// Minor version; before 1.0 it also changes when the API breaks.
-#define REDLOCK_VERSION_MINOR 1
+#define REDLOCK_VERSION_MINOR 9
 #define REDLOCK_VERSION_PATCH 0        ///< patch version; changes with bug fixes
-#define REDLOCK_VERSION_STRING "0.1.0" ///< the three numbers, separated by dots
+#define REDLOCK_VERSION_STRING "0.9.0" ///< the three numbers, separated by dots
 
 // Asio handlers and executors cross the boundary between a program and the compiled library, so
 // both must be built with the same version of Asio. The inline namespace contains that version: a

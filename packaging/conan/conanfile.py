@@ -19,7 +19,6 @@ SOURCES = ('include/*', 'lib/*', 'testing/*', 'packaging/cmake/*', 'bench/meson.
 class Redlock(ConanFile):
     name = 'redlock'
     license = 'MIT'
-    url = 'https://example.org/redlock'
     description = 'A distributed lock for C++20 services, on a majority of independent Redis masters'
     topics = 'lock', 'redis', 'redlock', 'asio', 'distributed'
     package_type = 'library'
