@@ -1,6 +1,6 @@
-// Includes the library: locks on a majority of N independent Redis masters. Not included are
-// headers that need a thread or another program: blocking.hpp, blocking_shared.hpp and
-// redis_lock.hpp for blocking use, and testing.hpp for tests.
+// Includes the library: locks on a majority of N independent Redis masters, asynchronous and
+// blocking. Only testing.hpp is not included: it belongs to redlock-testing, a library of its own
+// for tests.
 
 #pragma once
 
@@ -8,6 +8,8 @@
 #error "redlock needs C++20: compile with -std=c++20, or cpp_std=c++20 in your Meson project"
 #endif
 
+#include <redlock/blocking.hpp>
+#include <redlock/blocking_shared.hpp>
 #include <redlock/clock.hpp>
 #include <redlock/config.hpp>
 #include <redlock/diagnostics.hpp>
@@ -26,6 +28,7 @@
 #include <redlock/pool_status.hpp>
 #include <redlock/prometheus.hpp>
 #include <redlock/protocol.hpp>
+#include <redlock/redis_lock.hpp>
 #include <redlock/reentrant_mutex.hpp>
 #include <redlock/shared_mutex.hpp>
 #include <redlock/sizing.hpp>

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <iostream>
+#include <mutex>
 #include <string>
 
 int main() {
@@ -18,5 +19,10 @@ int main() {
 
     boost::asio::io_context io;
     redlock::lock_manager manager(io.get_executor(), config);
+
+    // The same for code that blocks, with the standard guards.
+    redlock::blocking::manager masters(config);
+    redlock::blocking::mutex mutex(masters, "resource");
+    const std::unique_lock guard(mutex, std::defer_lock);
     std::cout << "redlock " << REDLOCK_VERSION_STRING << '\n';
 }
