@@ -65,7 +65,7 @@ std::optional<std::string> wrong_with_masters(const config& config) {
         for (std::size_t j = 0; j < i; ++j) {
             if (detail::same_server(masters[i], masters[j])) {
                 return fmt::format(
-                    "masters {} and {} are one server, '{}'; each may be given once",
+                    "masters {} and {} are one server, '{}'; list each server once",
                     j + 1,
                     i + 1,
                     to_string(masters[i]));
@@ -138,8 +138,7 @@ std::optional<std::string> wrong_with(const config& config) {
     }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
-        return "client_name has a space or a character that is not printable ASCII; allowed: "
-               "neither";
+        return "client_name has a space or a character that is not printable ASCII";
     }
     if (config.username.empty() != config.password.empty() && config.password.empty()) {
         return fmt::format("user '{}' without a password", config.username);
@@ -197,14 +196,14 @@ error_code validate(const config& config, std::string& reason) {
         reason += reason.empty() ? text : "\n" + text;
     };
     if (n % 2 == 0) {
-        warn(fmt::format(
-            "{} masters tolerate no more failures than {}: add one or leave one out", n, n - 1));
+        warn(
+            fmt::format("{} masters tolerate as many failures as {}: use an odd number", n, n - 1));
     }
     if (says_anything(config.tls) && !uses_tls(config)) {
         warn("tls is configured, but no master is rediss://: nothing is encrypted");
     }
     if (config.quarantine == quarantine::off) {
-        warn("quarantine is off: a master that restarts may grant what it has forgotten");
+        warn("quarantine is off: a restarted master may grant a lock that is held");
     }
     if (config.master_timeout * 2 > config.max_ttl) {
         warn(fmt::format(

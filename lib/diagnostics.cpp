@@ -280,11 +280,11 @@ std::string message_of(const error_code& error, const diagnostics& it) {
         });
     };
     if (error == errc::contended && count(vote::held) == 0) {
-        return "contended: this process has it";
+        return "contended: this process holds it";
     }
     if (error == errc::contended) {
         return fmt::format(
-            "contended: {} of {} masters have it for somebody else",
+            "contended: {} of {} masters hold it for another owner",
             count(vote::held),
             it.votes.size());
     }

@@ -78,7 +78,7 @@ endpoint::endpoint(std::string_view url) {
     constexpr std::string_view mark = "://"; // in a password it is %3A%2F%2F
     if (const std::size_t first = url.find(mark);
         first != std::string_view::npos && url.find(mark, first + 1) != std::string_view::npos) {
-        refuse(url, "two URLs in one; each master is one of its own");
+        refuse(url, "two URLs in one; list each master by itself");
     }
     const auto parsed = urls::parse_uri({url.data(), url.size()});
     if (!parsed || !parsed->has_authority()) {
@@ -107,7 +107,7 @@ endpoint::endpoint(std::string_view url) {
         && rest.find('@', path_begin) != std::string_view::npos) {
         refuse(
             url,
-            "an '@' behind the host; in a user or password write '/' as %2F, '?' as %3F, '@' as "
+            "an '@' after the host; in a user or password write '/' as %2F, '?' as %3F, '@' as "
             "%40");
     }
     const std::string_view authority = rest.substr(0, path_begin);
@@ -156,7 +156,7 @@ endpoint::endpoint(std::string_view url) {
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     if (view.host_type() == urls::host_type::name
         && host.find_first_not_of(letters) != std::string::npos) {
-        refuse(url, "the host has a character that no name has");
+        refuse(url, "the host has a character that is not allowed in names");
     }
     if (view.has_port()) {
         const std::string_view digits(view.port().data(), view.port().size());

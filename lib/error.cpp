@@ -15,16 +15,16 @@ public:
     std::string message(int value) const override {
         switch (static_cast<errc>(value)) {
         case errc::contended:
-            return "contended: somebody else has the lock";
+            return "contended: another owner holds the lock";
         case errc::no_quorum:
-            return "no quorum: too few masters could vote; the diagnostics tell why";
+            return "no quorum: too few masters could vote; see the diagnostics";
         case errc::too_slow:
             return "too slow: the lease was used up before a majority granted it; use a longer ttl";
         case errc::timed_out:
             return "timed out: the wait ended in the middle of an attempt; wait longer than a "
                    "round trip";
         case errc::lost:
-            return "the lock was lost: its lease ended or a majority does not know it; stop the "
+            return "the lock was lost: its lease ended or a majority has no key for it; stop the "
                    "work";
         case errc::released:
             return "the lock was released";
@@ -37,7 +37,7 @@ public:
         case errc::invalid_argument:
             return "invalid argument: the diagnostics and the log name the value and the range";
         case errc::stale_token:
-            return "stale fencing token: the resource has seen that of a later owner; stop the "
+            return "stale fencing token: the resource has seen a later one; stop the "
                    "work";
         case errc::not_locked:
             return "not locked: this object has no lock to extend or release";
@@ -66,7 +66,7 @@ public:
     std::string message(int value) const override {
         switch (static_cast<condition>(value)) {
         case condition::not_acquired:
-            return "the lock was not to be had";
+            return "the lock was not acquired";
         case condition::unavailable:
             return "the lock service cannot be used";
         }

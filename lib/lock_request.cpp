@@ -17,7 +17,7 @@ std::string why_not_one(const lock_request& wanted, const config& rules) {
         return reason;
     }
     if (wanted.uses == token_use::take && wanted.options.wait != wait_for::none()) {
-        return "a token of one's own is for one attempt; allowed for wait: none()";
+        return "your own token allows one attempt; allowed for wait: none()";
     }
     return {};
 }

@@ -104,7 +104,7 @@ private:
         } catch (const std::exception& error) {
             what = error.what();
         } catch (...) {
-            what = "something that is no std::exception";
+            what = "something that is not a std::exception";
         }
         ++errors_;
         complain_("the observer threw: " + what);

@@ -86,7 +86,7 @@ std::string benchmark_program() {
     }
     throw failure(
         exit_code::not_found,
-        "the benchmark is not installed: quorum_bench is neither beside redlock nor "
+        "the benchmark is not installed: quorum_bench is neither next to redlock nor "
         "in " REDLOCK_LIBEXEC_DIR "; REDLOCK_QUORUM_BENCH may name it");
 }
 
@@ -138,15 +138,15 @@ void add_bench(command_line& to) {
     const auto wanted = std::make_shared<bench_wishes>();
     CLI::App& app = to.add(
         "bench",
-        "Measure a quorum, given or started here",
-        "  redlock bench --local --html report.html          # five masters of its own\n"
+        "Benchmark a quorum: existing masters, or new ones on this machine",
+        "  redlock bench --local --html report.html          # starts five masters\n"
         "  redlock bench --masters redis://a,redis://b,redis://c --workload latency,throughput\n"
         "  redlock bench --local 3 --workload latency -- --rounds 10   # options of quorum_bench\n"
-        "  redlock bench --local -- --help                   # what they are\n\n"
-        "It loads the masters with all that they can take: not for those that are at work. The "
-        "exit\nstatus is that of quorum_bench.");
+        "  redlock bench --local -- --help                   # lists them\n\n"
+        "Puts the masters under full load: do not run it on masters in use. Exits with the status\n"
+        "of quorum_bench.");
     CLI::Option* const local =
-        app.add_option("--local", wanted->local, "Start so many masters here, and use those")
+        app.add_option("--local", wanted->local, "Number of masters to start on this machine")
             ->expected(0, 1)
             ->check(whole_number(1, benched_masters_max))
             ->type_name("[N]")
@@ -154,12 +154,12 @@ void add_bench(command_line& to) {
     app.add_option(
            "--workload",
            wanted->workloads,
-           "latency, throughput, handover, faults, memory; between commas. None: all")
+           "Any of latency, throughput, handover, faults, memory; default: all")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME,...");
-    app.add_flag("--full", wanted->full, "Take the time that figures worth keeping need");
-    app.add_option("--html", wanted->html, "Write the report as a page")->type_name("FILE");
+    app.add_flag("--full", wanted->full, "Run long rounds, for results to keep");
+    app.add_option("--html", wanted->html, "Write the report as an HTML page")->type_name("FILE");
     to.when(
         app, [wanted, local, &to]() -> int { become_benchmark(to, *wanted, local->count() > 0); });
 }

@@ -81,16 +81,16 @@ void add_masters(CLI::App& app, settings& into) {
     app.add_option(
            "--masters",
            into.masters,
-           "The masters: redis://, rediss:// or unix:// URLs, between commas or one an option")
+           "URLs of the masters (redis://, rediss:// or unix://), separated by commas or repeated")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("URL,...")
         ->group("The quorum");
-    app.add_option("--prefix", into.prefix, "What comes before a resource's name in each key")
+    app.add_option("--prefix", into.prefix, "Prefix of every key, before the resource")
         ->capture_default_str()
         ->group("The quorum");
     app.add_option(
-           "--protocol", into.protocol, "guarded, or plain to share locks with other clients")
+           "--protocol", into.protocol, "guarded, or plain to share locks with other libraries")
         ->check(one_of({"guarded", "plain"}))
         ->type_name("NAME")
         ->capture_default_str()
@@ -98,7 +98,7 @@ void add_masters(CLI::App& app, settings& into) {
     app.add_flag(
            "--no-quarantine",
            into.no_quarantine,
-           "Let restarted masters vote at once. Only for masters that are known to be new")
+           "Let restarted masters vote at once; unsafe unless they are known to be new")
         ->group("The quorum");
 }
 
@@ -106,12 +106,15 @@ void add_times(CLI::App& app, settings& into) {
     const auto add = [&](const std::string& name, milliseconds& value, const std::string& what) {
         add_duration(app, name, value, what)->group("Times");
     };
-    add("--max-ttl", into.max_ttl, "The longest lease of the deployment; the same everywhere");
-    add("--master-timeout", into.master_timeout, "A master that is silent for so long is out");
-    add("--connect-timeout", into.connect_timeout, "From a name's look-up to the handshake's end");
-    add("--clock-drift-margin", into.clock_drift_margin, "What clocks may step");
-    add("--clock-offset-bound", into.clock_offset_bound, "How far the masters' clocks are apart");
-    app.add_option("--clock-drift-factor", into.clock_drift_factor, "How much clocks may drift")
+    add("--max-ttl", into.max_ttl, "Longest ttl of all clients; must be the same everywhere");
+    add("--master-timeout",
+        into.master_timeout,
+        "Time without a reply after which a master is ignored");
+    add("--connect-timeout", into.connect_timeout, "Time to resolve, connect and shake hands");
+    add("--clock-drift-margin", into.clock_drift_margin, "Largest clock step to allow for");
+    add("--clock-offset-bound", into.clock_offset_bound, "Maximum clock offset between masters");
+    app.add_option(
+           "--clock-drift-factor", into.clock_drift_factor, "Maximum difference in clock rates")
         ->check(number_between(0, 0.5))
         ->type_name("SHARE")
         ->capture_default_str()
@@ -122,19 +125,22 @@ void add_credentials(CLI::App& app, settings& into) {
     const auto add = [&](const std::string& name, std::string& value, const std::string& what) {
         return app.add_option(name, value, what)->group("Credentials and TLS");
     };
-    add("--username", into.username, "The user, for masters whose URL names none");
-    add("--password-file", into.password_file, "A file whose first line is the password")
+    add("--username", into.username, "User name for masters whose URL has none");
+    add("--password-file", into.password_file, "File with the password in its first line")
         ->type_name("FILE");
     // On a command line everybody could read it; `resolve` refuses it there.
     app.add_option("--password", into.password)->group(hidden);
-    add("--tls-ca-file", into.tls.ca_file, "Authorities to trust in place of the system's")
+    add("--tls-ca-file", into.tls.ca_file, "Trusted certificate authorities; default: the system's")
         ->type_name("FILE");
-    add("--tls-certificate-file", into.tls.certificate_file, "The client's certificate")
+    add("--tls-certificate-file", into.tls.certificate_file, "Client certificate")
         ->type_name("FILE");
-    add("--tls-private-key-file", into.tls.private_key_file, "Its key")->type_name("FILE");
-    add("--tls-server-name", into.tls.server_name, "The name to verify, if it is not the host's")
+    add("--tls-private-key-file",
+        into.tls.private_key_file,
+        "Private key of the client certificate")
+        ->type_name("FILE");
+    add("--tls-server-name", into.tls.server_name, "Name to verify; default: the host of the URL")
         ->type_name("NAME");
-    app.add_flag("--tls-insecure", into.tls_insecure, "Do not verify the masters' certificates")
+    app.add_flag("--tls-insecure", into.tls_insecure, "Do not verify certificates; unsafe")
         ->group("Credentials and TLS");
 }
 
@@ -151,7 +157,7 @@ void add_credentials(CLI::App& app, settings& into) {
             throw failure(
                 exit_code::usage,
                 fmt::format(
-                    "{} is no option{}{}",
+                    "unknown option {}{}{}",
                     printable(name),
                     known_as(name, asked),
                     no_mark ? "; put -- before the command and its options" : ""));
@@ -178,7 +184,7 @@ void add_credentials(CLI::App& app, settings& into) {
             fmt::format("unexpected argument '{}'; see {}", misplaced(word), help));
     }
     if (&asked == &from.app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-        throw failure(exit_code::usage, "no command is given; redlock --help lists them");
+        throw failure(exit_code::usage, "no command given; redlock --help lists the commands");
     }
     throw failure(exit_code::usage, fmt::format("{}; see {}", printable(sentence_of(error)), help));
 }
@@ -193,21 +199,21 @@ command_line::command_line()
     app.require_subcommand(1);
     app.set_version_flag("--version", REDLOCK_VERSION_STRING)->configurable(false);
     app.get_help_ptr()->configurable(false);
-    app.add_option("--config", config_file, "A file in TOML with any of the options")
+    app.add_option("--config", config_file, "TOML file with any of the options")
         ->type_name("FILE")
         ->configurable(false)
         ->group("General");
-    app.add_flag("--json", common.json, "Tell what was found as JSON")->group("General");
-    app.add_flag("--verbose", common.verbose, "Tell what the connections do")->group("General");
+    app.add_flag("--json", common.json, "Print results as JSON")->group("General");
+    app.add_flag("--verbose", common.verbose, "Log what the connections do")->group("General");
     add_masters(app, common);
     add_times(app, common);
     add_credentials(app, common);
-    app.footer("Every option can be a variable of the environment, --max-ttl as REDLOCK_MAX_TTL, "
-               "or a line\n"
-               "of the file of --config, max-ttl = \"30s\". The command line goes before the "
-               "environment,\n"
-               "that before the file. Durations are 500ms, 10s, 2m, 1h. redlock COMMAND --help "
-               "tells more.");
+    app.footer("Every option can also be an environment variable, such as REDLOCK_MAX_TTL, or a "
+               "line of\n"
+               "the --config file, such as max-ttl = \"30s\". The command line takes precedence "
+               "over the\n"
+               "environment, and the environment over the file. Durations: 500ms, 10s, 2m, 1h.\n"
+               "redlock COMMAND --help describes a command.");
 }
 
 CLI::App&
@@ -237,7 +243,7 @@ CLI::Validator one_of(std::vector<std::string> words) {
                 return std::string();
             }
             return fmt::format(
-                "'{}' is none of {}{}",
+                "invalid value '{}'; allowed: {}{}",
                 printable(text),
                 fmt::join(words, ", "),
                 did_you_mean(text, words));
@@ -282,20 +288,20 @@ std::string sentence_of(const CLI::Error& error) {
     }
     if (is(static_cast<const CLI::ArgumentMismatch*>(nullptr))) {
         return name
-               + (text.find("missing") != std::string::npos ? ": its value is missing"
-                                                            : ": one value is allowed, not more");
+               + (text.find("missing") != std::string::npos ? ": no value given"
+                                                            : ": more than one value given");
     }
     if (is(static_cast<const CLI::ExcludesError*>(nullptr))) {
         const std::size_t end = text.find(' ');
         return fmt::format(
-            "{} and {} do not go together", text.substr(0, end), text.substr(text.rfind(' ') + 1));
+            "{} cannot be combined with {}", text.substr(0, end), text.substr(text.rfind(' ') + 1));
     }
     if (is(static_cast<const CLI::ConversionError*>(nullptr))) { // "Could not convert: --x = y"
         const std::size_t mark = text.find(" = ");
         const std::size_t from = name.size() + 2;
         return mark == std::string::npos ? text
                                          : fmt::format(
-                                             "{}: '{}' is neither true nor false",
+                                             "{}: invalid value '{}'; allowed: true, false",
                                              text.substr(from, mark - from),
                                              text.substr(mark + 3));
     }
@@ -318,16 +324,16 @@ add_duration(CLI::App& app, const std::string& name, milliseconds& into, const s
 }
 
 void add_ttl(CLI::App& app, milliseconds& into, const std::string& what) {
-    add_duration(app, "--ttl", into, what)->default_str("10s, or --max-ttl if that is less");
+    add_duration(app, "--ttl", into, what)->default_str("10s, at most --max-ttl");
 }
 
 void add_resource(CLI::App& app, std::string& into) {
-    app.add_option("RESOURCE", into, "What is locked: any name")->required()->type_name("");
+    app.add_option("RESOURCE", into, "Name of the resource")->required()->type_name("");
 }
 
 void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait) {
     add_resource(app, into.resource);
-    add_ttl(app, into.ttl, "The lease: how long a crash blocks others");
+    add_ttl(app, into.ttl, "Duration of the lease; a crash blocks others for this long");
     app.add_option_function<std::string>(
            "--wait",
            [&into](const std::string& text) {
@@ -338,11 +344,12 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
                    throw CLI::ValidationError("--wait", error.what());
                }
            },
-           "How long to wait for it")
+           "Longest wait for the lock")
         ->type_name("none|DURATION|forever")
         ->default_str(usual_wait);
-    app.add_flag("--fencing", into.fencing, "With a fencing token; all owners need it, or none");
-    app.add_flag("--fifo", into.fifo, "Wait in the order of arrival");
+    app.add_flag(
+        "--fencing", into.fencing, "Request a fencing token; all owners must do so, or none");
+    app.add_flag("--fifo", into.fifo, "Serve waiters in the order of arrival");
 }
 
 void read_command_line(command_line& into, int argc, char** argv) {

@@ -52,24 +52,24 @@ private:
                          "does not vote for {} more: it is new to this quorum, restarted, was "
                          "emptied or promoted, or its clock was stepped",
                          duration_text(one.quarantine_left.value_or(milliseconds(0)))),
-                     "wait, and find out why if it is not new"});
+                     "wait; if the master is not new, find the cause"});
             }
         }
         if (!health_.ready) {
             add(severity::broken,
                 "quorum",
                 fmt::format(
-                    "no lock can be had: {} of {} masters vote, {} are needed",
+                    "no lock can be acquired: {} of {} masters vote, {} are needed",
                     health_.admitted,
                     health_.masters.size(),
                     health_.quorum),
-                "see what is said of the masters");
+                "see the findings of the masters");
         }
         if (health_.quarantine_off) {
             add(severity::warning,
                 "quarantine",
-                "is off: a master that restarts votes at once and may grant what it has forgotten",
-                "leave --no-quarantine away");
+                "is off: a restarted master votes at once and may grant a lock that is held",
+                "remove --no-quarantine");
         }
     }
 
@@ -78,12 +78,12 @@ private:
         if (n < 3) {
             add(severity::warning,
                 "quorum",
-                fmt::format("{} master{}: none may fail", n, n == 1 ? "" : "s"),
-                "three masters survive the loss of one, five that of two");
+                fmt::format("{} master{}: tolerates no failure", n, n == 1 ? "" : "s"),
+                "use three masters to tolerate one failure, five to tolerate two");
         } else if (n % 2 == 0) {
             add(severity::warning,
                 "quorum",
-                fmt::format("{0} masters survive no more failures than {1}", n, n - 1),
+                fmt::format("{0} masters tolerate as many failures as {1}", n, n - 1),
                 "use an odd number");
         }
     }
@@ -101,8 +101,8 @@ private:
                     {severity::broken,
                      "duplicate",
                      one.endpoint,
-                     "is the same server as " + place->second + ": together they have one vote",
-                     "name each server once"});
+                     "is the same server as " + place->second + ": both together have one vote",
+                     "list each server once"});
             }
         }
     }
@@ -139,7 +139,7 @@ private:
         const std::chrono::microseconds bound = how_.clock_offset_bound;
         const std::string what =
             fmt::format("the masters' clocks are {} apart", latency_text(apart));
-        const std::string change = "run NTP on all of them, or raise --clock-offset-bound ("
+        const std::string change = "run NTP on all of them, or increase --clock-offset-bound ("
                                    + duration_text(how_.clock_offset_bound) + "), everywhere";
         if (surely > bound) {
             add(severity::broken, "clock", what + ": more than clock_offset_bound", change);
@@ -171,7 +171,7 @@ private:
                      "clock",
                      one.endpoint,
                      fmt::format(
-                         "its clock went wrong by {} in {}: {:.2f} % and clock_drift_factor allows "
+                         "its clock drifted by {} in {}: {:.2f} %; clock_drift_factor allows "
                          "{:.2f} %",
                          latency_text(std::chrono::microseconds(
                              static_cast<std::chrono::microseconds::rep>(moved))),
@@ -179,7 +179,7 @@ private:
                              static_cast<std::chrono::microseconds::rep>(time))),
                          surely * 100,
                          how_.clock_drift_factor * 100),
-                     "see its clock: NTP should slew it, and never step it"});
+                     "check its clock: NTP should slew it and never step it"});
             }
         }
     }
@@ -192,7 +192,7 @@ private:
                     "master_timeout ({}) is not small against max_ttl ({})",
                     duration_text(how_.master_timeout),
                     duration_text(how_.max_ttl)),
-                "a tenth is the most that makes sense");
+                "use at most a tenth of max_ttl");
         }
     }
 

@@ -306,7 +306,7 @@ void add_completion(command_line& to) {
     const auto shell = std::make_shared<std::string>();
     CLI::App& completes = to.add(
         "completion",
-        "Print what a shell needs to complete redlock's words",
+        "Print a completion script for a shell",
         "  redlock completion bash > /etc/bash_completion.d/redlock\n"
         "  redlock completion zsh > /usr/local/share/zsh/site-functions/_redlock\n"
         "  redlock completion fish > ~/.config/fish/completions/redlock.fish");
@@ -329,7 +329,8 @@ void add_completion(command_line& to) {
         "Print a manual page",
         "  redlock man | man -l -\n"
         "  redlock man run | man -l -");
-    writes.add_option("COMMAND", *page, "The command; none: redlock itself")->type_name("");
+    writes.add_option("COMMAND", *page, "Command to describe; default: redlock itself")
+        ->type_name("");
     to.when(writes, [page, &to] {
         if (page->empty()) {
             fmt::print("{}", man(to.app));
@@ -339,7 +340,8 @@ void add_completion(command_line& to) {
         if (std::find(names.begin(), names.end(), *page) == names.end()) {
             throw failure(
                 exit_code::usage,
-                fmt::format("{} is no command{}", printable(*page), did_you_mean(*page, names)));
+                fmt::format(
+                    "unknown command '{}'{}", printable(*page), did_you_mean(*page, names)));
         }
         fmt::print("{}", man_of(*to.app.get_subcommand(*page)));
         return 0;

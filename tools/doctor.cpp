@@ -62,7 +62,7 @@ void print_text(
             fmt::print("    {}\n", printable(one.change));
         }
     }
-    fmt::print("\nAn ACL that is enough:\n    {}\n", acl_line(how));
+    fmt::print("\nSufficient ACL:\n    {}\n", acl_line(how));
 }
 
 int doctor(milliseconds clock_time, const settings& common) {
@@ -94,7 +94,7 @@ int doctor(milliseconds clock_time, const settings& common) {
         fmt::print(
             "\nVerdict: {}\n",
             worst == severity::note      ? tinted(tint::good, "well")
-            : worst == severity::warning ? tinted(tint::fair, "works, but see the warnings")
+            : worst == severity::warning ? tinted(tint::fair, "works, with warnings")
                                          : tinted(tint::bad, "broken"));
     }
     return static_cast<int>(
@@ -109,13 +109,13 @@ void add_doctor(command_line& to) {
     const auto clock_time = std::make_shared<milliseconds>(1'000);
     CLI::App& app = to.add(
         "doctor",
-        "Look at a quorum as an expert would, and say what to change",
+        "Check a quorum and say what to change",
         "  redlock doctor\n"
         "  redlock doctor --json | jq '.findings[] | select(.severity != \"note\")'\n\n"
-        "Exits with 0 if all is well, 207 with warnings, 208 if a master cannot vote or what the\n"
-        "guarantees rest on does not hold. It takes locks of its own name for a moment, and\n"
-        "changes nothing else.");
-    add_duration(app, "--clock-time", *clock_time, "How long to watch the masters' clocks");
+        "Exits with 0 if all is well, 207 with warnings, 208 if a master cannot vote or an\n"
+        "assumption of the guarantees does not hold. Acquires test locks under its own name for a\n"
+        "moment, and changes nothing else.");
+    add_duration(app, "--clock-time", *clock_time, "Time over which clock drift is measured");
     to.when(app, [clock_time, &to] { return doctor(*clock_time, to.common); });
 }
 

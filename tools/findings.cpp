@@ -36,8 +36,8 @@ public:
         if (!it_.unreachable.empty()) {
             add(severity::broken,
                 "reachable",
-                "cannot be asked: " + it_.unreachable,
-                "see that it runs, and that address, password and TLS are right");
+                "not reachable: " + it_.unreachable,
+                "check that it runs, and check address, password and TLS");
             return;
         }
         kind();
@@ -62,20 +62,18 @@ private:
         if (it_["run_id"].empty()) {
             add(severity::broken,
                 "proxy",
-                "does not say what it is (INFO has no run_id): a proxy, or no server of Redis' "
-                "kind",
+                "INFO has no run_id: a proxy, or not a Redis-compatible server",
                 "connect to the server itself, and allow INFO");
             return;
         }
         if (it_.run_id_of_other_connection != it_["run_id"]) {
             add(severity::broken,
                 "proxy",
-                "two connections to this address met two servers: something in between shares them "
-                "out",
+                "two connections to this address reached two servers: a load balancer or a proxy",
                 "connect to one server, without a load balancer");
         }
         if (it_["redis_mode"] == "sentinel" || it_["server_mode"] == "sentinel") { // of Valkey
-            add(severity::broken, "role", "is a sentinel", "name a server that keeps data");
+            add(severity::broken, "role", "is a sentinel", "list a master instead");
         }
         if (it_["cluster_enabled"] == "1") {
             const bool works = it_.write_refusal.empty() && it_.script_refusal.empty();
@@ -83,19 +81,19 @@ private:
                 "slots",
                 fmt::format(
                     "is a node of a cluster: keys move with their hash slots, and a lock and the "
-                    "master's record are in two of them{}",
+                    "memory record are in two slots{}",
                     works ? "" : " (" + it_.write_refusal + it_.script_refusal + ")"),
                 "use servers with cluster-enabled no");
         } else if (!it_.write_refusal.empty()) {
             add(severity::broken,
                 "writes",
-                "takes no lock: " + it_.write_refusal,
-                "see its log; a lock is a write");
+                "refuses to set a key: " + it_.write_refusal,
+                "check its log; every lock is a write");
         } else if (!it_.script_refusal.empty()) {
             add(severity::broken,
                 "scripts",
-                "runs no script: " + it_.script_refusal,
-                "see its log; the guarded protocol is scripts");
+                "refuses to run a script: " + it_.script_refusal,
+                "check its log; the guarded protocol needs scripts");
         }
     }
 
@@ -105,7 +103,8 @@ private:
         if (!valkey && !text.empty() && std::strtol(text.c_str(), nullptr, 10) < oldest_tested) {
             add(severity::warning,
                 "version",
-                fmt::format("is Redis {}: nothing below {}.0 is tested", text, oldest_tested),
+                fmt::format(
+                    "is Redis {}: versions before {}.0 are not tested", text, oldest_tested),
                 "upgrade it");
         }
     }
@@ -115,22 +114,22 @@ private:
             add(severity::broken,
                 "replication",
                 fmt::format("is a replica of {}:{}", it_["master_host"], it_["master_port"]),
-                "name the master, or REPLICAOF NO ONE; masters of a quorum share nothing");
+                "list an independent master, or REPLICAOF NO ONE; masters of a quorum share "
+                "nothing");
         } else if (!it_["connected_slaves"].empty() && it_["connected_slaves"] != "0") {
             add(severity::warning,
                 "replication",
-                it_["connected_slaves"]
-                    + " replicas follow it: one that is put in its place has "
-                      "forgotten the last locks",
-                "never fail over to them (no sentinel, no operator) or remove them");
+                it_["connected_slaves"] + " replicas: a promoted replica may lack the last locks",
+                "remove them, or never fail over to them (no Sentinel, no operator)");
         }
         const std::string promoted_from = it_["master_replid2"];
         if (it_["role"] == "master" && promoted_from.find_first_not_of('0') != std::string::npos) {
             add(severity::warning,
                 "replication",
-                "was a replica before it became a master, or has loaded the data of a server with "
-                "replicas: it may have forgotten locks without a restart",
-                "never make a voting master a replica: put an empty server in its place");
+                "was a replica before, or has loaded the data of a server with replicas: it may "
+                "have "
+                "lost locks without a restart",
+                "never make a voting master a replica; replace it by an empty server");
         }
         if (const std::string needed = it_.parameter("min-replicas-to-write");
             !needed.empty() && needed != "0") {
@@ -155,7 +154,7 @@ private:
             fmt::format(
                 "may evict locks (maxmemory-policy {}){}",
                 policy,
-                limited ? "" : " as soon as it has a maxmemory"),
+                limited ? "" : " once maxmemory is set"),
             "CONFIG SET maxmemory-policy noeviction");
     }
 
@@ -164,21 +163,21 @@ private:
             add(severity::broken,
                 "persistence",
                 "cannot write its append-only file",
-                "see its disk");
+                "check its disk");
         }
         const bool always = it_["aof_enabled"] == "1" && it_.parameter("appendfsync") == "always";
         add(severity::note,
             "persistence",
             fmt::format(
-                "{}, and stays out for max_ttl ({}) after one",
-                always ? "writes every lock to disk, so that holders keep theirs over a restart"
-                       : "may forget locks in a restart",
+                "{}; does not vote for max_ttl ({}) after a restart",
+                always ? "writes every lock to disk, so holders keep their locks over a restart"
+                       : "may lose locks in a restart",
                 duration_text(how_.max_ttl)));
         if (it_["rdb_last_bgsave_status"] == "err") {
             add(severity::warning,
                 "persistence",
                 "its last snapshot failed, so it may refuse writes (stop-writes-on-bgsave-error)",
-                "see its disk, or switch snapshots off: save \"\"");
+                "check its disk, or disable snapshots: save \"\"");
         }
     }
 
@@ -194,13 +193,13 @@ private:
         if (!needed.empty()) {
             add(severity::broken,
                 "acl",
-                "refuses what every lock needs: " + needed,
+                "the ACL refuses commands that every lock needs: " + needed,
                 acl_line(how_));
         }
         if (!useful.empty()) {
             add(severity::warning,
                 "acl",
-                "refuses what makes locks faster or this report complete: " + useful,
+                "the ACL refuses commands for faster locks or a complete report: " + useful,
                 acl_line(how_));
         }
     }
@@ -212,12 +211,12 @@ private:
         const us median = it_.round_trips[it_.round_trips.size() / 2];
         const us limit = how_.master_timeout;
         const std::string what = fmt::format(
-            "answers in {} (median), {} (longest of {})",
+            "replies in {} (median), {} (longest of {})",
             latency_text(median),
             latency_text(it_.round_trips.back()),
             it_.round_trips.size());
         const std::string change = fmt::format(
-            "move it closer, or raise master-timeout ({}), everywhere",
+            "move it closer, or increase master-timeout ({}) everywhere",
             duration_text(how_.master_timeout));
         if (median > limit) {
             add(severity::broken, "latency", what + ": later than master_timeout", change);
@@ -237,20 +236,20 @@ private:
         if (guarded() && it_.foreign_record) {
             add(severity::broken,
                 "record",
-                "has a record '" + it_.record + "' of another version of redlock",
-                "end all clients of that version, then on each master: DEL " + it_.record);
+                "has a memory record '" + it_.record + "' of another version of redlock",
+                "stop all clients of that version, then on each master: DEL " + it_.record);
         }
         if (guarded() && it_.record_quarantine && !how_.masters.empty()
             && *it_.record_quarantine > ours + milliseconds(1)) {
             add(severity::warning,
                 "max_ttl",
                 fmt::format(
-                    "was told of a quarantine of {} by another client, and of {} by this one: they "
-                    "do not agree on max-ttl or on the clocks",
+                    "another client asked for a quarantine of {}, this one for {}: --max-ttl or "
+                    "the clock options differ",
                     duration_text(*it_.record_quarantine),
                     duration_text(ours)),
-                "give all programs the same --max-ttl and --clock-offset-bound. The longer one is "
-                "kept: when no lock with the longer ttl is left, on one master after the other: "
+                "use the same --max-ttl and --clock-offset-bound everywhere. The longer quarantine "
+                "stays: once no lock with the longer ttl is left, on one master after the other: "
                 "DEL "
                     + it_.record);
         }
@@ -262,19 +261,19 @@ private:
                 add(severity::warning,
                     "tls",
                     "its certificate is not verified",
-                    "leave --tls-insecure away");
+                    "remove --tls-insecure");
             }
             if (it_.certificate_left && *it_.certificate_left < certificate_soon) {
                 add(severity::warning,
                     "tls",
                     fmt::format(
-                        "its certificate ends in {} days", it_.certificate_left->count() / 24),
+                        "its certificate expires in {} days", it_.certificate_left->count() / 24),
                     "renew it");
             }
         } else if (!is_local(where_) && !(where_.password.empty() && how_.password.empty())) {
             add(severity::warning,
                 "tls",
-                "the password goes over the network for everybody to read",
+                "the password is sent over the network in clear text",
                 "use rediss://");
         }
     }

@@ -161,7 +161,7 @@ void require_token(const std::string& token) {
 }
 
 void add_token(CLI::App& app, std::string& into) {
-    app.add_option("--token", into, "The token that acquire has printed; better in REDLOCK_TOKEN")
+    app.add_option("--token", into, "Token printed by acquire; better in REDLOCK_TOKEN")
         ->type_name("TOKEN");
 }
 
@@ -169,23 +169,25 @@ void add_hands(command_line& to) {
     const auto taken = std::make_shared<hand>();
     CLI::App& takes = to.add(
         "acquire",
-        "Take a lock, print its token and leave it standing for its ttl",
+        "Acquire a lock, print its token and keep the lock for its ttl",
         "  REDLOCK_TOKEN=$(redlock acquire --ttl 30s backup) || exit\n"
         "  redlock acquire --wait none --json backup | jq .diagnostics\n\n"
-        "Nothing but the token goes to standard output. Nobody renews the lock: see extend, or\n"
-        "run, which does. Exits with 0, 200 held by another, 201 no quorum.");
+        "Only the token goes to standard output. The lock is not renewed: use extend, or run, "
+        "which\n"
+        "renews it. Exits with 0, 200 held by another, 201 no quorum.");
     add_wishes(takes, taken->lock, "forever");
     to.when(takes, [taken, &to] { return acquire(*taken, to.common); });
 
     const auto held = std::make_shared<hand>();
     CLI::App& extends = to.add(
         "extend",
-        "Have the masters keep a lock for a ttl from now on",
+        "Extend a lock to a ttl from now",
         "  redlock extend --ttl 30s backup || echo 'lost, stop here'\n\n"
-        "Never shortens a lease and never takes a lock that is lost: 202. 201 no quorum: the old\n"
-        "deadline still stands.");
+        "Never shortens a lease. Exits with 0, 201 no quorum (the old deadline is unchanged), 202 "
+        "if\n"
+        "the lock is lost.");
     add_resource(extends, held->lock.resource);
-    add_ttl(extends, held->lock.ttl, "How long from now on");
+    add_ttl(extends, held->lock.ttl, "Duration of the lease, from now");
     add_token(extends, held->token);
     to.when(extends, [held, &to] {
         require_token(held->token);
@@ -195,10 +197,11 @@ void add_hands(command_line& to) {
     const auto given = std::make_shared<hand>();
     CLI::App& releases = to.add(
         "release",
-        "Give a lock back",
+        "Release a lock",
         "  redlock release backup\n\n"
-        "Exits with 0, 202 if it was lost before, 201 or 206 if too few masters could be told:\n"
-        "then it ends with its ttl.");
+        "Exits with 0, 202 if the lock was lost before, 201 or 206 if too few masters replied: "
+        "then\n"
+        "the lock ends with its ttl.");
     add_resource(releases, given->lock.resource);
     add_token(releases, given->token);
     to.when(releases, [given, &to] {

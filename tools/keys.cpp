@@ -79,7 +79,7 @@ std::set<std::string> scan(redis& master, const redlock::config& how) {
         }
         const reply page = master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
         if (page.failed() || page.items.size() != 2) {
-            throw connection_error(page.failed() ? page.text : "SCAN was not understood");
+            throw connection_error(page.failed() ? page.text : "invalid reply to SCAN");
         }
         cursor = page.items[0].text;
         for (const reply& key : page.items[1].items) {
@@ -100,7 +100,7 @@ int list(const settings& common) {
     if (how.key_prefix.empty()) {
         throw failure(
             exit_code::configuration,
-            "without a prefix a lock cannot be told from any other key: nothing can be listed");
+            "without a prefix, locks cannot be distinguished from other keys: set --prefix");
     }
     std::vector<std::optional<std::set<std::string>>> found_on(how.masters.size());
     all_at_once(how.masters.size(), [&](std::size_t i) {
@@ -165,7 +165,7 @@ take_from(const redlock::endpoint& where, const redlock::config& how, const taki
         redis master(where, how);
         const reply seen = master.ask({"GET", it.key});
         if (seen.what == reply::kind::nothing) {
-            return {"was not there", true};
+            return {"had no key", true};
         }
         if (seen.failed()) {
             return {seen.text, false};
@@ -179,8 +179,8 @@ take_from(const redlock::endpoint& where, const redlock::config& how, const taki
         }
         return done.number == 1
                    ? std::pair<std::string, bool>{it.at_once ? "removed" : "taken", true}
-               : done.number < 0 ? std::pair<std::string, bool>{"was not there", true}
-                                 : std::pair<std::string, bool>{"has another holder by now", false};
+               : done.number < 0 ? std::pair<std::string, bool>{"had no key", true}
+                                 : std::pair<std::string, bool>{"has another holder now", false};
     } catch (const connection_error& error) {
         return {error.what(), false};
     }
@@ -209,13 +209,14 @@ struct forced {
 };
 
 constexpr std::string_view what_may_break =
-    "\nIts holder is not asked. If it is alive it hears of it at its next renewal, a third of its\n"
-    "ttl from now. Others can have the lock when the present lease is over, and not before.\n\n";
+    "\nThe holder is not asked. If it is alive, it learns of the release at its next renewal,\n"
+    "within a third of its ttl. Others can acquire the lock after the current lease.\n\n";
 constexpr std::string_view what_may_break_now =
-    "\nIts holder is not asked. If it is alive it goes on working, and two may work at once: only\n"
-    "a resource that checks fencing tokens is safe from that. Unless another takes the lock "
-    "before\n"
-    "it is renewed, its holder puts it back. --now is for a holder that is known to be dead.\n\n";
+    "\nThe holder is not asked. If it is alive, it continues, and there may be two holders: only "
+    "a\n"
+    "resource that checks fencing tokens is safe from that. If nobody acquires the lock before "
+    "the\n"
+    "next renewal, the holder restores it. Use --now for a holder that is known to be dead.\n\n";
 
 int force_release(const forced& wanted, const settings& common) {
     const auto& [resource, yes, at_once] = wanted;
@@ -225,7 +226,7 @@ int force_release(const forced& wanted, const settings& common) {
     }
     if (!yes && ::isatty(STDIN_FILENO) != 1) {
         throw failure(
-            exit_code::usage, "nobody can be asked here: add --yes if you know what may break");
+            exit_code::usage, "cannot ask for confirmation without a terminal: add --yes");
     }
     redlock::lock_status found;
     {
@@ -264,7 +265,7 @@ int force_release(const forced& wanted, const settings& common) {
         print({{"resource", resource}, {"released", released}, {"masters", std::move(masters)}});
     }
     if (!released) {
-        say("a majority may still have it: a holder that is alive can put it back");
+        say("a majority may still have the lock: a holder that is alive can restore it");
     }
     return released ? 0 : static_cast<int>(exit_code::no_quorum);
 }
@@ -274,21 +275,21 @@ int force_release(const forced& wanted, const settings& common) {
 void add_keys(command_line& to) {
     CLI::App& lists = to.add(
         "list",
-        "List the locks that are held, of all masters together",
+        "List the held locks of all masters",
         "  redlock list\n"
         "  redlock list --json | jq -r '.[] | select(.state == \"held\").resource'\n\n"
-        "Reads all keys' names with SCAN, a thousand at a time; needs +scan in an ACL.");
+        "Reads the names of all keys with SCAN, a thousand per call; needs +scan in an ACL.");
     to.when(lists, [&to] { return list(to.common); });
 
     const auto wanted = std::make_shared<forced>();
     CLI::App& forces = to.add(
         "force-release",
-        "Take a lock from its holder",
+        "Release a lock without its holder",
         "  redlock force-release backup         # shows the holder, and asks\n"
         "  redlock force-release --yes backup\n"
         "  redlock force-release --now backup   # its holder is known to be dead\n\n"
-        "The lock is free when the present lease ends, with --now at once. Exits with 0 if a\n"
-        "majority did it, 200 if the answer was no, 201 if too few masters did.");
+        "The lock is free when the current lease ends, with --now at once. Exits with 0 if a\n"
+        "majority released it, 200 if you answered no, 201 if too few masters released it.");
     add_resource(forces, wanted->resource);
     forces.add_flag("--yes", wanted->yes, "Do not ask");
     forces.add_flag("--now", wanted->at_once, "Do not wait for the end of the lease");

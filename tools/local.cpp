@@ -36,7 +36,7 @@ public:
     scratch_directory() {
         std::string name = (std::filesystem::temp_directory_path() / "redlock-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr) {
-            throw failure(exit_code::internal, "no directory can be made for the servers");
+            throw failure(exit_code::internal, "cannot create a directory for the servers");
         }
         path_ = name;
     }
@@ -260,20 +260,21 @@ void add_local(command_line& to) {
     const auto wanted = std::make_shared<wishes>();
     CLI::App& app = to.add(
         "local",
-        "Start masters on this machine, until Ctrl-C",
+        "Run masters on this machine until Ctrl-C",
         "  redlock local                    # five, and a line to paste into another shell\n"
         "  redlock local 3 --faults keys    # kill, hang and restart them yourself\n"
         "  redlock local --faults random --every 2s\n\n"
-        "They are new, and their records say so for --prefix: they vote at once. One that was\n"
-        "restarted is quarantined for --max-ttl. They die with the tool, however it ends.");
-    app.add_option("N", wanted->count, "How many")
+        "New masters vote at once; a restarted one is in quarantine for --max-ttl. All end with "
+        "the\n"
+        "tool. The memory records are for --prefix.");
+    app.add_option("N", wanted->count, "Number of masters")
         ->check(whole_number(1, masters_max))
         ->type_name("");
     app.add_option("--faults", wanted->faults, "none, keys or random")
         ->check(one_of({"none", "keys", "random"}))
         ->type_name("HOW")
         ->capture_default_str();
-    add_duration(app, "--every", wanted->every, "How often --faults random does something");
+    add_duration(app, "--every", wanted->every, "Interval of --faults random");
     to.when(app, [wanted, &to] { return local(*wanted, to.common.prefix).run(); });
 }
 

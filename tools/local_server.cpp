@@ -1,8 +1,8 @@
 #include "local_server.hpp"
 
 #include "exit_code.hpp"
-#include "keeper.hpp"
 #include "redis.hpp"
+#include "supervisor.hpp"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ std::uint16_t free_port() {
         ::bind(socket, generic, size) == 0 && ::getsockname(socket, generic, &size) == 0;
     ::close(socket);
     if (!found) {
-        throw failure(exit_code::internal, "there is no free port");
+        throw failure(exit_code::internal, "no free port");
     }
     return ntohs(name.sin_port);
 }

@@ -197,23 +197,24 @@ void add_look(command_line& to) {
     const auto asked = std::make_shared<looks>();
     CLI::App& asks = to.add(
         "status",
-        "Tell who has a lock, on each master and by majority",
+        "Show the holder of a lock, per master and by majority",
         "  redlock status backup cron/clean\n"
         "  redlock status --json backup | jq -r '.[].state'\n\n"
-        "Exits with 0 if all are free, 200 if one is held, 206 if one is neither. It is out of\n"
-        "date when it is printed: never decide by it what only a lock can.");
-    asks.add_option("RESOURCE", asked->resources, "What may be locked")->required()->type_name("");
+        "Exits with 0 if all are free, 200 if one is held, 206 if one is undecided. The result may "
+        "be\n"
+        "out of date when it is printed: do not use it in place of a lock.");
+    asks.add_option("RESOURCE", asked->resources, "Names of resources")->required()->type_name("");
     to.when(asks, [asked, &to] { return status(*asked, to.common); });
 
     const auto seen = std::make_shared<looks>();
     seen->resources.resize(1);
     CLI::App& watches = to.add(
         "watch",
-        "Show who has a lock, until Ctrl-C",
+        "Show the holder of a lock until Ctrl-C",
         "  redlock watch backup\n"
         "  redlock watch backup > changes.log      # not on a terminal: one line for each change");
     add_resource(watches, seen->resources.front());
-    add_duration(watches, "--interval", seen->interval, "How often to look");
+    add_duration(watches, "--interval", seen->interval, "Interval of the queries");
     to.when(watches, [seen, &to] { return watch(*seen, to.common); });
 }
 

@@ -46,8 +46,7 @@ tcp::endpoint endpoint_of(const std::string& text) {
         throw failure(
             exit_code::configuration,
             fmt::format(
-                "'{}' is nowhere to listen: write 9464, 127.0.0.1:9464 or [::]:9464",
-                printable(text)));
+                "invalid address '{}'; write 9464, 127.0.0.1:9464 or [::]:9464", printable(text)));
     }
     return {address, number};
 }
@@ -167,15 +166,14 @@ void add_metrics(command_line& to) {
     const auto wanted = std::make_shared<metrics_wishes>();
     CLI::App& app = to.add(
         "metrics",
-        "Tell Prometheus how a quorum is",
+        "Export the health of a quorum for Prometheus",
         "  redlock metrics | grep redlock_ready\n"
         "  redlock metrics --listen 9464           # http://127.0.0.1:9464/metrics, until Ctrl-C\n"
         "  redlock metrics --listen 0.0.0.0:9464\n\n"
-        "The health of the masters as this program sees it. What programs do with locks they tell\n"
-        "themselves: see docs/operations.md.");
-    app.add_option("--listen", wanted->listen, "Serve it on this address")
-        ->type_name("[ADDRESS:]PORT");
-    app.add_option("--quorum", wanted->quorum, "The value of the label quorum")
+        "Exports the masters as seen from here. Services export their own locks: see\n"
+        "docs/operations.md.");
+    app.add_option("--listen", wanted->listen, "Address to listen on")->type_name("[ADDRESS:]PORT");
+    app.add_option("--quorum", wanted->quorum, "Value of the label quorum")
         ->type_name("NAME")
         ->capture_default_str();
     to.when(app, [wanted, &to] { return metrics(*wanted, to.common); });

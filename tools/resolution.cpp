@@ -67,7 +67,7 @@ private:
         if (into_.app.get_option("--password")->count() > 0) {
             throw failure(
                 exit_code::usage,
-                "a password on the command line can be read by everybody on this machine: use "
+                "a password on the command line is visible to all users of this machine: use "
                 "REDLOCK_PASSWORD, --password-file or the file of --config");
         }
     }
@@ -169,7 +169,7 @@ private:
             throw failure(
                 exit_code::configuration,
                 fmt::format(
-                    "{}: [{}] is no command{}",
+                    "{}: unknown command [{}]{}",
                     where,
                     printable(entry.section),
                     did_you_mean(entry.section, known)));
@@ -204,7 +204,7 @@ private:
         if (std::find(names.begin(), names.end(), entry.key) == names.end()) {
             throw failure(
                 exit_code::configuration,
-                fmt::format("{} is no option{}", where, did_you_mean(entry.key, names)));
+                fmt::format("{}: unknown option{}", where, did_you_mean(entry.key, names)));
         }
     }
 

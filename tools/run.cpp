@@ -1,8 +1,8 @@
 #include "run.hpp"
 
 #include "exit_code.hpp"
-#include "keeper.hpp"
 #include "session.hpp"
+#include "supervisor.hpp"
 
 #include <redlock/shared_mutex.hpp>
 #include <redlock/slot_pool.hpp>
@@ -42,15 +42,15 @@ public:
         : options_(std::move(options)),
           program_(command.front()),
           wanted_(wishes(configuration)),
-          keeper_(std::make_unique<keeper>(rules(std::move(command)))),
+          supervisor_(std::make_unique<supervisor>(rules(std::move(command)))),
           session_(std::in_place, std::move(configuration)),
           signals_(session_->io),
           refresh_(session_->io),
-          reports_(session_->io, ::dup(keeper_->descriptor())) {}
+          reports_(session_->io, ::dup(supervisor_->descriptor())) {}
 
     ~run() {
         // The command must be gone before the lock is.
-        keeper_.reset();
+        supervisor_.reset();
         reports_.close();
     }
     run(const run&) = delete;
@@ -64,7 +64,7 @@ public:
         while (!gone_) {
             session_->io.run_one();
         }
-        keeper_.reset();
+        supervisor_.reset();
         const int status = finish();
         return {status, lost_.has_value() && session_->signal() == 0};
     }
@@ -102,8 +102,8 @@ private:
         return out;
     }
 
-    keeper_rules rules(std::vector<std::string> command) const {
-        keeper_rules out;
+    supervisor_rules rules(std::vector<std::string> command) const {
+        supervisor_rules out;
         out.command = std::move(command);
         out.grace = options_.grace;
         out.kill_margin = kill_margin();
@@ -183,9 +183,9 @@ private:
     }
 
     void watch() {
-        keeper_->start(deadline(), variables());
+        supervisor_->start(deadline(), variables());
         listen_to_signals();
-        listen_to_keeper();
+        listen_to_supervisor();
         refresh();
         held([this](auto& it) {
             it.async_wait_lost(
@@ -223,64 +223,65 @@ private:
     void forward_next() {
         signals_.async_wait([this](const redlock::error_code& error, int number) {
             if (!error) {
-                if (keeper_) {
-                    keeper_->forward(number);
+                if (supervisor_) {
+                    supervisor_->forward(number);
                 }
                 forward_next();
             }
         });
     }
 
-    void listen_to_keeper() {
+    void listen_to_supervisor() {
         reports_.async_wait(
             asio::posix::stream_descriptor::wait_read, [this](const redlock::error_code& error) {
                 if (!error) {
-                    told(keeper_->read());
+                    told(supervisor_->read());
                     if (!gone_) {
-                        listen_to_keeper();
+                        listen_to_supervisor();
                     }
                 }
             });
     }
 
-    void told(keeper_report report) {
+    void told(supervisor_report report) {
         switch (report.what) {
-        case keeper_report::kind::started:
+        case supervisor_report::kind::started:
             break;
-        case keeper_report::kind::failed:
+        case supervisor_report::kind::failed:
             exec_error_ = report.value;
             break;
-        case keeper_report::kind::due:
+        case supervisor_report::kind::due:
             due_ = true;
             break;
-        case keeper_report::kind::ended:
+        case supervisor_report::kind::ended:
             command_status_ = report.value;
             break;
-        case keeper_report::kind::stopped:
+        case supervisor_report::kind::stopped:
             // As every job: the shell must see it stopped. Nobody renews the lock meanwhile, and
-            // the keeper ends the command when that takes too long.
+            // the supervisor ends the command when that takes too long.
             ::kill(0, SIGSTOP);
-            keeper_->set_deadline(deadline());
-            keeper_->resume();
+            supervisor_->set_deadline(deadline());
+            supervisor_->resume();
             break;
-        case keeper_report::kind::gone:
+        case supervisor_report::kind::gone:
             gone_ = true;
             break;
-        case keeper_report::kind::died:
-            gone_ = keeper_died_ = true;
-            due_ = due_ || keeper_hung_;
+        case supervisor_report::kind::died:
+            gone_ = supervisor_died_ = true;
+            due_ = due_ || supervisor_hung_;
             break;
         }
         if (gone_ && report.value > 0) {
-            say(fmt::format("{} processes of the command would not die", report.value));
+            say(fmt::format("{} processes of the command did not end after KILL", report.value));
         }
     }
 
-    // The keeper has to hear of each extension, and of masters that turned out to have lost the
+    // The supervisor has to hear of each extension, and of masters that turned out to have lost the
     // key. And it may be stopped, or hang: then the command is ended from here.
     void refresh() {
         const auto now = redlock::clock::now();
-        const auto overdue_in = std::max<redlock::clock::duration>(keeper_->overdue_at() - now, {});
+        const auto overdue_in =
+            std::max<redlock::clock::duration>(supervisor_->overdue_at() - now, {});
         const auto period = std::clamp(options_.lock.ttl / 20, milliseconds(5), milliseconds(250));
         refresh_.expires_after(std::min<redlock::clock::duration>(overdue_in, period));
         refresh_.async_wait([this](const redlock::error_code& error) {
@@ -290,19 +291,19 @@ private:
             const auto until = deadline();
             if (!lost_ && holds() && until != told_deadline_) {
                 told_deadline_ = until;
-                keeper_->set_deadline(until);
+                supervisor_->set_deadline(until);
             }
-            if (redlock::clock::now() < keeper_->overdue_at()) {
+            if (redlock::clock::now() < supervisor_->overdue_at()) {
                 refresh();
                 return;
             }
-            keeper_->kill();
-            keeper_hung_ = true; // unless its last report is on its way
+            supervisor_->kill();
+            supervisor_hung_ = true; // unless its last report is on its way
         });
     }
 
     void lost(redlock::loss_reason reason) {
-        if (!keeper_ || gone_) {
+        if (!supervisor_ || gone_) {
             say(fmt::format(
                 "lost '{}' ({}) after the command had ended",
                 printable(options_.lock.resource),
@@ -314,10 +315,10 @@ private:
         // Where another may have it already there is no grace.
         const bool at_once = reason == redlock::loss_reason::foreign
                              || (reason == redlock::loss_reason::expired && unguarded());
-        keeper_->stop(at_once ? now : now + options_.grace);
+        supervisor_->stop(at_once ? now : now + options_.grace);
         refresh();
         say(fmt::format(
-            "lost '{}' ({}), the command is ended: {}",
+            "lost '{}' ({}), stopping the command: {}",
             printable(options_.lock.resource),
             to_string(reason),
             to_string(why_lost_)));
@@ -347,7 +348,7 @@ private:
                 && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
                 say(fmt::format(
-                    "'{}' was {} when it was released: another may have had it meanwhile",
+                    "'{}' was {} when it was released: another owner may have held it before",
                     printable(options_.lock.resource),
                     to_string(result)));
                 lost_ = redlock::loss_reason::expired;
@@ -356,14 +357,14 @@ private:
         if (exec_error_ != 0) {
             return not_started(program_, exec_error_, true);
         }
-        if (keeper_died_ && keeper_hung_) {
-            say("the keeper of the command did not end it in time, and both were killed");
-        } else if (keeper_died_) {
-            say("the keeper of the command was killed, and the command with it");
+        if (supervisor_died_ && supervisor_hung_) {
+            say("the supervisor did not stop the command in time: both were killed");
+        } else if (supervisor_died_) {
+            say("the supervisor was killed, and the command with it");
             return static_cast<int>(exit_code::internal);
         }
         if (due_ && !lost_) {
-            // The keeper's timer was faster than ours.
+            // The supervisor's timer was faster than ours.
             lost_ = redlock::loss_reason::majority_unreachable;
             say(fmt::format(
                 "the lease of '{}' was not renewed in time", printable(options_.lock.resource)));
@@ -421,10 +422,10 @@ public:
         say(fmt::format(
             "the command '{}' cannot be run: {}",
             printable(program),
-            error == ENOENT && program.empty() ? "its name is empty"
-            : error == ENOENT && found   ? "the interpreter that its first line names is missing"
-            : error == ENOENT && by_name ? "it is in no directory of PATH"
-                                         : std::strerror(error)));
+            error == ENOENT && program.empty() ? "the name is empty"
+            : error == ENOENT && found         ? "the interpreter in its first line does not exist"
+            : error == ENOENT && by_name       ? "not found in PATH"
+                                               : std::strerror(error)));
         return static_cast<int>(error == ENOENT ? exit_code::not_found : exit_code::not_executable);
     }
 
@@ -432,7 +433,7 @@ private:
     run_options options_;
     std::string program_;
     redlock::acquire_options wanted_;
-    std::unique_ptr<keeper> keeper_;
+    std::unique_ptr<supervisor> supervisor_;
     std::optional<session> session_;
     asio::signal_set signals_;
     asio::steady_timer refresh_;
@@ -447,8 +448,8 @@ private:
     int exec_error_ = 0;
     bool gone_ = false;
     bool due_ = false;
-    bool keeper_died_ = false;
-    bool keeper_hung_ = false; // it was killed by us
+    bool supervisor_died_ = false;
+    bool supervisor_hung_ = false; // it was killed by us
 };
 
 } // namespace

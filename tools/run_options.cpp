@@ -13,18 +13,18 @@ namespace {
 
 void add_times_of_run(CLI::App& app, run_options& into) {
     add_duration(
-        app, "--grace", into.grace, "TERM comes so long before the lease ends, KILL at its end")
+        app, "--grace", into.grace, "Time between TERM and the end of the lease, when KILL follows")
         ->default_str("a quarter of the ttl, 2s at most");
-    add_duration(app, "--max-hold", into.max_hold, "Never hold it longer than this")
+    add_duration(app, "--max-hold", into.max_hold, "Longest time to hold the lock")
         ->default_str("no limit");
     app.add_flag(
-        "--leave-daemons", into.leave_daemons, "Do not end what the command leaves behind");
+        "--leave-daemons", into.leave_daemons, "Do not stop processes that outlive the command");
 }
 
 run_end run_it(const run_options& options, const command_line& from) {
     if (!from.has_command || from.command.empty()) {
         throw failure(
-            exit_code::usage, "no command; put it after --: redlock run RESOURCE -- COMMAND");
+            exit_code::usage, "no command given; put it after --: redlock run RESOURCE -- COMMAND");
     }
     return run_under_lock(options, config_of(from.common), from.command);
 }
@@ -33,16 +33,16 @@ void add_attach(command_line& to) {
     auto options = std::make_shared<run_options>();
     CLI::App& app = to.add(
         "attach",
-        "Run a command under a lock that acquire has taken",
+        "Run a command under a lock that acquire has acquired",
         "  REDLOCK_TOKEN=$(redlock acquire backup) || exit\n"
         "  redlock attach --keep backup -- first-part    # renewed while it runs\n"
         "  redlock attach backup -- second-part          # released afterwards\n\n"
-        "All else is as with run. 202 also if the lock was lost before.");
+        "Otherwise the same as run. Exits with 202 also if the lock was lost before.");
     add_resource(app, options->lock.resource);
     add_token(app, options->token);
-    add_ttl(app, options->lock.ttl, "The lease: how long a crash blocks others");
-    app.add_flag("--fencing", options->lock.fencing, "With a fencing token of its own");
-    app.add_flag("--keep", options->keep, "Leave the lock standing for its ttl afterwards");
+    add_ttl(app, options->lock.ttl, "Duration of the lease; a crash blocks others for this long");
+    app.add_flag("--fencing", options->lock.fencing, "Request a fencing token for the command");
+    app.add_flag("--keep", options->keep, "Keep the lock for its ttl afterwards");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
         require_token(options->token);
@@ -56,20 +56,20 @@ void add_pool(command_line& to) {
         "pool",
         "Run a command under one slot of a pool",
         "  redlock pool --size 3 encoders -- sh -c 'encode --gpu $REDLOCK_SLOT'\n\n"
-        "The same as run --slots. All else is as with run.");
-    app.add_option("--size", options->slots, "How many slots the pool has")
+        "The same as run --slots.");
+    app.add_option("--size", options->slots, "Number of slots")
         ->check(whole_number(1, redlock::slot_pool_size_max))
         ->type_name("L");
     add_wishes(app, options->lock, "forever");
     app.get_option("--fifo")->group(""); // refused below, with the reason
-    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if all are taken");
+    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if all slots are held");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
         if (options->lock.fifo) {
-            throw failure(exit_code::usage, "a pool keeps no order: leave --fifo away");
+            throw failure(exit_code::usage, "--fifo is not supported for a pool");
         }
         if (options->slots == 0) {
-            throw failure(exit_code::usage, "--size is missing: how many slots the pool has");
+            throw failure(exit_code::usage, "--size is missing: the number of slots");
         }
         return run_it(*options, to).status;
     });
@@ -81,13 +81,13 @@ void add_elect(command_line& to) {
         "elect",
         "Run a command on the leader only",
         "  redlock elect scheduler -- /usr/sbin/scheduler    # on every machine\n\n"
-        "Waits until it leads, then runs the command. When leading is over it ends the command "
-        "and\n"
-        "is a candidate again; when the command ends it resigns and passes its status on. The\n"
-        "command has a fencing token.");
+        "Waits until it is the leader, then runs the command. When the term ends, it stops the\n"
+        "command and is a candidate again. When the command ends, it resigns and exits with the\n"
+        "command's status. The command gets a fencing token.");
     add_resource(app, options->lock.resource);
-    add_ttl(app, options->lock.ttl, "How long a crashed leader is waited for");
-    app.add_flag("--fifo", options->lock.fifo, "Lead in the order of arrival");
+    add_ttl(
+        app, options->lock.ttl, "Duration of the lease; a crashed leader is replaced after this");
+    app.add_flag("--fifo", options->lock.fifo, "Elect in the order of arrival");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
         options->lock.fencing = to.common.protocol == "guarded";
@@ -110,21 +110,29 @@ void add_run(command_line& to) {
         "  redlock run --skip-if-held --at-least 30s cron/clean -- clean-up   # on every machine\n"
         "  redlock run --wait 1m --ttl 5s deploy -- sh -c 'git pull && make install'\n"
         "  redlock run --fencing ledger -- sh -c 'book --token $REDLOCK_FENCING_TOKEN'\n\n"
-        "The command's exit status is passed on, 128 + N if signal N ended it. Its own:\n"
+        "Exits with the status of the command, or 128 + N if signal N ended it. Otherwise:\n"
         "200 held by another, 201 no quorum, 202 lost while it ran, 203 bad usage,\n"
         "204 bad configuration, 205 internal, 126 not executable, 127 not found.");
     add_wishes(app, options->lock, "forever");
     add_times_of_run(app, *options);
     add_duration(
-        app, "--at-least", options->at_least, "Hold it so long even if the command ends sooner");
-    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if another has it");
+        app,
+        "--at-least",
+        options->at_least,
+        "Shortest time to hold the lock, even if the command ends sooner");
+    app.add_flag(
+        "--skip-if-held",
+        options->lock.skip_if_held,
+        "Exit with 0 if another owner holds the lock");
     auto* const slots =
-        app.add_option("--slots", options->slots, "Under one of so many slots of this name")
+        app.add_option(
+               "--slots", options->slots, "Number of slots; the command runs under one of them")
             ->check(whole_number(1, redlock::slot_pool_size_max))
             ->type_name("L");
-    auto* const shared = app.add_flag("--shared", options->shared, "As a reader, beside others");
-    auto* const exclusive =
-        app.add_flag("--exclusive", options->exclusive, "As the writer where others are --shared");
+    auto* const shared =
+        app.add_flag("--shared", options->shared, "Lock as a reader, together with other readers");
+    auto* const exclusive = app.add_flag(
+        "--exclusive", options->exclusive, "Lock as a writer, excluding --shared readers");
     auto* const fifo = app.get_option("--fifo"); // other forms of a lock keep no order
     fifo->excludes(slots);
     fifo->excludes(shared);

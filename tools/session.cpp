@@ -117,7 +117,7 @@ patience::patience(session& now, const std::string& resource, redlock::wait_for 
         say(fmt::format(
             "waiting for '{}'{}: {}",
             printable(resource),
-            health.ready ? ", which another seems to have" : "",
+            health.ready ? ", which another owner seems to hold" : "",
             printable(to_string(health))));
     };
     const redlock::health health = now.manager.get_health();
@@ -146,7 +146,7 @@ int ended_with(
         untold                                     ? error.message()
         : error == redlock::errc::invalid_argument ? in_options(printable(to_string(why)))
                                                    : printable(to_string(why)),
-        outage ? "; redlock doctor tells more" : ""));
+        outage ? "; run redlock doctor for details" : ""));
     if (error == redlock::errc::lost || error == redlock::errc::released) {
         return static_cast<int>(exit_code::lost);
     }

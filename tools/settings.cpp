@@ -29,7 +29,7 @@ std::string password_of(const std::string& path) {
         throw failure(
             exit_code::configuration,
             fmt::format(
-                "the first line of {} is empty; the password stands there", printable(path)));
+                "the first line of {} is empty; write the password there", printable(path)));
     }
     return line;
 }
@@ -162,7 +162,7 @@ redlock::wait_for parse_wait(std::string_view text) {
     }
     if (text.find_first_of("0123456789") != 0) {
         throw std::invalid_argument(fmt::format(
-            "'{}' is no wait: none, forever or a duration such as 10s{}",
+            "'{}' is not a wait; write none, forever or a duration such as 10s{}",
             printable(text),
             did_you_mean(text, {"none", "forever"})));
     }

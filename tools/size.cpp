@@ -64,17 +64,16 @@ json json_of(const redlock::lease_times& times) {
 
 std::string text_of(const redlock::lease_times& times, const size_wishes& wanted) {
     const std::pair<std::string, std::string> lines[] = {
-        {"believed for " + whole(times.held),
+        {"held for " + whole(times.held),
          fmt::format(
-             "the ttl less {} for clocks and {} to stop",
+             "the ttl minus {} for clocks and {} to stop",
              whole(times.drift),
              whole(wanted.stop_margin))},
         {"renewed after " + whole(times.renewal_earliest) + " to " + whole(times.renewal_latest),
          "while it is held"},
-        {"survives " + whole(times.outage_survived),
-         "without a majority, at least; then it is lost"},
+        {"survives " + whole(times.outage_survived), "without a majority; then it is lost"},
         {"free after " + whole(times.crash_shortest) + " to " + whole(times.crash_longest),
-         "after its holder died, and then the pause of a waiter"},
+         "after its holder died, plus the pause of a waiter"},
         {"quarantine " + whole(times.quarantine), "of a master that restarted"},
     };
     std::string out = fmt::format("A lock of ttl {}\n", duration_text(wanted.ttl));
@@ -102,7 +101,7 @@ int size(const size_wishes& wanted, const settings& common) {
 
     json quorums = json::array();
     std::string table = fmt::format(
-        "Masters that are each up {:g} % of the time, and fail one by one\n"
+        "Masters that are each up {:g} % of the time and fail independently\n"
         "  {:>7}  {:>5}  {:>10}  {:>13}  {}\n",
         wanted.availability,
         "masters",
@@ -142,23 +141,23 @@ void add_size(command_line& to) {
     const auto wanted = std::make_shared<size_wishes>();
     CLI::App& app = to.add(
         "size",
-        "Reckon how many masters are needed, and what follows from a ttl",
+        "Compute how many masters are needed, and the times that follow from a ttl",
         "  redlock size --availability 99.5\n"
         "  redlock size --ttl 5s --stop-margin 1s --max-ttl 10s\n"
         "  redlock size --json | jq .lease\n\n"
-        "Asks no master. What the figures mean: docs/operations/sizing.md.");
-    app.add_option("--availability", wanted->availability, "How often one master is up")
+        "Does not connect to any master. The figures are explained in docs/operations/sizing.md.");
+    app.add_option("--availability", wanted->availability, "Availability of one master")
         ->check(number_between(0, 100))
         ->type_name("PERCENT")
         ->capture_default_str();
-    app.add_option("--count", wanted->masters, "Numbers of masters, between commas")
+    app.add_option("--count", wanted->masters, "Numbers of masters, separated by commas")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(whole_number(1, 32))
         ->type_name("N,...")
         ->default_str("1,2,3,4,5,7,9");
-    add_ttl(app, wanted->ttl, "The lease");
-    add_duration(app, "--stop-margin", wanted->stop_margin, "What your work needs to stop");
+    add_ttl(app, wanted->ttl, "Duration of the lease");
+    add_duration(app, "--stop-margin", wanted->stop_margin, "Time that your work needs to stop");
     to.when(app, [wanted, &to] {
         wanted->ttl = ttl_of(wanted->ttl, to.common.max_ttl);
         return size(*wanted, to.common);

@@ -55,7 +55,7 @@ std::string_view unit_meant(std::string_view word) {
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view digits, std::string_view word) {
-    const auto* const why = word.empty() ? "has no unit" : "has a unit that is none";
+    const auto* const why = word.empty() ? "has no unit" : "has an unknown unit";
     throw std::invalid_argument(fmt::format(
         "'{}' {}, did you mean {}{}? Units are ms, s, m, h and d",
         printable(text),
@@ -160,8 +160,8 @@ milliseconds parse_duration(std::string_view text) {
         std::int64_t value = 0;
         const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
         if (number.empty() || read.ec != std::errc()) {
-            throw std::invalid_argument(
-                fmt::format("'{}' is no duration: write 500ms, 10s, 2m or 1m30s", printable(text)));
+            throw std::invalid_argument(fmt::format(
+                "'{}' is not a duration; write 500ms, 10s, 2m or 1m30s", printable(text)));
         }
         const auto* const found =
             std::find_if(units.begin(), units.end(), [&](const unit& u) { return u.name == word; });
@@ -174,12 +174,12 @@ milliseconds parse_duration(std::string_view text) {
         }
         if (value > most / found->ms || sum > most - value * found->ms) {
             throw std::invalid_argument(fmt::format(
-                "'{}' is too long: {} is the most", printable(text), duration_text(longest)));
+                "'{}' is too long; allowed: at most {}", printable(text), duration_text(longest)));
         }
         sum += value * found->ms;
     }
     if (text.empty()) {
-        throw std::invalid_argument("a duration is missing: write 500ms, 10s, 2m or 1m30s");
+        throw std::invalid_argument("a duration is missing; write 500ms, 10s, 2m or 1m30s");
     }
     return milliseconds(sum);
 }
@@ -271,7 +271,7 @@ void require_written(int error) {
         throw failure(
             exit_code::internal,
             fmt::format(
-                "standard output cannot be written: {}",
+                "cannot write to standard output: {}",
                 errno != 0 ? std::strerror(errno) : "an earlier write failed"));
     }
 }

@@ -36,7 +36,7 @@ public:
             }
             skip(false);
             if (!at_end() && !take('\n')) {
-                fail("one line holds one value; text stands in quotes");
+                fail("one value per line; put text in quotes");
             }
             name_.clear();
         }
@@ -131,7 +131,7 @@ private:
                 value(into);
                 skip(true);
                 if (!take(',') && next() != ']') {
-                    fail("the values of an array stand between commas, and end with ]");
+                    fail("separate the values of an array by commas, and end it with ]");
                 }
             }
         } else {
@@ -146,7 +146,7 @@ private:
         const bool number =
             !out.empty() && out.find_first_not_of("0123456789.") == std::string::npos;
         if (!number && out != "true" && out != "false") {
-            fail("text and durations stand in quotes");
+            fail("put text and durations in quotes");
         }
         into.push_back(std::move(out));
     }

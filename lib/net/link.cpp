@@ -365,7 +365,7 @@ std::string link::why_failed(std::string_view what, const error_code& error) con
     std::string why = error == asio::error::eof ? "the master closed the connection"
                                                 : std::string(what) + ": " + error.message();
     if (where_.transport == transport::tcp && channel_->open && !channel_->heard) {
-        why += " before it said a word: a port for TLS needs rediss://";
+        why += " before it sent anything: a TLS port needs rediss://";
     }
     return why;
 }

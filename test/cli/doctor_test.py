@@ -120,7 +120,7 @@ def _():
 def _():
     with Quorum() as quorum:
         quorum.masters[0].kill()
-        found(quorum, 'reachable', 'broken', 'cannot be asked', master=quorum.masters[0])
+        found(quorum, 'reachable', 'broken', 'not reachable', master=quorum.masters[0])
 
 
 @case('reachability: a master that hangs')
@@ -145,15 +145,15 @@ def _():
     with Quorum() as quorum:
         for master in quorum.masters[:2]:
             master.kill()
-        found(quorum, 'quorum', 'broken', 'no lock can be had', alone=False)
+        found(quorum, 'quorum', 'broken', 'no lock can be acquired', alone=False)
 
 
 @case('quorum: an even number, or too few')
 def _():
     with Quorum(2) as quorum:
-        found(quorum, 'quorum', 'warning', 'none may fail')
+        found(quorum, 'quorum', 'warning', 'tolerates no failure')
     with Quorum(4) as quorum:
-        found(quorum, 'quorum', 'warning', 'no more failures than 3')
+        found(quorum, 'quorum', 'warning', 'as many failures as 3')
 
 
 @case('latency: masters that answer late')
@@ -217,7 +217,7 @@ def _():
         threading.Thread(target=serve, daemon=True).start()
         balanced = f'redis://127.0.0.1:{server.getsockname()[1]}'
         env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, balanced)}
-        found(quorum, 'proxy', 'broken', 'met two servers', env=env, alone=False)
+        found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
 
 
 @case('proxy: something that is no server of Redis\' kind')
@@ -241,7 +241,7 @@ def _():
         quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
         until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
         found(quorum, 'replication', 'broken', 'is a replica of', master=quorum.masters[0], alone=False)
-        found(quorum, 'replication', 'warning', 'replicas follow it', master=quorum.masters[1], alone=False)
+        found(quorum, 'replication', 'warning', 'a promoted replica', master=quorum.masters[1], alone=False)
 
 
 @case('replication: a replica that was put in its master\'s place')
@@ -282,7 +282,7 @@ def _():
 def _():
     with Quorum(options=['--enable-protected-configs', 'yes']) as quorum:
         aged(quorum)
-        found(quorum, 'persistence', 'note', 'stays out for max_ttl (1s)')
+        found(quorum, 'persistence', 'note', 'does not vote for max_ttl (1s)')
         for master in quorum.masters:
             master.ask('CONFIG', 'SET', 'dir', mkdir(quorum, master))
             master.ask('CONFIG', 'SET', 'appendfsync', 'always')
@@ -371,7 +371,7 @@ def _():
         env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, old)}
         if 'valkey_version' in quorum.masters[0].ask('INFO', 'server'):
             raise Skip('this server is no Redis')
-        found(quorum, 'version', 'warning', 'nothing below 7.0 is tested', env=env)
+        found(quorum, 'version', 'warning', 'versions before 7.0 are not tested', env=env)
 
 
 @case('restart: a master in quarantine, and for how long')
@@ -396,7 +396,7 @@ def _():
     with Quorum() as quorum:
         aged(quorum)
         ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_MAX_TTL': '10m'}), 201)
-        report = found(quorum, 'max_ttl', 'warning', 'do not agree', alone=False)
+        report = found(quorum, 'max_ttl', 'warning', 'clock options differ', alone=False)
         equal(report['admitted'], 0)
         assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
         for master in quorum.masters:
@@ -487,7 +487,7 @@ def _():
             found(quorum, 'clock', 'broken', 'more than clock_offset_bound', env=env)
             offset[:] = struct.pack('q', 0)
             with drifting(offset, 0.2):
-                found(quorum, 'clock', 'broken', 'its clock went wrong by', '--clock-time', '500ms', master=off, env=env)
+                found(quorum, 'clock', 'broken', 'its clock drifted by', '--clock-time', '500ms', master=off, env=env)
 
 
 @contextlib.contextmanager
@@ -528,13 +528,13 @@ def _():
         trusted = urls | {'REDLOCK_TLS_CA_FILE': str(quorum.path('ca.crt'))}
         report = examine(quorum, env=trusted)
         equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
-        found(quorum, 'tls', 'warning', 'its certificate ends in', env=trusted)
+        found(quorum, 'tls', 'warning', 'its certificate expires in', env=trusted)
         found(quorum, 'reachable', 'broken', 'certificate verify failed', env=urls, alone=False)
         found(quorum, 'reachable', 'broken', 'certificate verify failed', '--tls-server-name', 'other', env=trusted,
               alone=False)
         found(quorum, 'tls', 'warning', 'is not verified', '--tls-insecure', env=urls, alone=False)
         plain = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:')}
-        found(quorum, 'reachable', 'broken', 'cannot be asked', '--connect-timeout', '500ms', env=trusted | plain,
+        found(quorum, 'reachable', 'broken', 'not reachable', '--connect-timeout', '500ms', env=trusted | plain,
               alone=False)
 
 
@@ -560,7 +560,7 @@ def _():
             master.ask('CONFIG', 'SET', 'protected-mode', 'no')
             master.ask('CONFIG', 'SET', 'requirepass', 'sesame')
         env = {'REDLOCK_MASTERS': ','.join(f'redis://:sesame@{address[0]}:{m.port}' for m in quorum.masters)}
-        report = found(quorum, 'tls', 'warning', 'for everybody to read', env=env)
+        report = found(quorum, 'tls', 'warning', 'in clear text', env=env)
         assert 'sesame' not in json.dumps(report)
 
 

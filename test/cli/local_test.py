@@ -163,7 +163,7 @@ def _():
         until(lambda: 'redlock_masters_admitted{quorum="default"} 2' in page(), 'two masters')
         process.terminate()
         equal(process.wait(), 0)
-        contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'nowhere to listen')
+        contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'invalid address')
 
 
 if __name__ == '__main__':

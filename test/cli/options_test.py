@@ -65,12 +65,12 @@ def _():
         file = quorum.path('redlock.toml')
         for text, said in (
                 ('max-tl = "1s"\n', 'did you mean max-ttl?'),
-                ('\nttl = 10s\n', 'line 2: ttl: text and durations stand in quotes'),
+                ('\nttl = 10s\n', 'line 2: ttl: put text and durations in quotes'),
                 ('ttl = "10sec"\n', 'did you mean 10s?'),
                 ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
                 ('ttl = "10s\n', 'line 1: ttl: a quote is not closed'),
-                ('ttl = "10s" wait = "none"\n', 'line 1: ttl: one line holds one value'),
-                ('prefix = ["a", "b"\n', 'end with ]'),
+                ('ttl = "10s" wait = "none"\n', 'line 1: ttl: one value per line'),
+                ('prefix = ["a", "b"\n', 'end it with ]'),
                 ('no-quarantine = "perhaps"\n', 'no-quarantine'),
                 ('protocol = "gaurded"\n', 'protocol')):
             file.write_text(text)

@@ -152,7 +152,7 @@ def _():
         process = quorum.start('acquire', 'a', stdout=writer, restore_signals=True)
         os.close(writer)
         equal(process.wait(), INTERNAL)
-        contains(process.stderr.read(), 'standard output cannot be written')
+        contains(process.stderr.read(), 'cannot write to standard output')
         ended(quorum.run('acquire', '--wait', 'none', 'a'), 0)
 
 
@@ -196,7 +196,7 @@ def _():
         quorum.env |= right
         quorum.holder('a')
         waiting = quorum.start('acquire', 'a')
-        contains(waiting.stderr.readline(), "waiting for 'a', which another seems to have: ready, 3 of 3")
+        contains(waiting.stderr.readline(), "waiting for 'a', which another owner seems to hold: ready, 3 of 3")
 
 
 @case('a wait lasts as long as it says, also where no master answers')
@@ -260,7 +260,7 @@ def _():
                 (['run', 'a'], 'no command'),
                 (['run', 'a', 'b', '--', 'true'], "unexpected argument 'b'"),
                 (['run', '--', 'true'], 'RESOURCE'),
-                (['--password', 'secret', 'run', 'a', '--', 'true'], 'can be read by everybody')):
+                (['--password', 'secret', 'run', 'a', '--', 'true'], 'is visible to all users')):
             contains(ended(quorum.run(*words), USAGE).stderr, meant)
 
 
@@ -625,7 +625,7 @@ def _():
         equal(quorum.keys(), [])
 
 
-@case('a command that ends while its keeper looks for others has its status passed on')
+@case('a command that ends while its supervisor looks for others has its status passed on')
 def _():
     library = os.environ.get('SLOW_LOOK')
     if not library or not os.path.exists(library):
@@ -690,47 +690,47 @@ def _():
         equal(process.wait(), LOST)
 
 
-@case('the keeper is killed: command and grandchildren die, and the tool says so')
+@case('the supervisor is killed: command and grandchildren die, and the tool says so')
 def _():
     with Quorum() as quorum:
         paths, command = family(quorum, 'wait')
         process = quorum.start('run', 'a', '--', *command)
         pids = [beating(path) for path in paths]
-        os.kill(keeper_of(process), signal.SIGKILL)
+        os.kill(supervisor_of(process), signal.SIGKILL)
         equal(process.wait(), INTERNAL)
         assert not any(map(alive, pids))
         equal(quorum.keys(), [])
 
 
-def keeper_of(process):
-    keepers = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
-    equal(len(keepers), 1)
-    return int(keepers[0])
+def supervisor_of(process):
+    supervisors = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
+    equal(len(supervisors), 1)
+    return int(supervisors[0])
 
 
-@case('the keeper is stopped: command and grandchildren are dead before the deadline, and the tool ends')
+@case('the supervisor is stopped: command and grandchildren are dead before the deadline, and the tool ends')
 def _():
     with Quorum() as quorum:
         paths, command = family(quorum, 'wait')
         process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
         pids = [beating(path) for path in paths]
-        os.kill(keeper_of(process), signal.SIGSTOP)
+        os.kill(supervisor_of(process), signal.SIGSTOP)
         for master in quorum.masters[:2]:
             master.signal(signal.SIGSTOP)
         stopped = now()
         equal(process.wait(), LOST)
         assert not any(map(alive, pids))
         assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
-        contains(process.stderr.read(), 'majority_unreachable', 'the keeper of the command did not end it')
+        contains(process.stderr.read(), 'majority_unreachable', 'the supervisor did not stop the command')
 
 
-@case('a tool whose keeper is stopped can be ended while it waits')
+@case('a tool whose supervisor is stopped can be ended while it waits')
 def _():
     with Quorum() as quorum:
         quorum.holder('a')
         process = quorum.start('run', 'a', '--', 'echo', 'ran')
         until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
-        os.kill(keeper_of(process), signal.SIGSTOP)
+        os.kill(supervisor_of(process), signal.SIGSTOP)
         process.terminate()
         equal(process.wait(), 128 + signal.SIGTERM)
         equal(process.stdout.read(), '')

@@ -28,14 +28,14 @@ def _():
     with Quorum(0) as quorum:
         run = ['a', '--', 'true']
         for words, exactly in (
-                ([], 'no command is given; redlock --help lists them'),
+                ([], 'no command given; redlock --help lists the commands'),
                 (['run'], 'RESOURCE is missing; see redlock run --help'),
-                (['run', '--ttl'], '--ttl: its value is missing; see redlock run --help'),
-                (['run', 'a'], 'no command; put it after --: redlock run RESOURCE -- COMMAND'),
+                (['run', '--ttl'], '--ttl: no value given; see redlock run --help'),
+                (['run', 'a'], 'no command given; put it after --: redlock run RESOURCE -- COMMAND'),
                 (['run', '--ttl', '1s', '--ttl', '2s', *run],
-                 '--ttl: one value is allowed, not more; see redlock run --help'),
+                 '--ttl: more than one value given; see redlock run --help'),
                 (['run', '--ttl', '-1s', *run],
-                 "--ttl: '-1s' is no duration: write 500ms, 10s, 2m or 1m30s; see redlock run --help"),
+                 "--ttl: '-1s' is not a duration; write 500ms, 10s, 2m or 1m30s; see redlock run --help"),
                 (['run', '--slots', '0', *run],
                  "--slots: '0' is not a number from 1 to 65536; see redlock run --help"),
                 (['run', '--slots', '1.5', *run],
@@ -43,32 +43,32 @@ def _():
                 (['--clock-drift-factor', '0.9', 'run', *run],
                  "--clock-drift-factor: '0.9' is not a number from 0 to 0.5; see redlock run --help"),
                 (['--protocol', 'gaurded', 'run', *run],
-                 "--protocol: 'gaurded' is none of guarded, plain, did you mean guarded?; see redlock run --help"),
+                 "--protocol: invalid value 'gaurded'; allowed: guarded, plain, did you mean guarded?; see redlock run --help"),
                 (['--no-quarantine=perhaps', 'run', *run],
-                 "--no-quarantine: 'perhaps' is neither true nor false; see redlock run --help"),
+                 "--no-quarantine: invalid value 'perhaps'; allowed: true, false; see redlock run --help"),
                 (['run', '--shared', '--exclusive', *run],
-                 '--shared and --exclusive do not go together; see redlock run --help'),
+                 '--shared cannot be combined with --exclusive; see redlock run --help'),
                 (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; put -- before the command: "
                                              'redlock run RESOURCE -- COMMAND'),
                 (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; put -- before the command: "
                                                          'redlock elect RESOURCE -- COMMAND'),
-                (['run', 'a', '-q', 'x'], '-q is no option; put -- before the command and its options'),
-                (['run', '-n', *run], '-n is no option, did you mean --wait none?'),
-                (['run', '--timeout', '3', *run], '--timeout is no option, did you mean --wait?'),
-                (['run', '-x', *run], '-x is no option, did you mean --exclusive?'),
-                (['status', '-n', 'a'], '-n is no option'),
+                (['run', 'a', '-q', 'x'], 'unknown option -q; put -- before the command and its options'),
+                (['run', '-n', *run], 'unknown option -n, did you mean --wait none?'),
+                (['run', '--timeout', '3', *run], 'unknown option --timeout, did you mean --wait?'),
+                (['run', '-x', *run], 'unknown option -x, did you mean --exclusive?'),
+                (['status', '-n', 'a'], 'unknown option -n'),
                 (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
                 (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
                 (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
                 (['run', '--slots', '2', '--fifo', *run],
-                 '--fifo and --slots do not go together; see redlock run --help'),
+                 '--fifo cannot be combined with --slots; see redlock run --help'),
                 (['local', '33'], "N: '33' is not a number from 1 to 32; see redlock local --help"),
                 (['completion', 'bsh'],
-                 "SHELL: 'bsh' is none of bash, zsh, fish, did you mean bash?; see redlock completion --help"),
+                 "SHELL: invalid value 'bsh'; allowed: bash, zsh, fish, did you mean bash?; see redlock completion --help"),
                 (['release', '--token', 'abc', 'a'],
                  'the token has 3 characters; allowed: 40 hexadecimal digits in lower case')):
             refused(quorum, words, USAGE, exactly=exactly)
-        contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'is the most')
+        contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'at most')
 
 
 @case('a value that the quorum does not allow: its option, the value and the range')
@@ -87,7 +87,7 @@ def _():
                 (['--protocol', 'plain', '--fencing'], '--protocol is plain; allowed with fencing: guarded'),
                 (['--username', 'joe'], "user 'joe' without a password"),
                 (['--masters', 'redis://ttl,redis://ttl'],
-                 "masters 1 and 2 are one server, 'ttl:6379'; each may be given once"),
+                 "masters 1 and 2 are one server, 'ttl:6379'; list each server once"),
                 (['--tls-certificate-file', '/c'], 'tls: --tls-certificate-file and --tls-private-key-file go '
                                                    'together; one of them is empty')):
             refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
@@ -103,10 +103,10 @@ def _():
         refused(quorum, run, CONFIGURATION, env={'REDLOCK_TTL': '5'},
                 exactly="REDLOCK_TTL: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d")
         refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
-                exactly="REDLOCK_NO_QUARANTINE: 'perhaps' is neither true nor false")
+                exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
         file = quorum.path('redlock.toml')
-        for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: one value is allowed'),
-                           ('ttl', '= and a value are missing'), ('wait = soon', 'wait: text and durations stand')):
+        for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
+                           ('ttl', '= and a value are missing'), ('wait = soon', 'wait: put text and durations')):
             file.write_text(text + '\n')
             refused(quorum, ['--config', file, *run], CONFIGURATION, f'{file}: line 1: {said}')
         for option in ('--config', '--password-file'):
@@ -126,12 +126,12 @@ def _():
         script.write_text('#!/no/such/interpreter\n')
         script.chmod(0o755)
         for command, status, why in (
-                ('no-such-command', NOT_FOUND, 'it is in no directory of PATH'),
+                ('no-such-command', NOT_FOUND, 'not found in PATH'),
                 ('/no/such', NOT_FOUND, 'No such file or directory'),
-                ('', NOT_FOUND, 'its name is empty'),
+                ('', NOT_FOUND, 'the name is empty'),
                 (quorum.directory, NOT_EXECUTABLE, 'Is a directory'),
                 ('/etc/passwd', NOT_EXECUTABLE, 'Permission denied'),
-                (script, NOT_FOUND, 'the interpreter that its first line names is missing')):
+                (script, NOT_FOUND, 'the interpreter in its first line does not exist')):
             refused(quorum, ['run', 'a', '--', command], status,
                     exactly=f"the command '{command}' cannot be run: {why}")
         equal(quorum.keys(), [])
@@ -142,11 +142,11 @@ def _():
     with Quorum() as quorum:
         quorum.holder('backup\x1b[2J')
         contains(refused(quorum, ['run', '--wait', 'none', 'backup\x1b[2J', '--', 'true'], HELD),
-                 "'backup\\x1b[2J': contended: ", 'of 3 masters have it for somebody else', ' ms, 2 of 3 votes needed')
+                 "'backup\\x1b[2J': contended: ", 'of 3 masters hold it for another owner', ' ms, 2 of 3 votes needed')
         for master in quorum.masters[1:]:
             master.kill()
         contains(refused(quorum, ['run', '--wait', 'none', 'other', '--', 'true'], NO_QUORUM),
-                 "'other': no quorum: ", ' of 3 masters ', 'Connection refused', 'redlock doctor tells more')
+                 "'other': no quorum: ", ' of 3 masters ', 'Connection refused', 'run redlock doctor for details')
 
 
 @case('what a master is: a log-in, an ACL, a replica, no memory, another protocol')
@@ -248,7 +248,7 @@ def _():
                 process = quorum.start(*words, stdout=full)
                 _, err = process.communicate()
                 equal(process.returncode, INTERNAL, words)
-                contains(err, 'standard output cannot be written')
+                contains(err, 'cannot write to standard output')
         equal(quorum.keys(), [])
 
 

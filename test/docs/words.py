@@ -142,20 +142,24 @@ def sentences(text):
     return [part for part in re.split(r'(?<=[.!?])["\')]*\s+(?=["\'(]*[A-Z0-9])', text) if part]
 
 
+def findings_of(line, text, phrases):
+    """(line, rule, text, what to do) of each finding in one unit."""
+    for match in re.finditer(r"(?:([\w'-]+),? +)?\bwho\b", text, re.IGNORECASE):
+        before = (match[1] or '').lower()
+        if not {before, before.removesuffix('s'), before.removesuffix('es')} & PEOPLE:
+            yield line, 'who', match[0], 'name it: waiter, holder, owner, caller, client, process'
+    for rule, pattern, advice in phrases:
+        for match in pattern.finditer(text):
+            yield line, rule, text[match.start():match.end() + 20], advice
+    for sentence in sentences(text):
+        words = [word for word in sentence.split() if re.search(r'\w', word)]
+        if len(words) > LONGEST:
+            yield line, 'length', f'{len(words)} words: {" ".join(words[:6])} ...', f'at most {LONGEST}'
+
+
 def findings(page, phrases):
-    """(line, rule, text, what to do) of each finding."""
     for line, text in units(page):
-        for match in re.finditer(r"(?:([\w'-]+),? +)?\bwho\b", text, re.IGNORECASE):
-            before = (match[1] or '').lower()
-            if not {before, before.removesuffix('s'), before.removesuffix('es')} & PEOPLE:
-                yield line, 'who', match[0], 'name it: waiter, holder, owner, caller, client, process'
-        for rule, pattern, advice in phrases:
-            for match in pattern.finditer(text):
-                yield line, rule, text[match.start():match.end() + 20], advice
-        for sentence in sentences(text):
-            words = [word for word in sentence.split() if re.search(r'\w', word)]
-            if len(words) > LONGEST:
-                yield line, 'length', f'{len(words)} words: {" ".join(words[:6])} ...', f'at most {LONGEST}'
+        yield from findings_of(line, text, phrases)
 
 
 TEXTS = [

@@ -7,7 +7,7 @@ Six loops of `redlock run` want two locks. Half of the commands ignore TERM and 
 grace; each has a child in a session of its own that always does. Meanwhile masters are killed,
 flushed, stopped, promoted (a replica takes over the address, up to date or not) and replaced (an
 empty server that was up for long takes it over), never so many that fewer than three can vote, and
-of a command either the tool or the keeper is killed or stopped, not both.
+of a command either the tool or the supervisor is killed or stopped, not both.
 
 What must not happen, and is counted:
   overlaps     two commands on one name that lived at one moment, by what they and their children
@@ -149,12 +149,12 @@ class Run:
                 pass
         return out
 
-    def keeper(self):
-        """The keeper's process, while there is one."""
+    def supervisor(self):
+        """The supervisor's process, while there is one."""
         pid = self.process.pid
         try:
             for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
-                if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == 'redlock-keeper':
+                if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == 'redlock-superv':
                     return int(child)
         except OSError:
             pass
@@ -224,7 +224,7 @@ class Soak:
         if wrong == 'no-lock':
             tokens = {'REDLOCK_RESOURCE': name, 'REDLOCK_TOKEN': f'{number:040x}',
                       'REDLOCK_FENCING_TOKEN': str(time.clock_gettime_ns(time.CLOCK_BOOTTIME))}
-            # In a group that ends with its first process, as under a keeper.
+            # In a group that ends with its first process, as under a supervisor.
             line = ['timeout', '-s', 'KILL', '5', *command]
             env = env | tokens
         else:
@@ -348,8 +348,8 @@ class Soak:
         if not there:
             return
         run = self.random.choice(there)
-        who = self.random.choice(('tool', 'keeper'))
-        pid = run.process.pid if who == 'tool' else run.keeper()
+        who = self.random.choice(('tool', 'supervisor'))
+        pid = run.process.pid if who == 'tool' else run.supervisor()
         if pid is None:
             return
         try:

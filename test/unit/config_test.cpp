@@ -128,7 +128,7 @@ TEST_CASE("an even number of masters is allowed, with a warning") {
     even.masters.emplace_back("redis://d");
     std::string reason;
     CHECK(!validate(even, reason));
-    CHECK(mentions(reason, "4 masters tolerate no more failures than 3"));
+    CHECK(mentions(reason, "4 masters tolerate as many failures as 3"));
 }
 
 TEST_CASE("warnings come one a line") {

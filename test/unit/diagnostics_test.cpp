@@ -162,7 +162,7 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
     CHECK(detail::message_of(error_code(), it) == "");
     CHECK(
         detail::message_of(errc::contended, it)
-        == "contended: 2 of 5 masters have it for somebody else");
+        == "contended: 2 of 5 masters hold it for another owner");
     CHECK(detail::message_of(errc::no_quorum, it) == "no quorum: 4 of 5 masters could vote");
     CHECK(
         detail::message_of(
@@ -171,7 +171,7 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
         == "no quorum: 1 of 3 masters voted, 2 pending");
     CHECK(
         detail::message_of(errc::contended, of({said("a", vote::pending)}))
-        == "contended: this process has it");
+        == "contended: this process holds it");
     CHECK(detail::message_of(boost::asio::error::operation_aborted, it) == "cancelled");
     CHECK(detail::message_of(errc::lost, it) == error_code(errc::lost).message());
 }

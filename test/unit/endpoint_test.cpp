@@ -109,7 +109,7 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"redis://a redis://b", "", "two URLs in one"},
         {"redis://a:1,rediss://b:2", "", "two URLs in one"},
         {"redis://a;unix:///b", "", "two URLs in one"},
-        {"redis://m%3Ax", "", "character that no name has"},
+        {"redis://m%3Ax", "", "character that is not allowed in names"},
         {"http://h", "'http'", "redis, rediss or unix"},
         {"redis+tls://h", "redis+tls", "redis, rediss or unix"},
         {"redis://h#1", "#", "no meaning"},

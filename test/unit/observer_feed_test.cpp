@@ -56,7 +56,7 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
         mine.complaints
         == std::vector<std::string>{
             "the observer threw: not mine",
-            "the observer threw: something that is no std::exception"});
+            "the observer threw: something that is not a std::exception"});
 }
 
 TEST_CASE("observer feed: without an observer nothing is numbered") {

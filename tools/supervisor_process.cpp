@@ -1,4 +1,4 @@
-#include "keeper_process.hpp"
+#include "supervisor_process.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -81,8 +81,8 @@ void send_to_children(int number) {
     }
 }
 
-// SIGTTOU would stop who takes the terminal from behind; it is blocked in the keeper, and for the
-// moment in the command.
+// SIGTTOU would stop who takes the terminal from behind; it is blocked in the supervisor, and for
+// the moment in the command.
 void hand_terminal_to(pid_t group) {
     ::tcsetpgrp(STDIN_FILENO, group);
 }
@@ -108,7 +108,7 @@ int kill_all_children() {
     }
 }
 
-keeper_process::keeper_process(int channel, keeper_rules rules)
+supervisor_process::supervisor_process(int channel, supervisor_rules rules)
     : channel_(channel),
       rules_(std::move(rules)),
       tool_group_(::getpgrp()),
@@ -116,10 +116,10 @@ keeper_process::keeper_process(int channel, keeper_rules rules)
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &mask_before_);
-    // What kills the tool's whole group must not reach the keeper.
+    // What kills the tool's whole group must not reach the supervisor.
     ::setpgid(0, 0);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    ::prctl(PR_SET_NAME, "redlock-keeper");
+    ::prctl(PR_SET_NAME, "redlock-superv");
     sigset_t child;
     ::sigemptyset(&child);
     ::sigaddset(&child, SIGCHLD);
@@ -127,7 +127,7 @@ keeper_process::keeper_process(int channel, keeper_rules rules)
     timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
-void keeper_process::run() {
+void supervisor_process::run() {
     std::array<pollfd, 3> waits{
         pollfd{channel_, POLLIN, 0}, pollfd{signals_, POLLIN, 0}, pollfd{timer_, POLLIN, 0}};
     while (true) {
@@ -153,13 +153,13 @@ void keeper_process::run() {
     }
 }
 
-void keeper_process::hear() {
+void supervisor_process::hear() {
     std::array<char, 8192> packet{};
     const ssize_t size = ::recv(channel_, packet.data(), packet.size(), MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
-    keeper_order order;
+    supervisor_order order;
     if (size < static_cast<ssize_t>(sizeof order)) {
         // The tool is dead, or wants no more.
         if (phase_ == phase::idle) {
@@ -172,21 +172,21 @@ void keeper_process::hear() {
     std::memcpy(&order, packet.data(), sizeof order);
     const redlock::time_point time{redlock::clock::duration(order.time_ns)};
     switch (order.what) {
-    case keeper_order::kind::start:
+    case supervisor_order::kind::start:
         start(time, std::string(packet.data() + sizeof order, packet.data() + size));
         break;
-    case keeper_order::kind::deadline:
+    case supervisor_order::kind::deadline:
         set_deadline(time);
         break;
-    case keeper_order::kind::stop:
+    case supervisor_order::kind::stop:
         end_by(time);
         break;
-    case keeper_order::kind::forward:
+    case supervisor_order::kind::forward:
         if (leader_lives_) {
             ::kill(-leader_, order.value);
         }
         break;
-    case keeper_order::kind::resume:
+    case supervisor_order::kind::resume:
         if (leader_lives_) {
             take_terminal(leader_);
             ::kill(-leader_, SIGCONT);
@@ -195,14 +195,15 @@ void keeper_process::hear() {
     }
 }
 
-void keeper_process::start(redlock::time_point deadline, std::string variables) {
+void supervisor_process::start(redlock::time_point deadline, std::string variables) {
     if (redlock::clock::now() >= deadline - rules_.kill_margin) {
-        report(keeper_report::kind::due, 0); // one of us stood still: there is no time to run it
+        report(
+            supervisor_report::kind::due, 0); // one of us stood still: there is no time to run it
         leave(0);
     }
     std::array<int, 2> failures{};
     if (::pipe2(failures.data(), O_CLOEXEC) != 0) {
-        report(keeper_report::kind::failed, errno);
+        report(supervisor_report::kind::failed, errno);
         leave(0);
     }
     leader_ = ::fork();
@@ -219,23 +220,23 @@ void keeper_process::start(redlock::time_point deadline, std::string variables) 
     }
     ::close(failures[0]);
     if (error != 0) {
-        report(keeper_report::kind::failed, error);
+        report(supervisor_report::kind::failed, error);
         leave(0);
     }
     leader_lives_ = true;
     phase_ = phase::running;
-    report(keeper_report::kind::started, leader_);
+    report(supervisor_report::kind::started, leader_);
     set_deadline(deadline);
     reap();
 }
 
-void keeper_process::become_command(int failures, std::string variables) {
-    const pid_t keeper = ::getppid();
+void supervisor_process::become_command(int failures, std::string variables) {
+    const pid_t supervisor = ::getppid();
     ::setpgid(0, 0);
     take_terminal(::getpid());
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The keeper may have died before the line above.
-    if (::getppid() != keeper) {
+    // The supervisor may have died before the line above.
+    if (::getppid() != supervisor) {
         ::_exit(1);
     }
     // A tool above this one may have set what this one does not.
@@ -263,7 +264,7 @@ void keeper_process::become_command(int failures, std::string variables) {
     ::_exit(1);
 }
 
-void keeper_process::set_deadline(redlock::time_point deadline) {
+void supervisor_process::set_deadline(redlock::time_point deadline) {
     if (phase_ != phase::running) {
         return; // who was told to end is not allowed more time
     }
@@ -272,16 +273,16 @@ void keeper_process::set_deadline(redlock::time_point deadline) {
     look_at_clock();
 }
 
-void keeper_process::end_by(redlock::time_point kill_at) {
+void supervisor_process::end_by(redlock::time_point kill_at) {
     kill_at_ = std::min(kill_at_, kill_at);
     ask_to_end();
     look_at_clock();
 }
 
-void keeper_process::look_at_clock() {
+void supervisor_process::look_at_clock() {
     const auto now = redlock::clock::now();
     if (phase_ == phase::running && now >= std::min(term_at_, kill_at_)) {
-        report(keeper_report::kind::due, 0);
+        report(supervisor_report::kind::due, 0);
         ask_to_end();
     }
     if (phase_ == phase::killing
@@ -297,7 +298,7 @@ void keeper_process::look_at_clock() {
     }
 }
 
-void keeper_process::ask_to_end() {
+void supervisor_process::ask_to_end() {
     if (phase_ != phase::running && phase_ != phase::ending) {
         return;
     }
@@ -317,7 +318,7 @@ void keeper_process::ask_to_end() {
     }
 }
 
-void keeper_process::kill_now() {
+void supervisor_process::kill_now() {
     if (phase_ != phase::killing) {
         phase_ = phase::killing;
         give_up_at_ = redlock::clock::now() + dying_max;
@@ -328,7 +329,7 @@ void keeper_process::kill_now() {
     send_to_children(SIGKILL);
 }
 
-void keeper_process::reap() {
+void supervisor_process::reap() {
     while (true) {
         int status = 0;
         siginfo_t ended{};
@@ -363,7 +364,7 @@ void keeper_process::reap() {
             if (::waitid(P_PID, static_cast<id_t>(one), &stop, WSTOPPED | WNOHANG) == 0
                 && stop.si_pid == one && has_terminal_) {
                 take_terminal(tool_group_);
-                report(keeper_report::kind::stopped, stop.si_status);
+                report(supervisor_report::kind::stopped, stop.si_status);
             }
             continue; // its end is seen above
         }
@@ -381,17 +382,17 @@ void keeper_process::reap() {
     }
 }
 
-void keeper_process::leader_ended(int status) {
+void supervisor_process::leader_ended(int status) {
     leader_lives_ = false;
     asked_.erase(std::remove(asked_.begin(), asked_.end(), leader_), asked_.end());
     take_terminal(tool_group_);
-    report(keeper_report::kind::ended, status);
+    report(supervisor_report::kind::ended, status);
     if (phase_ == phase::running) { // what it has left may stay
         leave(0);
     }
 }
 
-void keeper_process::arm(redlock::time_point at) const {
+void supervisor_process::arm(redlock::time_point at) const {
     itimerspec when{};
     if (at != redlock::time_point::max()) {
         const auto since = std::max<std::int64_t>(1, at.time_since_epoch().count());
@@ -401,19 +402,19 @@ void keeper_process::arm(redlock::time_point at) const {
     ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-void keeper_process::report(keeper_report::kind what, int value) const noexcept {
-    const keeper_report it{what, value};
-    // Not waited for: a tool that is stopped must not hold the keeper up.
+void supervisor_process::report(supervisor_report::kind what, int value) const noexcept {
+    const supervisor_report it{what, value};
+    // Not waited for: a tool that is stopped must not hold the supervisor up.
     ::send(channel_ < 0 ? -1 - channel_ : channel_, &it, sizeof it, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void keeper_process::leave(int left) {
+void supervisor_process::leave(int left) {
     take_terminal(tool_group_);
-    report(keeper_report::kind::gone, left);
+    report(supervisor_report::kind::gone, left);
     ::_exit(0);
 }
 
-void keeper_process::take_terminal(pid_t group) const {
+void supervisor_process::take_terminal(pid_t group) const {
     if (has_terminal_) {
         hand_terminal_to(group);
     }

@@ -3,10 +3,11 @@
 // deadline on a timer of its own. So the command ends in time also while the tool is stopped, hangs
 // or is killed. It adopts what the command leaves behind, so nothing the command started gets away.
 //
-// - The tool dies: the connection between the two ends, and the keeper ends the command.
-// - The keeper dies: the command is killed by its parent-death signal, and the tool, which adopts
+// - The tool dies: the connection between the two ends, and the supervisor ends the command.
+// - The supervisor dies: the command is killed by its parent-death signal, and the tool, which
+// adopts
 //   the rest, kills that.
-// - The keeper is stopped, or hangs: the tool kills it before the deadline, and so the command.
+// - The supervisor is stopped, or hangs: the tool kills it before the deadline, and so the command.
 // - Both are killed in one moment: the command dies, and what it had started may live on.
 
 #pragma once
@@ -21,23 +22,23 @@
 
 namespace cli {
 
-/// What the keeper tells.
-struct keeper_report {
+/// What the supervisor tells.
+struct supervisor_report {
     enum class kind : int {
         started, ///< `value` is the command's process id
         failed,  ///< it could not be executed; `value` is errno
         due,     ///< the deadline came near, and the command was told to end
         ended,   ///< the command itself has ended; `value` is its wait status
         stopped, ///< it was stopped from the terminal
-        gone,    ///< nothing of it is left; the keeper ends. `value`: how many would not die
-        died,    ///< made up by this side: the keeper was killed. `value`: as with `gone`
+        gone,    ///< nothing of it is left; the supervisor ends. `value`: how many would not die
+        died,    ///< made up by this side: the supervisor was killed. `value`: as with `gone`
     };
     kind what = kind::died;
     int value = 0;
 };
 
-/// What cannot be changed once the keeper is there.
-struct keeper_rules {
+/// What cannot be changed once the supervisor is there.
+struct supervisor_rules {
     std::vector<std::string> command;
     /// TERM comes this long before the deadline.
     std::chrono::nanoseconds grace{};
@@ -48,14 +49,14 @@ struct keeper_rules {
 };
 
 /// The tool's end. Not thread-safe; must be made before there is a second thread.
-class keeper {
+class supervisor {
 public:
     /// Forks. Throws `failure`.
-    explicit keeper(keeper_rules rules);
+    explicit supervisor(supervisor_rules rules);
     /// Has the command killed if it runs, and waits until it is.
-    ~keeper();
-    keeper(const keeper&) = delete;
-    keeper& operator=(const keeper&) = delete;
+    ~supervisor();
+    supervisor(const supervisor&) = delete;
+    supervisor& operator=(const supervisor&) = delete;
 
     /// Starts the command with these variables ("NAME=value") beside the tool's own.
     void start(redlock::time_point deadline, const std::vector<std::string>& variables);
@@ -67,15 +68,16 @@ public:
     /// Gives the terminal back to the command, which was stopped, and has it go on.
     void resume();
 
-    /// When the command should be gone, and the keeper has not said so: it is stopped, or hangs.
+    /// When the command should be gone, and the supervisor has not said so: it is stopped, or
+    /// hangs.
     redlock::time_point overdue_at() const noexcept;
-    /// Kills the keeper, and so the command; what that started is killed by `read`.
+    /// Kills the supervisor, and so the command; what that started is killed by `read`.
     void kill() const noexcept;
 
     /// Becomes readable when there is a report.
     int descriptor() const noexcept { return channel_; }
     /// Waits for one.
-    keeper_report read();
+    supervisor_report read();
 
 private:
     void send(const void* data, std::size_t size) noexcept;
@@ -84,7 +86,7 @@ private:
 
     std::chrono::nanoseconds grace_;
     std::chrono::nanoseconds kill_margin_;
-    redlock::time_point kill_at_ = redlock::time_point::max(); // as the keeper was told
+    redlock::time_point kill_at_ = redlock::time_point::max(); // as the supervisor was told
     bool ending_ = false;
     int channel_ = -1;
     pid_t pid_ = -1;

@@ -1,8 +1,8 @@
-// The keeper's own side. It uses nothing but system calls that wait for nothing.
+// The supervisor's own side. It uses nothing but system calls that wait for nothing.
 
 #pragma once
 
-#include "keeper.hpp"
+#include "supervisor.hpp"
 
 #include <signal.h>
 #include <sys/types.h>
@@ -13,8 +13,9 @@
 
 namespace cli {
 
-/// What the tool tells the keeper. Behind a `start` come the variables, each with a zero behind it.
-struct keeper_order {
+/// What the tool tells the supervisor. Behind a `start` come the variables, each with a zero behind
+/// it.
+struct supervisor_order {
     enum class kind : int { start, deadline, stop, forward, resume };
     kind what = kind::start;
     int value = 0;
@@ -25,9 +26,9 @@ struct keeper_order {
 /// not die in some seconds: those of another user, or those that wait for a device.
 int kill_all_children();
 
-class keeper_process {
+class supervisor_process {
 public:
-    keeper_process(int channel, keeper_rules rules);
+    supervisor_process(int channel, supervisor_rules rules);
     [[noreturn]] void run();
 
 private:
@@ -44,12 +45,12 @@ private:
     void leader_ended(int status);
     void look_at_clock();
     void arm(redlock::time_point at) const;
-    void report(keeper_report::kind what, int value) const noexcept;
+    void report(supervisor_report::kind what, int value) const noexcept;
     [[noreturn]] void leave(int left);
     void take_terminal(pid_t group) const;
 
     int channel_;
-    keeper_rules rules_;
+    supervisor_rules rules_;
     int signals_ = -1;
     int timer_ = -1;
     sigset_t mask_before_{};

@@ -1,7 +1,7 @@
-#include "keeper.hpp"
+#include "supervisor.hpp"
 
 #include "exit_code.hpp"
-#include "keeper_process.hpp"
+#include "supervisor_process.hpp"
 
 #include <fmt/format.h>
 
@@ -23,30 +23,32 @@
 
 namespace cli {
 
-keeper::keeper(keeper_rules rules) : grace_(rules.grace), kill_margin_(rules.kill_margin) {
+supervisor::supervisor(supervisor_rules rules)
+    : grace_(rules.grace),
+      kill_margin_(rules.kill_margin) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw failure(
-            exit_code::internal, fmt::format("cannot make a keeper: {}", std::strerror(errno)));
+            exit_code::internal, fmt::format("cannot make a supervisor: {}", std::strerror(errno)));
     }
-    // What the keeper leaves, should it be killed, comes to this process.
+    // What the supervisor leaves, should it be killed, comes to this process.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_ = ::fork();
     if (pid_ == 0) {
         ::close(ends[0]);
-        keeper_process(ends[1], std::move(rules)).run();
+        supervisor_process(ends[1], std::move(rules)).run();
     }
     ::close(ends[1]);
     if (pid_ < 0) {
         const int error = errno;
         ::close(ends[0]);
         throw failure(
-            exit_code::internal, fmt::format("cannot make a keeper: {}", std::strerror(error)));
+            exit_code::internal, fmt::format("cannot make a supervisor: {}", std::strerror(error)));
     }
     channel_ = ends[0];
 }
 
-keeper::~keeper() {
+supervisor::~supervisor() {
     ::shutdown(channel_, SHUT_WR);
     const auto now = redlock::clock::now();
     kill_at_ = std::min(kill_at_, now + grace_);
@@ -60,25 +62,25 @@ keeper::~keeper() {
     ::close(channel_);
 }
 
-void keeper::send(const void* data, std::size_t size) noexcept {
-    // A keeper that is gone shows when it is listened to. One that is stopped until there is no
+void supervisor::send(const void* data, std::size_t size) noexcept {
+    // A supervisor that is gone shows when it is listened to. One that is stopped until there is no
     // room must not stop the tool as well: the tool ends the command in its place.
     while (::send(channel_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR) {
     }
 }
 
-// Half of the margin is the keeper's, half is for the tool.
-redlock::time_point keeper::overdue_at() const noexcept {
+// Half of the margin is the supervisor's, half is for the tool.
+redlock::time_point supervisor::overdue_at() const noexcept {
     return kill_at_ == redlock::time_point::max() ? kill_at_ : kill_at_ + kill_margin_ / 2;
 }
 
-void keeper::kill() const noexcept {
+void supervisor::kill() const noexcept {
     if (!ended_) { // not yet reaped: nobody else can have its number
         ::kill(pid_, SIGKILL);
     }
 }
 
-bool keeper::wait_for_report(redlock::time_point until) const noexcept {
+bool supervisor::wait_for_report(redlock::time_point until) const noexcept {
     constexpr std::chrono::milliseconds look_again{100}; // poll does not count a suspended machine
     for (;;) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(
@@ -93,9 +95,9 @@ bool keeper::wait_for_report(redlock::time_point until) const noexcept {
     }
 }
 
-void keeper::start(redlock::time_point deadline, const std::vector<std::string>& variables) {
+void supervisor::start(redlock::time_point deadline, const std::vector<std::string>& variables) {
     kill_at_ = deadline - kill_margin_;
-    keeper_order order{keeper_order::kind::start, 0, deadline.time_since_epoch().count()};
+    supervisor_order order{supervisor_order::kind::start, 0, deadline.time_since_epoch().count()};
     std::string packet(reinterpret_cast<const char*>(&order), sizeof order);
     for (const std::string& one : variables) {
         packet += one;
@@ -104,40 +106,42 @@ void keeper::start(redlock::time_point deadline, const std::vector<std::string>&
     send(packet.data(), packet.size());
 }
 
-void keeper::set_deadline(redlock::time_point deadline) {
+void supervisor::set_deadline(redlock::time_point deadline) {
     if (!ending_) {
         kill_at_ = deadline - kill_margin_;
     }
-    const keeper_order order{keeper_order::kind::deadline, 0, deadline.time_since_epoch().count()};
+    const supervisor_order order{
+        supervisor_order::kind::deadline, 0, deadline.time_since_epoch().count()};
     send(&order, sizeof order);
 }
 
-void keeper::stop(redlock::time_point kill_at) {
+void supervisor::stop(redlock::time_point kill_at) {
     ending_ = true;
     kill_at_ = std::min(kill_at_, kill_at);
-    const keeper_order order{keeper_order::kind::stop, 0, kill_at.time_since_epoch().count()};
+    const supervisor_order order{
+        supervisor_order::kind::stop, 0, kill_at.time_since_epoch().count()};
     send(&order, sizeof order);
 }
 
-void keeper::forward(int number) {
-    const keeper_order order{keeper_order::kind::forward, number, 0};
+void supervisor::forward(int number) {
+    const supervisor_order order{supervisor_order::kind::forward, number, 0};
     send(&order, sizeof order);
 }
 
-void keeper::resume() {
-    const keeper_order order{keeper_order::kind::resume, 0, 0};
+void supervisor::resume() {
+    const supervisor_order order{supervisor_order::kind::resume, 0, 0};
     send(&order, sizeof order);
 }
 
-keeper_report keeper::read() {
-    keeper_report out;
+supervisor_report supervisor::read() {
+    supervisor_report out;
     ssize_t size = 0;
     do { // NOLINT(cppcoreguidelines-avoid-do-while)
         size = ::recv(channel_, &out, sizeof out, 0);
-        // A keeper that ended before it read our last order: its last words still come.
+        // A supervisor that ended before it read our last order: its last words still come.
     } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
     const bool told = size == sizeof out;
-    ended_ = !told || out.what == keeper_report::kind::gone;
+    ended_ = !told || out.what == supervisor_report::kind::gone;
     if (ended_) {
         ::kill(pid_, SIGKILL); // it may have been stopped behind its last words
         while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -145,7 +149,7 @@ keeper_report keeper::read() {
     }
     if (!told) {
         // It was killed; by its death the command was, and the rest is ours by now.
-        return {keeper_report::kind::died, kill_all_children()};
+        return {supervisor_report::kind::died, kill_all_children()};
     }
     return out;
 }

@@ -1,0 +1,64 @@
+"""The texts in C++ sources: comments, and the strings that people read."""
+
+import re
+
+TOKEN = re.compile(r'''
+    (?P<raw>R"(?P<delimiter>[^(\s]*)\((?P<inside>.*?)\)(?P=delimiter)") |
+    (?P<string>"(?:[^"\\\n]|\\.)*") |
+    (?P<character>'(?:[^'\\\n]|\\.)') |
+    (?P<comment>//[^\n]*) |
+    (?P<block>/\*.*?\*/) |
+    (?P<directive>^[ ]*\#[ ]*(?:include|define|pragma|if|ifdef|ifndef|error)[^\n]*)
+''', re.VERBOSE | re.DOTALL | re.MULTILINE)
+
+# What is read as one word: code in a text.
+CODE = re.compile(r'`[^`]*`|\b[\w.]*(?:::|_)[\w:]*(?:\(\))?|\b\w+\(\)|@\w+(?:\{\w+\})?|\\\w+ ?|%[a-z]+|\{[^{}]*\}|<[^<>]*>|\S*/\S*')
+
+
+def plain(text):
+    return CODE.sub('CODE', text)
+
+
+def comments(source):
+    """(line, text) of each run of line comments, split at empty lines and at items of lists. Those that tell tools
+    something are left out."""
+    found, previous = [], None
+    for match in TOKEN.finditer(source):
+        if not match['comment']:
+            continue
+        line = source.count('\n', 0, match.start()) + 1
+        text = re.sub(r'^//[/!]?<?', '', match['comment']).strip()
+        alone = not source[source.rfind('\n', 0, match.start()) + 1:match.start()].strip()
+        if re.match(r'NOLINT|clang-format|@(?:code|endcode|file|param|ingroup|name|\{|\})|---', text) or not re.search(r'\w', text):
+            previous = None
+            continue
+        item = re.match(r'(?:[-*] |@\w+ )', text)
+        text = text[item.end():] if item and text[0] in '-*' else text
+        if alone and previous is not None and line == previous + 1 and not item:
+            found[-1][1] += ' ' + text
+        else:
+            found.append([line, text])
+        previous = line if alone else None
+    return [(line, plain(text)) for line, text in found]
+
+
+def messages(source):
+    """(line, text) of each string of three words or more; those that the compiler joins are one."""
+    found, end = [], None
+    for match in TOKEN.finditer(source):
+        if match['comment'] or match['block']:
+            continue
+        if not match['string']:
+            end = None
+            continue
+        text = re.sub(r'\\n', '\n', match['string'][1:-1])
+        text = re.sub(r'\\t', ' ', text).replace('\\"', '"').replace('\\\\', '\\')
+        if end is not None and not re.sub(r'//[^\n]*', '', source[end:match.start()]).strip():
+            found[-1][1] += text
+        else:
+            found.append([source.count('\n', 0, match.start()) + 1, text])
+        end = match.end()
+    for line, text in found:
+        for part in re.split(r'\n(?=\s|\n|[-*] )', text):
+            if len(re.findall(r'[a-z]{2,}', part)) >= 3 and ' ' in part:
+                yield line, plain(' '.join(part.split()))
