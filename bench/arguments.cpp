@@ -89,7 +89,7 @@ void add_options(CLI::App& app, arguments& into) {
         ->needs(html);
 }
 
-// Who says how much of something wants that and nothing else.
+// An option for the amount of one workload selects this workload alone.
 void choose_workloads(arguments& into, bool in_flight_given) {
     if (into.workloads.empty()) {
         if (in_flight_given) {

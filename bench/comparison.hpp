@@ -1,5 +1,5 @@
-// The sides beside each other: how long an acquire takes when nothing else goes on, and how many
-// pairs go through when much does.
+// Compares the sides: the time of an acquire without other load, and the number of pairs per second
+// under load.
 #pragma once
 
 #include "workload.hpp"

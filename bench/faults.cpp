@@ -22,7 +22,7 @@ constexpr auto debts_limit = 5s;
 constexpr std::size_t outages_per_round = 4;
 constexpr std::size_t errors_per_outage = 25;
 
-// What a hung master was told it does when it goes on; what it was not told is owed to it.
+// A hung master executes what it received once it continues; the rest is sent to it then.
 std::uint64_t keys_left_after_debts(redlock_client& client, const plan& asked) {
     const auto give_up_at = clock::now() + debts_limit;
     for (;;) {

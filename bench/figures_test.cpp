@@ -1,4 +1,4 @@
-// The arithmetic behind the report: figures that nobody can check by looking at them.
+// The arithmetic of the report: figures that cannot be checked by looking at them.
 #include "holdings.hpp"
 #include "result.hpp"
 #include "targets.hpp"

@@ -41,7 +41,7 @@ class floor_client {
 public:
     floor_client(const std::vector<address>& masters, const load& work);
 
-    // Starts pairs for so long, or so many, and returns when the last one is over.
+    // Starts pairs for a time, or a number of them, and returns when the last one has ended.
     void run(std::chrono::milliseconds duration, std::size_t pairs_max, bool sampled);
     // Waits for the stragglers' replies.
     void drain();

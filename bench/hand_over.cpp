@@ -33,7 +33,7 @@ std::vector<std::string_view> commands_of(side who, const std::vector<address>& 
         "eval", "evalsha", "delex", "delifeq", "subscribe", "unsubscribe"};
     if (who == side::plain) {
         names.push_back("set");
-        // Told to waiters by a command of its own where the release is no script.
+        // Published to waiters by a separate command if the release is not a script.
         if (release_command(masters).name() != "EVALSHA") {
             names.push_back("publish");
         }
@@ -138,7 +138,7 @@ void add_row(row& into, crowd_result& found, std::size_t masters) {
     into.add("longest_wait_ms", milliseconds(figures.longest_wait));
 }
 
-// What no hand-over to another process can do without, in the same round.
+// The parts that every handoff to another process needs, in the same round.
 void measure_basis(const plan& asked, side who, row& into, report& all) {
     auto acquires = run_side(asked.masters, asked.make_load(who, 1));
     note_failure(all, fmt::format("handover_basis, {}", to_string(who)), acquires);

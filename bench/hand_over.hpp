@@ -1,4 +1,4 @@
-// Many who want one lock.
+// Many waiters for one lock.
 #pragma once
 
 #include "workload.hpp"

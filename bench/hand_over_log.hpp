@@ -1,5 +1,5 @@
-// Who held the lock from when to when, in memory that a worker writes and the program reads: at a
-// hundred thousand hand-overs a second nothing can be said about each.
+// The holders of the lock with their times, in memory that a worker writes and the program reads:
+// at a hundred thousand handoffs a second there is no time for more.
 #pragma once
 
 #include "wire.hpp"

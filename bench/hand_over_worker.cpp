@@ -42,7 +42,7 @@ struct shared_state {
 
     void stop() {
         if (!std::exchange(stopping, true)) {
-            // Who waits must not be served any more, or the end would be measured as well.
+            // Waiters must not be served any more, or the end would be measured as well.
             manager.async_close([this](redlock::error_code) { io.stop(); });
         }
     }

@@ -1,4 +1,4 @@
-// One process of the hand-over workload: waiters that take and give back one lock without pause.
+// One process of the handoff workload: waiters that acquire and release one lock without pause.
 #pragma once
 
 #include "load.hpp"
@@ -15,7 +15,7 @@ namespace bench {
 
 inline constexpr const char* hand_over_worker_name = "hand-over";
 
-// What a worker is told.
+// The orders for a worker.
 struct hand_over_task {
     std::vector<address> masters;
     std::string resource;

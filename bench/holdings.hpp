@@ -1,4 +1,4 @@
-// What the stamps of a hand-over round tell.
+// Evaluates the stamps of a handoff round.
 #pragma once
 
 #include "hand_over_log.hpp"

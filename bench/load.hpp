@@ -1,6 +1,5 @@
-// What both sides of the benchmark are asked to do and what they report: the floor (bare sockets)
-// and the library run the same load and fill in the same result, so that only ratios of equal
-// things are printed.
+// The load and the results that both sides of the benchmark share: the floor (bare sockets) and the
+// library run the same load and fill in the same result. So ratios compare equal things.
 #pragma once
 
 #include <array>
@@ -28,8 +27,8 @@ address parse_address(const std::string& text);
 // Without user and password.
 std::string to_string(const address& master);
 
-// Who takes the locks: bare sockets, the library in one of its ways, or nobody: `pipeline` only
-// keeps each server busy with the same commands, without a quorum.
+// The side that takes the locks: bare sockets, the library in one of its protocols, or none:
+// `pipeline` only keeps each server busy with the same commands, without a quorum.
 enum class side : std::uint8_t { floor, plain, guarded, fenced, pipeline };
 // Those that take locks.
 inline constexpr std::array all_sides{side::floor, side::plain, side::guarded, side::fenced};

@@ -1,5 +1,5 @@
 // Real redis-servers for a benchmark run: N independent masters on free loopback ports, without
-// persistence, that die with this process whatever ends it, and leave no file behind.
+// persistence. They end with this process however it ends, and their files are removed.
 #pragma once
 
 #include "load.hpp"

@@ -71,7 +71,7 @@ public:
         settle();
     }
 
-    // Returns when so many wait for a lock that is held.
+    // Returns when this many acquires wait for a lock that is held.
     void queue(const std::string& resource, std::size_t waiters) {
         for (std::size_t i = 0; i < waiters; ++i) {
             ask(resource);

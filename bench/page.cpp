@@ -29,7 +29,7 @@ std::string script_safe(const json& report) {
     return safe;
 }
 
-// The template up to the marker; the template goes on behind it.
+// The template up to the marker; the template continues after it.
 std::string_view take_until(std::string_view& rest, std::string_view marker) {
     const auto at = rest.find(marker);
     if (at == std::string_view::npos) {

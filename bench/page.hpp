@@ -12,9 +12,9 @@ namespace bench {
 // and never markup, whatever it holds.
 std::string page_of(const nlohmann::json& report);
 
-// One report of several files: the tables, targets and failures of the later ones behind those of
+// One report of several files: the tables, targets and failures of the later ones follow those of
 // the first; quick if one of them is; everything else from the first. Throws std::runtime_error
-// with a sentence when a file cannot be read or is not a report.
+// when a file cannot be read or is not a report.
 nlohmann::json read_reports(const std::vector<std::string>& files);
 
 // Throws std::runtime_error when the file cannot be written. "-" is the standard output.

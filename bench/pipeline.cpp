@@ -28,7 +28,7 @@ class pipeline_client {
 public:
     pipeline_client(const std::vector<address>& masters, const load& work);
 
-    // Keeps all slots busy for so long, and returns when the last reply is there.
+    // Keeps all slots busy for this time, and returns with the last reply.
     void run(std::chrono::milliseconds duration);
 
     result outcome;

@@ -1,5 +1,5 @@
-// What the servers can do at most: each master is kept busy by itself with the floor's commands, K
-// pairs in its pipeline, as redis-benchmark does. Nobody waits for a majority, so this is no lock.
+// The maximum of the servers: each master alone is kept busy with the floor's commands, K pairs in
+// its pipeline, as redis-benchmark does. No majority is waited for, so this is not a lock.
 #pragma once
 
 #include "load.hpp"

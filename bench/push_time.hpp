@@ -1,5 +1,5 @@
-// How long a message takes from a publisher through a master to a subscriber, over bare sockets:
-// no wake-up of a waiter can be faster.
+// The time of a message from a publisher via a master to a subscriber, over bare sockets: no
+// notification of a waiter can be faster.
 #pragma once
 
 #include "load.hpp"

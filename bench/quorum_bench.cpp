@@ -1,7 +1,7 @@
-// quorum_bench: what acquiring and releasing a lock on a quorum costs, beside the floor, which is
-// the commands of the plain protocol over bare sockets, and what the guarded protocol and fencing
-// tokens add; what becomes of it when many want one lock and when masters fail. Starts its own
-// masters, or takes those it is given.
+// quorum_bench: measures the cost of acquiring and releasing a lock on a quorum, compared with the
+// floor, the commands of the plain protocol over bare sockets. Also measures what the guarded
+// protocol and fencing tokens add, many waiters for one lock, and masters that fail. Starts its own
+// masters, or uses given ones.
 #include "arguments.hpp"
 #include "comparison.hpp"
 #include "faults.hpp"

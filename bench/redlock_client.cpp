@@ -1,4 +1,4 @@
-// The loops that take and give back locks through the library.
+// The loops that acquire and release locks through the library.
 #include "redlock_client.hpp"
 
 #include "wire.hpp"

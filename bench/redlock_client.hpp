@@ -1,5 +1,5 @@
-// A client of the library: a manager on an io_context of its own, and loops that take and give back
-// locks with plain callbacks in the caller's thread.
+// A client of the library: a manager on an io_context of its own, and loops that acquire and
+// release locks with plain callbacks on the caller's thread.
 #pragma once
 
 #include "load.hpp"
@@ -32,12 +32,12 @@ public:
     redlock_client(const redlock_client&) = delete;
     ~redlock_client();
 
-    // Starts pairs for so long, or so many, and returns when the last one is over.
+    // Starts pairs for a time, or a number of them, and returns when the last one has ended.
     void run(std::chrono::milliseconds duration, std::size_t pairs_max, bool sampled);
-    // One attempt to take a lock, given back at once. The error is what the attempt ended with.
+    // One attempt to acquire a lock, released at once. The error is the result of the attempt.
     redlock::error_code try_once(const std::string& resource);
-    // Takes one lock and looks for its key with another client: `check` would find nothing left
-    // behind if it looked in the wrong place.
+    // Acquires one lock and looks for its key with another client: `check` would find no remaining
+    // key if it looked in the wrong place.
     void require_known_key(const std::vector<address>& masters, const std::string& resource);
     // Lets the stragglers' replies come in.
     void settle();

@@ -34,7 +34,7 @@ struct load_figures {
     std::string first_failure;
 };
 
-// Begins acquires at a rate, holds each lock for a time, and gives it back.
+// Starts acquires at a rate, holds each lock for a time, and releases it.
 class arrivals {
 public:
     arrivals(redlock_client& client, const plan& asked, side who, double rate)

@@ -5,7 +5,7 @@
 
 namespace bench {
 
-// Table "load": so many acquires begin each second, whatever becomes of those before them.
+// Table "load": acquires start at a fixed rate, whatever becomes of earlier ones.
 void run_load(const plan&, report&);
 
 } // namespace bench

@@ -17,7 +17,7 @@ std::string cell(const spread& value, int digits) {
         "{:.{}f} ({:.{}f}..{:.{}f})", value.median, digits, value.min, digits, value.max, digits);
 }
 
-// So many that a small figure does not become zero.
+// Enough digits that a small figure does not become zero.
 int digits_for(double value) {
     return value >= 1000 ? 0 : value >= 0.1 ? 2 : 4;
 }

@@ -36,8 +36,8 @@ descriptor connect_to(const address& master);
 std::string format_command(const std::vector<std::string_view>& words);
 
 // The first reply in `bytes`. `size` counts all its bytes, `head` is its first line without the
-// line end, `body` the content of a bulk string. Nothing when the reply is not complete. Throws
-// std::runtime_error on an array or on bytes that are no reply: nothing here asks for one.
+// line end, `body` the content of a bulk string. Empty when the reply is not complete. Throws
+// std::runtime_error on an array or on invalid bytes: no command here has such a reply.
 struct reply_view {
     std::size_t size = 0;
     std::string_view head;

@@ -1,6 +1,5 @@
-// Another process of this program: a waiter must be in another process than the holder, or a
-// hand-over between processes is not what is measured. It is told what to do, and answers, in
-// lines.
+// Another process of this program: for a handoff between processes, the waiter must not be in the
+// process of the holder. Orders and replies are lines.
 #pragma once
 
 #include "wire.hpp"
@@ -24,8 +23,8 @@ public:
     // Kills it if it runs.
     ~worker_process();
 
-    // Both throw std::runtime_error when the worker has ended, the second also when it stays
-    // silent for so long.
+    // Both throw std::runtime_error when the worker has ended, the second also when the worker does
+    // not reply in time.
     void write_line(const std::string& text);
     std::string read_line(std::chrono::milliseconds limit);
 

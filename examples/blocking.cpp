@@ -40,7 +40,7 @@ void run(redlock::blocking::manager& manager) {
         std::cout << "worked, with " << invoices.remaining() / std::chrono::milliseconds(1)
                   << " ms left\n";
     }
-    // Unlocking does not fail; what it found is told.
+    // Unlocking does not fail; the result is reported.
     if (const auto result = invoices.last_release()) {
         std::cout << "the lock was " << to_string(*result) << '\n';
     }
@@ -53,7 +53,7 @@ void run(redlock::blocking::manager& manager) {
     }
     redlock::blocking::shared_mutex prices(manager, "prices", options);
     {
-        const std::shared_lock mine(prices); // beside other readers, here and elsewhere
+        const std::shared_lock mine(prices); // together with other readers, here and elsewhere
         const std::shared_lock another(prices);
         std::cout << "two read\n";
     }

@@ -55,7 +55,7 @@ private:
     void work() {
         done_ = lock_.held();
         lock_.async_release([this](redlock::error_code, redlock::release_result result) {
-            // `released`: it was ours to the end. Else somebody may have worked beside us.
+            // `released`: it was ours to the end. Otherwise there may have been another holder.
             std::cout << "done, and the lock was " << to_string(result) << '\n';
             done_ = done_ && result == redlock::release_result::released;
             close();

@@ -57,7 +57,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::chrono::seconds lease{2};       // for so long a crash in a write blocks a document
+constexpr std::chrono::seconds lease{2};       // a crash in a write blocks a document for this long
 constexpr std::chrono::seconds patience{10};   // with other writers
 constexpr std::chrono::seconds client_time{5}; // for the next part of a request
 constexpr std::uint64_t body_max = 1 << 20;
@@ -185,8 +185,8 @@ private:
         co_await http::async_write(stream, out, asio::use_awaitable);
     }
 
-    // The lock comes before the body: who says "Expect: 100-continue", as curl does of large files,
-    // is not made to send what could not be written.
+    // The lock comes before the body: a client that sends "Expect: 100-continue", as curl does for
+    // large files, does not send a body that could not be written.
     asio::awaitable<void>
     put(beast::tcp_stream& stream,
         beast::flat_buffer& buffer,

@@ -54,7 +54,7 @@ public:
             verdict.accepted = answer->element[0]->integer;
             verdict.highest = answer->element[1]->integer;
         }
-        verdict.require(token); // what has another shape is refused here, too
+        verdict.require(token); // another type is refused here as well
     }
 
     std::string load(const std::string& key) {

@@ -1,4 +1,4 @@
-// The first program: takes a lock on a majority of the masters, works, gives it back.
+// The first program: acquires a lock on a majority of the masters, works, and releases it.
 //
 //     first_lock redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 
@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
-    options.wait = std::chrono::seconds(20); // for masters that may vote, and for who else has it
+    options.wait = std::chrono::seconds(20); // for masters that may vote, and for another holder
     redlock::diagnostics why;
     auto result = co_await manager.async_acquire(
         "reports/daily", options, why, asio::as_tuple(asio::use_awaitable));

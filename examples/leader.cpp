@@ -22,8 +22,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-// The term of one leader. Each co_await is a point where it ends early if leading is over. What it
-// writes goes out with the fencing token, so that a leader who has not noticed yet is refused.
+// The term of one leader. Each co_await is a point where it ends early if the term is over. Writes
+// carry the fencing token, so a leader that has not noticed its loss is refused.
 asio::awaitable<void> serve(redlock::leadership& term, std::string host) {
     std::cout << host << " leads as " << term.id() << ", token " << *term.fencing_token() << '\n';
     asio::steady_timer timer(co_await asio::this_coro::executor);
@@ -42,8 +42,8 @@ asio::awaitable<void> candidate(redlock::lock_manager& manager, std::string host
     co_await election.async_lead(work, asio::use_awaitable);
 }
 
-// Tells who leads until its manager is closed. A term may be over before it is seen, and between
-// two leaders there may be a moment with none.
+// Reports the leader until its manager is closed. A term may be over before it is seen, and between
+// two leaders there may be a moment without one.
 asio::awaitable<void> look_on(redlock::lock_manager& manager) {
     redlock::election election(manager, "scheduler");
     std::string leader;

@@ -1,5 +1,5 @@
-// Several resources under one lock: two accounts of which one pays the other. Whoever pays in the
-// other direction meanwhile waits, and neither blocks the other for good.
+// Several resources under one lock: two accounts of which one pays the other. A
+// payment in the other direction waits until then, and the two never deadlock.
 //
 //     multi_lock redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 

@@ -52,7 +52,7 @@ std::string response_to(std::string_view request, const redlock::lock_manager& m
 }
 
 asio::awaitable<void> answer(tcp::socket accepted, const redlock::lock_manager& manager) {
-    // Whoever says nothing is not waited for. The timer may still be on its way when all is done.
+    // Silent clients are not waited for. The timer may still be pending when everything is done.
     const auto socket = std::make_shared<tcp::socket>(std::move(accepted));
     asio::steady_timer limit(socket->get_executor(), request_time);
     limit.async_wait([socket](const boost::system::error_code& error) {

@@ -1,5 +1,5 @@
-// Five processes compete for three slots; one of them is killed while it has one. Its slot comes
-// back, no slot is ever in two hands, and at the end nothing is left behind.
+// Five processes compete for three slots; one of them is killed while it has one. Its slot
+// becomes free again, no slot ever has two holders, and at the end no key is left.
 //
 //     slots [--seconds 20] redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 

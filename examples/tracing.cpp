@@ -7,7 +7,7 @@
 //     done
 //
 // One lock is one trace: its acquire is the root, the time for which it is held a span below it,
-// and what is done to the lock meanwhile are spans below that. Each vote is an event.
+// and the operations on the lock are spans below that. Each vote is an event.
 //
 // With opentelemetry-cpp the observer has the same four functions. `started` begins a span,
 //
@@ -91,8 +91,8 @@ std::string unix_nanoseconds() {
     return '"' + std::to_string(std::chrono::nanoseconds(now).count()) + '"';
 }
 
-/// Makes spans. Called under the manager's guard, so it only takes notes; `take` is for whoever
-/// sends them, in a thread that may wait.
+/// Makes spans. Called under the manager's guard, so it only takes notes; `take` is for the sender,
+/// on a thread that may wait.
 class tracer : public redlock::observer {
 public:
     void started(const redlock::operation_start& what) override {

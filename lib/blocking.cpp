@@ -49,7 +49,7 @@ struct manager::impl {
     explicit impl(config configuration) : locks(io.get_executor(), std::move(configuration)) {}
 
     asio::io_context io{1};
-    // What is called after `async_close` still has to be answered.
+    // Calls that begin after `async_close` still get a result.
     asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
     lock_manager locks;
     std::thread thread;
@@ -101,7 +101,7 @@ void manager::wait(
     if (on_own_thread()) {
         detail::throw_error(errc::would_deadlock);
     }
-    // All on one thread: neither the beginning nor the cancellation can meet the end half-way.
+    // All on one thread, so that a start or a cancellation never races with the end.
     asio::post(impl_->io, [state, &begin] {
         std::exception_ptr thrown;
         try {
@@ -121,7 +121,7 @@ void manager::wait(
         asio::post(impl_->io, [state] { state->cancel_.emit(asio::cancellation_type::terminal); });
     };
     const std::stop_callback on_stop(std::move(stop), cancel);
-    // What `begin` refers to is the caller's: it must have returned, too.
+    // `begin` refers to objects of the caller, so it must have returned as well.
     const auto over = [&] { return state->begun_ && state->done_; };
     std::unique_lock lock(state->guard_);
     if (until && !state->changed_.wait_until(lock, *until, over)) {
@@ -131,7 +131,7 @@ void manager::wait(
     }
     state->changed_.wait(lock, over);
     if (state->failure) {
-        // Taken out, so that the manager's thread has no part in its end.
+        // Moved out first, so that the manager's thread takes no part in its destruction.
         std::rethrow_exception(std::exchange(state->failure, nullptr));
     }
 }

@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 namespace blocking {
 
 struct shared_mutex::state {
-    /// Whether those who are in have lost it. Then nobody joins them.
+    /// Whether the current readers have lost their lease. Then no reader joins them.
     bool overdue() const noexcept {
         return !leases.empty() && std::none_of(leases.begin(), leases.end(), [](const auto& one) {
             return one.held();
@@ -47,7 +47,7 @@ struct shared_mutex::state {
         changed.notify_all();
     }
 
-    /// On the manager's thread, as stop callbacks may lock again.
+    /// Posted to the manager's thread, because stop callbacks may lock again.
     void tell_of_loss() {
         std::unique_lock lock(guard);
         if (overdue()) {
@@ -57,7 +57,7 @@ struct shared_mutex::state {
         }
     }
 
-    /// The lease that would end first, and one that is lost before all.
+    /// The lease that ends first; a lost one comes before all others.
     redlock::lock take_first() {
         const auto first =
             std::min_element(leases.begin(), leases.end(), [](const auto& a, const auto& b) {
@@ -70,7 +70,7 @@ struct shared_mutex::state {
 
     mutable std::mutex guard;
     std::condition_variable_any changed;
-    // From asking for it to having released it:
+    // From the request to the end of the release:
     bool writing = false;
     std::size_t reading = 0;
     std::size_t writers_waiting = 0;   // for readers of this object
@@ -186,7 +186,8 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
                 mine.leave(wanted);
                 return error;
             }
-            // Beside those who have lost it meanwhile it would seem to be held for them, too.
+            // Next to readers that have lost their lease, the lock would seem to be held for them
+            // as well.
             if (mine.overdue()) {
                 mine.leave(wanted);
                 continue; // `taken` is released in the background
@@ -196,7 +197,7 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
             }
             mine.leases.push_back(std::move(taken));
             if (mine.overdue()) {
-                tell_of_loss(); // its handler may have come too early
+                tell_of_loss(); // its handler may have run too early
             }
             return {};
         } catch (...) {
@@ -217,7 +218,7 @@ void shared_mutex::give_back(kind what) noexcept {
             return;
         }
         ended = mine.take_first();
-        others_lost = mine.overdue(); // before, and this lease covered it
+        others_lost = mine.overdue(); // before, when this lease covered it
         mine.last_release.reset();
     }
     try {
@@ -250,8 +251,7 @@ time_point shared_mutex::deadline() const noexcept {
     const std::lock_guard lock(state_->guard);
     std::pair last(false, time_point::min());
     for (const redlock::lock& one : state_->leases) {
-        last =
-            std::max(last, std::pair(one.held(), one.deadline())); // one that is lost says nothing
+        last = std::max(last, std::pair(one.held(), one.deadline())); // a lost one does not count
     }
     return last.second;
 }

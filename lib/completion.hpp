@@ -1,4 +1,4 @@
-// How a caller's handler is kept and called: once, on its associated executor, never inline.
+// Keeps a handler of a caller and calls it once, on its associated executor, never inline.
 
 #pragma once
 
@@ -28,9 +28,8 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// Where the handlers of one manager go that ask for no executor of their own. Kept in the forms
-/// that are needed for each handler: to make them each time costs more than the rest of a
-/// completion.
+/// Executors for handlers without one of their own. Kept in the forms that each handler needs:
+/// converting them each time costs more than the rest of a completion.
 struct home {
     explicit home(const boost::asio::any_io_executor& io)
         : executor(io),
@@ -43,7 +42,7 @@ struct home {
         }
     }
 
-    /// Calls `f` later, from the executor's own threads.
+    /// Calls `f` later, on the executor's own threads.
     template <typename F>
     void post(F&& f) const {
         if (context) {
@@ -55,8 +54,8 @@ struct home {
 
     boost::asio::any_io_executor executor;
     boost::asio::any_completion_executor fallback;
-    boost::asio::any_io_executor later; // never runs what it is given inside the call
-    // The same where it is an io_context's, as nearly always: without erasing each function.
+    boost::asio::any_io_executor later; // never runs a function inside the call
+    // The same executor if it belongs to an io_context, which avoids type erasure of each function.
     std::optional<boost::asio::io_context::executor_type> context;
 };
 
@@ -69,14 +68,15 @@ public:
     completion(handler&& waiting, const home& io) : handler_(std::move(waiting)) {
         auto own = boost::asio::get_associated_executor(handler_, io.fallback);
         if (own != io.fallback) {
-            // Another context must not run out of work while it waits for us. The manager's own
-            // does not: the operation has a timer or a socket there.
+            // Another context must not run out of work while the handler waits. The manager's own
+            // context has the timer or the socket of the operation.
             elsewhere_.emplace(boost::asio::prefer(
                 std::move(own), boost::asio::execution::outstanding_work_t::tracked));
         }
     }
 
-    /// Has the handler called. A slot of cancellation is not thread-safe: it is cleared there, too.
+    /// Posts the handler. A cancellation slot is not thread-safe, so it is cleared on the same
+    /// executor.
     void operator()(const home& io, Arguments... arguments) && {
         auto call = [handler = std::move(handler_), ... results = std::move(arguments)]() mutable {
             auto slot = boost::asio::get_associated_cancellation_slot(handler);
@@ -86,7 +86,7 @@ public:
             std::move(handler)(std::move(results)...);
         };
         if (elsewhere_) {
-            // By way of the manager's executor: a dispatch from here could run it here and now.
+            // Via the manager's executor: a dispatch from here could run the handler inline.
             boost::asio::post(
                 io.executor, boost::asio::bind_executor(*std::move(elsewhere_), std::move(call)));
         } else {
@@ -113,14 +113,14 @@ public:
 
     bool empty() const noexcept { return entries_.empty(); }
 
-    /// Whether somebody passed diagnostics to be filled.
+    /// Whether a caller passed diagnostics.
     bool wants_explanation() const noexcept {
         return std::any_of(entries_.begin(), entries_.end(), [](const entry& waiting) {
             return waiting.out != nullptr;
         });
     }
 
-    /// Fills the diagnostics that were passed.
+    /// Fills the diagnostics that callers passed.
     void explain_all(const diagnostics& explanation) {
         for (entry& waiting : entries_) {
             if (waiting.out != nullptr) {
@@ -136,7 +136,7 @@ public:
         }
     }
 
-    /// Completes the one with this number, if it still waits.
+    /// Completes the handler with this number, if it still waits.
     void complete(const home& io, std::uint64_t id, Arguments... arguments) {
         const auto at = std::find_if(entries_.begin(), entries_.end(), [id](const entry& waiting) {
             return waiting.id == id;

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// "name is 5ms; allowed: 10ms to 24h", or nothing if it is within.
+// Returns "name is 5ms; allowed: 10ms to 24h", or an empty string if the value is valid.
 std::optional<std::string>
 outside(std::string_view name, milliseconds value, milliseconds low, milliseconds high) {
     if (value >= low && value <= high) {
@@ -30,7 +30,7 @@ outside(std::string_view name, milliseconds value, milliseconds low, millisecond
 std::optional<std::string> wrong_with(const endpoint& where) {
     const std::string name = to_string(where);
     if (where.transport == transport::unix_socket) {
-        // sockaddr_un has room for 108 bytes with the final zero.
+        // sockaddr_un has room for 108 bytes including the final zero.
         if (where.path.empty() || where.path.front() != '/' || where.path.size() > 107) {
             return fmt::format(
                 "master '{}': the path of a Unix socket is absolute and has at most "
@@ -174,7 +174,7 @@ not_allowed(milliseconds ttl, const config& config, std::string_view parts, mill
         config.max_ttl.count());
 }
 
-// The sentence that refuses it whatever the margins are.
+// The reason for a refusal that does not depend on the margins.
 std::optional<std::string> wrong_with_ttl(milliseconds ttl, const config& config) {
     if (ttl.count() >= 1 && ttl <= config.max_ttl) {
         return std::nullopt;

@@ -258,7 +258,7 @@ std::string printable(std::string_view text) {
 }
 
 void throw_explained(const error_code& error, std::string_view resource, const diagnostics& why) {
-    // These are decided before anything is attempted: `why` is of an earlier attempt, or of none.
+    // These errors are decided before an attempt: `why` is from an earlier attempt or empty.
     if (error == errc::would_deadlock || error == boost::asio::error::operation_aborted
         || why.message.empty()) {
         throw boost::system::system_error(error);

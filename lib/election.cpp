@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::milliseconds poll_min(10);
 
-// Gives the lock back to the scope that waits for it, however the work ends.
+// Returns the lock to the enclosing scope, however the work ends.
 struct lent {
     explicit lent(lock& from) : owner(from), mine(std::move(from)) {}
     lent(const lent&) = delete;
@@ -45,9 +45,9 @@ leader_status status_of(const lock_status& found) {
     return {found.state, found.owner, found.time_left};
 }
 
-// Queries, again and again, until the leader is another one. All on one strand.
+// Repeats queries until the leader changes. Runs on one strand.
 class observation : public std::enable_shared_from_this<observation> {
-    // `f`, on the strand, for the step that is cancelled with the whole.
+    // Runs `f` on the strand, for the step that is cancelled together with the whole.
     template <typename F>
     auto bound(F f) {
         return asio::bind_cancellation_slot(
@@ -113,7 +113,7 @@ private:
             finish(error, error ? leader_status() : status_of(found));
             return;
         }
-        // What cannot be told is probably a change, or an outage: less and less often.
+        // An unknown result is probably a change of leader or an outage: retry less and less often.
         pause_ = told ? poll_min : std::min(2 * pause_, poll_);
         std::chrono::milliseconds pause = told ? poll_ : pause_;
         if (told && found.time_left) {
@@ -137,7 +137,7 @@ private:
         std::move(done_)(io_, error, std::move(found));
     }
 
-    std::weak_ptr<manager_impl> manager_; // it may hold this, as somebody who waits
+    std::weak_ptr<manager_impl> manager_; // weak: it may own this as a waiting handler
     detail::home io_;
     asio::strand<asio::any_io_executor> strand_;
     std::string name_;

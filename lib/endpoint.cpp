@@ -16,8 +16,8 @@ namespace urls = boost::urls;
 
 namespace {
 
-// For messages: of a URL that may hold a password, as little as says which one is meant. Whatever
-// stands where a password might, in a well-formed URL or in a mistyped one, is left out.
+// For messages: as little of a URL as identifies it. Any part that might be a password is left out,
+// in a well-formed URL and in a mistyped one.
 std::string without_secrets(std::string_view url) {
     if (const std::size_t mark = url.find("://"); url.rfind("://") != mark) { // several in one
         const std::string_view scheme = url.substr(0, mark);
@@ -33,8 +33,7 @@ std::string without_secrets(std::string_view url) {
     }
     const std::size_t end = std::min(visible.find('/', begin), visible.size());
     const std::string_view authority = visible.substr(begin, end - begin);
-    // The first ':', of which a well-formed address has one at most; an IPv6 address is in
-    // brackets.
+    // The first ':'. A well-formed address has at most one; an IPv6 address is in brackets.
     const std::size_t address = authority.starts_with('[') ? authority.find(']') : 0;
     const std::size_t in_authority =
         address == std::string_view::npos ? address : authority.find(':', address);

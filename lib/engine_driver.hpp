@@ -1,6 +1,6 @@
-// Gives the engine time and sockets, one thread at a time. What happens to the connections goes in
-// as events; what the engine wants written goes out, once for all the events of a turn of the loop.
-// It decides nothing, and knows nothing of callers but how their handlers are cancelled.
+// Gives the engine time and sockets, one thread at a time. Input: what happens to the connections,
+// as events. Output: the bytes that the engine wants to send, once for all events of one turn of
+// the loop. It makes no decisions, and of callers it only knows how their handlers are cancelled.
 
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// What a cancelled operation ends with.
+/// The error of a cancelled operation.
 inline const error_code aborted = boost::asio::error::operation_aborted;
 
 /// The base of the manager, which is the engine's host for everything but sockets and logs.
@@ -40,8 +40,8 @@ public:
     const config& configuration() const noexcept { return config_; }
     const time_source& time() const noexcept { return time_; }
     time_point now() const noexcept { return time_.now(); }
-    /// Connects a handler's cancellation slot to `f(id)`, called with the guard held, in which the
-    /// driver is alive. Returns the id; 0 without a slot.
+    /// Connects the cancellation slot of a handler to `f(id)`, which is called with the guard held
+    /// and the driver alive. Returns the id; 0 without a slot.
     template <typename Handler, typename F>
     std::uint64_t on_cancel(Handler& handler, F f);
     /// \}
@@ -50,30 +50,30 @@ public:
     /// \{
     core::engine& engine() noexcept { return engine_; }
     const core::engine& engine() const noexcept { return engine_; }
-    /// Gives the engine an event: `f(now)`.
+    /// Passes an event to the engine: `f(now)`.
     template <typename F>
     void drive(F f) {
         f(time_.now());
         after();
     }
-    /// Sees to what the engine wants after an event: at once, or, where there is something to
-    /// write, once for all the events of this turn of the loop.
+    /// Does what the engine wants after an event: at once, or once for all events of this turn of
+    /// the loop if there are bytes to send.
     void after();
-    /// Puts an outcome and its votes into words.
+    /// Describes an outcome and its votes as text.
     void explain(
         diagnostics& out,
         const error_code& error,
         unsigned attempts,
         clock::duration elapsed,
         const core::ballots& votes) const;
-    /// Tells the caller and the log why an argument was refused.
+    /// Reports to the caller and to the log why an argument was refused.
     void refuse(diagnostics* out, const std::string& reason);
     bool logs(log_level level) const override;
     void log(log_level level, std::string_view line) override;
     /// \}
 
 protected:
-    /// With sockets, unless `make` gives something else.
+    /// Creates the transport: sockets, unless `make` returns another one.
     engine_driver(
         const boost::asio::any_io_executor& io,
         config configuration,
@@ -81,8 +81,8 @@ protected:
         const outside_maker& make);
     ~engine_driver();
 
-    /// The turn is over, what was to be written is on its way. Returns when the manager itself
-    /// wants `time_came` to be called.
+    /// The turn is over, and its bytes have been passed to the sockets. Returns when the manager
+    /// itself needs `time_came`.
     virtual time_point turn_ended() = 0;
     // core::host
     void open(std::size_t master) override;

@@ -1,4 +1,4 @@
-// The sentence that sums an outcome up, and what may stand in a line.
+// Summarizes an outcome in one sentence, and makes text printable on one line.
 
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// Text of others - servers, resources' names - goes to logs and terminals: nothing in it may end
-/// the line or move the cursor.
+/// Text from servers and names of resources go to logs and terminals: it must not end the line or
+/// move the cursor.
 std::string printable(std::string_view text);
 
-/// Throws `error` as a `system_error` whose text has `why`, told of the lock on `resource`, where
-/// that explains it.
+/// Throws `error` as a `system_error`. Its text contains the sentence of `why` about the lock on
+/// `resource` if `why` explains the error.
 [[noreturn]] void
 throw_explained(const error_code& error, std::string_view resource, const diagnostics& why);
 
-/// One sentence on `error`, with the votes that count; empty for success.
+/// Returns one sentence about `error` with the votes that count; empty for success.
 std::string message_of(const error_code& error, const diagnostics& votes);
 
 }}} // namespace redlock::REDLOCK_ABI::detail

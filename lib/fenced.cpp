@@ -10,8 +10,9 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
-// A block of its own, so that its names do not meet those of the script behind it. Tokens are
-// compared as doubles, which is why they end at 2^53 - 1. All is read before the first write.
+// A block of its own, so that its names do not collide with those of the script after it. Tokens
+// are compared as doubles, which is why they end at 2^53 - 1. Everything is read before the first
+// write.
 constexpr std::string_view check_text = R"(do
   local function is_token(text)
     return string.match(text, '^[1-9]%d*$') and tonumber(text) <= 9007199254740991
@@ -31,7 +32,7 @@ constexpr std::string_view check_text = R"(do
 end
 )";
 
-// The ttl is looked at before the fence: a call that is wrong leaves nothing behind.
+// Checks the ttl before the fence, so that a wrong call changes nothing.
 constexpr std::string_view ttl_text = R"(if ARGV[3] and not string.match(ARGV[3], '^[1-9]%d*$') then
   return redis.error_reply('FENCE the ttl is not a whole number of milliseconds')
 end
@@ -61,8 +62,8 @@ std::string stale_text(std::uint64_t token, std::optional<std::uint64_t> highest
            + (highest ? std::to_string(*highest) : "a larger one");
 }
 
-/// The part of a key that decides about its slot, as the cluster specification has it: what is in
-/// the first pair of braces, unless that is empty. Empty: the whole key decides.
+/// The part of a key that determines its slot, as the cluster specification defines it: the text in
+/// the first pair of braces, unless it is empty. Empty: the whole key.
 std::string_view hash_tag(std::string_view key) noexcept {
     const std::size_t open = key.find('{');
     if (open == std::string_view::npos) {
@@ -139,7 +140,7 @@ fence_key fence_key::beside(std::string_view key) {
 }
 
 error_code fenced_reply::check(std::uint64_t token) const noexcept {
-    // A negative number turns into one that is no token.
+    // A negative number becomes a value that is not a token.
     const auto seen = static_cast<std::uint64_t>(highest);
     if (is_token(token) && is_token(seen)) {
         if (accepted == 1 && seen == token) {

@@ -117,7 +117,8 @@ void held_leases::let_go(lease_handle& lease, bool release) {
     if (lease.stage == lease_handle::phase::released || lease.result) {
         return;
     }
-    const bool held = lease.stage == lease_handle::phase::held; // else its loss was its end
+    const bool held =
+        lease.stage == lease_handle::phase::held; // else the loss was reported as its end
     if (held) {
         lease.stage = lease_handle::phase::released;
         if (!lease.watching.empty()) {
@@ -249,7 +250,7 @@ void held_leases::renewing(const core::claim& claim) {
 
 void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
     lease_handle& lease = of(claim);
-    if (lease.observed_renewal != 0) { // else its holder gave the lease to the present one
+    if (lease.observed_renewal != 0) { // else an earlier holder started it
         diagnostics votes;
         const error_code result = result_of(error);
         driver_.explain(votes, result, 1, driver_.now() - claim.extending.sent, claim.votes);
@@ -292,12 +293,12 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
 void held_leases::removed(const core::claim& claim, release_result result) {
     const lease_ptr lease = std::move(leases_[claim.self.index]);
     lease->result = result;
-    const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask later
+    const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask for it later
     if (lost || lease->releasing.wants_explanation()
         || (observer_ && lease->observed_release != 0)) {
         diagnostics votes;
-        // One that was handed over within this process, or was held to the end of its manager, was
-        // said to no master.
+        // A lease that was handed off within this process, or held until its manager closed, was
+        // not removed on any master.
         const bool asked = claim.stage == core::claim::phase::removing;
         const auto elapsed = asked ? driver_.now() - claim.end.began() : clock::duration(0);
         driver_.explain(votes, {}, 1, elapsed, asked ? claim.votes : core::ballots());

@@ -1,5 +1,5 @@
-// The leases of one manager: what their holders ask, passed on to the engine, and what the engine
-// says of them, passed on to the holders, to those that wait and to the observer.
+// The leases of one manager. Passes requests of the holders to the engine, and reports of the
+// engine to the holders, to waiting calls and to the observer.
 
 #pragma once
 
@@ -37,7 +37,7 @@ public:
         handler<error_code> done);
     void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
     void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);
-    /// Its last handle is gone: released, or left to its ttl.
+    /// The last handle is gone: the lease was released or is left to its ttl.
     void drop(lease_ptr lease, bool release);
     /// \}
 
@@ -45,7 +45,7 @@ public:
     /// \{
     /// Says whose leases they are. Before the first one.
     void belong_to(const std::shared_ptr<manager_impl>& manager);
-    /// A claim has become a lease. `observed` names its acquire to the observer.
+    /// A claim has become a lease. `observed` identifies its acquire for the observer.
     lease_ptr add(const core::claim& claim, std::string&& resource, std::uint64_t observed);
     void acquired(const lease_handle& lease);
     void changed(const core::claim& claim);
@@ -59,18 +59,19 @@ public:
 
 private:
     lease_handle& of(const core::claim& claim) const noexcept { return *leases_[claim.self.index]; }
-    /// Ends a held lease, with its release or without.
+    /// Ends a held lease, with or without a release.
     void let_go(lease_handle& lease, bool release);
     void cancel_extension(lease_handle& lease, std::uint64_t id);
-    /// Reports the end of an extension by the library. Only if one is under way.
+    /// Reports the end of an extension by the library, if one is in flight.
     void end_renewal(lease_handle& lease, const error_code& error, const diagnostics& votes);
-    /// Reports the end of a release. The removal of a lost lock is none: the loss was its end.
+    /// Reports the end of a release. The removal of a lost lock is not a release: the loss was its
+    /// end.
     void end_release(const lease_handle& lease, const diagnostics& votes);
 
     engine_driver& driver_;
     observer_feed& observer_;
     std::shared_ptr<const lease_origin> origin_;
-    std::vector<lease_ptr> leases_; // by the claim's place
+    std::vector<lease_ptr> leases_; // by the index of the claim
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,5 +1,5 @@
-// What a `lock` refers to: the lease as its holder sees it. `held()` and its kin are read from any
-// thread without a lock; everything else is guarded by the manager.
+// What a `lock` refers to: the lease as its holder sees it. `held()` and similar functions are read
+// from any thread without a lock; everything else is protected by the manager's guard.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class manager_impl;
 
-/// What the handles of one manager share, also when it is gone.
+/// State that the handles of one manager share. It may outlive the manager.
 struct lease_origin {
     const std::weak_ptr<manager_impl> manager;
     const boost::asio::any_io_executor io;
@@ -47,7 +47,7 @@ public:
         return held.handle_;
     }
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
-    /// The numbers of a lock that is slots.
+    /// The slot numbers of a lock on slots.
     static const std::vector<std::uint32_t>& slots_of(const lock& held) noexcept {
         return held.handle_->slots;
     }
@@ -59,14 +59,14 @@ public:
                    ? time_point::min()
                    : time_point(clock::duration(stop_at.load(std::memory_order_relaxed)));
     }
-    /// Null where the manager is gone.
+    /// Null if the manager is gone.
     std::shared_ptr<manager_impl> manager() const noexcept { return origin->manager.lock(); }
     const boost::asio::any_io_executor& io() const noexcept { return origin->io; }
     time_point now() const noexcept { return origin->time.now(); }
-    /// Makes `held()` false: the lease was lost, or its holder lets go.
+    /// Makes `held()` false: the lease was lost, or its holder ends it.
     void end() noexcept { ended.store(true, std::memory_order_release); }
-    /// The holder lets go, of a lost lease as well: nothing of it acts any more. True the first
-    /// time.
+    /// The holder ends the lease, even a lost one: nothing acts on it any more. Returns true the
+    /// first time.
     bool let_go() noexcept {
         end();
         return !gone.exchange(true, std::memory_order_acq_rel);
@@ -80,8 +80,7 @@ public:
     std::atomic<clock::rep> deadline{0};
     std::atomic<bool> ended{false};
     std::atomic<bool> gone{false};
-    std::vector<std::uint32_t>
-        slots; // their numbers, where it is slots: set before it is given out
+    std::vector<std::uint32_t> slots; // numbers of its slots: set before the lock is returned
     /// \}
 
     /// \name Under the manager's guard
@@ -91,8 +90,8 @@ public:
     struct extend_waiter {
         std::uint64_t id;
         diagnostics* out;
-        std::optional<completion<error_code>> done; // empty: it was cancelled
-        std::uint64_t observed = 0;                 // names it to the observer
+        std::optional<completion<error_code>> done; // empty: cancelled
+        std::uint64_t observed = 0;                 // its number for the observer
     };
 
     core::handle claim;
@@ -102,11 +101,11 @@ public:
     std::list<extend_waiter> extending; // a deque would allocate for every lease
     waiters<error_code, release_result> releasing;
     waiters<error_code, loss_reason> watching;
-    std::uint64_t observed = 0; // names the lock to the observer, and then its operations
+    std::uint64_t observed = 0; // number of the lock, then of its operations, for the observer
     std::uint64_t observed_renewal = 0;
     std::uint64_t observed_release = 0;
-    std::unique_ptr<diagnostics> loss;    // how the masters stood when it was lost
-    std::unique_ptr<diagnostics> removal; // what they answered to its removal after that
+    std::unique_ptr<diagnostics> loss;    // the votes at the time of the loss
+    std::unique_ptr<diagnostics> removal; // the votes on the removal after that
     /// \}
 };
 

@@ -87,7 +87,8 @@ detail::initiation_base lock::initiation() const {
     return {checked(handle_).io()};
 }
 
-// Where the manager is gone, so are its connections: the lock is lost, and nothing can be asked.
+// If the manager is gone, its connections are gone as well: the lock is lost, and no master can be
+// asked.
 
 void lock::start_extend(
     handle_ptr handle,

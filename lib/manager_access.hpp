@@ -1,5 +1,5 @@
-// The way from a manager to what is behind it, for the primitives of the library and the testing
-// kit.
+// Gives the primitives of the library and the testing kit access to the implementation of a
+// manager.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The manager behind the handle. It checks what callers want, passes it to the engine, and brings
-// the engine's answers to the callers' handlers. It decides nothing.
+// The implementation of the manager. It checks the requests of callers, passes them to the engine,
+// and passes results to the handlers. It makes no decisions.
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 class manager_impl final : public engine_driver {
 public:
-    /// In a world of its own where `make` is given.
+    /// Uses the transport of `make`, if there is one.
     manager_impl(
         const boost::asio::any_io_executor& io,
         config configuration,
@@ -32,7 +32,7 @@ public:
     void run(handler<error_code> done);
     void ready(handler<error_code> done);
     void close(handler<error_code> done);
-    /// As `close`, but nobody waits.
+    /// The same as `close`, without a waiting handler.
     void shut_down() {
         const std::lock_guard lock(guard);
         begin_close();
@@ -42,7 +42,8 @@ public:
     void query_slots(
         const std::string& pool, std::uint32_t slots, handler<error_code, pool_status> done);
     held_leases& leases() noexcept { return leases_; }
-    /// Listens to the releases of a resource, until as many calls of `unlisten`.
+    /// Subscribes to the release notifications of a resource, until `unlisten` has been called as
+    /// often.
     void listen(const std::string& resource) {
         const std::lock_guard lock(guard);
         watch_.listen(key_of(resource));
@@ -53,13 +54,13 @@ public:
         watch_.unlisten(key_of(resource));
         drive([&](time_point now) { engine().unlisten(resource, now); });
     }
-    /// How often something was heard of it. Only while it is listened to.
+    /// The number of notifications so far. Only while subscribed.
     std::uint64_t hints_of(const std::string& resource) const {
         const std::lock_guard lock(guard);
         return watch_.hints_of(key_of(resource));
     }
-    /// Waits for a moment, or until more was heard than `before`. Ends with `errc::closed` when
-    /// the manager is closed.
+    /// Completes at `moment`, or once there were more notifications than `before`. Fails with
+    /// `errc::closed` when the manager is closed.
     void wait_hint(
         const std::string& resource,
         std::uint64_t before,
@@ -112,10 +113,10 @@ private:
     error_code why_not_running() const noexcept {
         return engine().closing() ? errc::closed : errc::not_running;
     }
-    /// Begins the end of all that is under way.
+    /// Starts to end all operations.
     void begin_close();
-    /// Begins a call of which a cancellation needs no answer of the engine. Null where the manager
-    /// does not run: then the handler was told so.
+    /// Starts a call whose cancellation needs no reply of the engine. Returns null if the manager
+    /// does not run; the handler has been posted with that error.
     template <typename Result>
     calls::call* begin_query(std::string&& resource, handler<error_code, Result>&& done);
     void observe_query(

@@ -1,5 +1,5 @@
-// What the observer of a manager is told. It numbers the operations, and what the observer throws
-// ends here. Without an observer each call costs one comparison.
+// Calls the observer of a manager. It numbers the operations and catches what the observer throws.
+// Without an observer each call costs one comparison.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// What a query found, as the votes that an observer is given.
+/// Converts the result of a query to votes for the observer.
 inline diagnostics votes_of(const lock_status& status, std::size_t quorum) {
     diagnostics out;
     out.message = to_string(status.state);
@@ -36,7 +36,7 @@ inline diagnostics votes_of(const lock_status& status, std::size_t quorum) {
 
 class observer_feed {
 public:
-    /// `complain` receives a sentence when the observer has thrown.
+    /// `complain` receives a message when the observer has thrown.
     observer_feed(std::shared_ptr<observer> to, std::function<void(const std::string&)> complain)
         : to_(std::move(to)),
           complain_(std::move(complain)) {}
@@ -57,7 +57,7 @@ public:
         tell([&](observer& one) { one.ended(what, votes); });
     }
     /// Reports an end to the caller that passed `out`, and to the observer. `explain(diagnostics&)`
-    /// puts it into words, and is called only if one of them is there.
+    /// fills in the text, and is called only if one of them exists.
     template <typename Explain>
     void ended(diagnostics* out, const operation_end& what, Explain explain) {
         if (out == nullptr && !to_) {
@@ -88,7 +88,7 @@ public:
         tell([&](observer& one) { one.contention(resource, waiting); });
     }
 
-    /// How often the observer has thrown.
+    /// Number of exceptions of the observer.
     std::uint64_t errors() const noexcept { return errors_; }
 
 private:

@@ -1,6 +1,5 @@
-// The calls that wait for the engine: for each, the handler that is called with the outcome, and
-// what is needed to report it. The engine names a call by its cookie, and one that has ended is not
-// found again.
+// The calls that wait for the engine: for each, the handler for the outcome and what is needed to
+// report it. The engine identifies a call by its cookie; a call that has ended is not found again.
 
 #pragma once
 
@@ -20,8 +19,8 @@ class pending {
 public:
     struct call {
         core::handle self;
-        core::handle wanted;        // in the engine, which may have to cancel it
-        std::uint64_t observed = 0; // names it to the observer
+        core::handle wanted;        // of the engine, for a cancellation
+        std::uint64_t observed = 0; // its number for the observer
         std::string resource;
         diagnostics* out = nullptr; // the caller's; may be null
         std::variant<std::monostate, completion<error_code, Results>...> done;
@@ -37,7 +36,7 @@ public:
         }
     };
 
-    /// A call on `resource`. Its handler follows, by `wait`.
+    /// A call on `resource`. `wait` adds its handler.
     call& add(std::string&& resource) {
         call& made = calls_.create();
         made.resource = std::move(resource);
@@ -48,7 +47,7 @@ public:
         waiting.done.template emplace<completion<error_code, Result>>(std::move(done));
     }
 
-    /// Null for a call that has ended.
+    /// Returns null for a call that has ended.
     call* find(std::uint64_t cookie) noexcept {
         return calls_.find(
             {static_cast<std::uint32_t>(cookie >> 32U), static_cast<std::uint32_t>(cookie)});

@@ -1,5 +1,5 @@
-// The text exposition format 0.0.4: families of samples, each family in one piece, whatever the
-// number of managers.
+// The text exposition format 0.0.4: families of samples, each family in one piece, for any number
+// of managers.
 
 #include <redlock/prometheus.hpp>
 
@@ -14,7 +14,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
-// Some values come from the network, and one that is not UTF-8 would cost the whole page.
+// Some values come from the network, and a value that is not UTF-8 would make the whole page
+// invalid.
 std::string escaped(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -155,7 +156,7 @@ void votes(writer& out, const metrics& counted, const health&) {
         for (const auto& [operation, member] : operations) {
             for (std::size_t i = 0; i < vote_counts::size; ++i) {
                 const auto kind = static_cast<vote>(i);
-                if (kind != vote::pending) { // which is no vote yet
+                if (kind != vote::pending) { // not a vote yet
                     const std::string labels = fmt::format(
                         "{},operation=\"{}\",vote=\"{}\"",
                         master_label(one.endpoint),
@@ -200,7 +201,7 @@ void config_info(writer& out, const metrics&, const health& now) {
             + writer::label("protocol", to_string(now.protocol)));
 }
 
-// One series for each state: a query need not know numbers.
+// One series for each state, so that a query does not need numbers.
 void states(writer& out, const metrics&, const health& now) {
     for (const master_health& one : now.masters) {
         for (std::size_t i = 0; i <= static_cast<std::size_t>(master_state::unfit); ++i) {
@@ -235,7 +236,7 @@ constexpr std::string_view counts = "counter";
 constexpr std::string_view measures = "gauge";
 constexpr std::string_view distributes = "histogram";
 
-// Without line breaks and backslashes in the help, which would have to be escaped.
+// The help has no line breaks and no backslashes, which would need escaping.
 constexpr family families[] = {
     {"redlock_acquires_total", counts, "Finished acquires, by outcome.", acquires},
     {"redlock_acquire_wait_seconds",

@@ -16,7 +16,7 @@ redis_lock::redis_lock(manager& owner, std::string resource, acquire_options opt
       resource_(std::move(resource)),
       options_(options) {}
 
-// The object has one lock at most. One that is lost is given up, so that the next can be had.
+// The object has at most one lock. A lost lock is dropped, so that the next one can be acquired.
 void redis_lock::make_room() {
     if (lock_.held()) {
         detail::throw_error(errc::would_deadlock);
@@ -94,7 +94,7 @@ bool redis_lock::locked() {
     if (status.state != lock_state::undecided) {
         return status.state == lock_state::held;
     }
-    // Where a majority answers and does not agree, somebody has a part of it.
+    // A majority replies but does not agree: some owner holds a part of the masters.
     const auto answered =
         std::ranges::count_if(status.masters, [](const master_lock_status& master) {
             return master.vote == vote::held || master.vote == vote::absent
@@ -125,7 +125,8 @@ void redis_lock::extend(std::chrono::milliseconds additional) {
     using std::chrono::milliseconds;
     const auto left = std::max(
         std::chrono::ceil<milliseconds>(lock_.deadline() - clock::now()), milliseconds::zero());
-    extend_to(left + std::min(additional, milliseconds::max() - left)); // too much is refused there
+    extend_to(
+        left + std::min(additional, milliseconds::max() - left)); // a longer ttl is refused there
 }
 
 void redis_lock::extend_to(std::chrono::milliseconds ttl) {

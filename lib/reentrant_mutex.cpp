@@ -21,13 +21,13 @@ namespace asio = boost::asio;
 
 namespace detail {
 
-/// What the entries of one owner share. Goes with the last of them, and the lock with it.
+/// The state that all entries of one owner share. The last entry releases it, and the lock with it.
 struct reentrant_lease {
     reentrant_lease(const asio::any_io_executor& io, lock taken)
         : io(io),
           taken(std::move(taken)) {}
 
-    /// Enters once more, unless the last entry was left. Gives the depth; 0 if it was.
+    /// Enters once more, unless the last entry has been left. Returns the depth; 0 if it has.
     std::uint32_t enter(std::uint32_t depth_max) noexcept {
         std::uint32_t now = entries.load();
         while (now > 0 && now < depth_max) {
@@ -43,7 +43,7 @@ struct reentrant_lease {
     std::atomic<std::uint32_t> entries{1};
 };
 
-// All on one strand: owners, and who waits. What is held is not: entries are left from anywhere.
+// Owners and waiters are on one strand. Held entries are not: they may be left from any thread.
 class reentrant_impl : public std::enable_shared_from_this<reentrant_impl> {
 public:
     using done_handler = asio::any_completion_handler<void(error_code, reentrant_hold)>;
@@ -90,8 +90,8 @@ private:
     };
 
     struct seat {
-        std::weak_ptr<reentrant_lease> lease; // of who is in
-        std::list<entry> waiting;             // the first asks for all of them
+        std::weak_ptr<reentrant_lease> lease; // of the current owner
+        std::list<entry> waiting;             // the first one acquires for all of them
         asio::cancellation_signal cancel;
         diagnostics why;
     };
@@ -156,7 +156,7 @@ private:
             const auto lease = std::make_shared<reentrant_lease>(io_.executor, std::move(taken));
             mine.lease = lease;
             reentrant_hold first(lease, 1);
-            // All are in before the first of them hears of it, and may leave.
+            // All entries exist before the first handler runs, which may leave its entry.
             std::vector<std::pair<error_code, reentrant_hold>> others;
             for (std::size_t i = 1; i < waiting.size(); ++i) {
                 others.push_back(enter(lease));
@@ -170,7 +170,7 @@ private:
         } else if (error == asio::error::operation_aborted) {
             tell(waiting.front(), error, reentrant_hold());
             waiting.pop_front();
-            if (!waiting.empty()) { // it was cancelled, the others were not
+            if (!waiting.empty()) { // only this one was cancelled
                 mine.waiting = std::move(waiting);
                 ask(owner, mine);
             }

@@ -1,6 +1,6 @@
-// News of releases for callers that ask for no lock themselves, as the observation of an election
-// does. It counts the hints on each key that is listened to, and wakes the calls that wait for the
-// next hint. Knows nothing of masters: hints and time come in as calls.
+// Release notifications for callers that do not acquire the lock, such as the observation of an
+// election. It counts the notifications per key, and wakes the calls that wait for the next one. It
+// knows nothing of masters: notifications and time are passed in.
 
 #pragma once
 
@@ -21,30 +21,30 @@ class release_watch {
 public:
     explicit release_watch(const home& io) : io_(io) {}
 
-    /// Counts the hints on `key` from now on, until as many calls of `unlisten`.
+    /// Counts the notifications on `key`, until `unlisten` has been called as often.
     void listen(const std::string& key) { ++heard_[key].listeners; }
     void unlisten(const std::string& key);
-    /// How many hints there were on a key that is listened to.
+    /// Returns the number of notifications on a key that is subscribed to.
     std::uint64_t hints_of(const std::string& key) const { return heard_.find(key)->second.hints; }
 
-    /// Completes `done` at `moment`, or as soon as a key that is listened to has had another number
-    /// of hints than `before`. `id` names the call to `cancel`; 0 if that is not needed.
+    /// Completes `done` at `moment`, or as soon as a subscribed key has a number of notifications
+    /// other than `before`. `id` is the argument of `cancel`; 0 if that is not needed.
     void wait(
         const std::string& key,
         std::uint64_t before,
         time_point moment,
         std::uint64_t id,
         completion<error_code>&& done);
-    /// Completes the call of that number with `error`, if it still waits.
+    /// Completes the call with this number with `error`, if it still waits.
     void cancel(std::uint64_t id, const error_code& error);
 
-    /// A hint: the lock with that key may have been released.
+    /// A notification: the lock with that key may have been released.
     void hinted(std::string_view key);
     void time_passed(time_point now);
-    /// Completes all that wait with `error`.
+    /// Completes all waiting calls with `error`.
     void end(const error_code& error);
 
-    /// When `time_passed` wants to be called next; `time_point::max()` if nothing waits.
+    /// The time at which `time_passed` must be called next; `time_point::max()` if nothing waits.
     time_point next_due() const noexcept {
         return waiting_.empty() ? time_point::max() : waiting_.begin()->first;
     }
@@ -60,7 +60,7 @@ private:
         completion<error_code> done;
     };
 
-    /// Completes the waiters that `f` chooses.
+    /// Completes the waiting calls that `f` selects.
     template <typename F>
     void complete_if(F f, const error_code& error);
 

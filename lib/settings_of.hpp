@@ -1,4 +1,4 @@
-// From what the user configures to what the engine needs, and the checks on the way.
+// Converts the configuration of users to the settings of the engine, with the checks.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// Of a configuration that was validated.
+/// The configuration must have been validated.
 core::settings settings_of(const config& configuration);
 
-/// The same address is the same server, whatever the user or the database.
+/// The same address is the same server, regardless of user and database.
 bool same_server(const endpoint& a, const endpoint& b);
 
 /// Checks the ttl of an extension as `validate` checks that of an acquire.

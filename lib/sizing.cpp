@@ -16,13 +16,13 @@ double quorum_downtime(std::size_t masters, double each_down) noexcept {
     if (masters == 0) {
         return 1;
     }
-    // Summed from the smallest term, and never as 1 minus something: nines would be lost.
+    // Summed from the smallest term, and never computed as 1 minus a sum, which would lose digits.
     const std::size_t too_many = masters - core::quorum_of(masters) + 1;
     double sum = 0;
     for (std::size_t down = masters; down >= too_many; --down) {
         double term = std::pow(each_down, static_cast<double>(down))
                       * std::pow(1 - each_down, static_cast<double>(masters - down));
-        for (std::size_t i = 1; i <= down; ++i) { // as many ways to choose them
+        for (std::size_t i = 1; i <= down; ++i) { // the number of ways to choose them
             term *= static_cast<double>(masters - down + i) / static_cast<double>(i);
         }
         sum += term;

@@ -23,7 +23,7 @@ struct slot_maker {
     }
 };
 
-// The caller's handler as one for a lock.
+// Wraps the caller's handler as one for a lock.
 template <typename Handle>
 struct give_slots {
     using handler = boost::asio::any_completion_handler<void(error_code, Handle)>;
@@ -40,7 +40,7 @@ struct give_slots {
 
 }}} // namespace redlock::REDLOCK_ABI::detail
 
-// What is associated with the caller's handler goes with it.
+// Keeps what is associated with the caller's handler.
 template <template <typename, typename> class Associator, typename Handle, typename Candidate>
 struct boost::asio::associator<Associator, redlock::detail::give_slots<Handle>, Candidate>
     : Associator<typename redlock::detail::give_slots<Handle>::handler, Candidate> {

@@ -1,5 +1,5 @@
-// Where a manager and the handles of its locks read the time: the system's clock, or, in the
-// testing kit, a figure that a test moves on.
+// The clock of a manager and of its locks: the system's, or in the testing kit a value that a test
+// sets.
 
 #pragma once
 
@@ -15,7 +15,7 @@ class time_source {
 public:
     /// The system's clock.
     time_source() noexcept = default;
-    /// What `moved` shows. Shared, as a handle may outlive its manager.
+    /// The time in `moved`. Shared, because a handle may outlive its manager.
     explicit time_source(std::shared_ptr<const std::atomic<time_point>> moved) noexcept
         : moved_(std::move(moved)) {}
 

@@ -17,8 +17,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-// One scope: acquire, then work beside a watch for loss, then release. All on one strand, so that
-// the signals are emitted where the work runs.
+// One scope: acquire, then the work together with a watch for loss, then release. Runs on one
+// strand, so that the signals are emitted where the work runs.
 class scope : public std::enable_shared_from_this<scope> {
 public:
     scope(
@@ -70,8 +70,7 @@ private:
             }));
         asio::co_spawn(
             strand_,
-            // In a coroutine of its own: what the call throws, before there is a coroutine, counts,
-            // too.
+            // In a coroutine of its own, so that an exception of the call itself counts as well.
             run_work(),
             asio::bind_cancellation_slot(
                 step_.slot(),
@@ -88,7 +87,7 @@ private:
         if ((lost_ || !lock_.held()) && (!result_ || is_abort(result_))) {
             result_ = std::make_exception_ptr(boost::system::system_error(errc::lost));
         }
-        if (!lock_.valid()) { // the work has taken it away
+        if (!lock_.valid()) { // the work has moved it away
             finish(std::move(result_));
             return;
         }
@@ -114,7 +113,7 @@ private:
     asio::strand<asio::any_io_executor> strand_;
     locked_work work_;
     completion<std::exception_ptr> done_;
-    asio::cancellation_signal step_; // ends the step under way: the acquire, then the work
+    asio::cancellation_signal step_; // cancels the current step: the acquire, then the work
     lock lock_;
     bool cancelled_ = false;
     bool lost_ = false;

@@ -133,7 +133,7 @@ void virtual_outside::cut(connection& one) {
     there.ears.leave(one.id);
     there.connected.erase(one.id);
     one.accepted = false;
-    one.id = all_.next_connection++; // what is on its way does not arrive
+    one.id = all_.next_connection++; // bytes in flight do not arrive
     later(all_.here, all_.now(), one, [this](connection& here) {
         const std::lock_guard lock(owner_.guard);
         end(here);

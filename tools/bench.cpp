@@ -90,8 +90,8 @@ std::string benchmark_program() {
         "in " REDLOCK_LIBEXEC_DIR "; REDLOCK_QUORUM_BENCH may name it");
 }
 
-// Returns only by exception: the benchmark takes this process over, with its signals and its
-// exit status.
+// Returns only by exception: the benchmark replaces this process, with its signals and its exit
+// status.
 [[noreturn]] void
 become_benchmark(const command_line& line, const bench_wishes& wanted, bool local) {
     std::vector<std::string> words{benchmark_program()};
@@ -104,7 +104,7 @@ become_benchmark(const command_line& line, const bench_wishes& wanted, bool loca
         add("--start", std::to_string(wanted.local));
         add("--server", server_program());
     } else {
-        // Not an option: everybody can read a command line.
+        // Not an option: a command line is visible to all users.
         ::setenv(masters_variable, benched_masters(line.common).c_str(), 1);
     }
     add("--master-timeout", std::to_string(line.common.master_timeout.count()));

@@ -1,4 +1,4 @@
-// bench: the quorum benchmark, a program of its own, on the tool's masters.
+// bench: runs the benchmark, a separate program, on the tool's masters.
 
 #pragma once
 

@@ -46,7 +46,7 @@ std::vector<std::string> flags_of(const CLI::App& app) {
     return out;
 }
 
-// What other tools call it.
+// Names that other tools use.
 std::string known_as(std::string_view name, const CLI::App& asked) {
     struct synonym {
         std::string_view theirs;
@@ -128,7 +128,7 @@ void add_credentials(CLI::App& app, settings& into) {
     add("--username", into.username, "User name for masters whose URL has none");
     add("--password-file", into.password_file, "File with the password in its first line")
         ->type_name("FILE");
-    // On a command line everybody could read it; `resolve` refuses it there.
+    // On a command line it would be visible to all users; `resolve` refuses it there.
     app.add_option("--password", into.password)->group(hidden);
     add("--tls-ca-file", into.tls.ca_file, "Trusted certificate authorities; default: the system's")
         ->type_name("FILE");
@@ -151,7 +151,7 @@ void add_credentials(CLI::App& app, settings& into) {
     const bool no_mark = !from.has_command && tail_of(asked).starts_with("-- COMMAND");
     for (const std::string& word : from.app.remaining(true)) {
         if (word.starts_with("-")) {
-            // What may be a value, as in -pPASSWORD, is not shown.
+            // A part that may be a value, as in -pPASSWORD, is not shown.
             const std::string name =
                 word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
             throw failure(

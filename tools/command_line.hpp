@@ -1,4 +1,4 @@
-// The words of the command line, and what comes in their place: the environment, then a file.
+// The command line, and what replaces a missing option: the environment, then a file.
 
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace cli {
 
-/// What `redlock` was asked to do. All of it is filled by `read_command_line`.
+/// What the user asked `redlock` to do. `read_command_line` fills in everything.
 struct command_line {
     CLI::App app;
     settings common;
-    /// What comes behind `--`, untouched.
+    /// Arguments after `--`, unchanged.
     std::vector<std::string> command;
     bool has_command = false;
     std::string config_file;
@@ -27,9 +27,9 @@ struct command_line {
     command_line(const command_line&) = delete;
     command_line& operator=(const command_line&) = delete;
 
-    /// A command whose name, sentence and examples these are.
+    /// Adds a command with its name, description and examples.
     CLI::App& add(const std::string& name, const std::string& what, const std::string& examples);
-    /// What to do when it is asked for. The status is that of the program.
+    /// Sets the function of a command. It returns the exit status.
     void when(CLI::App& asked, std::function<int()> what);
 
     struct action {
@@ -39,8 +39,8 @@ struct command_line {
     std::vector<action> actions;
 };
 
-/// What of its command line is not the tool's own: "-- COMMAND [ARGS...]", "-- OPTIONS..." for
-/// another program's, or nothing. Its examples show which.
+/// The part of the command line that belongs to another program: "-- COMMAND [ARGS...]", "--
+/// OPTIONS..." or nothing, according to the examples.
 std::string_view tail_of(const CLI::App& app);
 
 /// \name What a value may be, said as the library says it
@@ -50,14 +50,14 @@ CLI::Validator whole_number(std::size_t low, std::size_t high);
 CLI::Validator number_between(double low, double high);
 /// \}
 
-/// What the option library found wrong, in the words of all other refusals.
+/// Describes an error of the option library in the style of all other errors.
 std::string sentence_of(const CLI::Error& error);
 
-/// An option whose value is a duration.
+/// Adds an option whose value is a duration.
 CLI::Option*
 add_duration(CLI::App& app, const std::string& name, milliseconds& into, const std::string& what);
 
-/// --ttl. Not given it is `usual_ttl`.
+/// --ttl. The default is `usual_ttl`.
 void add_ttl(CLI::App& app, milliseconds& into, const std::string& what);
 
 /// RESOURCE, --ttl, --wait and the like.
@@ -66,8 +66,8 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
 /// RESOURCE alone.
 void add_resource(CLI::App& app, std::string& into);
 
-/// Reads it all, in the order: command line, environment, file, default. Throws `failure`, or
-/// `CLI::Success` where help or the version was asked for.
+/// Reads all values in the order: command line, environment, file, default. Throws `failure`, or
+/// `CLI::Success` for the help or the version.
 void read_command_line(command_line& into, int argc, char** argv);
 
 } // namespace cli

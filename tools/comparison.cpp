@@ -12,7 +12,7 @@
 namespace cli {
 namespace {
 
-// What shows only of all together.
+// Findings that need all masters together.
 class comparison {
 public:
     comparison(
@@ -40,7 +40,7 @@ private:
         out_.push_back({level, std::move(check), "", std::move(what), std::move(change)});
     }
 
-    // The library's own verdict.
+    // The library's own judgement.
     void votes() {
         for (const redlock::master_health& one : health_.masters) {
             if (one.state == redlock::master_state::quarantined) {
@@ -153,7 +153,7 @@ private:
         }
     }
 
-    // A clock that gains or loses against ours by more than a lease allows for.
+    // A clock whose rate differs from ours by more than a lease allows for.
     void rates() {
         for (const facts& one : masters_) {
             if (one.clock.size() < 2) {

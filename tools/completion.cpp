@@ -294,9 +294,9 @@ std::string man(const CLI::App& app) {
     out += ".SH OPTIONS OF ALL COMMANDS\n" + man_options(app);
     out += ".SH ENVIRONMENT AND FILE\n" + troff(app.get_footer()) + "\n";
     out += ".SH EXIT STATUS\n"
-           "0 done, 200 held by another, 201 no quorum, 202 lost, 203 bad usage, 204 bad\n"
-           "configuration, 205 internal, 206 undecided, 207 warnings, 208 broken, 126 not\n"
-           "executable, 127 not found; else that of the command.\n";
+           "That of the command if it ran, or 126 if it is not executable and 127 if it was not\n"
+           "found. Otherwise 0 done, 200 held by another, 201 no quorum, 202 lost, 203 bad usage,\n"
+           "204 bad configuration, 205 internal, 206 undecided, 207 warnings, 208 broken.\n";
     return out;
 }
 

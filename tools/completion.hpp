@@ -1,5 +1,5 @@
-// `redlock completion` and `redlock man`: what shells and man(1) need to know, from the description
-// of the options itself, so that neither can be out of date.
+// `redlock completion` and `redlock man`: made from the descriptions of the options, so that
+// neither can be out of date.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// `redlock doctor`: what is wrong with a quorum, and what to do about it.
+// `redlock doctor`: finds what is wrong with a quorum, and says what to change.
 
 #pragma once
 

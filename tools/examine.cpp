@@ -51,7 +51,7 @@ public:
           master_(where, how) {
         out_.certificate_left = master_.certificate_left();
         read_info();
-        // One name, one server: a proxy that shares out its connections shows here.
+        // One name, one server: a proxy that distributes its connections shows here.
         redis other(where, how);
         out_.run_id_of_other_connection = fields_of(other.ask({"INFO", "server"}).text)["run_id"];
         read_configuration();
@@ -66,7 +66,7 @@ public:
         look_at_clock();
     }
 
-    // The best of some: the shorter the round trip, the better it is known when the clock was read.
+    // The best of several: the shorter the round trip, the more exact the time of the reading.
     void look_at_clock() {
         std::optional<clock_sample> best;
         for (int i = 0; i < clock_samples; ++i) {
@@ -99,7 +99,7 @@ private:
     }
 
     void read_configuration() {
-        // No lock needs it, and it would show passwords: not everybody may.
+        // No lock needs it, and it would show passwords, so the user may lack the permission.
         for (const char* name : {"appendfsync", "min-replicas-to-write"}) {
             const reply answer = master_.ask({"CONFIG", "GET", name});
             if (answer.items.size() == 2) {
@@ -108,7 +108,7 @@ private:
         }
     }
 
-    // On keys of a lock that nobody has: they stand as any other's would.
+    // On keys of a lock of its own: they have the same form as all others.
     void try_permissions() {
         std::random_device random;
         const std::string name = fmt::format("redlock-doctor-{:08x}{:08x}", random(), random());

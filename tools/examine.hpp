@@ -1,4 +1,4 @@
-// What one master says of itself, and what it does when it is asked: facts, and no judgement.
+// What one master reports and how it responds: facts without a judgement.
 
 #pragma once
 
@@ -15,14 +15,14 @@
 
 namespace cli {
 
-/// A permission that was tried.
+/// A permission that was tested.
 struct permission {
     std::string rule; ///< as an ACL names it: "+set", "&channel"
     bool needed = false;
-    std::string refusal; ///< the server's words; empty: it is granted
+    std::string refusal; ///< the error of the server; empty: granted
 };
 
-/// Its wall clock against ours, once.
+/// One comparison of the master's wall clock with ours.
 struct clock_sample {
     std::chrono::nanoseconds at{};     ///< of `redlock::clock`
     std::chrono::microseconds ahead{}; ///< the master's clock minus ours
@@ -34,24 +34,25 @@ struct facts {
     std::string unreachable; ///< why; the rest is empty then
     std::string run_id_of_other_connection;
     std::map<std::string, std::string> info;
-    std::map<std::string, std::string> configuration; ///< what CONFIG GET lets through
+    std::map<std::string, std::string> configuration; ///< readable by CONFIG GET
     std::vector<std::chrono::microseconds> round_trips;
     std::vector<clock_sample> clock;
     std::vector<permission> permissions;
-    std::string write_refusal;   ///< why it takes no lock: READONLY, MISCONF, MOVED and so on
-    std::string script_refusal;  ///< why it runs no script over the keys of one lock
-    std::string record;          ///< key of its record
+    std::string write_refusal;   ///< why it refuses a lock: READONLY, MISCONF, MOVED and so on
+    std::string script_refusal;  ///< why it refuses a script on the keys of one lock
+    std::string record;          ///< key of its memory record
     bool foreign_record = false; ///< ... which has another format than this version's
-    std::optional<std::chrono::milliseconds> record_quarantine; ///< the longest it was told of
+    std::optional<std::chrono::milliseconds>
+        record_quarantine; ///< the longest that a client asked for
     std::optional<std::chrono::hours> certificate_left;
 
-    /// A field of INFO, or nothing.
+    /// A field of INFO, or an empty string.
     std::string operator[](const std::string& field) const;
-    /// A parameter of CONFIG GET, or nothing.
+    /// A parameter of CONFIG GET, or an empty string.
     std::string parameter(const std::string& name) const;
 };
 
-/// Looks at all masters, twice at their clocks: with `apart` between.
+/// Examines all masters; reads their clocks twice, `apart` from each other.
 std::vector<facts> examine(const redlock::config& how, milliseconds apart);
 
 } // namespace cli

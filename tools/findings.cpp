@@ -19,7 +19,7 @@ bool is_local(const redlock::endpoint& where) {
            || where.host == "::1" || where.host.starts_with("127.");
 }
 
-// Of one master.
+// Findings on one master.
 class judgement {
 public:
     judgement(
@@ -228,7 +228,7 @@ private:
     }
 
     void quarantine() {
-        // As lib/core computes it; the record keeps the longest that any client asked for.
+        // As lib/core computes it. The memory record keeps the longest that any client asked for.
         const auto share = 1 + 2 * how_.clock_drift_factor;
         const auto ours = milliseconds(static_cast<milliseconds::rep>(
                               static_cast<double>(how_.max_ttl.count()) * share))

@@ -1,4 +1,4 @@
-// What the facts mean for a quorum, as an expert would say it.
+// Judges the facts about a quorum, as an expert would.
 
 #pragma once
 
@@ -19,23 +19,23 @@ std::string_view to_string(severity) noexcept;
 struct finding {
     severity level = severity::note;
     std::string check;  ///< one word to filter by: "reachable", "clock", "acl", ...
-    std::string master; ///< empty: of the quorum
-    std::string what;   ///< what is the case
+    std::string master; ///< empty: the quorum
+    std::string what;   ///< what was found
     std::string change; ///< what to do about it; empty if nothing
 };
 
-/// The findings that are worse come first.
+/// Sorted by severity.
 std::vector<finding>
 judge(const std::vector<facts>& masters, const redlock::config& how, const redlock::health& health);
 
-/// Those of one master alone.
+/// The findings on one master alone.
 void judge_master(
     const facts& master,
     const redlock::endpoint& where,
     const redlock::config& how,
     std::vector<finding>& out);
 
-/// "ACL SETUSER ..." that is enough for this configuration.
+/// "ACL SETUSER ..." that is sufficient for this configuration.
 std::string acl_line(const redlock::config& how);
 
 } // namespace cli

@@ -58,7 +58,7 @@ int acquire(const hand& mine, const settings& common) {
     const patience patient(now, mine.lock.resource, wanted.wait);
     redlock::diagnostics why;
     redlock::lock lock;
-    std::signal(SIGPIPE, SIG_IGN); // a reader that has gone is an error of the print
+    std::signal(SIGPIPE, SIG_IGN); // a closed pipe is reported as an error of the print
     try {
         if (now.signal() == 0) {
             lock = now.wait([&](auto token) {
@@ -71,7 +71,7 @@ int acquire(const hand& mine, const settings& common) {
         }
     }
     if (now.signal() != 0) {
-        return 128 + now.signal(); // what was granted goes with the session
+        return 128 + now.signal(); // a lock that was granted is released with the session
     }
     if (common.json) {
         json out = found_of(mine, lock);
@@ -80,7 +80,8 @@ int acquire(const hand& mine, const settings& common) {
     } else {
         fmt::print("{}\n", lock.token());
     }
-    // Nobody could ever release a lock whose token was not read: then it goes with this session.
+    // Nobody could release a lock whose token was not read, so it is released at the end of this
+    // session.
     require_written();
     lock.abandon();
     return 0;
@@ -118,7 +119,7 @@ int extend(const hand& mine, const settings& common) {
 int release(const hand& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     hand brief = mine;
-    // To take it over is to extend it: for the time of a release and no more.
+    // Taking it over is an extension, for the time of a release and no longer.
     brief.lock.ttl = std::min(configuration.max_ttl, milliseconds(2'000));
     auto wanted = options_of(brief.lock, redlock::wait_for::none(), configuration);
     wanted.renew = redlock::renewal::off;

@@ -14,7 +14,7 @@ void add_hands(command_line& to);
 
 /// --token.
 void add_token(CLI::App& app, std::string& into);
-/// Throws `failure` if it is missing or can be no token; never shows it.
+/// Throws `failure` if the token is missing or malformed; never shows it.
 void require_token(const std::string& token);
 
 } // namespace cli

@@ -1,4 +1,4 @@
-// What was found, as JSON for other programs.
+// Results as JSON for other programs.
 
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace cli {
 
-// Members stand in the order in which they are written here.
+// Members keep the order in which they are written here.
 using json = nlohmann::ordered_json;
 
 json json_of(const redlock::diagnostics& it);
 json json_of(const redlock::lock_status& it);
 
-/// One line on standard output. Text from the network may be anything: what is not UTF-8 is
-/// replaced.
+/// Prints one line on standard output. Text from the network may be anything: bytes that are not
+/// UTF-8 are replaced.
 void print(const json& it);
 
 } // namespace cli

@@ -22,18 +22,18 @@
 namespace cli {
 namespace {
 
-// Number of keys that a master looks at in one SCAN: it serves no other client during that time.
+// Number of keys per SCAN: a master serves no other client during one.
 constexpr const char* scan_count = "1000";
 
-// A server that never ends its SCAN, or invents keys, is broken or hostile.
+// A server that never ends its SCAN or invents keys is broken or hostile.
 constexpr std::size_t scans_max = 100'000; // a hundred million keys
 constexpr milliseconds scan_time_max = std::chrono::minutes(1);
 constexpr std::size_t listed_max = 100'000;
 
-// Puts another token in the place of the one that was seen, for the rest of its lease: the holder
-// finds that it is not its own, and nobody else gets it before the holder must have stopped. To
-// delete it would let the next owner in before that, and a key that is missing on a minority only
-// would be healed.
+// Replaces the token that was seen by another one for the rest of its lease. The holder then finds
+// that the key is not its own, and no other client acquires the lock before the holder must have
+// stopped. A deletion would let the next owner in earlier, and a key that is missing on a minority
+// only would be healed.
 constexpr std::string_view replace_seen =
     "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
     "local p = redis.call('PTTL', KEYS[1]) "
@@ -41,12 +41,12 @@ constexpr std::string_view replace_seen =
     "end "
     "return 1";
 
-// Removes what was seen and nothing else, and wakes who waits. As a release does.
+// Removes only the token that was seen, and notifies waiters, as a release does.
 constexpr std::string_view remove_seen =
     "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
     "redis.call('DEL', KEYS[1]) redis.pcall('PUBLISH', ARGV[2], string.sub(v, 1, 16)) return 1";
 
-// A pattern that matches `text` and nothing else.
+// Returns a pattern that matches only `text`.
 std::string literal(const std::string& text) {
     std::string out;
     for (const char c : text) {
@@ -135,7 +135,7 @@ int list(const settings& common) {
                 return one.vote == redlock::vote::absent;
             });
         if (gone) {
-            continue; // since it was listed
+            continue; // it ended since the listing
         }
         if (common.json) {
             json one{{"resource", resource}};
@@ -155,10 +155,10 @@ int list(const settings& common) {
 struct taking {
     std::string key;
     bool at_once = false;
-    std::string other; // the token in place of the holder's
+    std::string other; // replaces the holder's token
 };
 
-// What one master did: its words, and whether its holder has it no more.
+// What one master did: its text, and whether the holder has lost the key there.
 std::pair<std::string, bool>
 take_from(const redlock::endpoint& where, const redlock::config& how, const taking& it) {
     try {

@@ -1,4 +1,4 @@
-// `redlock list` and `force-release`: what no lock needs and an operator does.
+// `redlock list` and `force-release`: for operators; no lock needs them.
 
 #pragma once
 

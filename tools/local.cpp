@@ -53,7 +53,7 @@ private:
     std::string path_;
 };
 
-// Keys come one by one, and are not shown.
+// Reads single keys without echo.
 class key_mode {
 public:
     explicit key_mode(bool wanted) : on_(wanted && ::tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -76,7 +76,7 @@ private:
     bool on_;
 };
 
-// All that end a program unless they are caught: nothing must stay behind.
+// All signals that end a program unless they are caught: no server may survive the tool.
 class ending_signals : public asio::signal_set {
 public:
     explicit ending_signals(asio::io_context& io) : asio::signal_set(io) {
@@ -181,7 +181,7 @@ private:
         std::fflush(stdout);
     }
 
-    // Never more than a minority is away, so that there is something to watch.
+    // Never more than a minority is away, so that locks go on.
     void random_fault() {
         std::size_t away = 0;
         for (local_server& one : servers_) {
@@ -240,7 +240,7 @@ private:
     bool live_;
     bool keys_;
     asio::io_context io_;
-    ending_signals signals_; // before what a signal must not leave behind
+    ending_signals signals_; // before all objects that a signal must clean up
     key_mode mode_;
     scratch_directory directory_;
     std::vector<local_server> servers_;

@@ -1,4 +1,4 @@
-// `redlock local`: real masters on this machine, for as long as it runs.
+// `redlock local`: real masters on this machine while it runs.
 
 #pragma once
 

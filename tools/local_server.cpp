@@ -138,7 +138,7 @@ void local_server::launch() {
     hung_ = false;
     pid_ = ::fork();
     if (pid_ == 0) {
-        // A group of its own: Ctrl-C is for the tool, whose end then ends the server.
+        // A process group of its own: Ctrl-C is for the tool, whose end then ends the server.
         ::setpgid(0, 0);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) {
@@ -161,7 +161,7 @@ void local_server::launch() {
     kill();
 }
 
-// The answer must come from this process, not from another server on that port.
+// The reply must come from this process, not from another server on that port.
 bool local_server::answers() const {
     try {
         redis connection(redlock::endpoint(url()), {});
@@ -172,7 +172,7 @@ bool local_server::answers() const {
     }
 }
 
-// The format is that of lib/core/guarded_scripts.hpp: in memory since the beginning of time.
+// The format is that of lib/core/guarded_scripts.hpp: no data lost since the beginning of time.
 void local_server::write_record(const std::string& key_prefix) const {
     try {
         redis connection(redlock::endpoint(url()), {});

@@ -1,4 +1,4 @@
-// One server process on a free port of the loopback, which dies with the tool.
+// One server process on a free loopback port, which ends with the tool.
 
 #pragma once
 
@@ -13,21 +13,21 @@ class local_server {
 public:
     enum class state { up, hung, down };
 
-    /// Starts it, waits until it answers, and writes its record: no lock with this prefix can have
-    /// been on it, so it votes at once. Throws `failure`.
+    /// Starts it, waits until it replies, and writes its memory record: no lock with this prefix
+    /// can have been on it, so it votes at once. Throws `failure`.
     local_server(std::string program, std::string directory, const std::string& key_prefix);
     ~local_server();
     local_server(local_server&& other) noexcept;
     local_server& operator=(local_server&&) = delete;
 
     std::string url() const;
-    /// Also notices that somebody else has ended it.
+    /// Also notices that another process has ended it.
     state now() noexcept;
 
     void kill() noexcept;
     void hang() noexcept;
     void resume() noexcept;
-    /// On the same port, and empty: its record is gone, so it is quarantined.
+    /// On the same port, and empty: its memory record is gone, so it is in quarantine.
     void restart();
 
 private:
@@ -42,7 +42,7 @@ private:
     bool hung_ = false;
 };
 
-/// redis-server or valkey-server, whichever is there; REDLOCK_REDIS_SERVER goes before. Throws.
+/// Returns REDLOCK_REDIS_SERVER, or redis-server or valkey-server from PATH. Throws.
 std::string server_program();
 
 } // namespace cli

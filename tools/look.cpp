@@ -19,7 +19,7 @@
 namespace cli {
 namespace {
 
-// A digest is long enough to tell holders apart by its beginning, and a line is not endless.
+// The beginning of a digest is enough to distinguish holders.
 constexpr std::size_t digest_shown = 12;
 
 std::string time_text(const std::optional<milliseconds>& left) {
@@ -75,7 +75,7 @@ void check(const std::vector<std::string>& resources) {
     }
 }
 
-// Worse comes later.
+// Ordered by severity.
 int worse(int one, int other) {
     const auto rank = [](int status) {
         return status == static_cast<int>(exit_code::undecided) ? 2 : status == 0 ? 0 : 1;
@@ -111,7 +111,7 @@ int status(const looks& wanted, const settings& common) {
     return out;
 }
 
-// What changes when nothing happens: the rest of a lease.
+// Changes without an event: the rest of a lease.
 std::string without_times(const redlock::lock_status& found) {
     std::string out = found.owner + std::string(to_string(found.state));
     for (const auto& one : found.masters) {
@@ -120,7 +120,7 @@ std::string without_times(const redlock::lock_status& found) {
     return out;
 }
 
-// The end of a pipe: who reads `watch | head -1` has gone, and no write has told of it.
+// The end of a pipe: the reader of `watch | head -1` has gone, and no write has failed yet.
 bool unread() {
     pollfd out{STDOUT_FILENO, 0, 0};
     return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
@@ -144,7 +144,7 @@ int watch(const looks& wanted, const settings& common) {
         const std::string now_is = without_times(found);
         if (live) {
             const std::string text = text_of(resource, found);
-            // Over the lines of the last look.
+            // Overwrites the lines of the last output.
             fmt::print("{}\x1b[J{}", lines == 0 ? "" : fmt::format("\x1b[{}A", lines), text);
             lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
         } else if (now_is != before) {

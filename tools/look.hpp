@@ -1,4 +1,4 @@
-// `redlock status` and `watch`: who has a lock.
+// `redlock status` and `watch`: show the holder of a lock.
 
 #pragma once
 
@@ -12,7 +12,7 @@ struct command_line;
 
 void add_look(command_line& to);
 
-/// Some lines for people: the verdict, and what each master says.
+/// Lines for people: the verdict, and the reply of each master.
 std::string text_of(const std::string& resource, const redlock::lock_status& found);
 
 /// free: `done`; held: `held`; neither: `undecided`.

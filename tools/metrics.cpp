@@ -51,7 +51,7 @@ tcp::endpoint endpoint_of(const std::string& text) {
     return {address, number};
 }
 
-// One request, and no more.
+// Serves one request.
 class visit : public std::enable_shared_from_this<visit> {
 public:
     visit(tcp::socket socket, const redlock::lock_manager& manager, std::string quorum)
@@ -105,8 +105,8 @@ private:
     std::string text_;
 };
 
-// The last accept ends when the acceptor is closed, and hears of it only while the session ends: so
-// the acceptor lives as long as the accept.
+// The last accept ends when the acceptor is closed, but its handler runs only while the session
+// ends: so the acceptor lives as long as the accept.
 void accept(
     const std::shared_ptr<tcp::acceptor>& from,
     const redlock::lock_manager& manager,

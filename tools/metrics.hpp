@@ -1,4 +1,4 @@
-// `redlock metrics`: a quorum for Prometheus.
+// `redlock metrics`: exports a quorum for Prometheus.
 
 #pragma once
 

@@ -33,8 +33,8 @@ using any_socket = net::generic::stream_protocol::socket;
 
 constexpr milliseconds answer_max{2'000};
 
-// A server that is broken or hostile must not take the memory of this machine: hiredis allocates
-// as many elements as the server announces. Both are far beyond what any command here can return.
+// A broken or hostile server must not exhaust the memory of this machine: hiredis allocates as many
+// elements as the server announces. Both limits are far above what any command here returns.
 constexpr std::size_t reply_bytes_max = std::size_t{4} * 1024 * 1024;
 constexpr std::size_t elements_max = 65'536;
 constexpr std::size_t error_length_max = 500; // it is shown to people
@@ -45,7 +45,7 @@ reply reply_of(const redisReply& from);
 template <typename Length>
 struct array_bounds {
     void* (*create)(const redisReadTask*, Length);
-    std::size_t elements = 0; // of the reply that is being read
+    std::size_t elements = 0; // of the current reply
 
     static void* bounded(const redisReadTask* task, Length length) {
         auto& mine = *static_cast<array_bounds*>(task->privdata);
@@ -76,7 +76,7 @@ public:
         redisReaderFeed(reader_.get(), bytes, size);
     }
 
-    /// The next reply, if it is complete.
+    /// Returns the next reply if it is complete.
     std::optional<reply> next() {
         void* found = nullptr;
         if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) {
@@ -152,7 +152,7 @@ public:
             }
             const auto left =
                 std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
-            if (left.count() <= 0) { // a byte now and then is not an answer
+            if (left.count() <= 0) { // a slow trickle of bytes is not a reply
                 throw connection_error(fmt::format("no reply within {}", duration_text(limit)));
             }
             std::array<char, 16'384> bytes{};
@@ -269,7 +269,7 @@ private:
             const reply answer = user.empty() ? ask({"AUTH", password}, how_.connect_timeout)
                                               : ask({"AUTH", user, password}, how_.connect_timeout);
             if (answer.failed()) {
-                // Its words may hold what it did not understand.
+                // The text may contain what the server did not understand, such as a password.
                 throw connection_error(fmt::format(
                     "{}: the log-in was refused", answer.text.substr(0, answer.text.find(' '))));
             }
@@ -283,7 +283,7 @@ private:
         }
     }
 
-    // Runs one operation to its end, or to the end of the time.
+    // Runs one operation until it ends or times out.
     template <typename Start>
     void within(milliseconds limit, Start start) {
         if (broken_) {
@@ -293,7 +293,7 @@ private:
         start([&ended](const redlock::error_code& error, std::size_t) { ended = error; });
         io_.restart();
         io_.run_for(limit);
-        // What is still under way refers to this call's variables: the loop never runs again.
+        // The pending operation refers to this call's variables, so the loop never runs again.
         broken_ = !ended || *ended;
         if (!ended) {
             throw connection_error(fmt::format("no reply within {}", duration_text(limit)));
@@ -369,7 +369,7 @@ void all_at_once(std::size_t masters, const std::function<void(std::size_t)>& as
 }
 
 reply redis::ask(const std::vector<std::string_view>& words) {
-    // People look at this, and a busy server that answers is more than one that does not.
+    // People look at this output, and a busy server that replies is better than a silent one.
     return wire_->ask(words, answer_max);
 }
 

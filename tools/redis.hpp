@@ -1,4 +1,4 @@
-// One connection that asks one thing at a time: for what no lock needs and an operator does.
+// One connection for one command at a time: for operators; no lock needs it.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace cli {
 
-/// What a server answered.
+/// The reply of a server.
 struct reply {
     enum class kind { text, number, list, nothing, error };
     kind what = kind::nothing;
@@ -29,13 +29,13 @@ struct reply {
     bool failed() const noexcept { return what == kind::error; }
 };
 
-/// The server cannot be reached, is silent, or does not speak RESP.
+/// The server cannot be reached, does not reply, or does not speak RESP.
 class connection_error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// As the library connects: the same URLs, credentials, TLS and times.
+/// Connects as the library does: the same URLs, credentials, TLS and times.
 class redis {
 public:
     /// Connects and logs in. Throws `connection_error`.
@@ -44,10 +44,10 @@ public:
     redis(redis&&) noexcept;
     redis& operator=(redis&&) noexcept;
 
-    /// An error of the server is a reply; throws `connection_error` for the rest.
+    /// An error of the server is a reply; everything else throws `connection_error`.
     reply ask(const std::vector<std::string_view>& words);
 
-    /// How long the server's certificate is valid; nothing without TLS.
+    /// Time until the server's certificate expires; empty without TLS.
     std::optional<std::chrono::hours> certificate_left();
 
 private:
@@ -55,8 +55,8 @@ private:
     std::unique_ptr<wire> wire_;
 };
 
-/// Calls it with 0 to `masters` - 1, each on a thread of its own: however many masters are silent,
-/// they are waited for once.
+/// Calls it with 0 to `masters` - 1, each on a thread of its own, so that several silent masters
+/// cost the time of one.
 void all_at_once(std::size_t masters, const std::function<void(std::size_t)>& ask);
 
 } // namespace cli

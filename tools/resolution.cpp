@@ -46,7 +46,7 @@ std::string variable_of(const std::string& option) {
 
 namespace {
 
-// Values for the options that the command line did not have.
+// Values for options that are missing on the command line.
 class resolution {
 public:
     resolution(command_line& into) : into_(into), asked_(asked_of(into)) {}
@@ -82,7 +82,7 @@ private:
             }
             option.run_callback();
         } catch (const CLI::Error& error) {
-            // It begins with the name of the option, which `where` tells already.
+            // The text begins with the name of the option, which `where` already contains.
             const std::string text = sentence_of(error);
             const std::size_t name = text.find(": ");
             throw failure(
@@ -105,7 +105,7 @@ private:
         }
     }
 
-    // A variable that nobody reads is a slip, if it is nearly one that is read.
+    // An unknown variable is reported only if it resembles a known one.
     void warn_of_variables() const {
         constexpr std::string_view start = "REDLOCK_";
         std::vector<std::string> known{
@@ -150,7 +150,7 @@ private:
             throw failure(
                 exit_code::configuration, fmt::format("{}: {}", into_.config_file, error.what()));
         }
-        // What is said of a command goes before what is said of all.
+        // A command's section takes precedence over the general part.
         for (const bool special : {true, false}) {
             for (const toml_entry& entry : entries) {
                 if (entry.section.empty() != special) {
@@ -187,7 +187,7 @@ private:
         }
     }
 
-    // An option of any command may stand there, or one file could not serve all of them.
+    // Options of any command may be in the file, so that one file serves all commands.
     void check_name(const toml_entry& entry, const std::string& where) const {
         std::vector<std::string> names;
         auto apps = into_.app.get_subcommands([](const CLI::App*) { return true; });

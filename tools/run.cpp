@@ -26,10 +26,10 @@
 namespace cli {
 namespace {
 
-// With less a command is ended before it can be renewed for.
+// With a shorter ttl, a command would be stopped before a renewal could arrive.
 constexpr milliseconds command_ttl_min{50};
 
-// Wall clock, in milliseconds: the only one that another program can read.
+// Wall clock in milliseconds: the only clock that another program can read.
 std::int64_t wall_time_of(redlock::time_point at) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto then = now + (at - redlock::clock::now());
@@ -49,7 +49,7 @@ public:
           reports_(session_->io, ::dup(supervisor_->descriptor())) {}
 
     ~run() {
-        // The command must be gone before the lock is.
+        // The command must have ended before the lease does.
         supervisor_.reset();
         reports_.close();
     }
@@ -87,7 +87,7 @@ private:
         }
         out.max_hold = options_.max_hold;
         out.stop_margin = options_.grace;
-        // Renewal comes at a third of the ttl and needs time to be repeated.
+        // Renewal starts at a third of the ttl and needs time for retries.
         if (options_.grace * 2 > options_.lock.ttl) {
             throw failure(
                 exit_code::configuration,
@@ -111,12 +111,12 @@ private:
         return out;
     }
 
-    // What a busy machine may need from the timer to the death of the last process.
+    // Time that a busy machine may need from the timer to the death of the last process.
     milliseconds kill_margin() const {
         return std::clamp(options_.lock.ttl / 50, milliseconds(10), milliseconds(100));
     }
 
-    /// -1, or the status to end with.
+    /// -1, or the exit status.
     int acquire() {
         wanted_.wait =
             session_->settle_for(options_.token.empty() ? wanted_.wait : redlock::wait_for::none());
@@ -142,7 +142,7 @@ private:
         return -1;
     }
 
-    // Throws what the library does.
+    // Throws what the library throws.
     void take(redlock::diagnostics& why) {
         redlock::lock_manager& manager = session_->manager;
         const std::string& name = options_.lock.resource;
@@ -164,7 +164,7 @@ private:
         });
     }
 
-    // What is held, of either kind: they have the same functions.
+    // A lock or a slot: they have the same functions.
     template <typename F>
     auto held(F use) {
         return slot_.valid() ? use(slot_) : use(lock_);
@@ -257,8 +257,8 @@ private:
             command_status_ = report.value;
             break;
         case supervisor_report::kind::stopped:
-            // As every job: the shell must see it stopped. Nobody renews the lock meanwhile, and
-            // the supervisor ends the command when that takes too long.
+            // Like every job: the shell must see it stopped. The lock is not renewed during that
+            // time, and the supervisor stops the command if it takes too long.
             ::kill(0, SIGSTOP);
             supervisor_->set_deadline(deadline());
             supervisor_->resume();
@@ -276,8 +276,8 @@ private:
         }
     }
 
-    // The supervisor has to hear of each extension, and of masters that turned out to have lost the
-    // key. And it may be stopped, or hang: then the command is ended from here.
+    // The supervisor needs every new deadline, earlier ones as well if masters have lost the key.
+    // It may be stopped or hang: then the command is stopped from here.
     void refresh() {
         const auto now = redlock::clock::now();
         const auto overdue_in =
@@ -298,7 +298,7 @@ private:
                 return;
             }
             supervisor_->kill();
-            supervisor_hung_ = true; // unless its last report is on its way
+            supervisor_hung_ = true; // unless its last report is in flight
         });
     }
 
@@ -312,7 +312,7 @@ private:
         }
         lost_ = reason;
         const auto now = redlock::clock::now();
-        // Where another may have it already there is no grace.
+        // If another owner may hold it already, there is no grace.
         const bool at_once = reason == redlock::loss_reason::foreign
                              || (reason == redlock::loss_reason::expired && unguarded());
         supervisor_->stop(at_once ? now : now + options_.grace);
@@ -324,8 +324,9 @@ private:
             to_string(why_lost_)));
     }
 
-    /// Whether the masters may have granted the lost lock to another: a majority has no key of it
-    /// and is not in quarantine. The plain protocol has no quarantine for what was emptied.
+    /// Whether the masters may have granted the lost lock to another owner: a majority has no key
+    /// of it and is not in quarantine. The plain protocol has no quarantine for a master that was
+    /// emptied.
     bool unguarded() const {
         const auto& votes = why_lost_.votes;
         const auto without =
@@ -364,7 +365,7 @@ private:
             return static_cast<int>(exit_code::internal);
         }
         if (due_ && !lost_) {
-            // The supervisor's timer was faster than ours.
+            // The timer of the supervisor was faster than ours.
             lost_ = redlock::loss_reason::majority_unreachable;
             say(fmt::format(
                 "the lease of '{}' was not renewed in time", printable(options_.lock.resource)));
@@ -376,7 +377,7 @@ private:
                                           : 128 + WTERMSIG(command_status_);
     }
 
-    // A signal ends the wait for the masters' answers, and not the release.
+    // A signal ends the wait for the masters' replies, not the release.
     redlock::release_result release() {
         try {
             return held([this](auto& it) {
@@ -391,7 +392,7 @@ private:
         }
     }
 
-    // --at-least: the command has ended, but it is not another's turn yet.
+    // --at-least: the command has ended, but the lock is kept.
     void stay() {
         signals_.cancel();
         if (exec_error_ != 0 || lost_ || due_ || session_->signal() != 0) {
@@ -401,7 +402,7 @@ private:
         if (redlock::clock::now() >= until) {
             return;
         }
-        // Who reads what the command wrote has all of it.
+        // The reader of the output has received everything.
         if (const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
             ::dup2(nothing, STDIN_FILENO);
             ::dup2(nothing, STDOUT_FILENO);
@@ -410,7 +411,7 @@ private:
         while (holds() && redlock::clock::now() < until) {
             const auto left = std::chrono::ceil<milliseconds>(until - redlock::clock::now());
             if (session_->pause(std::min(left, milliseconds(100)))) {
-                abandon(); // the rest of the lease is the least that can be kept
+                abandon(); // the rest of the lease is kept
                 return;
             }
         }
@@ -439,7 +440,7 @@ private:
     asio::steady_timer refresh_;
     asio::posix::stream_descriptor reports_;
     redlock::lock lock_;
-    redlock::slot slot_; // in its place, with --slots
+    redlock::slot slot_; // in place of the lock, with --slots
     redlock::diagnostics why_lost_;
     redlock::time_point begun_;
     redlock::time_point told_deadline_;
@@ -456,7 +457,7 @@ private:
 
 run_end run_under_lock(
     run_options options, redlock::config configuration, std::vector<std::string> command) {
-    // Before the lock is taken: nobody should wait for a slip of the pen.
+    // Before the acquire: an error in the name of the command must not wait for a lock.
     if (const int error = look_for(command.front()); error != 0) {
         return {run::not_started(command.front(), error, false), false};
     }

@@ -1,4 +1,4 @@
-// `redlock run` and `attach`: a command under the lock.
+// `redlock run` and `attach`: a command under a lock.
 
 #pragma once
 
@@ -18,16 +18,16 @@ struct run_options {
     milliseconds max_hold{0};
     milliseconds at_least{0};
     bool leave_daemons = false;
-    std::size_t slots = 0; // 0: a lock, else one of so many
+    std::size_t slots = 0; // 0: a lock, else the number of slots
     bool shared = false;
     bool exclusive = false;
-    std::string token; // attach: of the lock that is there already
-    bool keep = false; // attach: and that stays afterwards
+    std::string token; // attach: token of the existing lock
+    bool keep = false; // attach: keep the lock afterwards
 };
 
-/// How it went.
+/// The result.
 struct run_end {
-    int status = 0;    ///< of the tool
+    int status = 0;    ///< exit status of the tool
     bool lost = false; ///< the lock was lost while the command ran, and no signal asked us to end
 };
 

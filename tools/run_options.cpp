@@ -1,4 +1,4 @@
-// The words of `redlock run` and `attach`.
+// The options of `redlock run`, `attach`, `pool` and `elect`.
 #include "command_line.hpp"
 #include "exit_code.hpp"
 #include "hands.hpp"

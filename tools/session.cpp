@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-// Somebody who waits for so long is told for what.
+// After this time a wait is reported with its reason.
 constexpr std::chrono::seconds silence_max{3};
 
 redlock::lock_manager made_of(asio::io_context& io, redlock::config configuration) {
@@ -29,7 +29,7 @@ bool decided(const redlock::master_health& one) {
     case redlock::master_state::connecting:
         return false;
     case redlock::master_state::down:
-        // Before the first try nothing is known yet.
+        // Before the first attempt nothing is known.
         return !one.text.empty() && one.text != "not connected yet";
     default:
         return true;
@@ -56,7 +56,7 @@ session::~session() {
         while (!closed && io.run_one() > 0) {
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
-        // A handler's exception would have been told by the operation it belongs to.
+        // The operation of a handler reports its exception.
     }
 }
 
@@ -92,7 +92,7 @@ redlock::wait_for session::settle_for(redlock::wait_for wait) {
         settle(need::most);
         return wait;
     }
-    // An acquire that may try again waits for the connections itself.
+    // An acquire that may retry waits for the connections itself.
     const auto began = std::chrono::steady_clock::now();
     settle(need::most, std::min(wait.limit() / 2, master_timeout_));
     if (wait == redlock::wait_for::forever()) {

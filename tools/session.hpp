@@ -1,4 +1,4 @@
-// A manager for the time of one command, on one thread.
+// A manager for one command, on one thread.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace cli {
 
 namespace asio = boost::asio;
 
-/// How much of the quorum an operation needs before it can say something.
+/// How much of the quorum an operation needs for its result.
 enum class need {
     most, ///< a majority, and the others unless they take longer than `master_timeout` more
     all,  ///< each of them, unless it is known why it does not vote
@@ -29,9 +29,9 @@ enum class need {
 
 class session {
 public:
-    /// Connects to nothing yet. Throws `failure` where the configuration is refused.
+    /// Does not connect yet. Throws `failure` if the configuration is refused.
     explicit session(redlock::config configuration);
-    /// Closes the manager: what was let go is released.
+    /// Closes the manager, which releases locks without a handle.
     ~session();
     session(const session&) = delete;
     session& operator=(const session&) = delete;
@@ -44,13 +44,13 @@ public:
     asio::io_context io;
     redlock::lock_manager manager;
 
-    /// Waits until so many masters vote, or it is known of each why it does not: a single attempt
-    /// on connections that are not there yet would be a verdict on nothing. No longer than `limit`.
+    /// Waits until enough masters vote, or until the reason is known for each that does not. An
+    /// attempt on connections that do not exist yet would prove nothing. At most `limit`.
     void settle(need how_many, milliseconds limit = milliseconds::max());
-    /// Before an acquire with this wait: gives what is left of it.
+    /// Called before an acquire with this wait. Returns the rest of the wait.
     redlock::wait_for settle_for(redlock::wait_for wait);
 
-    /// Runs the loop until the operation has ended, and gives its value. A signal that ends the
+    /// Runs the loop until the operation has ended, and returns its value. A signal that ends the
     /// program cancels it: throws `interrupted` then.
     template <typename Start>
     auto wait(Start start) {
@@ -61,10 +61,10 @@ public:
         return future.get();
     }
 
-    /// Lets the loop run for so long, or until a signal comes; says whether one came.
+    /// Runs the loop for this long, or until a signal comes. Returns whether one came.
     bool pause(milliseconds time);
 
-    /// The signal that asked the program to end; 0 if none has.
+    /// The signal that asked the program to end; 0 if none.
     int signal() const noexcept { return signal_; }
 
 private:
@@ -75,8 +75,8 @@ private:
     int signal_ = 0;
 };
 
-/// As long as it lives somebody waits for a lock, and is told for what: at once where too few
-/// masters vote and it is known why, else after some seconds.
+/// Reports what an acquire waits for, while the object lives: at once if it is known why too few
+/// masters vote, otherwise after some seconds.
 class patience {
 public:
     patience(session& now, const std::string& resource, redlock::wait_for wait);
@@ -85,16 +85,16 @@ private:
     asio::steady_timer timer_;
 };
 
-/// Whether an acquire failed because another client holds the lock, by the votes of the masters:
-/// slow masters, or a wait that was too short to hear them all, say nothing about that.
+/// Whether an acquire failed because another client holds the lock, according to the votes. Slow
+/// masters, or a wait that was too short for all votes, prove nothing.
 bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why);
 
-/// What `system_error` the library threw, as the tool ends with it. `why` says how the masters
-/// voted on `resource`.
+/// Converts a `system_error` of the library to the end of the tool. `why` has the votes on
+/// `resource`.
 int ended_with(
     const std::string& resource, const redlock::error_code& error, const redlock::diagnostics& why);
 
-/// Adds the signals that end a program, except those that are ignored, as nohup does.
+/// Adds the signals that end a program, except for ignored ones, as with nohup.
 void add_ending_signals(asio::signal_set& to);
 
 } // namespace cli

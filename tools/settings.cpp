@@ -50,7 +50,7 @@ std::string text_of_file(const std::string& path) {
         while (const std::size_t size = std::fread(part.data(), 1, part.size(), file)) {
             out.append(part.data(), size);
         }
-        // A directory can be opened; it is the reading that fails.
+        // A directory can be opened, but not read.
         error = std::ferror(file) != 0 ? errno : 0;
         std::fclose(file);
     } else {
@@ -85,7 +85,7 @@ std::string in_options(std::string_view reason) {
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_-0123456789";
     std::string out;
     while (!reason.empty()) {
-        // What is in quotes is a value: a host may have any name.
+        // Text in quotes is a value: a host may have any name.
         if (out.ends_with(" '") && reason.find('\'') != std::string_view::npos) {
             const std::size_t quote = reason.find('\'');
             out += reason.substr(0, quote);
@@ -142,7 +142,7 @@ redlock::config config_of(const settings& given) {
     out.client_name = given.client_name;
     std::string reason;
     check(redlock::validate(out, reason), reason);
-    // Other warnings are the doctor's; a password in the clear cannot wait for that.
+    // Other warnings come from doctor; a password without encryption cannot wait for that.
     if (const std::size_t begin = reason.find("tls is configured"); begin != std::string::npos) {
         say(reason.substr(begin, reason.find('\n', begin) - begin));
     }

@@ -1,4 +1,4 @@
-// What all commands have in common: which masters, and how they are spoken to.
+// Settings of all commands: the masters, and how to connect to them.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace cli {
 
-/// As they were given. `config_of` makes sense of them.
+/// Values as they were given. `config_of` interprets them.
 struct settings {
     std::vector<std::string> masters;
     std::string prefix = "redlock:";
@@ -34,11 +34,12 @@ struct settings {
     bool verbose = false;
 };
 
-/// All of a file. Throws `failure` with `exit_code::configuration` and the system's reason.
+/// Returns the contents of a file. Throws `failure` with `exit_code::configuration` and the
+/// system's reason.
 std::string text_of_file(const std::string& path);
 
-/// A sentence of the library in the words of the tool: options for its members, and durations as
-/// they are given.
+/// Rewrites a message of the library for the tool: options for members, and durations as they are
+/// written.
 std::string in_options(std::string_view reason);
 
 /// Throws `failure` with `exit_code::configuration`.
@@ -47,10 +48,10 @@ redlock::config config_of(const settings& given);
 /// A --ttl that was not given.
 constexpr milliseconds usual_ttl{-1};
 
-/// The library's default in its place, or `max_ttl` if that is less.
+/// The library's default, at most `max_ttl`.
 milliseconds ttl_of(milliseconds given, milliseconds max_ttl);
 
-/// The options of one acquire that commands have in common.
+/// Options of one acquire that several commands have.
 struct lock_wishes {
     std::string resource;
     std::string wait;
@@ -60,10 +61,10 @@ struct lock_wishes {
     bool skip_if_held = false;
 };
 
-/// A whole wait: "none", "forever" or a duration. Throws `std::invalid_argument`.
+/// Parses a wait: "none", "forever" or a duration. Throws `std::invalid_argument`.
 redlock::wait_for parse_wait(std::string_view text);
 
-/// With the wait of the wishes, or `usual`. Throws `failure` for what `config` does not allow.
+/// With the wait of the options, or `usual`. Throws `failure` for what `config` does not allow.
 redlock::acquire_options
 options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::config& config);
 

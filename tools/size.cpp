@@ -29,7 +29,7 @@ struct size_wishes {
     milliseconds stop_margin{0};
 };
 
-// To the unit that says enough: nobody needs the seconds of a month.
+// Rounded to a useful unit: nobody needs the seconds of a month.
 std::string roughly(double seconds) {
     if (seconds < 0.001) {
         return seconds > 0 ? "under 1ms" : "never";

@@ -31,7 +31,7 @@ supervisor::supervisor(supervisor_rules rules)
         throw failure(
             exit_code::internal, fmt::format("cannot make a supervisor: {}", std::strerror(errno)));
     }
-    // What the supervisor leaves, should it be killed, comes to this process.
+    // Processes that a killed supervisor leaves become children of this process.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_ = ::fork();
     if (pid_ == 0) {
@@ -52,7 +52,7 @@ supervisor::~supervisor() {
     ::shutdown(channel_, SHUT_WR);
     const auto now = redlock::clock::now();
     kill_at_ = std::min(kill_at_, now + grace_);
-    // Without a command there is nothing to wait for but the end of one process.
+    // Without a command, the only event is the end of one process.
     while (!ended_) {
         if (!wait_for_report(overdue_at())) {
             kill();
@@ -63,13 +63,13 @@ supervisor::~supervisor() {
 }
 
 void supervisor::send(const void* data, std::size_t size) noexcept {
-    // A supervisor that is gone shows when it is listened to. One that is stopped until there is no
-    // room must not stop the tool as well: the tool ends the command in its place.
+    // If the supervisor is gone, the next read shows it. One that is stopped until its buffer is
+    // full must not block the tool: the tool stops the command instead.
     while (::send(channel_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR) {
     }
 }
 
-// Half of the margin is the supervisor's, half is for the tool.
+// Half of the margin is for the supervisor, half for the tool.
 redlock::time_point supervisor::overdue_at() const noexcept {
     return kill_at_ == redlock::time_point::max() ? kill_at_ : kill_at_ + kill_margin_ / 2;
 }
@@ -138,17 +138,17 @@ supervisor_report supervisor::read() {
     ssize_t size = 0;
     do { // NOLINT(cppcoreguidelines-avoid-do-while)
         size = ::recv(channel_, &out, sizeof out, 0);
-        // A supervisor that ended before it read our last order: its last words still come.
+        // The supervisor may end before it reads our last order: its last reports still arrive.
     } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
     const bool told = size == sizeof out;
     ended_ = !told || out.what == supervisor_report::kind::gone;
     if (ended_) {
-        ::kill(pid_, SIGKILL); // it may have been stopped behind its last words
+        ::kill(pid_, SIGKILL); // it may have been stopped after its last report
         while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
         }
     }
     if (!told) {
-        // It was killed; by its death the command was, and the rest is ours by now.
+        // It was killed; that killed the command, and the other processes are our children now.
         return {supervisor_report::kind::died, kill_all_children()};
     }
     return out;

@@ -1,14 +1,13 @@
-// Between the tool and the command stands a process that does one thing: it ends the command in
-// time. It is forked before anything else happens, shares no memory with the tool, and has the
-// deadline on a timer of its own. So the command ends in time also while the tool is stopped, hangs
-// or is killed. It adopts what the command leaves behind, so nothing the command started gets away.
+// The supervisor is a process between the tool and the command with one task: it stops the command
+// in time. It is forked before anything else happens, shares no memory with the tool, and has a
+// timer of its own for the deadline. So the command ends in time even if the tool is stopped, hangs
+// or is killed. It adopts the processes that the command leaves, so none of them escapes.
 //
-// - The tool dies: the connection between the two ends, and the supervisor ends the command.
-// - The supervisor dies: the command is killed by its parent-death signal, and the tool, which
-// adopts
-//   the rest, kills that.
-// - The supervisor is stopped, or hangs: the tool kills it before the deadline, and so the command.
-// - Both are killed in one moment: the command dies, and what it had started may live on.
+// - The tool dies: the connection between the two ends, and the supervisor stops the command.
+// - The supervisor dies: the parent-death signal kills the command. The tool adopts the other
+//   processes and kills them.
+// - The supervisor is stopped or hangs: before the deadline, the tool kills it and so the command.
+// - Both are killed at the same moment: the command dies, but processes it started may live on.
 
 #pragma once
 
@@ -22,61 +21,61 @@
 
 namespace cli {
 
-/// What the supervisor tells.
+/// A report of the supervisor.
 struct supervisor_report {
     enum class kind : int {
         started, ///< `value` is the command's process id
-        failed,  ///< it could not be executed; `value` is errno
-        due,     ///< the deadline came near, and the command was told to end
+        failed,  ///< the command could not be executed; `value` is errno
+        due,     ///< the deadline came near, and TERM was sent to the command
         ended,   ///< the command itself has ended; `value` is its wait status
         stopped, ///< it was stopped from the terminal
-        gone,    ///< nothing of it is left; the supervisor ends. `value`: how many would not die
-        died,    ///< made up by this side: the supervisor was killed. `value`: as with `gone`
+        gone,    ///< no process is left; the supervisor ends. `value`: how many did not die
+        died,    ///< added by this side: the supervisor was killed. `value`: as with `gone`
     };
     kind what = kind::died;
     int value = 0;
 };
 
-/// What cannot be changed once the supervisor is there.
+/// Settings that cannot change after the supervisor was started.
 struct supervisor_rules {
     std::vector<std::string> command;
-    /// TERM comes this long before the deadline.
+    /// TERM is sent this long before the deadline.
     std::chrono::nanoseconds grace{};
-    /// KILL comes this long before the deadline, so that it has happened by then.
+    /// KILL is sent this long before the deadline, so that it has happened by then.
     std::chrono::nanoseconds kill_margin{};
-    /// What the command leaves behind when it ends by itself is left alone.
+    /// Processes that the command leaves when it ends by itself may live on.
     bool leave_daemons = false;
 };
 
-/// The tool's end. Not thread-safe; must be made before there is a second thread.
+/// The tool's side. Not thread-safe; must be created before there is a second thread.
 class supervisor {
 public:
     /// Forks. Throws `failure`.
     explicit supervisor(supervisor_rules rules);
-    /// Has the command killed if it runs, and waits until it is.
+    /// Kills the command if it runs, and waits for its end.
     ~supervisor();
     supervisor(const supervisor&) = delete;
     supervisor& operator=(const supervisor&) = delete;
 
-    /// Starts the command with these variables ("NAME=value") beside the tool's own.
+    /// Starts the command with these variables ("NAME=value") in addition to the tool's own.
     void start(redlock::time_point deadline, const std::vector<std::string>& variables);
     void set_deadline(redlock::time_point deadline);
     /// TERM now, and KILL at `kill_at` at the latest.
     void stop(redlock::time_point kill_at);
     /// Sends a signal to the command's process group.
     void forward(int number);
-    /// Gives the terminal back to the command, which was stopped, and has it go on.
+    /// Gives the terminal to the stopped command again, and continues it.
     void resume();
 
-    /// When the command should be gone, and the supervisor has not said so: it is stopped, or
-    /// hangs.
+    /// Time after which the supervisor is stopped or hangs, if it has not reported the end of the
+    /// command.
     redlock::time_point overdue_at() const noexcept;
-    /// Kills the supervisor, and so the command; what that started is killed by `read`.
+    /// Kills the supervisor, and with it the command; `read` kills what the command started.
     void kill() const noexcept;
 
     /// Becomes readable when there is a report.
     int descriptor() const noexcept { return channel_; }
-    /// Waits for one.
+    /// Waits for a report.
     supervisor_report read();
 
 private:
@@ -86,15 +85,14 @@ private:
 
     std::chrono::nanoseconds grace_;
     std::chrono::nanoseconds kill_margin_;
-    redlock::time_point kill_at_ = redlock::time_point::max(); // as the supervisor was told
+    redlock::time_point kill_at_ = redlock::time_point::max(); // as sent to the supervisor
     bool ending_ = false;
     int channel_ = -1;
     pid_t pid_ = -1;
     bool ended_ = false;
 };
 
-/// Whether a command of this name can be found, as execvp would: 0, or the errno that it would
-/// give.
+/// Whether a command with this name can be found, as execvp does: 0, or its errno.
 int look_for(const std::string& command);
 
 } // namespace cli

@@ -26,7 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What is dying is looked at so often; what has not died by then will not.
+// Interval and limit of the wait for processes that die.
 constexpr milliseconds look_again{20};
 constexpr seconds dying_max{10};
 
@@ -35,7 +35,7 @@ pid_t parent_of(std::string_view pid) {
     std::ifstream file("/proc/" + std::string(pid) + "/stat");
     std::string line;
     std::getline(file, line);
-    // The name stands in brackets and may hold brackets itself.
+    // The name is in brackets and may contain brackets itself.
     const std::size_t name_end = line.rfind(')');
     int parent = -1;
     if (name_end != std::string::npos && name_end + 4 < line.size()) {
@@ -45,13 +45,13 @@ pid_t parent_of(std::string_view pid) {
     return parent;
 }
 
-// Children that have ended count until they are reaped, so that none of these numbers can be
-// another process's by now.
+// Children that have ended count until they are reaped, so that none of these numbers can belong to
+// another process.
 std::vector<pid_t> children() {
     std::vector<pid_t> out;
     const pid_t self = ::getpid();
     const std::string mine = std::to_string(self);
-    // Not every kernel is built with it.
+    // Not every kernel has it.
     if (std::ifstream list("/proc/self/task/" + mine + "/children"); list) {
         for (pid_t one = 0; list >> one;) {
             out.push_back(one);
@@ -81,8 +81,8 @@ void send_to_children(int number) {
     }
 }
 
-// SIGTTOU would stop who takes the terminal from behind; it is blocked in the supervisor, and for
-// the moment in the command.
+// SIGTTOU would stop a background process that takes the terminal. It is blocked in the supervisor,
+// and for a moment in the command.
 void hand_terminal_to(pid_t group) {
     ::tcsetpgrp(STDIN_FILENO, group);
 }
@@ -116,7 +116,7 @@ supervisor_process::supervisor_process(int channel, supervisor_rules rules)
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &mask_before_);
-    // What kills the tool's whole group must not reach the supervisor.
+    // A signal that kills the tool's whole group must not reach the supervisor.
     ::setpgid(0, 0);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::prctl(PR_SET_NAME, "redlock-superv");
@@ -134,7 +134,7 @@ void supervisor_process::run() {
         if (::poll(waits.data(), waits.size(), -1) < 0) {
             continue;
         }
-        // The clock first: an order to go on that comes too late is too late.
+        // The clock first: an order to continue may come too late.
         if (waits[2].revents != 0) {
             std::uint64_t expirations = 0;
             [[maybe_unused]] const auto size = ::read(timer_, &expirations, sizeof expirations);
@@ -161,7 +161,7 @@ void supervisor_process::hear() {
     }
     supervisor_order order;
     if (size < static_cast<ssize_t>(sizeof order)) {
-        // The tool is dead, or wants no more.
+        // The tool is dead or has closed the connection.
         if (phase_ == phase::idle) {
             leave(0);
         }
@@ -214,7 +214,7 @@ void supervisor_process::start(redlock::time_point deadline, std::string variabl
     ::close(failures[1]);
     int error = leader_ < 0 ? fork_error : 0;
     if (leader_ > 0) {
-        // Empty when the program was executed, which closes the pipe.
+        // Empty if the program was executed, which closes the pipe.
         while (::read(failures[0], &error, sizeof error) < 0 && errno == EINTR) {
         }
     }
@@ -239,7 +239,7 @@ void supervisor_process::become_command(int failures, std::string variables) {
     if (::getppid() != supervisor) {
         ::_exit(1);
     }
-    // A tool above this one may have set what this one does not.
+    // A tool above this one may have set variables that this one does not set.
     for (const char* const name :
          {"REDLOCK_RESOURCE",
           "REDLOCK_TOKEN",
@@ -266,7 +266,7 @@ void supervisor_process::become_command(int failures, std::string variables) {
 
 void supervisor_process::set_deadline(redlock::time_point deadline) {
     if (phase_ != phase::running) {
-        return; // who was told to end is not allowed more time
+        return; // the time of a command that is being stopped is not extended
     }
     term_at_ = deadline - rules_.grace;
     kill_at_ = deadline - rules_.kill_margin;
@@ -305,12 +305,12 @@ void supervisor_process::ask_to_end() {
     phase_ = phase::ending;
     if (leader_lives_) {
         ::kill(-leader_, SIGTERM);
-        ::kill(-leader_, SIGCONT); // who is stopped could not hear it
+        ::kill(-leader_, SIGCONT); // a stopped process does not receive it
         asked_.push_back(leader_);
     }
     for (const pid_t one : children()) {
         if (std::find(asked_.begin(), asked_.end(), one) == asked_.end()) {
-            // A child that its parent has left to us just now, in whichever group.
+            // A child that its parent has just left to us, in any group.
             ::kill(one, SIGTERM);
             ::kill(one, SIGCONT);
             asked_.push_back(one);
@@ -333,7 +333,7 @@ void supervisor_process::reap() {
     while (true) {
         int status = 0;
         siginfo_t ended{};
-        // The command is looked at before it is reaped: until then its group can be nobody else's.
+        // Checks the command before it is reaped: until then no other process can have its group.
         if (leader_lives_
             && ::waitid(P_PID, static_cast<id_t>(leader_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0
             && ended.si_pid == leader_) {
@@ -347,7 +347,7 @@ void supervisor_process::reap() {
             leader_ended(status);
             continue;
         }
-        // Looked at, too: the command may end between the look above and this line.
+        // Checks the command once more: it may have ended between the check above and this line.
         siginfo_t next{};
         if (::waitid(P_ALL, 0, &next, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) {
             if (errno == ECHILD && phase_ != phase::idle) {
@@ -366,13 +366,13 @@ void supervisor_process::reap() {
                 take_terminal(tool_group_);
                 report(supervisor_report::kind::stopped, stop.si_status);
             }
-            continue; // its end is seen above
+            continue; // its end is handled above
         }
         ::waitpid(one, &status, WNOHANG | WUNTRACED);
         asked_.erase(std::remove(asked_.begin(), asked_.end(), one), asked_.end());
     }
     if (phase_ == phase::ending && !leader_lives_) {
-        ask_to_end(); // those that have come to us by the death of their parents
+        ask_to_end(); // includes children whose parents have died
     }
     if (phase_ == phase::killing) {
         send_to_children(SIGKILL);
@@ -387,7 +387,7 @@ void supervisor_process::leader_ended(int status) {
     asked_.erase(std::remove(asked_.begin(), asked_.end(), leader_), asked_.end());
     take_terminal(tool_group_);
     report(supervisor_report::kind::ended, status);
-    if (phase_ == phase::running) { // what it has left may stay
+    if (phase_ == phase::running) { // other processes may stay
         leave(0);
     }
 }
@@ -404,7 +404,7 @@ void supervisor_process::arm(redlock::time_point at) const {
 
 void supervisor_process::report(supervisor_report::kind what, int value) const noexcept {
     const supervisor_report it{what, value};
-    // Not waited for: a tool that is stopped must not hold the supervisor up.
+    // Does not wait: a stopped tool must not block the supervisor.
     ::send(channel_ < 0 ? -1 - channel_ : channel_, &it, sizeof it, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

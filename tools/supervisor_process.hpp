@@ -1,4 +1,4 @@
-// The supervisor's own side. It uses nothing but system calls that wait for nothing.
+// The supervisor's own side. It uses only system calls that do not wait.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace cli {
 
-/// What the tool tells the supervisor. Behind a `start` come the variables, each with a zero behind
-/// it.
+/// A message of the tool to the supervisor. After a `start` come the variables, each with a final
+/// zero.
 struct supervisor_order {
     enum class kind : int { start, deadline, stop, forward, resume };
     kind what = kind::start;
@@ -22,8 +22,8 @@ struct supervisor_order {
     std::int64_t time_ns = 0; ///< of `redlock::clock`
 };
 
-/// Kills all children, and theirs as they come to us, and waits for them. Returns how many would
-/// not die in some seconds: those of another user, or those that wait for a device.
+/// Kills all children, and their children as they become ours, and waits for them. Returns how many
+/// did not die in some seconds: those of another user, or those that wait for a device.
 int kill_all_children();
 
 class supervisor_process {

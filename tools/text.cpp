@@ -34,7 +34,7 @@ constexpr std::array units{
     unit{"s", 1'000},
     unit{"ms", 1}};
 
-// What people write for them.
+// Other spellings that people use.
 std::string_view unit_meant(std::string_view word) {
     std::string low;
     std::transform(word.begin(), word.end(), std::back_inserter(low), [](unsigned char c) {
@@ -94,9 +94,9 @@ std::size_t find_lower(std::string_view text, std::string_view wanted, std::size
     return at == text.end() ? std::string_view::npos : static_cast<std::size_t>(at - text.begin());
 }
 
-// Leaves out what stands in a master's URL where a password stands or is put by mistake: before the
-// last '@', in place of the port, and after "password=". A password may have nearly any character,
-// so a URL ends where the next one begins.
+// Removes what is a password in a master's URL, or was put in its place by mistake: before the last
+// '@', in place of the port, and after "password=". A password may have nearly any character, so a
+// URL ends where the next one begins.
 std::string without_passwords(std::string_view text) {
     constexpr std::array<std::string_view, 3> schemes{"redis://", "rediss://", "unix://"};
     constexpr std::string_view parameter = "password=";
@@ -125,7 +125,7 @@ std::string without_passwords(std::string_view text) {
         }
         const std::string_view rest = text.substr(0, end);
         std::size_t address_end = std::min(rest.find_first_of(address_ends, at), end);
-        while (address_end > at && rest[address_end - 1] == ':') { // of the sentence it stands in
+        while (address_end > at && rest[address_end - 1] == ':') { // punctuation of the sentence
             --address_end;
         }
         const std::size_t port = rest.substr(0, address_end).find(':', at);
@@ -166,7 +166,7 @@ milliseconds parse_duration(std::string_view text) {
         const auto* const found =
             std::find_if(units.begin(), units.end(), [&](const unit& u) { return u.name == word; });
         if (found == units.end()) {
-            // Nothing may be without a unit but the nothing itself.
+            // Only zero may have no unit.
             if (word.empty() && value == 0 && text == number) {
                 return milliseconds(0);
             }
@@ -204,7 +204,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     std::optional<std::string> best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string& one : words) {
-        // Half a name is a good name: --prot.
+        // Half a name is a good abbreviation: --prot.
         const std::size_t far = word.size() >= 4 && one.starts_with(word) ? 1 : distance(word, one);
         if (far < least) {
             least = far;
@@ -223,8 +223,8 @@ std::string printable(std::string_view text) {
     std::string out;
     for (const char c : without_passwords(text)) {
         const auto byte = static_cast<unsigned char>(c);
-        // U+0080 to U+009F are controls, too; in UTF-8 they have two bytes, of which c2 is the
-        // first.
+        // U+0080 to U+009F are control characters as well; in UTF-8 they have two bytes, of which
+        // c2 is the first.
         const bool second = byte >= 0x80 && byte <= 0x9f && out.ends_with('\xc2');
         if (second) {
             out.pop_back();
@@ -278,7 +278,7 @@ void require_written(int error) {
 
 void say(std::string_view line) {
     // One write: lines of several processes on one terminal or in one log stay whole.
-    constexpr std::string_view name = "redlock: "; // the library's own sentences begin with it
+    constexpr std::string_view name = "redlock: "; // messages of the library begin with it
     const std::string whole =
         fmt::format("{}{}\n", line.starts_with(name) ? "" : name, without_passwords(line));
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, whole.data(), whole.size());

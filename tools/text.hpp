@@ -1,4 +1,4 @@
-// Words: durations, what was probably meant, and what a terminal may be sent.
+// Text: durations, suggestions for misspelled words, and text that is safe for a terminal.
 
 #pragma once
 
@@ -14,28 +14,27 @@ namespace cli {
 
 using std::chrono::milliseconds;
 
-/// "10s", "500ms", "2m", "1m30s". Throws `std::invalid_argument` with a sentence that names what
-/// was probably meant.
+/// Parses "10s", "500ms", "2m", "1m30s". Throws `std::invalid_argument` with a suggestion.
 milliseconds parse_duration(std::string_view text);
 
-/// The shortest form that says it all: "1m30s", "500ms", "0s".
+/// Returns the shortest exact form: "1m30s", "500ms", "0s".
 std::string duration_text(milliseconds time);
 
-/// "0.4 ms".
+/// Returns "0.4 ms".
 std::string latency_text(std::chrono::microseconds time);
 
-/// The word that is nearest to `word`, if one is near enough to be a slip.
+/// Returns the word that is nearest to `word`, if one is near enough to be a misspelling.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& words);
 
-/// ", did you mean X?", or nothing.
+/// Returns ", did you mean X?" or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
 
-/// Nothing in it can move the cursor or colour the rest, and of a master's URL the user and the
-/// password are left out: a word in the wrong place may be one.
+/// Returns text that cannot move the cursor or colour the rest, without the user and the password
+/// of a master's URL: a word in the wrong place may be one.
 std::string printable(std::string_view text);
 
-/// `printable`, for a word of the command line that stands where none is expected: if it looks like
-/// "user:password@host", only the host is left.
+/// The same as `printable` for an unexpected argument: if it looks like "user:password@host", only
+/// the host is left.
 std::string misplaced(std::string_view word);
 
 enum class tint { plain, good, fair, bad, faint };
@@ -43,15 +42,15 @@ enum class tint { plain, good, fair, bad, faint };
 /// Whether `stream` is a terminal that wants colours.
 bool coloured(std::FILE* stream);
 
-/// `text` in a colour, if standard output has any.
+/// Returns `text` in a colour, if standard output has colours.
 std::string tinted(tint colour, std::string_view text);
 
-/// One line on standard error, "redlock: " before it.
+/// Prints one line on standard error with "redlock: " before it.
 void say(std::string_view line);
 
-/// Writes out what standard output still has. Throws `failure` if that, or anything before it, did
-/// not arrive: who reads a report that is cut off must not take it for a whole one. `error` is the
-/// system's number of an earlier failure, if it is known.
+/// Flushes standard output. Throws `failure` if that, or an earlier write, failed: the reader of an
+/// incomplete report must not take it for a complete one. `error` is the number of an earlier
+/// failure, if it is known.
 void require_written(int error = 0);
 
 } // namespace cli

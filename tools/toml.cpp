@@ -48,7 +48,7 @@ private:
     char next() const noexcept { return at_end() ? '\0' : text_[at_]; }
 
     [[noreturn]] void fail(std::string_view why) const {
-        // The name, and never a value, nor what may be one: it may be a password.
+        // Shows the name and never a value or a part of one, which may be a password.
         throw std::invalid_argument(fmt::format(
             "line {}: {}{}{}", line_, printable(name_), name_.empty() ? "" : ": ", why));
     }

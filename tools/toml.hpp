@@ -16,9 +16,9 @@ struct toml_entry {
     std::size_t line = 0;
 };
 
-/// Strings, whole numbers, decimals, true and false, and arrays of these over any number of lines.
-/// Throws `std::invalid_argument` with a sentence that names the line and the key, and never shows
-/// a value. (The option library has a reader, too; it cuts a password off at its `#`.)
+/// Parses strings, whole numbers, decimals, true and false, and arrays of these over any number of
+/// lines. Throws `std::invalid_argument` with the line and the key, and never shows a value. (The
+/// option library also has a parser, which cuts off a password at its `#`.)
 std::vector<toml_entry> read_toml(std::string text);
 
 } // namespace cli

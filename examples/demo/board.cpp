@@ -13,10 +13,9 @@
 
 namespace demo {
 
-// An overlap is: two workers that both may rely on their lock at one moment. That a worker is still
-// inside when its lease has ended is none. It was suspended for so long, will find held() false
-// when it wakes up, and will not write. All processes read one clock, so the deadlines can be
-// compared.
+// An overlap: two workers that both may rely on their lock at one moment. A worker that is still
+// inside after the end of its lease is not one: it was suspended, will find held() false when it
+// wakes up, and will not write. All processes read one clock, so the deadlines can be compared.
 void guarded_counter::enter(std::size_t worker, redlock::time_point deadline) noexcept {
     const auto before = owner_.exchange(static_cast<std::uint32_t>(worker + 1));
     if (before != 0 && redlock::clock::now().time_since_epoch().count() < deadline_.load()) {

@@ -31,7 +31,7 @@ public:
 
     // A worker begins to work under a lock that it may rely on until `deadline`.
     void enter(std::size_t worker, redlock::time_point deadline) noexcept;
-    // It has ended. `still_held` is asked only when somebody else has entered meanwhile.
+    // It has ended. `still_held` is asked only if another worker has entered since.
     template <typename StillHeld>
     void leave(std::size_t worker, StillHeld still_held) noexcept {
         auto expected = static_cast<std::uint32_t>(worker + 1);

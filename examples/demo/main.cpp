@@ -1,9 +1,10 @@
 // Takes locks on real Redis masters while they fail, and shows that the locks hold.
 //
 // Five masters, six worker processes, two counters. A worker increments a counter by reading it,
-// working a while and writing it back, under a lock. Meanwhile one master is killed and comes back
-// without its memory, another one hangs, and a worker is frozen for longer than its lease. In the
-// end the counters must show each increment, and no two workers may have held one lock at once.
+// working a while and writing it back, under a lock. At the same time one master is killed and
+// comes back without its memory, another one hangs, and a worker is frozen for longer than its
+// lease. In the end the counters must show each increment, and no two workers may have held one
+// lock at once.
 
 #include "board.hpp"
 #include "crew.hpp"

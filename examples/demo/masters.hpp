@@ -11,9 +11,10 @@ namespace demo {
 
 class masters {
 public:
-    // Starts `count` servers without persistence and returns when all answer. They leave no file
-    // behind. Throws std::runtime_error with the server's own words if one does not start. Another
-    // server than the redis-server in the path: the environment variable REDLOCK_REDIS_SERVER.
+    // Starts `count` servers without persistence and returns when all reply. Their files are
+    // removed. Throws std::runtime_error with the server's own text if one does not start. The
+    // environment variable REDLOCK_REDIS_SERVER selects another server than the redis-server in
+    // PATH.
     explicit masters(std::size_t count);
 
     std::size_t size() const noexcept { return servers_.size(); }

@@ -1,5 +1,5 @@
-// Watches the quorum through a lock manager of its own that takes no locks: the state of each
-// master and, by asking the masters, who has which lock.
+// Watches the quorum through a lock manager of its own that acquires no locks: the state of each
+// master, and the holders according to the masters.
 #pragma once
 
 #include "board.hpp"

@@ -1,4 +1,5 @@
-// The faults of a run: which, when and to whom; and whether what had to come of them did.
+// The faults of a run: which, when, and on which master or worker; and whether the expected effects
+// happened.
 #pragma once
 
 #include "crew.hpp"

@@ -123,7 +123,7 @@ screen::extent screen::size() noexcept {
 
 void screen::draw(const std::vector<std::string>& lines) {
     const extent limit = size();
-    // In place: each line is cleared behind its end, and the rest of the screen below the last one.
+    // In place: each line is cleared to its end, and the rest of the screen below the last one.
     std::string picture = "\x1b[H";
     for (std::size_t i = 0; i < lines.size() && i < limit.rows; ++i) {
         picture += i == 0 ? "" : "\r\n";

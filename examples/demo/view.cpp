@@ -74,7 +74,8 @@ void view::add_masters(std::vector<std::string>& lines) const {
     }
 }
 
-// Whom the masters name, beside whom the workers name: the masters' answer is the older one.
+// The holders according to the masters, next to those of the workers: the masters' reply is the
+// older one.
 void view::add_locks(std::vector<std::string>& lines) const {
     lines.emplace_back();
     lines.push_back(heading(fmt::format(

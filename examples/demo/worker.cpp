@@ -160,7 +160,7 @@ worker::between(std::chrono::microseconds low, std::chrono::microseconds high) {
     return std::chrono::microseconds(range(random_));
 }
 
-// Mostly short, for many changes of hands; now and then so long that the lease has to be renewed.
+// Mostly short, for many changes of the holder; now and then long enough for a renewal.
 std::chrono::microseconds worker::work_time() {
     return random_() % 10 == 0 ? between(100ms, 450ms) : between(2ms, 12ms);
 }

@@ -1,4 +1,4 @@
-// Tutorial, page 3: the store refuses who comes too late.
+// Tutorial, page 3: the store refuses a late write.
 //
 //     report_3 DATA MASTER...
 //     report_3 redis://127.0.0.1:7200 redis://127.0.0.1:7101 redis://127.0.0.1:7102 ...
@@ -53,7 +53,7 @@ asio::awaitable<void> make_report(redlock::lock& lock, store& data) {
         co_return;
     }
     const std::string report = render();
-    // However long that took: the store knows who came later.
+    // However long that took: the store knows which owner is later.
     data.save(token, report);
     std::cout << "stored" << std::endl;
 }

@@ -129,7 +129,7 @@ private:
     manager& manager_;
     const std::string resource_;
     const acquire_options options_;
-    const std::shared_ptr<state> state_; // also of those who are told of a loss
+    const std::shared_ptr<state> state_; // shared with what signals a loss
 };
 
 }}} // namespace redlock::REDLOCK_ABI::blocking

@@ -74,8 +74,8 @@ void link::open() {
     connect(0);
 }
 
-// A command whose outcome is unknown must not be executed after those of the next connection, if
-// that can be helped: the system would go on to send it for minutes.
+// If possible, a command with an unknown outcome must not be executed after those of the next
+// connection: the system would go on sending it for minutes.
 void link::close() noexcept {
     if (channel_) {
         int descriptor = channel_->plain.is_open() ? channel_->plain.native_handle() : -1;
@@ -91,8 +91,8 @@ void link::close() noexcept {
 void link::finish() noexcept {
     resolver_.cancel();
     if (channel_) {
-        // Without a TLS goodbye: the peer may be the one that is stuck. A socket that reports an
-        // error on closing is closed all the same.
+        // Without a TLS shutdown: the peer may hang. A socket that reports an error on closing is
+        // closed nevertheless.
         error_code ignored;
         channel_->plain.close(ignored);
 #if REDLOCK_LINUX
@@ -105,8 +105,8 @@ void link::finish() noexcept {
     }
 }
 
-// Look-ups block a thread of Asio's, never the loop. One that hangs cannot be stopped; its late
-// result finds another connection.
+// A look-up blocks a thread of Asio, never the loop. One that hangs cannot be stopped; its late
+// result is ignored, because there is another connection by then.
 void link::resolve() {
     resolver_.async_resolve(
         where_.host,
@@ -128,7 +128,7 @@ void link::connect(std::size_t candidate) {
     error_code ignored; // not open at the first candidate
     channel_->plain.close(ignored);
     channel_->plain.open(channel_->candidates[candidate].protocol(), ignored);
-    // A child of the user's must not inherit the connection: it would stay open after us.
+    // A child process of the user must not inherit the connection, which would stay open.
     ::fcntl(channel_->plain.native_handle(), F_SETFD, FD_CLOEXEC);
     channel_->plain.async_connect(
         channel_->candidates[candidate], guarded([this, candidate](const error_code& error) {
@@ -158,7 +158,7 @@ void link::connected() {
         auto& secure = channel_->secure;
         secure.emplace(channel_->plain, *tls_);
         error_code bad;
-        // A certificate that names nothing we asked for is as good as none. (SNI takes names only.)
+        // A certificate without a requested name is as good as none. (SNI takes names only.)
         asio::ip::make_address(tls_name_, bad);
         if (bad) {
             SSL_set_tlsext_host_name(secure->native_handle(), tls_name_.c_str());
@@ -175,14 +175,14 @@ void link::connected() {
 }
 
 #if REDLOCK_HAS_TLS
-// The error says that the certificate was refused, and only the session why.
+// The error says that the certificate was refused; only the session says why.
 std::string link::why_distrusted() const {
     auto* const session = channel_->secure->native_handle();
     const long verdict = SSL_get_verify_result(session);
     if (SSL_get_verify_mode(session) == SSL_VERIFY_NONE || verdict == X509_V_OK) {
         return {};
     }
-    // What our own look at the names leaves behind.
+    // The errors that our own check of the names leaves in the queue.
     return verdict == X509_V_ERR_UNSPECIFIED
                ? ": it does not name '" + tls_name_ + "'"
                : std::string(": ") + X509_verify_cert_error_string(verdict);
@@ -244,7 +244,7 @@ void link::write_rest_now() {
 }
 #endif
 
-// What the socket takes at once; a full one is no error.
+// Writes what the socket takes at once; a full socket is not an error.
 std::size_t link::write_now(std::string_view bytes, error_code& error) {
 #if REDLOCK_LINUX
     if (channel_->watched >= 0) {
@@ -295,7 +295,7 @@ std::size_t link::write(std::string& bytes) {
     direct = !channel_->secure;
 #endif
     if (direct) {
-        // A socket takes a few KiB at once nearly always: no detour over the reactor.
+        // A socket nearly always takes a few KiB at once: no detour via the reactor.
         error_code error;
         written = write_now(bytes, error);
         if (error) {
@@ -346,8 +346,8 @@ void link::failed(std::string_view what, const error_code& error, const std::str
     owner_.link_closed(master_, why);
 }
 
-// The owner must not be called from inside its own call. Until the report nothing more is taken: a
-// write after the bytes that were lost would put the commands out of step with their replies.
+// The owner must not be called from inside its own call. Until the report, nothing more is written:
+// bytes after the lost ones would put the commands out of step with their replies.
 void link::fail_later(std::string_view what, const error_code& error) {
     std::string why = why_failed(what, error);
     close();

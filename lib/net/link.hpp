@@ -1,5 +1,5 @@
-// The socket of one master: resolves, connects over TCP, TLS or a Unix socket, reads, writes. It
-// does what it is told and reports what happened; every decision is made in lib/core.
+// The socket of one master: resolves, connects over TCP, TLS or a Unix socket, reads and writes. It
+// executes requests and reports events; all decisions are made in lib/core.
 
 #pragma once
 
@@ -30,7 +30,7 @@ namespace redlock::net {
 
 class link {
 public:
-    /// `tls_name` is what the master's certificate must name; only for TLS, as is `tls`.
+    /// `tls_name` is the name to verify in the master's certificate; used with `tls` only.
     link(
         const boost::asio::any_io_executor& io,
         std::size_t master,
@@ -40,24 +40,23 @@ public:
         link_owner& owner);
 
 #if REDLOCK_LINUX
-    /// Has the sockets that are not TLS's watched by `ready`, which calls `ready_to_move`.
+    /// Registers sockets without TLS with `ready`, which calls `ready_to_move`.
     void be_watched(ready_set& ready) noexcept {
         ready_ = &ready;
     }
-    /// Reads what there is, and writes what waits for room.
+    /// Reads what is available, and writes what waits for room.
     void ready_to_move();
 #endif
 
-    /// Connects; answered by `link_opened` or `link_closed`.
+    /// Connects. The result is `link_opened` or `link_closed`.
     void open();
-    /// Drops the connection or the attempt, with the bytes that were not sent yet. Nothing of it is
-    /// reported afterwards.
+    /// Closes the connection or the attempt, and drops unsent bytes. Reports nothing afterwards.
     void close() noexcept;
-    /// The same, but what was written is still delivered.
+    /// The same, but delivers what was written.
     void finish() noexcept;
-    /// Writes what it can of `bytes` at once, takes the rest to be written when the socket is
-    /// ready, and leaves `bytes` empty; takes nothing while an earlier rest is still there. Gives
-    /// how much was written at once; the rest is reported by `link_written`.
+    /// Writes what the socket takes of `bytes` at once, keeps the rest to be written later, and
+    /// leaves `bytes` empty. Takes nothing while an earlier rest is left. Returns how much was
+    /// written at once; `link_written` reports the rest.
     std::size_t write(std::string& bytes);
     /// Whether `write` would take anything.
     bool writable() const noexcept {
@@ -69,7 +68,7 @@ private:
     using resolver = boost::asio::ip::tcp::resolver;
     using address = boost::asio::generic::stream_protocol::endpoint;
 
-    // All of one connection that an operation may still touch after the connection was dropped.
+    // State of one connection that an operation may still use after the connection was closed.
     struct channel {
         explicit channel(const boost::asio::any_io_executor& io) : plain(io) {}
         ~channel();
@@ -83,7 +82,7 @@ private:
         std::string rest;
         std::size_t rest_written = 0; // of a watched socket
         bool open = false;
-        bool heard = false; // the master said anything
+        bool heard = false; // the master has sent anything
         bool writing = false;
         std::array<char, 16 * 1024> read_buffer{};
     };
@@ -102,15 +101,15 @@ private:
         std::string_view what,
         const boost::system::error_code& error,
         const std::string& more = {});
-    /// As `failed`, from inside a call of the owner's: the connection is closed at once, and
-    /// reported by a handler of its own.
+    /// The same as `failed`, from inside a call of the owner: closes the connection at once, and
+    /// reports it by a separate handler.
     void fail_later(std::string_view what, const boost::system::error_code& error);
     std::string why_failed(std::string_view what, const boost::system::error_code& error) const;
 #if REDLOCK_HAS_TLS
     std::string why_distrusted() const;
 #endif
     /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
-    /// does nothing once the connection was dropped.
+    /// does nothing once the connection was closed.
     template <typename F>
     auto guarded(F f);
 

@@ -1,6 +1,5 @@
-// All that a manager has of the world: connections to the masters, somebody who wakes it, and
-// chance. In production `sockets`; in the testing kit, masters in memory and time that a test
-// moves.
+// Interface of a manager to the world: connections to the masters, a timer, and random bytes. In
+// production `sockets`; in the testing kit, masters in memory and time that a test sets.
 
 #pragma once
 
@@ -12,26 +11,25 @@
 
 namespace redlock::net {
 
-/// Called with the guard of the owner held; answers through `link_owner`, never from inside a call.
+/// Called with the owner's guard held; reports via `link_owner`, never from inside a call.
 class outside {
 public:
     virtual ~outside() = default;
 
-    /// Connects; answered by `link_opened` or `link_closed`.
+    /// Connects. The result is `link_opened` or `link_closed`.
     virtual void open(std::size_t link) = 0;
-    /// Drops the connection or the attempt, with the bytes that were not sent yet. Nothing of it is
-    /// reported afterwards.
+    /// Closes the connection or the attempt, and drops unsent bytes. Reports nothing afterwards.
     virtual void close(std::size_t link) = 0;
-    /// The same, but what was written is still delivered.
+    /// The same, but delivers what was written.
     virtual void finish(std::size_t link) { close(link); }
-    /// Takes what it can of `bytes`. Gives how much was written at once; the rest is reported by
-    /// `link_written`.
+    /// Takes what it can of `bytes`. Returns how much was written at once; `link_written` reports
+    /// the rest.
     virtual std::size_t write(std::size_t link, std::string& bytes) = 0;
-    /// `time_came` at `moment` at the latest; it may come early.
+    /// Calls `time_came` at `moment` at the latest, possibly earlier.
     virtual void wake_by(time_point moment) = 0;
-    /// Wakes no more.
+    /// Stops the timer.
     virtual void sleep() noexcept = 0;
-    /// Bytes that nobody can guess.
+    /// Returns unpredictable bytes.
     virtual void random(std::span<unsigned char> out) = 0;
 
 protected:

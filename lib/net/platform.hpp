@@ -1,6 +1,6 @@
-// What is asked of the system beyond POSIX: on Linux a timer that a suspended machine wakes for,
-// and one descriptor that stands for many. Every such place has another way, which other systems
-// take, and so does a build with the option `portable`: the suites can run it here.
+// What the library needs of the system beyond POSIX: on Linux a timer that runs during suspend, and
+// one descriptor for many sockets. Other systems, and builds with the option `portable`, use the
+// portable implementation; so the suites can test it here.
 
 #pragma once
 

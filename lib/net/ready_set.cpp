@@ -59,7 +59,7 @@ void ready_set::want_room(std::size_t master, int socket, bool wanted) noexcept 
 void ready_set::forget(int socket) noexcept {
     ::epoll_ctl(set_.native_handle(), EPOLL_CTL_DEL, socket, nullptr);
     if (--watched_ == 0) {
-        error_code ignored; // the loop must not be kept from its end by what nobody waits for
+        error_code ignored; // must not keep the loop from ending
         set_.cancel(ignored);
     }
 }
@@ -81,7 +81,7 @@ void ready_set::wait() {
 }
 
 void ready_set::call_ready() {
-    std::array<epoll_event, 64> found; // more are found the next time
+    std::array<epoll_event, 64> found; // the rest is found in the next turn
     const int count =
         ::epoll_wait(set_.native_handle(), found.data(), static_cast<int>(found.size()), 0);
     for (int i = 0; i < count; ++i) {

@@ -1,8 +1,7 @@
-// Which of the masters' sockets are ready. For the reactor one descriptor stands for all of them: a
-// turn of the loop brings the replies of all masters that have answered meanwhile, where an
-// operation for each socket costs its own way through the reactor and the scheduler, which weighs
-// more than the reply. Linux only (an epoll set can be waited for like a socket); elsewhere each
-// link reads by itself.
+// Watches the masters' sockets. For the reactor one descriptor stands for all of them: one turn of
+// the loop brings the replies of all masters. One operation for each socket would cost a way
+// through the reactor and the scheduler each, which is more than the reply costs. Linux only (an
+// epoll set can be waited for like a socket); elsewhere each link reads by itself.
 
 #pragma once
 
@@ -22,18 +21,18 @@ namespace redlock::net {
 
 class ready_set {
 public:
-    /// `ready` is called with the owner's guard held. It may be called for a socket that is ready
-    /// no more, or of which the connection was replaced: trying to read tells.
+    /// `ready` is called with the owner's guard held. It may be called for a socket that is not
+    /// ready any more, or whose connection was replaced: a read shows it.
     ready_set(
         const boost::asio::any_io_executor& io,
         link_owner& owner,
         std::function<void(std::size_t master)> ready);
 
-    /// Watches a socket until `forget`: for something to read, or an end. An error: it does not.
+    /// Watches a socket for bytes or its end, until `forget`. Fails if the system refuses.
     boost::system::error_code watch(std::size_t master, int socket);
-    /// Whether it is also watched for room to write.
+    /// Whether to watch for room to write as well.
     void want_room(std::size_t master, int socket, bool wanted) noexcept;
-    /// To be called before the socket is closed.
+    /// Must be called before the socket is closed.
     void forget(int socket) noexcept;
 
 private:

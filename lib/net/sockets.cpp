@@ -12,7 +12,7 @@ sockets::sockets(
 #endif
       timer_(io, owner, [&owner] { owner.time_came(); }) {
     const std::size_t masters = configuration.masters.size();
-    for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for pushes
+    for (std::size_t i = 0; i < 2 * masters; ++i) { // for commands, then for notifications
         const endpoint& where = configuration.masters[i % masters];
         if (where.transport == transport::tls && !tls_) {
             tls_ = make_tls_context(configuration.tls);

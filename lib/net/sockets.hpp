@@ -1,4 +1,4 @@
-// The world as it is: a socket for each connection, one timer, the system's random bytes.
+// The production transport: a socket for each connection, one timer, the system's random bytes.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace redlock::net {
 
 class sockets final : public outside {
 public:
-    /// Throws what reading the TLS files throws.
+    /// Throws if the TLS files cannot be read.
     sockets(const boost::asio::any_io_executor& io, const config& configuration, link_owner& owner);
 
     void open(std::size_t link) override { links_[link]->open(); }

@@ -1,4 +1,4 @@
-// What TLS needs to know, where the library is built with it.
+// The TLS context, if the library is built with TLS.
 
 #pragma once
 
@@ -18,8 +18,8 @@ using tls_context = boost::asio::ssl::context;
 struct tls_context {};
 #endif
 
-/// Reads the files. Throws `std::invalid_argument` with a sentence that names the file that is
-/// wrong, or that the library was built without TLS.
+/// Reads the files. Throws `std::invalid_argument` with the name of the invalid file, or if the
+/// library was built without TLS.
 std::unique_ptr<tls_context> make_tls_context(const tls_options& options);
 
 } // namespace redlock::net

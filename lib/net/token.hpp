@@ -1,4 +1,4 @@
-// Random bytes for tokens: from the operating system's generator, each time. A generator of our own
+// Random bytes for tokens, always from the operating system's generator. A generator of our own
 // would have to survive fork() and threads; a token that two processes share unlocks the wrong
 // lock.
 
@@ -8,7 +8,7 @@
 
 namespace redlock::net {
 
-/// Fills `out`. Throws `std::system_error` where the system has no randomness to give.
+/// Fills `out`. Throws `std::system_error` if the system has no randomness.
 void fill_random(std::span<unsigned char> out);
 
 } // namespace redlock::net

@@ -65,7 +65,7 @@ void wake_timer::wait() {
 }
 
 void wake_timer::cancel() noexcept {
-    armed_ = time_point::min(); // no moment is earlier: wake_by does nothing from now on
+    armed_ = time_point::min(); // no moment is earlier, so wake_by does nothing from now on
     error_code ignored;         // the descriptor is ours and open
     descriptor_.cancel(ignored);
 }

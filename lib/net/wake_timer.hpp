@@ -1,6 +1,6 @@
-// One timer that wakes at a moment of `redlock::clock`. On Linux it is a timerfd on CLOCK_BOOTTIME:
-// a machine that was suspended past the moment wakes it at once, where a monotonic timer would
-// sleep out its rest.
+// One timer that fires at a moment of `redlock::clock`. On Linux it is a timerfd on CLOCK_BOOTTIME:
+// it fires at once after a suspended machine wakes past the moment, while a monotonic timer would
+// sleep on.
 
 #pragma once
 
@@ -22,15 +22,15 @@ namespace redlock::net {
 
 class wake_timer {
 public:
-    /// `due` is called with the owner's guard held at or after the moment, and may be called early.
+    /// `due` is called with the owner's guard held, at or after the moment, possibly earlier.
     wake_timer(
         const boost::asio::any_io_executor& io, link_owner& owner, std::function<void()> due);
 
-    /// Wakes at `moment` at the latest. An earlier moment that was set before stays: the wake-up
-    /// comes early, and whoever is woken sets the next. So a steady load does not touch the timer.
+    /// Fires at `moment` at the latest. An earlier moment that was set before stays: the timer
+    /// fires early, and the callee sets the next moment. So a steady load does not touch the timer.
     void wake_by(time_point moment);
 
-    /// Wakes no more.
+    /// Stops the timer.
     void cancel() noexcept;
 
 private:

@@ -20,16 +20,18 @@ def plain(text):
 
 
 def comments(source):
-    """(line, text) of each run of line comments, split at empty lines and at items of lists. Those that tell tools
-    something are left out."""
-    found, previous = [], None
+    """(line, text) of each run of line comments, split at empty lines and at items of lists. Blocks of code and
+    instructions to tools are left out."""
+    found, previous, code = [], None, False
     for match in TOKEN.finditer(source):
         if not match['comment']:
             continue
         line = source.count('\n', 0, match.start()) + 1
         text = re.sub(r'^//[/!]?<?', '', match['comment']).strip()
         alone = not source[source.rfind('\n', 0, match.start()) + 1:match.start()].strip()
-        if re.match(r'NOLINT|clang-format|@(?:code|endcode|file|param|ingroup|name|\{|\})|---', text) or not re.search(r'\w', text):
+        if re.match(r'[@\\](?:end)?(?:code|verbatim)\b', text):
+            code = not re.match(r'.end', text)
+        if code or re.match(r'NOLINT|clang-format|[@\\](?:endcode|endverbatim|file)|---', text) or not re.search(r'\w', text):
             previous = None
             continue
         item = re.match(r'(?:[-*] |@\w+ )', text)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the language of the finished pages: words.py SOURCE_ROOT [--count | --self-test] [PAGE...]
+"""Checks the language of what people read: words.py SOURCE_ROOT [--count | --self-test] [PAGE...]
 
-A page is finished when it is listed in FINISHED. It must not use the phrases of PHRASES, a phrase that
-docs/glossary.md has replaced, or a sentence of more than LONGEST words. Blocks, code in backticks and the targets
-of links are ignored. --count prints the number of findings per page and rule, and always succeeds. Reports in TAP.
+That is the pages of FINISHED, the comments of the sources in COMMENTS, and the messages (errors, log lines, help
+texts) of those in MESSAGES. None may use the phrases of PHRASES, a phrase that docs/glossary.md has replaced, or a
+sentence of more than LONGEST words. In pages, blocks, code in backticks and the targets of links are ignored.
+--count prints the number of findings per page, directory and rule, and always succeeds. Reports in TAP.
 """
 
 import collections
@@ -13,6 +14,7 @@ import sys
 import tempfile
 
 from pages import Page
+import texts
 
 LONGEST = 35  # words in a sentence
 
@@ -68,6 +70,10 @@ SECURITY.md
 CODE_OF_CONDUCT.md
 examples/README.md
 '''.split()
+
+# C++ sources whose comments or strings are checked. Add more when they pass.
+COMMENTS = ['bench/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'testing/**/*', 'tools/*']
+MESSAGES = ['include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.
 PEOPLE = set('''
@@ -197,6 +203,25 @@ TEXTS = [
 ]
 
 
+# (about, source, kind, rule): C++ as it is read.
+SOURCES = [
+    ('a comment', '/// Returns who holds it.', 'comments', 'who'),
+    ('a comment over two lines', '// A replica is\n// no master.', 'comments', 'is no'),
+    ('two comments', '// A replica is\n\n// no master', 'comments', None),
+    ('a comment after code', 'int a; // who asks', 'comments', 'who'),
+    ('a block of code', '/// \\code\n/// who is no master\n/// \\endcode', 'comments', None),
+    ('a name in a comment', '// Calls who_is_no_master(), and who::asks.', 'comments', None),
+    ('a comment in a string', 'f("// who is no master");', 'comments', None),
+    ('a message', 'f("it is no option");', 'messages', 'is no'),
+    ('a message in parts', 'f("it is "\n  "no option");', 'messages', 'is no'),
+    ('a message that a value parts', 'f("it is " + a + "no option");', 'messages', None),
+    ('a script', 'f(R"(who is no master)");', 'messages', None),
+    ('a message in a comment', '// "it is no option"', 'messages', None),
+    ('a file that is included', '#include "who is no master.hpp"', 'messages', None),
+    ('lines of a help text', 'f("' + 'word ' * 20 + '\\n  ' + 'word ' * 20 + '");', 'messages', None),
+]
+
+
 class Report:
     def __init__(self):
         self.results = []
@@ -221,6 +246,10 @@ def self_test():
             path.write_text(text + '\n')
             found = {rule for _, rule, _, _ in findings(Page(path.parent, path), phrases)}
             report.point(about, [f'found {found}, not {expected}'] if found != {expected} - {None} else [])
+    for about, source, kind, expected in SOURCES:
+        found = {rule for line, text in getattr(texts, kind)(source)
+                 for _, rule, _, _ in findings_of(line, text, phrases)}
+        report.point(about, [f'found {found}, not {expected}'] if found != {expected} - {None} else [])
     report.point('phrases of the glossary', ['none was read'] if len(phrases) == len(PHRASES) else [])
     report.end()
 
@@ -235,15 +264,26 @@ def main():
     glossary = root / 'docs' / 'glossary.md'
     phrases = PHRASES + (replaced(glossary.read_text()) if glossary.exists() else [])
     report = Report()
-    for name in names or FINISHED:
-        page = Page(root, root / name)
-        found = list(findings(page, phrases))
+
+    def show(name, words, found):
         if counting:
-            prose = sum(len(text.split()) for _, text in units(page))
             rules = collections.Counter(rule for _, rule, _, _ in found)
-            print(f'{name}: {prose} words, {len(found)} findings {dict(rules)}')
+            print(f'{name}: {words} words, {len(found)} findings {dict(rules)}')
         else:
             report.point(name, [f'{line}: {rule}: {text!r}; write: {advice}' for line, rule, text, advice in found])
+
+    for name in names or FINISHED:
+        page = Page(root, root / name)
+        show(name, sum(len(text.split()) for _, text in units(page)), list(findings(page, phrases)))
+    for kind, patterns in [] if names else [('comments', COMMENTS), ('messages', MESSAGES)]:
+        for name in patterns:
+            words, found = 0, []
+            for path in sorted(path for path in root.glob(name) if path.suffix in ('.cpp', '.hpp')):
+                for line, text in getattr(texts, kind)(path.read_text()):
+                    words += len(text.split())
+                    found += [(f'{path.relative_to(root)}:{line}', *rest)
+                              for _, *rest in findings_of(line, text, phrases)]
+            show(f'{kind} of {name}', words, found)
     if not counting:
         report.end()
 

@@ -99,8 +99,8 @@ const lua_machine::script& lua_machine::compile(std::string_view text) {
     return *scripts_.emplace(made->text, std::move(made)).first->second;
 }
 
-// Leaves Redis' answer on the stack. True when it is an error. Whoever raises it must own nothing
-// that needs a destructor: Lua jumps over them.
+// Leaves Redis' reply on the stack. Returns true if it is an error. A function that raises it must
+// own nothing with a destructor: Lua jumps over destructors.
 bool lua_machine::call_redis(lua_State* lua) {
     const int count = lua_gettop(lua);
     answer said;

@@ -283,7 +283,7 @@ answer server::client(words command) {
         "ERR unknown subcommand '" + std::string(command[1]) + "'. Try CLIENT HELP.");
 }
 
-// What it does to the data is done by whoever sends it: see network::replace.
+// The caller changes the data: see network::replace.
 answer server::debug(words) {
     return answer::ok();
 }

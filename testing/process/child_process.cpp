@@ -54,7 +54,7 @@ std::array<int, 2> make_pipe() {
 // In a process of its own: until the other end of the pipe is gone.
 [[noreturn]] void guard(pid_t ward, int life) {
     for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
-        ::signal(number, SIG_IGN); // meant for the parent, too, whose end is what counts
+        ::signal(number, SIG_IGN); // meant for the parent as well, whose end is what counts
     }
     for (int descriptor = 0; descriptor < descriptors_max; ++descriptor) {
         if (descriptor != life) {

@@ -29,8 +29,8 @@ int first_source_port() {
     return range >> first ? first : 32'768;
 }
 
-// An abstract name vanishes with its last descriptor, so a crash leaves nothing behind. Without
-// such names (outside of Linux) nobody is told.
+// An abstract name vanishes with its last descriptor, even after a crash. Systems other than Linux
+// do not have such names, and no other process sees the claim.
 int claim([[maybe_unused]] int port) {
 #if defined(__linux__) && !defined(REDLOCK_PORTABLE)
     const std::string name = "redlock-test-port-" + std::to_string(port);

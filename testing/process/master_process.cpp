@@ -197,7 +197,7 @@ void master_process::wait_until_ready(on_clash policy, ready when) {
     }
 }
 
-// An error reply is an answer, but another process's answer is none.
+// An error reply is a reply; the reply of another process is not.
 bool master_process::answers(ready when) const {
     try {
         resp_client client(options_.bind, port(), probe_timeout);
