@@ -208,8 +208,10 @@ void held_leases::acquired(const lease_handle& lease) {
 
 void held_leases::changed(const core::claim& claim) {
     lease_handle& lease = of(claim);
-    lease.stop_at.store(claim.held_until().time_since_epoch().count(), std::memory_order_relaxed);
-    lease.deadline.store(claim.deadline.time_since_epoch().count(), std::memory_order_relaxed);
+    lease.stop_at.store(
+        claim.held.held_until().time_since_epoch().count(), std::memory_order_relaxed);
+    lease.deadline.store(
+        claim.held.deadline().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 void held_leases::lost(const core::claim& claim, loss_reason reason) {
@@ -229,7 +231,7 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
 }
 
 void held_leases::held_long(const core::claim& claim) {
-    const auto held = driver_.now() - claim.held_since;
+    const auto held = driver_.now() - claim.held.held_since();
     if (driver_.logs(log_level::warning)) {
         const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
         driver_.log(

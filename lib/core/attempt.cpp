@@ -214,7 +214,7 @@ void engine::acquire_answered(
         if (mine.said == vote::pending && !attempt.extending.active) {
             mine.said = what;
         }
-        if (mine.until > attempt.deadline && now < attempt.held_until()) {
+        if (mine.until > attempt.held.deadline() && now < attempt.held.held_until()) {
             move_deadline(attempt, now); // a majority can use it
         }
         return;
@@ -301,16 +301,18 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     attempt.drops_intent = attempt.intent != 0; // where it was not granted it is still there
     attempt.operation = {};
     attempt.fencing_token = attempt.raise_to;
-    attempt.renew = options.renew;
-    attempt.stop_margin = options.stop_margin;
-    attempt.held_since = now;
-    attempt.warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning);
-    attempt.hold_limit = hold_limit;
-    attempt.deadline = attempt.believed_until = lasts_until;
+    attempt.believed_until = lasts_until;
     const time_point renewed_at =
         attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
-    attempt.renew_at =
-        options.renew == renewal::automatic ? renewal_time(renewed_at, attempt.ttl) : forever;
+    attempt.held = {
+        {.renew = options.renew,
+         .stop_margin = options.stop_margin,
+         .hold_limit = hold_limit,
+         .warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning)},
+        now,
+        lasts_until,
+        options.renew == renewal::automatic ? lease::renewal_time(renewed_at, attempt.ttl, random_)
+                                            : forever};
     schedule_lease(attempt);
 
     ++counters_.acquired;

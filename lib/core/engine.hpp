@@ -15,7 +15,7 @@
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
 //   turns.cpp    the queue that orders the lines of several processes
 //   attach.cpp   locks that were taken elsewhere
-//   lease.cpp    held claims: extension, renewal, loss
+//   holding.cpp  held claims: extension, renewal, loss
 //   release.cpp  release, rollback, debts
 //   query.cpp    who has it
 //   survey.cpp   the slots of a pool: which are free, which to try
@@ -270,7 +270,7 @@ private:
     void decide_adoption(claim& attempt, time_point now);
     void end_adoption(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
-    // lease.cpp
+    // holding.cpp
     void
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
     void
@@ -287,12 +287,10 @@ private:
     void end_lost(claim& lease, time_point now);
     void end_user_extensions(claim& lease, errc why);
     void end_hold(const claim& lease, time_point now) noexcept {
-        counters_.hold.add(now - lease.held_since);
+        counters_.hold.add(now - lease.held.held_since());
     }
     void schedule_lease(claim& lease);
     void lease_due(claim& lease, time_point now);
-    time_point renewal_time(time_point since, std::chrono::milliseconds ttl) noexcept;
-    static loss_reason reason_of(const claim& lease, std::size_t quorum) noexcept;
 
     // release.cpp
     void begin_removal(claim& ended, time_point now);

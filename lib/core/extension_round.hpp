@@ -70,6 +70,37 @@ struct extension {
     time_point give_up_at = forever;
     std::chrono::milliseconds ttl{};
 
+    /// Counts an answer to a command of round `of`, as what it says of the key. True: a silent
+    /// removal.
+    bool count(
+        vote_term& theirs,
+        key_state said,
+        std::uint16_t of,
+        bool to_heal,
+        time_point now,
+        drift_bound drift) const noexcept {
+        switch (said) {
+        case key_state::kept:
+        case key_state::healed:
+            if (of == round && (!to_heal || heals)) {
+                theirs.confirm(
+                    guaranteed_until(wrong::extension_from_reply ? now : sent, ttl, drift));
+            }
+            return false;
+        case key_state::missing:
+        case key_state::foreign:
+            // Answers come in the order of the commands, so no later extension has found it.
+            return theirs.remove(now);
+        case key_state::quarantined:
+            theirs.forget();
+            return false;
+        case key_state::unknown:
+        case key_state::pending:
+            break;
+        }
+        return false;
+    }
+
     /// What follows from the answers so far. `masters` is a range of what has a `key_state`,
     /// `found`, and is a `vote_term`. After a silent removal nothing is believed of a master that
     /// has not answered.

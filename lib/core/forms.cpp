@@ -87,7 +87,7 @@ void engine::downgrade(handle name, time_point now) {
         writers->latest = {}; // the masters will tell of this token twice
     }
     lease.form = lock_form::shared;
-    lease.extensions_wanted.push_back(lease.ttl);
+    lease.held.want(lease.ttl);
     start_wanted_extension(lease, now);
     schedule_lease(lease);
 }

@@ -105,7 +105,8 @@ void engine::raise_for(operation& next, claim& lease, time_point now) {
     lease.count = {masters_.size(), rules_.quorum()};
     timers_.cancel(lease.wake);
     timers_.set(
-        next.wake, std::min({later(now, rules_.master_timeout), lease.deadline, next.wait_until}));
+        next.wake,
+        std::min({later(now, rules_.master_timeout), lease.held.deadline(), next.wait_until}));
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = lease.votes.of[i];
         if (now < mine.until && masters_[i].link->up()) {

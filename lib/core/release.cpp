@@ -24,7 +24,8 @@ void engine::release(handle name, time_point now) {
     }
     end_hold(*lease, now);
     end_user_extensions(*lease, errc::released);
-    const bool late = now >= lease->held_until(); // and the timer of that moment has yet to fire
+    const bool late =
+        now >= lease->held.held_until(); // and the timer of that moment has yet to fire
     if (wrong::old_holder_releases) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (masters_[i].link->up()) {
@@ -61,7 +62,8 @@ bool engine::abandon(handle name) {
 
 void engine::begin_removal(claim& ended, time_point now) {
     const bool wanted = ended.acts(); // nobody waits for the result of a rollback
-    const bool late = wanted && (ended.stage == claim::phase::lost || now >= ended.held_until());
+    const bool late =
+        wanted && (ended.stage == claim::phase::lost || now >= ended.held.held_until());
     ended.stage = claim::phase::removing;
     ended.operation = {};
     ended.end = {

@@ -1,0 +1,312 @@
+// Held claims of the engine: sends the extensions of leases, and says what becomes of them
+// (lease.hpp).
+//
+// Nothing of a lease is removed while its holder may still act. After a loss the keys stay until it
+// has let go, or until the last deadline that it was ever shown has passed.
+
+#include "decisions.hpp"
+#include "engine.hpp"
+#include "form_command.hpp"
+#include "keys.hpp"
+
+#include <bit>
+
+namespace redlock::core {
+
+namespace {
+
+key_state state_of(const answer& got, bool heals) noexcept {
+    switch (got.said) {
+    case vote::granted:
+        return heals ? key_state::healed : key_state::kept;
+    case vote::absent:
+        return got.forgot ? key_state::quarantined : key_state::missing;
+    case vote::foreign:
+        return key_state::foreign;
+    default:
+        return key_state::unknown;
+    }
+}
+
+} // namespace
+
+void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || lease->stage != claim::phase::held) {
+        return; // the host knows already that it ended
+    }
+    lease->held.want(ttl);
+    start_wanted_extension(*lease, now);
+    schedule_lease(*lease);
+}
+
+void engine::start_wanted_extension(claim& lease, time_point now) {
+    if (const auto ttl = lease.held.next_wanted(lease)) {
+        start_extension(lease, *ttl, true, now);
+    }
+}
+
+void engine::start_extension(
+    claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
+    // The script never shortens a lease that was given longer before; SET with IFEQ would.
+    const bool shortens =
+        lease.held.extend(lease, ttl, asked_for, now, rules_) && lease.form == lock_form::exclusive;
+    std::size_t asked = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& theirs = lease.votes.of[i];
+        theirs.latency = {};
+        theirs.found = key_state::unknown;
+        // A key that is still there is a vote in a quarantine, too: it keeps everybody else out.
+        const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
+        if (!masters_[i].admitted && !remembers) {
+            theirs.said = masters_[i].otherwise;
+            ++counters_of(i).extend_votes[theirs.said];
+        } else if (theirs.asked || rules_.guarded()) { // a key that is missing may be healed
+            ++asked;
+            theirs.said = vote::pending;
+            theirs.found = key_state::pending;
+            send_extend(
+                lease,
+                i,
+                lease.extending.round,
+                shortens ? masters_[i].link->commands().extend_script()
+                         : way_of(lease, i, command_kind::extend),
+                now);
+        }
+    }
+    if (!asked_for) {
+        host_.renewing(lease);
+    }
+    if (asked < rules_.quorum()) {
+        end_extension(lease, false, now);
+    }
+}
+
+void engine::send_extend(
+    claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now) {
+    if (lease.stage != claim::phase::held || !lease.held.may_send(lease, round, now)) {
+        return; // an extension is never sent after the deadline, nor said again for an older round
+    }
+    scratch_.clear();
+    channel_.clear();
+    if (rules_.pushes && lease.form == lock_form::shared) {
+        assign_channel(channel_, lease.key);
+    }
+    if (rules_.guarded()) {
+        append_extend(
+            scratch_,
+            lease.form,
+            how,
+            names_of(lease),
+            masters_[master].link->guard_until(lease.held.deadline()),
+            lease.extending.ttl,
+            fence_of(lease, lease.fencing_token),
+            channel_);
+    } else {
+        append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
+    }
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::extend,
+         .how = how,
+         .form = lease.form,
+         .round = round,
+         .subject = lease.self},
+        now);
+}
+
+// Creates the key on a master that misses it. Sent only after the round was judged.
+void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
+    if (lease.stage != claim::phase::held || !lease.held.may_send(lease, round, now)
+        || !lease.extending.heals) {
+        return;
+    }
+    lease.held.heal(lease, master, rules_.drift);
+    const rung how = way_of(lease, master, command_kind::heal);
+    scratch_.clear();
+    append_heal(
+        scratch_,
+        lease.form,
+        how,
+        names_of(lease),
+        masters_[master].link->guard_until(lease.held.deadline()),
+        lease.extending.ttl,
+        fence_of(lease, lease.fencing_token));
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::heal,
+         .how = how,
+         .form = lease.form,
+         .round = round,
+         .subject = lease.self},
+        now);
+}
+
+void engine::heal_missing(claim& lease, time_point now) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (lease.votes.of[i].found == key_state::missing && masters_[i].link->up()) {
+            send_heal(lease, i, lease.extending.round, now);
+        }
+    }
+}
+
+void engine::extend_answered(
+    claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now) {
+    if (lease.stage == claim::phase::held && now >= lease.held.lost_at(lease)) {
+        // Its answer is not counted: `held()` is false already, and must not become true again.
+        lease_due(lease, now);
+        return;
+    }
+    if (lease.stage != claim::phase::held && lease.stage != claim::phase::asking) {
+        return;
+    }
+    const bool heals = command.kind == command_kind::heal;
+    const key_state found = wrong::any_reply_extends && got.said != vote::unreachable
+                                ? key_state::kept
+                                : state_of(got, heals);
+    if (wrong::late_rollback_to_non_voters && got.healed) {
+        scratch_.clear();
+        append_guarded_remove(scratch_, rung::eval, names_of(lease), fence_of(lease, 0), {});
+        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+    }
+    if (!heals) {
+        ++counters_of(master).extend_votes[got.said];
+    }
+    lease.removal_seen |= lease.extending.count(
+        lease.votes.of[master], found, command.round, heals, now, rules_.drift);
+    if (lease.stage != claim::phase::held) {
+        return; // it is being handed over: what the raise answers decides
+    }
+    const auto next = lease::answered(lease, master, got.said, found, command.round);
+    if (!move_deadline(lease, now)) {
+        return;
+    }
+    if (next == lease::next::judge) {
+        judge_extension(lease, now);
+    } else if (next == lease::next::heal) {
+        heal_missing(lease, now);
+    }
+}
+
+// What follows from the answers so far. False when that is the end of the lease.
+bool engine::judge_extension(claim& lease, time_point now) {
+    ruling next = lease.held.judge(lease, rules_.quorum(), now, rules_);
+    if (next == ruling::heal) {
+        heal_missing(lease, now);
+        next = lease.held.judge(lease, rules_.quorum(), now, rules_);
+    }
+    if (next == ruling::open) {
+        schedule_lease(lease);
+        return true;
+    }
+    if (!move_deadline(lease, now)) {
+        return false; // whoever waits for the extension was told so
+    }
+    if (lease.extending.confirmed) {
+        heal_missing(lease, now); // and does not wait for that
+    }
+    end_extension(lease, next == ruling::won, now);
+    schedule_lease(lease);
+    return true;
+}
+
+void engine::end_extension(claim& lease, bool extended, time_point now) {
+    lease.held.end_extension(lease, extended, now, retry_floor(), random_);
+    ++(extended ? counters_.renewed : counters_.renewals_failed);
+    const auto error = extended ? std::nullopt : std::optional(errc::no_quorum);
+    lease.extending.asked_for ? host_.extended(lease, error) : host_.renewed(lease, error);
+    start_wanted_extension(lease, now);
+}
+
+// Forward only, while the round of an extension is open. False when that is the end of the lease.
+bool engine::move_deadline(claim& lease, time_point now) {
+    if (lease.held.move_deadline(lease, rules_.quorum()) && lease.held.deadline() != never) {
+        host_.lease_changed(lease);
+    }
+    if (lease.held.lost(lease, now)) {
+        lose(lease, lease.held.reason(lease, rules_.quorum()), now);
+        return false;
+    }
+    schedule_lease(lease);
+    return true;
+}
+
+void engine::schedule_lease(claim& lease) {
+    timers_.set(lease.wake, lease.held.next_due(lease));
+}
+
+void engine::lease_due(claim& lease, time_point now) {
+    for (;;) {
+        switch (lease.held.due(lease, now)) {
+        case lease::event::stop: {
+            const loss_reason reason = lease.held.reason(lease, rules_.quorum());
+            // Something was due for it well before, and this process did not run to do it.
+            const bool stalled =
+                reason == loss_reason::majority_unreachable
+                && lease.held.held_until() - lease.wake.due > rules_.master_timeout;
+            lose(lease, stalled ? loss_reason::stalled : reason, now);
+            return;
+        }
+        case lease::event::warn:
+            host_.held_long(lease);
+            break;
+        case lease::event::give_up:
+            for (master_set silent = lease::give_up(lease); silent != 0; silent &= silent - 1) {
+                const auto master = static_cast<std::size_t>(std::countr_zero(silent));
+                ++counters_of(master).extend_votes[vote::timed_out];
+            }
+            if (!judge_extension(lease, now)) {
+                return;
+            }
+            break;
+        case lease::event::renew:
+            start_extension(lease, lease.ttl, false, now);
+            schedule_lease(lease);
+            return;
+        case lease::event::none:
+            schedule_lease(lease);
+            return;
+        }
+    }
+}
+
+void engine::lose(claim& lease, loss_reason reason, time_point now) {
+    ++counters_.lost;
+    ++counters_.lost_by[reason];
+    end_hold(lease, now);
+    if (host_.logs(log_level::error)) {
+        host_.log(
+            log_level::error,
+            shown(lease.form, lease.key) + ": lost: " + std::string(to_string(reason)));
+    }
+    host_.lease_lost(lease, reason);
+    end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
+    lease.stage = claim::phase::lost;
+    ++lost_;
+    if (wrong::removed_at_stop || now >= lease.believed_until) {
+        end_lost(lease, now);
+        return;
+    }
+    if (line* const mine = lines_.find(lease.line_form(), lease.line_key());
+        mine != nullptr && !mine->pool) {
+        mine->holder = lease.self; // there is nothing to ask for until it is removed
+    }
+    timers_.set(lease.wake, lease.believed_until);
+}
+
+// The holder of a lost lease has let go, or must have stopped.
+void engine::end_lost(claim& lease, time_point now) {
+    --lost_;
+    wrong::own_line_not_woken ? void() : wake_line(lease, now);
+    begin_removal(lease, now);
+}
+
+void engine::end_user_extensions(claim& lease, errc why) {
+    for (std::size_t left = lease.held.drop_wanted(lease); left > 0; --left) {
+        host_.extended(lease, why);
+    }
+}
+
+} // namespace redlock::core
