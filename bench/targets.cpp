@@ -161,7 +161,7 @@ void judge_hand_over(judge& of, const std::string& side) {
         of.at_least(
             fmt::format("hand-overs inside a process, 64 waiters, {}", side),
             local->over_rounds("hand_overs_per_second"),
-            100'000,
+            500'000,
             "a second");
     }
 }

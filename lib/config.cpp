@@ -129,12 +129,13 @@ std::optional<std::string> wrong_with(const config& config) {
     if (auto why = outside("held_warning", config.held_warning, milliseconds(0), hours(24))) {
         return why;
     }
+    if (auto why =
+            outside("local_handoff_time", config.local_handoff_time, milliseconds(0), hours(1))) {
+        return why;
+    }
     if (config.key_prefix.size() > 256) {
         return fmt::format(
             "key_prefix has {} bytes; allowed: at most 256", config.key_prefix.size());
-    }
-    if (config.hand_overs_max > 1'000'000) {
-        return fmt::format("hand_overs_max is {}; allowed: 0 to 1,000,000", config.hand_overs_max);
     }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
@@ -331,7 +332,7 @@ core::settings settings_of(const config& configuration) {
     out.health_check_interval = configuration.health_check_interval;
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
-    out.hand_overs_max = configuration.hand_overs_max;
+    out.local_handoff_time = configuration.local_handoff_time;
     out.pushes = configuration.wake_ups == wake_up::push;
     out.held_warning = configuration.held_warning;
     out.contention_warning = configuration.contention_warning;

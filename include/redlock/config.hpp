@@ -172,11 +172,11 @@ struct config {
     /// Maximum delay between two attempts. Range: `retry_delay_min` to 1 h. Default: 200 ms.
     std::chrono::milliseconds retry_delay_max{200};
 
-    /// Maximum number of consecutive local handoffs of a lock. In a local handoff the lease of a
-    /// released lock passes to the next waiter of this process without a round trip to the masters.
-    /// After this number of handoffs, waiters of other processes get a chance. Range: 0 to
-    /// 1,000,000. Default: 64. 0 disables local handoff.
-    std::size_t hand_overs_max = 64;
+    /// Time for which a lock passes from waiter to waiter by local handoff. In a local handoff the
+    /// lease of a released lock passes to the next waiter of this process without a round trip to
+    /// the masters. After this time, or after eight round trips if they take longer, waiters of
+    /// other processes get a chance. Range: 0 to 1 h. Default: 1 ms. 0 disables local handoff.
+    std::chrono::milliseconds local_handoff_time{1};
 
     /// How waiters learn of a release. Default: push.
     wake_up wake_ups = wake_up::push;

@@ -197,8 +197,8 @@ public:
     /// slot notifies it. Within one process only the waiter that arrived first sends requests, and
     /// the others queue after it. Between processes the order is unspecified. A released slot may
     /// be handed off to the next waiter of the same process without a round trip
-    /// (`config::hand_overs_max`). With `wait_for::none()` it checks the pool once and tries some
-    /// of the slots that are free.
+    /// (`config::local_handoff_time`). With `wait_for::none()` it checks the pool once and tries
+    /// some of the slots that are free.
     /// \param options as for `lock_manager::async_acquire`; `order` must be `fairness::none`
     /// \par Completion signature
     /// `void(error_code, slot)`

@@ -88,7 +88,7 @@ struct ballots {
 struct slot_part {
     std::string pool_key;               // what they are of
     std::vector<std::uint32_t> numbers; // in order
-    std::size_t handed_over = 0;        // local hand-overs in a row
+    time_point handed_since = never;    // the first of the local handoffs in a row
 };
 
 struct claim_record {

@@ -241,6 +241,7 @@ private:
     time_point next_try(operation& wanted, const claim& attempt, time_point now);
     std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
+    bool others_are_next(time_point handed_since, time_point now) const noexcept;
     bool hand_over(claim& lease, time_point now);
     void wake_line(const claim& ended, time_point now);
 

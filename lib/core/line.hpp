@@ -55,10 +55,10 @@ struct line {
     std::string key;
     handle head; // operations
     handle tail;
-    std::size_t length = 0;      // with the head
-    handle holder;               // the lease of this process that they wait for, if there is one
-    std::size_t handed_over = 0; // local hand-overs in a row
-    bool pool = false;           // for any slot of a pool
+    std::size_t length = 0; // with the head
+    handle holder;          // the lease of this process that they wait for, if there is one
+    time_point handed_since = never; // the first of the local hand-overs in a row
+    bool pool = false;               // for any slot of a pool
     time_point look_at =
         never;            // of a pool: when its head would have looked, had it not been served
     bool watched = false; // pushes are subscribed to
@@ -70,7 +70,8 @@ struct line {
 
     void reset() {
         head = tail = holder = {};
-        length = handed_over = 0;
+        length = 0;
+        handed_since = never;
         latest.release.clear();
         latest.heard = 0;
         latest.acted_on = latest.again = false;

@@ -42,10 +42,10 @@ struct settings {
     std::chrono::milliseconds retry_delay_max{};
     /// Maximum time between two attempts of a waiter on all masters, whatever notifies it.
     std::chrono::milliseconds poll_limit{2'000};
-    std::size_t hand_overs_max = 0;
-    bool pushes = false;                      // releases are published, and waiters subscribe
-    std::chrono::milliseconds held_warning{}; // 0: none
-    std::size_t contention_warning = 0;       // 0: none
+    std::chrono::milliseconds local_handoff_time{}; // 0: every release goes to the masters
+    bool pushes = false;                            // releases are published, and waiters subscribe
+    std::chrono::milliseconds held_warning{};       // 0: none
+    std::size_t contention_warning = 0;             // 0: none
 
     /// Timers that one call of `time_passed` handles, and owed removals that it sends to one
     /// master: the rest is due at once, after what others have to do.

@@ -253,7 +253,7 @@ void engine::look_on(handle place, operation& served, const claim& won, time_poi
         return;
     }
     operation& next = *operations_.find(mine->head);
-    if (won.slots->handed_over > 0 && !std::exchange(mine->latest.again, false)) {
+    if (won.slots->handed_since != never && !std::exchange(mine->latest.again, false)) {
         pause(next, mine->look_at, now);
         return;
     }

@@ -68,9 +68,9 @@ void engine::leave(operation& wanted, time_point now) {
 }
 
 // An empty line stays while a lease is held that it handed over: whoever comes next has that to
-// wait for, and the hand-overs in a row are counted on.
+// wait for, and the time of the hand-overs in a row goes on.
 void engine::end_line(line& waiters) {
-    if (waiters.length == 0 && (waiters.handed_over == 0 || held_here(waiters) == nullptr)) {
+    if (waiters.length == 0 && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
         lines_.destroy(waiters);
     }
 }
@@ -135,6 +135,17 @@ std::chrono::nanoseconds engine::retry_floor() const noexcept {
     return std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, masters_.round_trip());
 }
 
+// Whether other processes have their chance now, after hand-overs in a row. Not before eight round
+// trips: going back to the masters then costs a fifth of the time at most.
+bool engine::others_are_next(time_point handed_since, time_point now) const noexcept {
+    const std::chrono::milliseconds limit = rules_.local_handoff_time;
+    return limit.count() == 0
+           || (handed_since != never
+               && now >= later(
+                      handed_since,
+                      std::max<std::chrono::nanoseconds>(limit, 8 * masters_.round_trip())));
+}
+
 // A lease that is let go passes to the head of its line: the masters are not told, and the next
 // holder has what is left of it. Not for ever, as the lines of other processes have no part in it.
 bool engine::hand_over(claim& lease, time_point now) {
@@ -142,8 +153,8 @@ bool engine::hand_over(claim& lease, time_point now) {
     if (mine == nullptr || mine->length == 0 || closing()) {
         return false;
     }
-    std::size_t& in_a_row = lease.is_slot() ? lease.slots->handed_over : mine->handed_over;
-    if (in_a_row >= rules_.hand_overs_max) {
+    time_point& since = lease.is_slot() ? lease.slots->handed_since : mine->handed_since;
+    if (others_are_next(since, now)) {
         return false;
     }
     operation& next = *operations_.find(wrong::hand_over_to_the_last ? mine->tail : mine->head);
@@ -171,7 +182,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     }
     end_survey(next);
     mine->look_at = next.stage == operation::phase::paused ? next.wake.due : now;
-    ++in_a_row;
+    since = since == never ? now : since;
     ++counters_.hand_overs;
     ++counters_.released;
     host_.removed(lease, release_result::released);
@@ -189,15 +200,15 @@ bool engine::hand_over(claim& lease, time_point now) {
 }
 
 // A lease of this process has ended without being handed over. Its line, if there is one, need not
-// wait for a push; but after so many hand-overs in a row others come first.
+// wait for a push; but after hand-overs for so long others come first.
 void engine::wake_line(const claim& ended, time_point now) {
     line* const mine = lines_.find(ended.line_form(), ended.line_key());
     if (mine == nullptr) {
         return;
     }
-    const std::size_t in_a_row = ended.is_slot() ? ended.slots->handed_over : mine->handed_over;
-    const bool yields = in_a_row >= rules_.hand_overs_max && in_a_row > 0;
-    mine->handed_over = 0;
+    const time_point since = ended.is_slot() ? ended.slots->handed_since : mine->handed_since;
+    const bool yields = since != never && others_are_next(since, now);
+    mine->handed_since = never;
     mine->holder = {};
     mine->latest.release.assign(ended.token_text().substr(0, release_name_size));
     mine->latest.acted_on = true; // this is that push

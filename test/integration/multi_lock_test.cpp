@@ -306,7 +306,10 @@ TEST_CASE("multi-lock: two that listen to one resource do not deafen each other"
 }
 
 TEST_CASE("multi-lock: the same resources pass from one waiter of a process to the next") {
-    quorum_fixture site(3, guarded);
+    quorum_fixture site(3, [](config& settings) {
+        guarded(settings);
+        settings.local_handoff_time = 1h;
+    });
     const acquire_options wants = with_token(waiting(60s));
     lock mine = take_all(site.me, {"a", "b"}, wants);
     std::uint64_t latest = token_of(mine);

@@ -49,6 +49,7 @@ struct pool_site : quorum_fixture {
     static void patient(config& settings) {
         guarded(settings);
         settings.retry_delay_min = settings.retry_delay_max = std::chrono::hours(1);
+        settings.local_handoff_time = std::chrono::hours(1);
     }
     static void patient_and_plain(config& settings) {
         patient(settings);

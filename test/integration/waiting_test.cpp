@@ -10,6 +10,7 @@ namespace {
 // Nothing is sent but what the locks need.
 void quiet(config& settings) {
     settings.health_check_interval = 1h;
+    settings.local_handoff_time = 1h;
 }
 
 void quiet_and_guarded(config& settings) {
@@ -33,7 +34,7 @@ std::uint64_t commands_of(const master_process& master) {
 
 TEST_CASE("waiters of one process have the lock in order, and hand it over among themselves") {
     quorum_fixture site(3, quiet);
-    constexpr std::size_t waiters = 40; // fewer than hand_overs_max
+    constexpr std::size_t waiters = 40;
     lock mine = site.take_everywhere("r");
     std::vector<acquisition_ptr> line;
     for (std::size_t i = 0; i < waiters; ++i) {

@@ -59,7 +59,7 @@ core::settings client::settings() const {
     if (!what.polls) {
         rules.poll_limit = std::chrono::hours(1);
     }
-    rules.hand_overs_max = mine_.hand_overs_max;
+    rules.local_handoff_time = milliseconds(mine_.local_handoff_ms);
     return rules;
 }
 

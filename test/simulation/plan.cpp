@@ -170,7 +170,7 @@ std::string describe(const plan& what) {
                + (one.speaks == speech::plain ? "plain" : "guarded") + ", clock "
                + std::to_string(one.rate_ppb / 1000) + " ppm, max_ttl "
                + std::to_string(one.max_ttl_ms) + " ms" + (one.pushes ? ", pushes" : "")
-               + ", hand-overs " + std::to_string(one.hand_overs_max) + "\n";
+               + ", hand-offs for " + std::to_string(one.local_handoff_ms) + " ms" + "\n";
         for (const std::vector<op>& worker : one.workers) {
             out += "   worker\n";
             for (const op& each : worker) {

@@ -70,7 +70,7 @@ struct client_plan {
     std::int64_t max_ttl_ms = 400;
     std::size_t masters = 0; // 0: all of them, as it should be
     bool pushes = false;     // releases are told, and waiters listen
-    std::size_t hand_overs_max = 0;
+    std::int64_t local_handoff_ms = 0;
     std::vector<std::vector<op>> workers;
 };
 

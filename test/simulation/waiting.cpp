@@ -121,9 +121,7 @@ void choose_waiting(plan& what, generator& random) {
     for (client_plan& client : what.clients) {
         client.pushes = who < 14 || (who < 17 && random.percent(50));
         const std::uint64_t hands = random.below(3);
-        client.hand_overs_max = hands == 0   ? 0
-                                : hands == 1 ? static_cast<std::size_t>(random.between(1, 4))
-                                             : 1000;
+        client.local_handoff_ms = hands == 0 ? 0 : hands == 1 ? random.between(1, 40) : 100'000;
     }
     const std::uint64_t lost = random.below(10);
     what.air.lost_pushes_percent = lost < 7   ? 0

@@ -269,7 +269,7 @@ TEST_CASE("an attach before the start, or after the end, says so") {
 
 TEST_CASE("who waits in this process has the attached lock next, by hand-over") {
     auto rules = settings_for(3);
-    rules.hand_overs_max = 10;
+    rules.local_handoff_time = 1h;
     virtual_quorum q(rules);
     q.start();
     for (std::size_t i = 0; i < 3; ++i) {

@@ -24,10 +24,10 @@ acquire_options in_order(redlock::wait_for wait = redlock::wait_for::forever()) 
     return options;
 }
 
-core::settings with_pushes(std::size_t masters, std::size_t hand_overs = 0) {
+core::settings with_pushes(std::size_t masters, milliseconds handoff_time = 0ms) {
     core::settings rules = settings_for(masters);
     rules.pushes = true;
-    rules.hand_overs_max = hand_overs;
+    rules.local_handoff_time = handoff_time;
     rules.retry_delay_max = 1h; // waiters are woken, or look again by themselves
     return rules;
 }
@@ -234,7 +234,7 @@ TEST_CASE("the next of a line has its place when the one before goes without the
 }
 
 TEST_CASE("the next of a line goes to the end when the one before has the lock") {
-    site it(with_pushes(3, 100));
+    site it(with_pushes(3, 1h));
     const std::uint64_t first = it.acquire(in_order());
     it.run_for(10ms);
     it.enter("another", 1h);
@@ -254,7 +254,7 @@ TEST_CASE("the next of a line goes to the end when the one before has the lock")
 }
 
 TEST_CASE("a lease passes to the next of a line that is first in the queue") {
-    site it(with_pushes(3, 100));
+    site it(with_pushes(3, 1h));
     const std::uint64_t first = it.acquire(in_order());
     it.run_for(10ms);
     const std::uint64_t second = it.acquire(in_order());

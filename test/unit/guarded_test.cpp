@@ -29,9 +29,9 @@ std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 
            + "\r\n:" + std::to_string(clock) + "\r\n";
 }
 
-redlock::core::settings guarded(std::size_t masters, std::size_t hand_overs = 0) {
+redlock::core::settings guarded(std::size_t masters, milliseconds handoff_time = 0ms) {
     auto rules = settings_for(masters);
-    rules.hand_overs_max = hand_overs;
+    rules.local_handoff_time = handoff_time;
     rules.protocol = redlock::protocol::guarded;
     rules.epoch_key = "p::epoch";
     return rules;
@@ -55,9 +55,9 @@ struct script_answers {
 };
 
 struct guarded_quorum {
-    explicit guarded_quorum(std::size_t masters, std::size_t hand_overs = 0)
+    explicit guarded_quorum(std::size_t masters, milliseconds handoff_time = 0ms)
         : scripts(masters),
-          it(guarded(masters, hand_overs)) {
+          it(guarded(masters, handoff_time)) {
         for (std::size_t i = 0; i < masters; ++i) {
             virtual_master& server = it.masters[i];
             server.when = [this, i, &server](const arguments& words) {
@@ -271,7 +271,7 @@ TEST_CASE("a counter that could not be raised is no vote, and the attempt is rol
 }
 
 TEST_CASE("the answer to the raise of one hand-over is no vote for that of the next") {
-    guarded_quorum q(3, 10);
+    guarded_quorum q(3, 1h);
     q.it.start();
     const answer first = q.it.acquire_now(fenced());
     for (script_answers& one : q.scripts) {
@@ -301,7 +301,7 @@ TEST_CASE("the answer to the raise of one hand-over is no vote for that of the n
 }
 
 TEST_CASE("an extension whose script is missing is not sent again once the lease was handed over") {
-    guarded_quorum q(3, 10);
+    guarded_quorum q(3, 1h);
     q.it.start();
     const answer first = q.it.acquire_now(fenced());
     for (script_answers& one : q.scripts) {

@@ -140,9 +140,9 @@ TEST_CASE("after a loss nothing is renewed, and a late answer brings nothing bac
 }
 
 TEST_CASE("a waiter of the same process is served when the holder has let go, not at the loss") {
-    for (const std::size_t hand_overs : {0U, 100U}) {
+    for (const milliseconds handoff_time : {0ms, milliseconds(1h)}) {
         for (const bool lets_go : {true, false}) {
-            virtual_quorum it(rules_with(3, hand_overs, true));
+            virtual_quorum it(rules_with(3, handoff_time, true));
             it.start();
             const answer got = it.acquire_now(with_margin(once(), 2s));
             const std::uint64_t next = it.acquire(waiting());
@@ -168,7 +168,7 @@ TEST_CASE("a waiter of the same process is served when the holder has let go, no
 }
 
 TEST_CASE("who comes after a hand-over waits for a holder that has lost it, too") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer first = it.acquire_now(once());
     const std::uint64_t second = it.acquire(waiting());

@@ -200,7 +200,7 @@ TEST_CASE("who may have missed a release makes up the majority that tells of it"
 }
 
 TEST_CASE("who ends and may have kept others out tells them") {
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     const auto told = [&] {
         std::size_t found = 0;
@@ -273,7 +273,7 @@ TEST_CASE("a push for nobody, or for another, changes nothing") {
 
 TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and shown") {
     const bool native = GENERATE(false, true);
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     for (virtual_master& server : it.masters) {
         server.version = native ? "8.4.0" : "7.0.0";
         server.forbidden.insert("PUBLISH");
@@ -322,7 +322,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
 }
 
 TEST_CASE("who listens to a lock hears of its releases, and subscribes once") {
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     it.engine.listen("r", it.now());
     it.run_for(50ms);
@@ -344,7 +344,7 @@ TEST_CASE("who listens to a lock hears of its releases, and subscribes once") {
 }
 
 TEST_CASE("where nothing is published nobody subscribes in order to listen") {
-    virtual_quorum it(rules_with(3, 0, false));
+    virtual_quorum it(rules_with(3, 0ms, false));
     it.start();
     it.engine.listen("r", it.now());
     it.engine.listen("r", it.now());

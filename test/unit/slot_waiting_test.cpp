@@ -35,7 +35,7 @@ std::set<std::string> told_free(const virtual_quorum& it) {
 } // namespace
 
 TEST_CASE("the release of any slot wakes who waits for one") {
-    virtual_quorum it(rules_without_polling(3, 0));
+    virtual_quorum it(rules_without_polling(3));
     it.start();
     for (std::uint32_t i = 0; i < 4; ++i) {
         hold(it, i);
@@ -59,7 +59,7 @@ TEST_CASE("the release of any slot wakes who waits for one") {
 }
 
 TEST_CASE("one master's push is enough, a little later") {
-    virtual_quorum it(rules_without_polling(3, 0));
+    virtual_quorum it(rules_without_polling(3));
     it.start();
     hold(it, 0);
     const auto name = it.acquire_slot(waiting(), 1);
@@ -73,7 +73,7 @@ TEST_CASE("one master's push is enough, a little later") {
 TEST_CASE("what is released while a survey is under way is not missed") {
     for (const nanoseconds delay : {0us, 200us, 400us, 600us, 800us, 1000us, 1200us, 1400us}) {
         INFO(delay.count());
-        virtual_quorum it(rules_without_polling(3, 0));
+        virtual_quorum it(rules_without_polling(3));
         it.start();
         hold(it, 0);
         hold(it, 1);
@@ -94,8 +94,8 @@ TEST_CASE("what is released while a survey is under way is not missed") {
 }
 
 TEST_CASE("of the waiters of one pool only the first looks, and they are served in turn") {
-    for (const std::size_t hand_overs : {0U, 3U, 100U}) {
-        virtual_quorum it(rules_with(3, hand_overs, true));
+    for (const milliseconds handoff_time : {0ms, 30ms, milliseconds(1h)}) {
+        virtual_quorum it(rules_with(3, handoff_time, true));
         it.start();
         std::vector<answer> held;
         for (int i = 0; i < 3; ++i) {
@@ -119,12 +119,12 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
         }
         CHECK(it.idle());
         CHECK(!has_slot_key(it));
-        CHECK((it.engine.count().hand_overs > 0) == (hand_overs > 0));
+        CHECK((it.engine.count().hand_overs > 0) == (handoff_time > 0ms));
     }
 }
 
 TEST_CASE("what one survey found serves several of a line") {
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 40; ++i) {
@@ -141,7 +141,7 @@ TEST_CASE("what one survey found serves several of a line") {
 }
 
 TEST_CASE("a slot that is handed over costs the masters nothing") {
-    virtual_quorum it(rules_without_polling(3, 100));
+    virtual_quorum it(rules_without_polling(3, 1h));
     it.start();
     answer mine = it.acquire_slot_now(waiting(), 1);
     std::vector<std::uint64_t> names;
@@ -161,7 +161,7 @@ TEST_CASE("a slot that is handed over costs the masters nothing") {
 }
 
 TEST_CASE("a slot that a hand-over has made needless is told to other processes") {
-    virtual_quorum it(rules_without_polling(3, 100));
+    virtual_quorum it(rules_without_polling(3, 1h));
     it.start();
     const answer mine = it.acquire_slot_now(waiting(), 2);
     const std::uint32_t other = 1 - mine.slots.at(0);
@@ -183,7 +183,7 @@ TEST_CASE("a slot that a hand-over has made needless is told to other processes"
 }
 
 TEST_CASE("who had a part of a slot, and looks for another, tells other processes") {
-    virtual_quorum it(rules_without_polling(3, 0));
+    virtual_quorum it(rules_without_polling(3));
     it.start();
     std::map<std::string, std::size_t> firsts; // who voted for it; on the others a thief was faster
     for (std::size_t i = 0; i < 3; ++i) {
@@ -202,7 +202,7 @@ TEST_CASE("who had a part of a slot, and looks for another, tells other processe
 }
 
 TEST_CASE("a slot is not handed over to who says a smaller size") {
-    virtual_quorum it(rules_with(3, 100, true));
+    virtual_quorum it(rules_with(3, 1h, true));
     it.start();
     hold(it, 0);
     const answer mine = it.acquire_slot_now(waiting(), 2);
@@ -218,7 +218,7 @@ TEST_CASE("a slot is not handed over to who says a smaller size") {
 }
 
 TEST_CASE("a lock that is called as a pool's slots are is not handed over as a slot") {
-    core::settings rules = rules_with(3, 100, true);
+    core::settings rules = rules_with(3, 1h, true);
     rules.key_prefix.clear();
     virtual_quorum it(rules);
     it.start();
@@ -237,7 +237,7 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
     for (const nanoseconds after : {0us, 500us, 1000us, 1500us, 2500us, 10'000us}) {
         for (const bool full : {true, false}) {
             INFO(after.count() << ", " << full);
-            virtual_quorum it(rules_with(3, 0, true));
+            virtual_quorum it(rules_with(3, 0ms, true));
             it.start();
             if (full) {
                 hold(it, 0);
@@ -264,7 +264,7 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
 }
 
 TEST_CASE("a wait for a slot ends in time") {
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     hold(it, 0);
     const time_point began = it.now();

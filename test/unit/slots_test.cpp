@@ -144,7 +144,7 @@ TEST_CASE("two masters that break during a survey are an outage") {
 }
 
 TEST_CASE("a manager that is closed ends surveys, and waits for slots") {
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     hold(it, 0);
     const auto waits = it.acquire_slot(waiting(), 1);

@@ -107,7 +107,7 @@ TEST_CASE("an operation that is used again wants one lock, and a query has found
 
 TEST_CASE("what nobody asked for is off") {
     CHECK(settings{}.contention_warning == 0);
-    CHECK(settings{}.hand_overs_max == 0);
+    CHECK(settings{}.local_handoff_time.count() == 0);
     CHECK(master_guard{}.not_after_us == 0);
 }
 

@@ -17,17 +17,17 @@ inline acquire_options waiting(redlock::wait_for wait = redlock::wait_for::forev
 }
 
 inline redlock::core::settings
-rules_with(std::size_t masters, std::size_t hand_overs, bool pushes) {
+rules_with(std::size_t masters, std::chrono::milliseconds handoff_time, bool pushes) {
     redlock::core::settings rules = settings_for(masters);
-    rules.hand_overs_max = hand_overs;
+    rules.local_handoff_time = handoff_time;
     rules.pushes = pushes;
     return rules;
 }
 
 /// Nothing but pushes and hand-over wakes anybody.
 inline redlock::core::settings
-rules_without_polling(std::size_t masters, std::size_t hand_overs = 0) {
-    redlock::core::settings rules = rules_with(masters, hand_overs, true);
+rules_without_polling(std::size_t masters, std::chrono::milliseconds handoff_time = {}) {
+    redlock::core::settings rules = rules_with(masters, handoff_time, true);
     rules.retry_delay_min = rules.retry_delay_max = std::chrono::hours(1);
     return rules;
 }

@@ -26,7 +26,7 @@ std::size_t won(const virtual_quorum& it, const std::vector<std::uint64_t>& name
 } // namespace
 
 TEST_CASE("of the waiters of one resource only the first asks the masters") {
-    virtual_quorum it(rules_with(3, 0, false));
+    virtual_quorum it(rules_with(3, 0ms, false));
     it.start();
     hold_everywhere(it);
     for (int i = 0; i < 100; ++i) {
@@ -36,7 +36,7 @@ TEST_CASE("of the waiters of one resource only the first asks the masters") {
     it.run_for(10s);
     const std::size_t of_many = it.tokens.size();
 
-    virtual_quorum alone(rules_with(3, 0, false));
+    virtual_quorum alone(rules_with(3, 0ms, false));
     alone.start();
     hold_everywhere(alone);
     alone.acquire(waiting());
@@ -45,8 +45,8 @@ TEST_CASE("of the waiters of one resource only the first asks the masters") {
 }
 
 TEST_CASE("waiters of one process have the lock in the order in which they came") {
-    for (const std::size_t hand_overs : {0U, 2U, 100U}) {
-        virtual_quorum it(rules_with(5, hand_overs, false));
+    for (const milliseconds handoff_time : {0ms, 1ms, milliseconds(1h)}) {
+        virtual_quorum it(rules_with(5, handoff_time, false));
         it.start();
         std::vector<std::uint64_t> names;
         for (int i = 0; i < 10; ++i) {
@@ -65,7 +65,7 @@ TEST_CASE("waiters of one process have the lock in the order in which they came"
 }
 
 TEST_CASE("a hand-over says nothing to the masters, and the lease stays whole") {
-    virtual_quorum it(rules_with(3, 1'000, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 100; ++i) {
@@ -89,7 +89,7 @@ TEST_CASE("a hand-over says nothing to the masters, and the lease stays whole") 
 }
 
 TEST_CASE("a lease that is handed over all the time is renewed all the same") {
-    virtual_quorum it(rules_with(3, 1'000'000, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     std::uint64_t holder = it.acquire(waiting());
     it.run_for(5ms);
@@ -108,18 +108,21 @@ TEST_CASE("a lease that is handed over all the time is renewed all the same") {
     CHECK(it.engine.count().renewed <= 15);
 }
 
-TEST_CASE("after so many hand-overs the lock is given up, and the line stands back") {
-    virtual_quorum it(rules_with(3, 2, false));
+TEST_CASE("after some time of hand-offs the lock is released, and other processes come first") {
+    virtual_quorum it(rules_with(3, 20ms, false)); // longer than eight round trips
     it.start();
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 4; ++i) {
         names.push_back(it.acquire(waiting()));
     }
     it.run_for(10ms);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 2; ++i) {
         REQUIRE(it.answer_to(names[i]) != nullptr);
         it.release(*it.answer_to(names[i]));
+        it.run_for(10ms);
     }
+    REQUIRE(it.answer_to(names[2]) != nullptr);
+    it.release(*it.answer_to(names[2]));
     CHECK(it.answer_to(names[3]) == nullptr);
     it.run_for(1ms);
     CHECK(!it.has_key());
@@ -128,8 +131,62 @@ TEST_CASE("after so many hand-overs the lock is given up, and the line stands ba
     CHECK(it.engine.count().hand_overs == 2);
 }
 
+TEST_CASE(
+    "hand-offs last for eight round trips, if that is longer, and begin anew after a release") {
+    virtual_quorum it(rules_with(3, 1ms, false));
+    it.start();
+    std::uint64_t holder = it.acquire(waiting());
+    it.run_for(10ms);
+    for (const std::uint64_t handed_off : {8U, 16U}) { // a round trip takes 1 ms
+        std::uint64_t next = it.acquire(waiting());
+        for (int i = 0; i < 8; ++i, next = it.acquire(waiting())) {
+            it.release(*it.answer_to(holder));
+            REQUIRE(it.answer_to(next) != nullptr);
+            holder = next;
+            it.run_for(1ms);
+        }
+        CHECK(it.engine.count().hand_overs == handed_off);
+        it.release(*it.answer_to(holder));
+        CHECK(it.answer_to(next) == nullptr);
+        REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
+        holder = next;
+    }
+    CHECK(it.engine.count().hand_overs == 16);
+}
+
+TEST_CASE("hand-offs last shorter once the masters answer faster, if only after the arbiter") {
+    virtual_quorum it(rules_with(3, 1ms, false));
+    it.start();
+    for (virtual_quorum::path& way : it.paths) {
+        way.back = 10ms;
+    }
+    std::uint64_t holder = it.acquire(waiting());
+    it.run_for(20ms);
+    for (virtual_quorum::path& way : it.paths) {
+        way.back = 1ms;
+    }
+    const auto handed_off_in_a_row = [&] {
+        for (int handed_off = 0;; ++handed_off) {
+            const std::uint64_t next = it.acquire(waiting());
+            it.release(*it.answer_to(holder));
+            const bool passed = it.answer_to(next) != nullptr;
+            REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
+            holder = next;
+            it.run_for(1ms);
+            if (!passed) {
+                return handed_off;
+            }
+        }
+    };
+    CHECK(handed_off_in_a_row() == 80);
+    for (int i = 0; i < 30; ++i) {
+        handed_off_in_a_row();
+    }
+    CHECK(handed_off_in_a_row() < 20);
+}
+
 TEST_CASE("two that take turns in one process wait for each other, not for the masters") {
-    virtual_quorum it(rules_with(3, 10, true));
+    virtual_quorum it(rules_with(3, 20ms, true));
     it.start();
     std::uint64_t holder = it.acquire(waiting());
     it.run_for(5ms);
@@ -141,7 +198,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
         REQUIRE(it.answer_to(next) != nullptr);
         holder = next;
         next = it.acquire(waiting());
-        it.run_for(1ms);
+        it.run_for(2ms);
         CHECK(it.answer_to(next) == nullptr);
     }
     CHECK(asked(it) == before);
@@ -160,7 +217,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
 }
 
 TEST_CASE("who comes after a hand-over waits for the holder, whatever becomes of it") {
-    virtual_quorum it(rules_with(3, 10, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer first = it.acquire_now(once());
     const std::uint64_t second = it.acquire(waiting());
@@ -201,7 +258,7 @@ TEST_CASE("who comes after a hand-over waits for the holder, whatever becomes of
 }
 
 TEST_CASE("what a waiter wants may forbid the hand-over") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer first = it.acquire_now(once());
     SECTION("more than half of its ttl must be left") {
@@ -227,7 +284,7 @@ TEST_CASE("what a waiter wants may forbid the hand-over") {
 }
 
 TEST_CASE("a grant of before the hand-over lasts for the ttl that it was asked with") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     it.paths[2].back = 30ms;
     const redlock::time_point began = it.now();
@@ -251,7 +308,7 @@ TEST_CASE("a grant of before the hand-over lasts for the ttl that it was asked w
 }
 
 TEST_CASE("a waiter that goes away leaves the others where they were") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 5; ++i) {
@@ -276,7 +333,7 @@ TEST_CASE("a waiter that goes away leaves the others where they were") {
 }
 
 TEST_CASE("the wait of one that never was first ends at its deadline") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     SECTION("while another of this process holds the lock") {
         const answer holder = it.acquire_now(renewed());
@@ -302,7 +359,7 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
 }
 
 TEST_CASE("the next of a line goes on when the lease before is lost or given up") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer holder = it.acquire_now(once());
     const std::uint64_t second = it.acquire(waiting());
@@ -321,7 +378,7 @@ TEST_CASE("the next of a line goes on when the lease before is lost or given up"
 }
 
 TEST_CASE("closing ends every waiter of every line") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 20; ++i) {
@@ -340,7 +397,7 @@ TEST_CASE("closing ends every waiter of every line") {
 }
 
 TEST_CASE("without pushes the lock is found by polling") {
-    virtual_quorum it(rules_with(3, 0, true));
+    virtual_quorum it(rules_with(3, 0ms, true));
     for (std::size_t i = 3; i < 6; ++i) {
         it.paths[i].reachable = false;
     }
@@ -355,7 +412,7 @@ TEST_CASE("without pushes the lock is found by polling") {
 }
 
 TEST_CASE("a wait for a lock that is renewed in this process ends at its limit") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const std::uint64_t first = it.acquire(waiting()); // for 10 s, again and again
     const std::uint64_t second = it.acquire(waiting(25s));
@@ -368,7 +425,7 @@ TEST_CASE("a wait for a lock that is renewed in this process ends at its limit")
 }
 
 TEST_CASE("who becomes first at the end of its wait says what the line had found out") {
-    virtual_quorum it(rules_with(3, 100, false));
+    virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     for (virtual_quorum::path& way : it.paths) {
         way.back = 10ms;
@@ -387,7 +444,7 @@ TEST_CASE("who becomes first at the end of its wait says what the line had found
 }
 
 TEST_CASE("that more wait than were thought of is told when it comes to that") {
-    core::settings rules = rules_with(3, 0, true);
+    core::settings rules = rules_with(3, 0ms, true);
     rules.contention_warning = 2;
     virtual_quorum it(rules);
     it.start();

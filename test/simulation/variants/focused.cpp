@@ -299,7 +299,7 @@ void own_lines(plan& what, generator& random) {
     what.progress_bound = 10 * sec;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         client_plan& client = what.clients[c];
-        client.hand_overs_max = random.below(3);
+        client.local_handoff_ms = static_cast<std::int64_t>(20 * random.below(3));
         client.workers.resize(2 + random.below(3));
         for (auto& worker : client.workers) {
             for (int i = 0; i < 4; ++i) {
@@ -364,7 +364,7 @@ void hand_over_raises(plan& what, generator& random) {
     op next = simple(wanted);
     next.think = taken + 3 * ms;
     next.end = op::ending::keep;
-    what.clients[0].hand_overs_max = 1000;
+    what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {next}};
     op other = simple(wanted);
     other.think = taken + random.between(5, 100) * ms;
@@ -399,7 +399,7 @@ void late_raises(plan& what, generator& random) {
     op third = simple(wanted);
     third.think = taken + 4 * ms;
     third.end = op::ending::keep;
-    what.clients[0].hand_overs_max = 1000;
+    what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {second}, {third}};
     op other = simple(wanted);
     other.think = over + random.between(0, 30 * ms);
@@ -439,7 +439,7 @@ void late_grants(plan& what, generator& random) {
     next.end = op::ending::keep;
     client_plan& holder = what.clients[0];
     holder.max_ttl_ms = next.ttl_ms;
-    holder.hand_overs_max = 1000;
+    holder.local_handoff_ms = 100'000;
     holder.workers = {{first}, {next}};
     what.faults.push_back({fault_kind::partition, taken - ms, told - taken + ms, 0, c, 2});
     for (const int away : {b, c}) {
