@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
-    options.wait = std::chrono::seconds(20); // for masters that may vote, and for another holder
+    options.wait = std::chrono::seconds(20); // for masters, and for another holder
     redlock::diagnostics why;
     auto result = co_await manager.async_acquire(
         "reports/daily", options, why, asio::as_tuple(asio::use_awaitable));
