@@ -65,6 +65,7 @@ docs/packaging.md
 docs/compilers.md
 docs/platforms.md
 docs/model.md
+CHANGELOG.md
 CONTRIBUTING.md
 SECURITY.md
 CODE_OF_CONDUCT.md
