@@ -1,5 +1,5 @@
-// Masters in memory, a clock of the test's, and somebody who looks each millisecond at who has the
-// key where; and the lines that draw.py reads.
+// Masters in memory, a clock of the test, and a recorder that looks at each master's key once per
+// millisecond; and the lines that draw.py reads.
 
 #pragma once
 
@@ -51,7 +51,7 @@ public:
         clients_.push_back({std::move(row), &handle});
     }
 
-    // Whose key it is, by the token; of a token that is never told it is A's.
+    // The owner of a key, by its token; a token without an owner is A's.
     void owner(const std::string& token, std::string name) { owners_[token] = std::move(name); }
 
     double ms() const { return ms_at(quorum.now()); }
@@ -69,8 +69,7 @@ public:
         }
     }
 
-    // Ends what is still there, and prints all bars; with `due` also how long a key that was
-    // removed would have been there.
+    // Ends open bars and prints all of them; with `due` also the expiry of keys that were removed.
     void print_bars(bool due = false) {
         for (auto& [row, open] : open_) {
             bars_.push_back({row, open.what, open.since, ms(), 0});

@@ -91,9 +91,9 @@ void show_acquire() {
 
     std::cout << "title An acquire: a majority, validity and drift\n"
                  "desc Client A asks five masters at once, one of which is down. The third grant "
-                 "decides. The lease counts from before the question was sent, less the drift: it "
-                 "ends before a key of the majority would. At the deadline the client has them "
-                 "removed.\n"
+                 "decides. The lease counts from before the command was sent, minus the drift: it "
+                 "ends before any key of the majority. At the deadline the client removes the "
+                 "keys.\n"
                  "time 0|280\n";
     rows({"client A"});
     masters();
@@ -135,9 +135,9 @@ void show_rollback() {
 
     std::cout
         << "title A partial grant, rolled back\n"
-           "desc Client B has the lock on three masters. Client A is granted two, and refused "
-           "by three: no majority is left to be had. What was granted is removed, behind the "
-           "question and on the same connection, and A is told contended.\n"
+           "desc Client B has the lock on three masters. Two masters grant to client A and three "
+           "refuse: a majority is impossible. The grants are removed, after the command and on "
+           "the same connection, and the result of A is contended.\n"
            "time 0|100\n";
     rows({"client A"});
     masters();
@@ -158,11 +158,11 @@ void show_loss() {
     here.quorum.advance(1s);
     result a;
     result b;
-    std::cout << "title A lost lease: told before it ends\n"
+    std::cout << "title A lost lease: signalled before it ends\n"
                  "desc Client A renews at a third of its ttl. Then three of five masters hang. A's "
                  "renewals find no majority, and held() turns false a stop margin before the "
-                 "deadline, while the keys of A still keep everybody else out. When the masters "
-                 "answer again, and A's keys have ended, client B gets the lock.\n";
+                 "deadline, while the keys of A still exclude all others. When the masters reply "
+                 "again and A's keys have expired, client B gets the lock.\n";
 
     redlock::acquire_options options;
     options.ttl = 240ms;
@@ -216,7 +216,7 @@ void show_loss() {
     masters();
     here.print_bars();
     mark("client A", renewals.front(), "renewed");
-    mark("client A", *lost, "lost: told");
+    mark("client A", *lost, "loss signalled");
     mark("client A", here.ms_at(*deadline), "deadline");
     scene::print_bar("client B", b_asked, b.at, "waits");
     mark("client B", b_asked, "waits");
@@ -225,7 +225,7 @@ void show_loss() {
         scene::print_bar(master(i), hung, resumed, "hung");
     }
     mark("master 3", hung, "hang");
-    mark("master 3", resumed, "answer again");
+    mark("master 3", resumed, "reply again");
 }
 
 void show_fenced() {
@@ -282,7 +282,7 @@ void show_fenced() {
         << "title A late write, refused by its token\n"
            "desc Client A sees that it holds the lock, and is paused before it writes. Its "
            "lease ends, client B gets the lock and a larger fencing token, and writes. When A "
-           "goes on and writes, the resource refuses: it has seen a larger token.\n"
+           "continues and writes, the resource refuses: it has seen a larger token.\n"
            "time "
         << asked << '|' << here.ms() << '\n';
     rows({"client A", "client B", "resource"});
@@ -292,12 +292,12 @@ void show_fenced() {
     scene::print_bar("resource", b_writes, here.ms(), "fence");
     mark("client A", asked, "held(), token a");
     mark("client A", here.ms_at(*deadline), "deadline");
-    mark("client A", a_writes, "goes on, writes");
+    mark("client A", a_writes, "continues, writes");
     mark("client B", looked, "waits");
     mark("client B", b.at, "held(), token b > a");
     line("client B", b_writes, "resource", b_writes, "yes");
     line("client A", a_writes, "resource", a_writes, "no");
-    mark("resource", b_writes, "takes b");
+    mark("resource", b_writes, "accepts b");
     mark("resource", a_writes, "a < b: refused");
 }
 
