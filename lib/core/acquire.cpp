@@ -71,17 +71,6 @@ void engine::finish_if_on_wire(operation& wanted, time_point now) {
     operations_.destroy(wanted);
 }
 
-// Whether a round that is cut off shows a quorum that works: a majority has voted, or is only slow.
-bool engine::works(const claim& attempt, time_point now) const noexcept {
-    std::size_t working = attempt.count.granted() + attempt.count.held();
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const ballot& one = attempt.votes.of[i];
-        const bool open = one.said == vote::pending;
-        working += open && masters_.may_be_slow(i, attempt.asked_at, now) ? 1U : 0U;
-    }
-    return working >= rules_.quorum();
-}
-
 void engine::operation_due(operation& wanted, time_point now) {
     switch (wanted.stage) {
     case operation::phase::finishing:
@@ -107,43 +96,19 @@ void engine::operation_due(operation& wanted, time_point now) {
         break;
     }
     claim& attempt = *claims_.find(wanted.attempt);
-    if (attempt.arbiter != claim::nobody && now < attempt.vote_by) {
-        timers_.set(wanted.wake, attempt.vote_by);
-        ask_everybody(attempt, now);
-        decide(attempt, now);
-        return;
+    const attempt::decision next = attempt.asking.due(
+        attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_);
+    // The wait ends in the middle of an attempt. What an earlier one found out says more than votes
+    // that were cut off.
+    if (next.next == attempt::decision::kind::lost && next.why == errc::timed_out
+        && wanted.outcome) {
+        attempt.announced = attempt.votes.may_be_set();
+        attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
+        begin_removal(attempt, now);
+        finish(wanted, now);
+    } else {
+        follow(attempt, next, now);
     }
-    if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
-        // The wait ends in the middle of an attempt. What an earlier one found out says more than
-        // votes that were cut off.
-        const bool outage = attempt.arbiter == claim::nobody && !works(attempt, now);
-        if (wanted.outcome && !outage) {
-            attempt.announced = attempt.votes.may_be_set();
-            attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
-            begin_removal(attempt, now);
-            finish(wanted, now);
-        } else {
-            fail(wanted, attempt, outage ? errc::no_quorum : errc::timed_out, now);
-        }
-        return;
-    }
-    // Of a lease that is handed over, only the counters are asked for.
-    const bool used_up = attempt.adopts == adoption::none && attempt.given_at == never
-                         && now >= guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift)
-                                       - wanted.options.min_validity;
-    const bool slow = used_up && works(attempt, now);
-    if (slow || (used_up && now < later(attempt.asked_at, rules_.master_timeout))) {
-        fail(wanted, attempt, slow ? errc::too_slow : errc::no_quorum, now);
-        return;
-    }
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (attempt.votes.of[i].said == vote::pending) {
-            attempt.votes.of[i].said = vote::timed_out;
-            ++counters_of(i).acquire_votes[vote::timed_out];
-        }
-    }
-    attempt.count.close();
-    decide(attempt, now);
 }
 
 void engine::cancel(handle acquire, time_point now) {

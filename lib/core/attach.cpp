@@ -33,21 +33,21 @@ handle engine::attach(const acquire_request& request, time_point now) {
         ballot& mine = attempt.votes.of[i];
         mine.asked = true; // also one that is away may have the key
         if (!masters_[i].admitted) {
-            mine.said = masters_[i].otherwise;
+            attempt.asking.refused(attempt, i, masters_[i].otherwise);
             ++counters_of(i).extend_votes[mine.said];
         } else if (masters_[i].link->overloaded()) {
-            mine.said = vote::unreachable;
+            attempt.asking.refused(attempt, i, vote::unreachable);
             attempt.votes.note(i, "too many commands in flight");
             ++counters_of(i).extend_votes[mine.said];
         }
     }
-    if (masters_.size() - attempt.votes.count(vote::pending) + rules_.quorum() > masters_.size()) {
+    if (attempt.votes.count(vote::pending) < rules_.quorum()) {
         end_adoption(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return name;
     }
     give_up_in_time(wanted, attempt, now);
-    attempt.vote_by = wanted.wake.due;
-    attempt.expires_at = attempt.vote_by + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
+    attempt.asking.vote_by(wanted.wake.due);
+    attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if (attempt.votes.of[i].said == vote::pending) {
             const ladder& commands = masters_[i].link->commands();
@@ -66,7 +66,7 @@ claim& engine::new_adoption(operation& wanted, std::string_view token, time_poin
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
     attempt.stage = claim::phase::asking;
-    attempt.adopts = adoption::lasts;
+    attempt.asking = {attempt::origin::attach, masters_.size(), rules_.quorum()};
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
     attempt.fence_key = wanted.fence_key;
@@ -91,7 +91,7 @@ void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_poin
             scratch_,
             how,
             names_of(attempt),
-            masters_[master].link->guard_until(attempt.vote_by),
+            masters_[master].link->guard_until(attempt.asking.vote_by()),
             attempt.ttl,
             fence_of(attempt, 0));
     } else {
@@ -105,104 +105,6 @@ void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_poin
          .round = attempt.extending.round,
          .subject = attempt.self},
         now);
-}
-
-void engine::adoption_answered(
-    claim& attempt, std::size_t master, command_kind what, const answer& got, time_point now) {
-    ballot& mine = attempt.votes.of[master];
-    const bool counted = what == command_kind::raise;
-    if (!counted) {
-        ++counters_of(master).extend_votes[got.said];
-    }
-    if (mine.said != vote::pending) {
-        return; // it was counted as timed out
-    }
-    if (counted) {
-        adoption_counted(attempt, master, got, now);
-    } else {
-        mine.said = got.said;
-        if (got.said == vote::granted) {
-            mine.confirm(guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift));
-            if (attempt.adopts != adoption::lasts) { // the others are further
-                send_raise(attempt, master, masters_[master].link->commands().raise(), now);
-            }
-        }
-    }
-    decide_adoption(attempt, now);
-}
-
-// To raise a counter to nothing is to read it, where the lock is ours. So a majority says first
-// how far it has come, and then goes one further: what tells this owner from the one before is its
-// fencing token, as after a hand-over in one process.
-void engine::adoption_counted(
-    claim& attempt, std::size_t master, const answer& got, time_point now) {
-    ballot& mine = attempt.votes.of[master];
-    if (got.said != vote::granted && got.said != vote::held) {
-        mine.said = got.said;
-        if (got.said == vote::foreign) {
-            attempt.removal_seen |= mine.remove(now);
-        }
-    } else if (got.counter == 0) {
-        mine.said = vote::error;
-        attempt.votes.note(master, "it has no fencing counter for this lock");
-    } else if (attempt.adopts == adoption::counts || got.counter == attempt.raise_to) {
-        mine.said = vote::granted;
-        mine.counter = got.counter;
-    } else if (got.counter < attempt.raise_to) { // it was slow to say how far it is
-        send_raise(attempt, master, masters_[master].link->commands().raise(), now);
-    } else {
-        mine.said = vote::error;
-        attempt.votes.note(master, "its fencing counter is ahead");
-    }
-}
-
-// Asks those on which the lock is ours for their counters, or to raise them.
-void engine::raise_adopted(operation& wanted, claim& attempt, time_point now) {
-    if (attempt.adopts == adoption::lasts) {
-        attempt.adopts = adoption::counts;
-    } else {
-        attempt.adopts = adoption::raises;
-        for (const ballot& one : attempt.votes.of) {
-            attempt.raise_to = std::max(attempt.raise_to, one.counter + 1);
-        }
-        ++counters_.raised;
-    }
-    give_up_in_time(wanted, attempt, now);
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        ballot& mine = attempt.votes.of[i];
-        if (mine.said == vote::granted && masters_[i].link->up()) {
-            send_raise(attempt, i, masters_[i].link->commands().raise(), now);
-        } else if (mine.said == vote::granted) {
-            mine.said = vote::unreachable;
-        }
-    }
-    decide_adoption(attempt, now);
-}
-
-void engine::decide_adoption(claim& attempt, time_point now) {
-    operation& wanted = *operations_.find(attempt.operation);
-    const std::size_t quorum = rules_.quorum();
-    const std::size_t granted = attempt.votes.count(vote::granted);
-    const std::size_t pending = attempt.votes.count(vote::pending);
-    const std::size_t gone = attempt.votes.count(vote::absent) + attempt.votes.count(vote::foreign);
-    if (granted >= quorum) {
-        if (attempt.fencing && attempt.adopts != adoption::raises) {
-            raise_adopted(wanted, attempt, now);
-            return;
-        }
-        const handle name = attempt.self;
-        win(wanted, attempt, now);
-        if (claim* const adopted = claims_.find(name)) {
-            adopted->adopts = adoption::none;
-        }
-    } else if (granted + pending < quorum) {
-        // Gone is only what no majority can have any more.
-        if (gone + quorum > masters_.size()) {
-            end_adoption(wanted, attempt, errc::lost, now);
-        } else if (gone + pending + quorum <= masters_.size()) {
-            end_adoption(wanted, attempt, errc::no_quorum, now);
-        }
-    }
 }
 
 // Without an error: it was cancelled.

@@ -1,357 +1,289 @@
-// One attempt of an acquire, of which each is a claim of its own: who is asked, the deciding vote,
-// and what it makes of the claim.
+#include "attempt.hpp"
 
 #include "decisions.hpp"
-#include "engine.hpp"
-#include "form_command.hpp"
-#include "keys.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 namespace redlock::core {
 
 namespace {
 
-// Of each byte its two digits.
-constexpr auto hex_digits = [] {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::array<std::array<char, 2>, 256> pairs{};
-    for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
-        pairs[byte] = {digits[byte >> 4U], digits[byte & 15U]};
-    }
-    return pairs;
-}();
-
-// Printable, so that the token can be handed to a script or a person.
-void write_hex(std::span<const unsigned char> bytes, std::span<char> out) noexcept {
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        std::memcpy(&out[2 * i], hex_digits[bytes[i]].data(), 2);
+// Calls f(master, its ballot) for each.
+template <typename F>
+void for_each_ballot(claim_record& mine, F f) {
+    for (std::size_t i = 0; i < mine.votes.of.size(); ++i) {
+        f(i, mine.votes.of[i]);
     }
 }
 
 } // namespace
 
-claim& engine::new_claim(operation& wanted, time_point now, std::string_view token) {
-    claim& attempt = claims_.create();
-    attempt.wake.owner = timer_owner::claim;
-    attempt.wake.subject = attempt.self;
-    attempt.stage = claim::phase::asking;
-    attempt.operation = wanted.self;
-    if (wanted.slots != 0) {
-        name_slots(attempt, wanted);
+master_set attempt::ask(claim_record& mine, std::size_t arbiter) noexcept {
+    arbiter_ = arbiter != nobody && mine.votes.of[arbiter].said == vote::pending ? arbiter : nobody;
+    master_set to = 0;
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (theirs.said == vote::pending && !theirs.asked && (asked_all() || i == arbiter_)) {
+            theirs.asked = true;
+            to |= set_of(i);
+        }
+    });
+    return to;
+}
+
+vote attempt::note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift) {
+    ballot& theirs = mine.votes.of[master];
+    theirs.left = got.left.value_or(not_told);
+    if (got.said != vote::granted) {
+        return got.said;
+    }
+    if (mine.fencing && got.counter == 0) {
+        return vote::error; // no server of ours answers so
+    }
+    theirs.confirm(guaranteed_until(
+        mine.asked_at, wrong::late_grant_lasts_anew ? mine.ttl : mine.asked_ttl, drift));
+    theirs.counter = got.counter;
+    return vote::granted;
+}
+
+attempt::decision attempt::acquired(claim_record& mine, std::size_t master, vote what) {
+    ballot& theirs = mine.votes.of[master];
+    theirs.said = what;
+    if (what == vote::granted && theirs.counter < raise_to_) {
+        return raise_late(mine, master);
+    }
+    // A counter beyond the token is no vote for it: this grant came after it was chosen.
+    const bool ahead = what == vote::granted && raise_to_ != 0 && theirs.counter > raise_to_;
+    if (ahead) {
+        mine.votes.note(master, "its fencing counter is ahead");
+    }
+    count_.add(ahead ? vote::held : what);
+    if (arbiter_ == master) {
+        return what == vote::held ? lost(errc::contended) : decision{decision::kind::others};
+    }
+    return decide(mine);
+}
+
+attempt::decision attempt::extended(
+    claim_record& mine, std::size_t master, const answer& got, const settings& rules) noexcept {
+    ballot& theirs = mine.votes.of[master];
+    if (theirs.said != vote::pending) {
+        return {}; // it was counted as timed out
+    }
+    theirs.said = got.said;
+    if (got.said == vote::granted) {
+        theirs.confirm(guaranteed_until(mine.asked_at, mine.ttl, rules.drift));
+        if (stage_ != stage::votes) { // the others are further
+            return raise_late(mine, master);
+        }
+    }
+    return decide(mine);
+}
+
+attempt::decision attempt::raised(claim_record& mine, std::size_t master, const answer& got) {
+    ballot& theirs = mine.votes.of[master];
+    if (theirs.said != vote::pending) {
+        return {}; // it was counted as timed out
+    }
+    if (attaches()) {
+        return read_or_raised(mine, master, got);
+    }
+    if (!wrong::any_raise_counts && got.said == vote::granted && got.counter < raise_to_) {
+        return {}; // to what an earlier owner was given; the answer for this one is behind it
+    }
+    theirs.said = got.said;
+    if (got.said == vote::held) {
+        mine.votes.note(master, "its fencing counter is ahead");
+    }
+    count_.add(got.said == vote::foreign ? vote::held : got.said);
+    return decide(mine);
+}
+
+// To raise a counter to nothing is to read it, where the lock is ours. So a majority says first
+// how far it has come, and then goes one further: what tells this owner from the one before is its
+// fencing token, as after a hand-off.
+attempt::decision
+attempt::read_or_raised(claim_record& mine, std::size_t master, const answer& got) {
+    ballot& theirs = mine.votes.of[master];
+    if (got.said != vote::granted && got.said != vote::held) {
+        theirs.said = got.said;
+    } else if (got.counter == 0) {
+        theirs.said = vote::error;
+        mine.votes.note(master, "it has no fencing counter for this lock");
+    } else if (stage_ == stage::reads || got.counter == raise_to_) {
+        theirs.said = vote::granted;
+        theirs.counter = got.counter;
+    } else if (got.counter < raise_to_) { // it was slow to say how far it is
+        return raise_late(mine, master);
     } else {
-        attempt.form = wanted.form;
-        attempt.key = wanted.key;
-        attempt.fence_key = wanted.fence_key;
+        theirs.said = vote::error;
+        mine.votes.note(master, "its fencing counter is ahead");
     }
-    attempt.intent = wanted.intent;
-    attempt.fencing = wanted.options.fencing;
-    std::array<unsigned char, 20> secret{};
-    host_.random(secret);
-    write_hex(secret, attempt.token);
-    if (wrong::token_reused && claims_.find(wanted.attempt) != nullptr) {
-        attempt.token = claims_.find(wanted.attempt)->token;
-    }
-    token.copy(attempt.token.data(), attempt.token.size()); // one of the caller's own
-    attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
-    attempt.asked_at = now; // before the first byte of it leaves
-    attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
-    attempt.count = {masters_.size(), rules_.quorum()};
-    attempt.votes.reset(masters_.size());
-    return attempt;
+    return decide(mine);
 }
 
-void engine::start_attempt(operation& wanted, time_point now, std::string_view token) {
-    if (wanted.slots != 0 && wanted.candidates.size() < wanted.wants) {
-        start_survey(wanted, now);
-        return;
+attempt::decision attempt::decide(const claim_record& mine) const noexcept {
+    if (attaches()) {
+        return decide_attach(mine);
     }
-    name_intent(wanted);
-    claim& attempt = new_claim(wanted, now, token);
-    wanted.stage = operation::phase::attempting;
-    wanted.attempt = attempt.self;
-    ++wanted.attempts;
-    ++counters_.attempts;
-
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (!masters_[i].admitted) {
-            attempt.votes.of[i].said = masters_[i].otherwise;
-            attempt.count.add(masters_[i].otherwise);
-            ++counters_of(i).acquire_votes[masters_[i].otherwise];
-        } else if (masters_[i].link->overloaded()) {
-            attempt.votes.of[i].said = vote::unreachable;
-            attempt.votes.note(i, "too many commands in flight");
-            attempt.count.add(vote::unreachable);
-            ++counters_of(i).acquire_votes[vote::unreachable];
-        }
-    }
-    line* const mine = lines_.find(wanted.line);
-    if (attempt.count.decide() != verdict::open) {
-        if (mine != nullptr) {
-            mine->polls.asked_all(now);
-        }
-        fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
-        return;
-    }
-    give_up_in_time(wanted, attempt, now);
-    attempt.vote_by = wanted.wake.due;
-    if (rules_.guarded()) { // it may be executed until then
-        attempt.expires_at = attempt.vote_by + attempt.ttl + rules_.drift.of(attempt.ttl);
-    }
-    const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
-                          && (mine == nullptr || !mine->polls.all_due(rules_.poll_limit, now));
-    const std::size_t arbiter = asks_one ? masters_.arbiter_of(attempt.key) : claim::nobody;
-    if (arbiter == claim::nobody || attempt.votes.of[arbiter].said != vote::pending) {
-        ask_everybody(attempt, now);
-        return;
-    }
-    attempt.arbiter = arbiter;
-    attempt.votes.of[arbiter].asked = true;
-    send_acquire(attempt, arbiter, way_of(attempt, arbiter, command_kind::acquire), now);
-    // It is asked so as to save the others' time, not to make them depend on it.
-    timers_.set(wanted.wake, std::min(attempt.vote_by, later(now, 4 * retry_floor())));
-}
-
-// All that were not asked yet.
-void engine::ask_everybody(claim& attempt, time_point now) {
-    attempt.arbiter = claim::nobody;
-    const operation* const wanted = operations_.find(attempt.operation);
-    if (line* const mine = wanted != nullptr ? lines_.find(wanted->line) : nullptr) {
-        mine->polls.asked_all(now);
-    }
-    bool written = false;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        ballot& mine = attempt.votes.of[i];
-        if (mine.said != vote::pending || mine.asked) {
-            continue;
-        }
-        if (masters_[i].admitted) {
-            mine.asked = true;
-            const rung how = way_of(attempt, i, command_kind::acquire);
-            if (!written || rules_.guarded()) { // SET is the same for everybody
-                write_acquire(attempt, i, how);
-                written = true;
-            }
-            send_written_acquire(attempt, i, how, now);
-        } else { // since the arbiter was asked
-            mine.said = masters_[i].otherwise;
-            attempt.count.add(mine.said);
-            ++counters_of(i).acquire_votes[mine.said];
-        }
-    }
-}
-
-// An attempt ends when the masters should have answered, when what is left of the lease is not
-// worth having, or when the caller waits no longer.
-void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
-    const time_point worthless =
-        guaranteed_until(attempt.asked_at, attempt.ttl, rules_.drift) - wanted.options.min_validity;
-    const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
-    timers_.set(wanted.wake, std::min({later(now, rules_.master_timeout), worthless, impatient}));
-}
-
-void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
-    write_acquire(attempt, master, how);
-    send_written_acquire(attempt, master, how, now);
-}
-
-void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
-    scratch_.clear();
-    if (rules_.guarded()) {
-        append_acquire(
-            scratch_,
-            attempt.form,
-            how,
-            names_of(attempt),
-            masters_[master].link->guard_until(attempt.vote_by),
-            attempt.asked_ttl,
-            fence_of(attempt, 0),
-            intent_of(attempt));
-    } else {
-        append_set(scratch_, attempt.key, attempt.token_text(), attempt.asked_ttl);
-    }
-}
-
-void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
-    send(
-        master,
-        scratch_,
-        {.kind = command_kind::acquire,
-         .how = rules_.guarded() ? how : rung::native,
-         .form = attempt.form,
-         .subject = attempt.self},
-        now);
-}
-
-void engine::acquire_answered(
-    claim& attempt, std::size_t master, const answer& got, time_point now) {
-    ballot& mine = attempt.votes.of[master];
-    const bool uncounted = attempt.fencing && got.said == vote::granted && got.counter == 0;
-    const vote what = uncounted ? vote::error : got.said; // no server of ours answers so
-    const bool straggles = attempt.stage == claim::phase::held;
-    if (!straggles && mine.said != vote::pending) {
-        return; // it was counted as timed out
-    }
-    ++counters_of(master).acquire_votes[what];
-    if (wrong::t0_after_sends && !straggles && attempt.count.granted() == 0) {
-        attempt.asked_at = now;
-    }
-    if (what == vote::granted) {
-        mine.confirm(guaranteed_until(
-            attempt.asked_at,
-            wrong::late_grant_lasts_anew ? attempt.ttl : attempt.asked_ttl,
-            rules_.drift));
-        mine.counter = got.counter;
-    }
-    if (wrong::set_then_pexpire && what == vote::granted) {
-        scratch_.clear();
-        append_extend(scratch_, rung::eval, attempt.key, attempt.token_text(), attempt.ttl);
-        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
-    }
-    mine.left = got.left.value_or(not_told);
-    if (straggles) {
-        // What is pending now may be the answer to an extension.
-        if (mine.said == vote::pending && !attempt.extending.active) {
-            mine.said = what;
-        }
-        if (mine.until > attempt.held.deadline() && now < attempt.held.held_until()) {
-            move_deadline(attempt, now); // a majority can use it
-        }
-        return;
-    }
-    mine.said = what;
-    if (attempt.arbiter == master) {
-        if (what == vote::held) {
-            attempt.count.add(what);
-            fail(*operations_.find(attempt.operation), attempt, errc::contended, now);
-            return;
-        }
-        timers_.set(operations_.find(attempt.operation)->wake, attempt.vote_by);
-        ask_everybody(attempt, now);
-    }
-    if (what == vote::granted && mine.counter < attempt.raise_to) {
-        send_raise(attempt, master, way_of(attempt, master, command_kind::raise), now);
-    } else {
-        // A counter beyond the token is no vote for it: this grant came after it was chosen.
-        const bool ahead =
-            what == vote::granted && attempt.raise_to != 0 && mine.counter > attempt.raise_to;
-        if (ahead) {
-            attempt.votes.note(master, "its fencing counter is ahead");
-        }
-        attempt.count.add(ahead ? vote::held : what);
-        decide(attempt, now);
-    }
-}
-
-void engine::decide(claim& attempt, time_point now) {
-    if (attempt.adopts != adoption::none) {
-        decide_adoption(attempt, now);
-        return;
-    }
-    operation* const wanted = operations_.find(attempt.operation);
-    if (wanted == nullptr) {
-        return;
-    }
-    switch (attempt.count.decide()) {
-    case verdict::open:
-        break;
+    switch (count_.decide()) {
     case verdict::won:
-        if (attempt.fencing && attempt.raise_to == 0) {
-            level(*wanted, attempt, now);
-        } else {
-            win(*wanted, attempt, now);
-        }
-        break;
+        return {mine.fencing && raise_to_ == 0 ? decision::kind::level : decision::kind::won};
     case verdict::contended:
-        fail(*wanted, attempt, errc::contended, now);
-        break;
+        return lost(errc::contended);
     case verdict::no_quorum:
-        fail(*wanted, attempt, errc::no_quorum, now);
-        break;
+        return lost(errc::no_quorum);
+    default:
+        return {};
     }
 }
 
-void engine::win(operation& wanted, claim& attempt, time_point now) {
-    const acquire_options& options = wanted.options;
-    if (attempt.given_at == never) {
-        attempt.given_at = attempt.asked_at;
+attempt::decision attempt::decide_attach(const claim_record& mine) const noexcept {
+    const std::size_t masters = mine.votes.of.size();
+    const std::size_t quorum = count_.quorum();
+    const std::size_t granted = mine.votes.count(vote::granted);
+    const std::size_t pending = mine.votes.count(vote::pending);
+    const std::size_t gone = mine.votes.count(vote::absent) + mine.votes.count(vote::foreign);
+    if (granted >= quorum) {
+        const bool levels = mine.fencing && stage_ != stage::raises;
+        return {levels ? decision::kind::level : decision::kind::won};
     }
-    const time_point hold_limit =
-        options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
-    const time_point lasts_until = std::min(
-        wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
-        : wrong::hand_over_counts_anew
-            ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
-            : attempt.votes.lasts_until(rules_.quorum()),
-        hold_limit);
-    const auto needed = wrong::hand_over_past_deadline && attempt.given_at != attempt.asked_at
-                            ? -attempt.ttl
-                            : std::max(options.min_validity, options.stop_margin);
-    if (now >= lasts_until - needed) {
-        fail(wanted, attempt, errc::too_slow, now);
-        return;
+    if (granted + pending >= quorum) {
+        return {};
     }
-    // One that asks the arbiter first takes two. Where everybody does, there is nothing else to
-    // measure.
-    masters_.measured((now - attempt.given_at) / (wanted.ask_arbiter ? 2 : 1));
+    if (gone + quorum > masters) { // only what no majority can have any more
+        return lost(errc::lost);
+    }
+    return gone + pending + quorum <= masters ? lost(errc::no_quorum) : decision();
+}
 
-    attempt.stage = claim::phase::held;
-    attempt.announced = true;
-    attempt.drops_intent = attempt.intent != 0; // where it was not granted it is still there
-    attempt.operation = {};
-    attempt.fencing_token = attempt.raise_to;
-    attempt.believed_until = lasts_until;
-    const time_point renewed_at =
-        attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
-    attempt.held = {
-        {.renew = options.renew,
-         .stop_margin = options.stop_margin,
-         .hold_limit = hold_limit,
-         .warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning)},
-        now,
-        lasts_until,
-        options.renew == renewal::automatic ? lease::renewal_time(renewed_at, attempt.ttl, random_)
-                                            : forever};
-    schedule_lease(attempt);
+attempt::decision
+attempt::level(claim_record& mine, master_set up, time_point now, const settings& rules) {
+    if (attaches()) {
+        return level_attach(mine, up);
+    }
+    if (from_ == origin::hand_off) {
+        return hand_on(mine, up, now);
+    }
+    for (const ballot& one : mine.votes.of) {
+        raise_to_ = wrong::token_minimum && raise_to_ != 0 && one.counter != 0
+                        ? std::min(raise_to_, one.counter)
+                        : std::max(raise_to_, one.counter);
+    }
+    count_ = {mine.votes.of.size(), count_.quorum()};
+    decision next{.next = decision::kind::raise, .anew = true};
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (!wrong::fencing_without_raise && theirs.said == vote::granted
+            && theirs.counter < raise_to_) {
+            if ((up & set_of(i)) != 0) {
+                next.masters |= set_of(i);
+                return;
+            }
+            theirs.said = vote::unreachable;
+        }
+        if (theirs.said != vote::pending) {
+            count_.add(theirs.said);
+        }
+    });
+    if (next.masters == 0 || count_.decide() != verdict::open) {
+        return decide(mine);
+    }
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (wrong::deadline_restarted_at_raise && theirs.until != never) {
+            theirs.until = guaranteed_until(now, mine.ttl, rules.drift);
+        }
+        if ((next.masters & set_of(i)) != 0) {
+            theirs.said = vote::pending;
+        }
+    });
+    return next;
+}
 
-    ++counters_.acquired;
-    counters_.acquire_wait.add(now - wanted.began);
-    wanted.decided_at = now;
-    timers_.cancel(wanted.wake);
-    if (line* const waiters = lines_.find(wanted.line)) {
-        waiters->holder = waiters->pool ? handle() : attempt.self;
-        const handle place = wanted.line;
-        leave_queue(*waiters, now);
-        leave(wanted, now);
-        if (attempt.is_slot()) {
-            look_on(place, wanted, attempt, now);
+attempt::decision attempt::level_attach(claim_record& mine, master_set up) noexcept {
+    if (stage_ == stage::votes) {
+        stage_ = stage::reads;
+    } else {
+        stage_ = stage::raises;
+        for (const ballot& one : mine.votes.of) {
+            raise_to_ = std::max(raise_to_, one.counter + 1);
         }
     }
-    host_.acquired(wanted, attempt);
-    operations_.destroy(wanted);
+    decision next{.next = decision::kind::raise, .anew = true};
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (theirs.said == vote::granted) {
+            const bool asked = (up & set_of(i)) != 0;
+            theirs.said = asked ? vote::pending : vote::unreachable;
+            next.masters |= asked ? set_of(i) : 0U;
+        }
+    });
+    return next;
 }
 
-// Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
-void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
-    if (attempt.adopts != adoption::none) {
-        end_adoption(wanted, attempt, why, now);
-        return;
+// The next owner's token must be larger, and good on a majority while the lock there is ours.
+attempt::decision attempt::hand_on(claim_record& mine, master_set up, time_point now) noexcept {
+    raise_to_ = mine.fencing_token + 1;
+    decision next{.next = decision::kind::raise, .anew = true};
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (now < theirs.until && (up & set_of(i)) != 0) {
+            theirs.said = vote::pending;
+            next.masters |= set_of(i);
+        } else {
+            const bool open = theirs.said == vote::granted || theirs.said == vote::pending;
+            refused(mine, i, open ? vote::unreachable : theirs.said);
+        }
+    });
+    return next;
+}
+
+time_point attempt::give_up_at(
+    const claim_record& mine, const limits& caller, time_point now, const settings& rules) {
+    return std::min(
+        {later(now, rules.master_timeout),
+         guaranteed_until(mine.asked_at, mine.ttl, rules.drift) - caller.min_validity,
+         caller.patience});
+}
+
+attempt::decision attempt::due(
+    const claim_record& mine,
+    const limits& caller,
+    master_set slow,
+    time_point now,
+    const settings& rules) const noexcept {
+    if (!asked_all() && now < vote_by_) {
+        return {decision::kind::others};
     }
-    wanted.outcome = why;
-    wanted.decided_at = now;
-    // One master's word says less than the round before, unless that failed for another reason.
-    const bool says_less = attempt.arbiter != claim::nobody && wanted.last.count(vote::held) > 0;
-    if (!says_less) {
-        wanted.last = attempt.votes;
+    const bool working = works(mine, slow, rules.quorum());
+    if (now >= caller.patience) {
+        return lost(asked_all() && !working ? errc::no_quorum : errc::timed_out);
     }
-    if (host_.logs(log_level::debug)) {
-        host_.log(
-            log_level::debug,
-            shown(wanted.form, wanted.key) + ": attempt " + std::to_string(wanted.attempts)
-                + " rolled back: " + std::to_string(attempt.count.granted()) + " granted, "
-                + std::to_string(attempt.count.held()) + " held");
+    // Of a lease that is handed over only the counters are asked for; an attach has what there is.
+    const bool used_up =
+        from_ == origin::acquire
+        && now >= guaranteed_until(mine.asked_at, mine.ttl, rules.drift) - caller.min_validity;
+    if (used_up && (working || now < later(mine.asked_at, rules.master_timeout))) {
+        return lost(working ? errc::too_slow : errc::no_quorum);
     }
-    pause_or_finish(wanted, attempt, now);
+    return {decision::kind::over};
+}
+
+bool attempt::works(const claim_record& mine, master_set slow, std::size_t quorum) const noexcept {
+    std::size_t working = count_.granted() + count_.held();
+    for (std::size_t i = 0; i < mine.votes.of.size(); ++i) {
+        const bool open = mine.votes.of[i].said == vote::pending;
+        working += open && (slow & set_of(i)) != 0 ? 1U : 0U;
+    }
+    return working >= quorum;
+}
+
+master_set attempt::close(claim_record& mine) noexcept {
+    master_set silent = 0;
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (theirs.said == vote::pending) {
+            theirs.said = vote::timed_out;
+            silent |= set_of(i);
+        }
+    });
+    count_.close();
+    return silent;
 }
 
 } // namespace redlock::core

@@ -8,25 +8,17 @@
 
 #pragma once
 
+#include "attempt.hpp"
 #include "claim_record.hpp"
 #include "lease.hpp"
 #include "pool.hpp"
 #include "removal.hpp"
-#include "round.hpp"
 #include "timers.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace redlock::core {
-
-/// How far a claim has come that takes over a lock which is there already.
-enum class adoption : std::uint8_t {
-    none,   // it is no such claim
-    lasts,  // a majority is asked to keep the lock
-    counts, // ... and what the fencing counters are
-    raises, // ... and to raise them to a token that is new
-};
 
 struct claim : claim_record {
     enum class phase : std::uint8_t {
@@ -41,17 +33,12 @@ struct claim : claim_record {
     timer wake;
     phase stage = phase::asking;
 
-    // while asking
-    round count;
-    handle operation;
-    time_point vote_by = never;   // a grant that would be cast later must not be
-    time_point given_at = never;  // by the holder before, if there is one in this process
-    std::size_t arbiter = nobody; // the one master that was asked so far, and must answer first
-    std::uint64_t raise_to = 0;   // what the counters of a majority are being brought to
-    adoption adopts = adoption::none;
+    handle operation;            // that asks
+    time_point given_at = never; // by the holder before, if there is one in this process
 
-    lease held;  // while it is
-    removal end; // once it has ended
+    attempt asking; // until it is decided
+    lease held;     // while it is
+    removal end;    // once it has ended
 
     /// Until when the holder may act, unless it lets go before.
     time_point acts_until() const noexcept {
@@ -64,10 +51,8 @@ struct claim : claim_record {
     void reset() {
         claim_record::reset();
         operation = {};
-        arbiter = nobody;
-        adopts = adoption::none;
-        raise_to = 0;
         given_at = never;
+        asking = {};
         held = {};
         end = {};
     }

@@ -9,9 +9,8 @@
 //   engine.cpp   life, time, what becomes of events
 //   replies.cpp  whose answer it is
 //   acquire.cpp  acquires: beginning, deadlines, end, cancellation
-//   attempt.cpp  one attempt of an acquire: who is asked, the deciding vote
+//   asking.cpp   attempts of an acquire: asks, and acts on what they decide
 //   forms.cpp    what several resources, readers and writers need besides
-//   raise.cpp    fencing counters that are brought to one number
 //   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
 //   turns.cpp    the queue that orders the lines of several processes
 //   attach.cpp   locks that were taken elsewhere
@@ -196,26 +195,29 @@ private:
     void finish_if_on_wire(operation& wanted, time_point now);
     bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
-    bool works(const claim& attempt, time_point now) const noexcept;
 
-    // attempt.cpp
+    // asking.cpp
     void start_attempt(operation& wanted, time_point now, std::string_view token = {});
     claim& new_claim(operation& wanted, time_point now, std::string_view token = {});
-    void ask_everybody(claim& attempt, time_point now);
+    void refuse_absent(claim& attempt);
+    void ask_masters(claim& attempt, std::size_t arbiter, time_point now);
     void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void write_acquire(const claim& attempt, std::size_t master, rung how);
     void send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void acquire_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
+    static attempt::limits limits_of(const operation& wanted) noexcept;
     void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
-    void decide(claim& attempt, time_point now);
-    void win(operation& wanted, claim& attempt, time_point now);
-    void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
-
-    // raise.cpp
-    void level(operation& wanted, claim& attempt, time_point now);
+    void follow(claim& attempt, const attempt::decision& next, time_point now);
+    bool works(const claim& attempt, time_point now) const noexcept {
+        return attempt.asking.works(
+            attempt, masters_.may_be_slow(attempt.asked_at, now), rules_.quorum());
+    }
+    void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
     void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
     void raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
-    void raise_for(operation& next, claim& lease, time_point now);
+    void hand_on(operation& next, claim& lease, time_point now);
+    void win(operation& wanted, claim& attempt, time_point now);
+    void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
     // forms.cpp (and the public downgrade)
     void name_keys(operation& wanted, const acquire_request& request) const;
@@ -264,11 +266,6 @@ private:
     // attach.cpp
     claim& new_adoption(operation& wanted, std::string_view token, time_point now);
     void ask_to_last(claim& attempt, std::size_t master, rung how, time_point now);
-    void adoption_answered(
-        claim& attempt, std::size_t master, command_kind what, const answer& got, time_point now);
-    void adoption_counted(claim& attempt, std::size_t master, const answer& got, time_point now);
-    void raise_adopted(operation& wanted, claim& attempt, time_point now);
-    void decide_adoption(claim& attempt, time_point now);
     void end_adoption(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
     // holding.cpp

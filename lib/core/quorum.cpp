@@ -298,10 +298,23 @@ std::size_t quorum::keeper_of(std::string_view key) const noexcept {
     return members_[0].admitted ? 0 : nobody;
 }
 
-bool quorum::may_be_slow(std::size_t master, time_point asked_at, time_point now) const noexcept {
-    const connection& link = *members_[master].link;
-    return link.up() && !link.silent()
-           && (link.heard_at() > asked_at || now - asked_at < 4 * link.round_trip());
+master_set quorum::up() const noexcept {
+    master_set found = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+        found |= members_[i].link->up() ? set_of(i) : 0U;
+    }
+    return found;
+}
+
+master_set quorum::may_be_slow(time_point asked_at, time_point now) const noexcept {
+    master_set found = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+        const connection& link = *members_[i].link;
+        const bool early = now - asked_at < 4 * link.round_trip();
+        const bool may = link.up() && !link.silent() && (link.heard_at() > asked_at || early);
+        found |= may ? set_of(i) : 0U;
+    }
+    return found;
 }
 
 } // namespace redlock::core

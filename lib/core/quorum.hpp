@@ -143,9 +143,10 @@ public:
     std::size_t arbiter_of(std::string_view key) const noexcept;
     /// The master that keeps the queue for this lock.
     std::size_t keeper_of(std::string_view key) const noexcept;
-    /// Whether a master that has not voted yet may only be slow: it has said something since, or
-    /// has not had time for it. `master_timeout` decides where there is as much time.
-    bool may_be_slow(std::size_t master, time_point asked_at, time_point now) const noexcept;
+    master_set up() const noexcept;
+    /// Those that may only be slow if they have not voted yet: that have said something since, or
+    /// have not had time for it. `master_timeout` decides where there is as much time.
+    master_set may_be_slow(time_point asked_at, time_point now) const noexcept;
     /// \}
 
     /// \name How long a majority takes to answer, smoothed; 0: it was never measured

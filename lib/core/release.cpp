@@ -237,7 +237,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
     time_point refused_from = never;
     if (what == command_kind::acquire) {
         owner.left_behind.sets |= set_of(master);
-        refused_from = owner.vote_by;
+        refused_from = owner.asking.vote_by();
     } else if (what == command_kind::heal) {
         owner.left_behind.heals |= set_of(master);
         refused_from = owner.believed_until;
@@ -251,11 +251,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
 }
 
 void engine::removal_due(claim& ended, time_point now) {
-    master_set up = 0;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        up |= masters_[i].link->up() ? set_of(i) : 0U;
-    }
-    const removal::repeat again = ended.end.due(now, up, ended.left_behind);
+    const removal::repeat again = ended.end.due(now, masters_.up(), ended.left_behind);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((again.to & set_of(i)) == 0) {
             continue;

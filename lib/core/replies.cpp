@@ -24,6 +24,11 @@ answer read(const ticket& command, const reply& got) noexcept {
     }
 }
 
+// An attach that is not decided.
+bool attaches(const claim& owner) noexcept {
+    return owner.stage == claim::phase::asking && owner.asking.attaches();
+}
+
 } // namespace
 
 // What a reply says of the server itself.
@@ -159,7 +164,7 @@ void engine::say_otherwise(
         send_heal(owner, master, command.round, now);
         break;
     default:
-        if (owner.adopts != adoption::none) {
+        if (attaches(owner)) {
             ask_to_last(owner, master, commands.extend_script(), now);
         } else {
             send_extend(
@@ -175,10 +180,6 @@ void engine::say_otherwise(
 
 void engine::claim_answered(
     claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now) {
-    if (owner.stage == claim::phase::asking && owner.adopts != adoption::none) {
-        adoption_answered(owner, master, command.kind, got, now);
-        return;
-    }
     switch (command.kind) {
     case command_kind::acquire:
         acquire_answered(owner, master, got, now);
@@ -193,7 +194,12 @@ void engine::claim_answered(
     case command_kind::extend:
     case command_kind::extend_exists:
     case command_kind::heal:
-        extend_answered(owner, master, command, got, now);
+        if (attaches(owner)) {
+            ++counters_of(master).extend_votes[got.said];
+            follow(owner, owner.asking.extended(owner, master, got, rules_), now);
+        } else {
+            extend_answered(owner, master, command, got, now);
+        }
         break;
     default:
         break;

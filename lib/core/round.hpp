@@ -59,6 +59,7 @@ public:
     std::size_t granted() const noexcept { return granted_; }
     std::size_t held() const noexcept { return held_; }
     std::size_t pending() const noexcept { return pending_; }
+    std::size_t quorum() const noexcept { return quorum_; }
 
 private:
     // Of masters, of which there are few; each held lock has these.

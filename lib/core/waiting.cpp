@@ -85,7 +85,7 @@ void engine::time_out(operation& wanted, time_point now) {
             first != nullptr && first->stage == operation::phase::attempting
                 ? claims_.find(first->attempt)
                 : nullptr;
-        if (attempt != nullptr && attempt->arbiter == claim::nobody && !works(*attempt, now)) {
+        if (attempt != nullptr && attempt->asking.asked_all() && !works(*attempt, now)) {
             wanted.outcome = errc::no_quorum;
             wanted.last = attempt->votes;
         } else {
@@ -192,7 +192,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     lease.stage = claim::phase::asking; // an attempt of the next one, to whose end nobody listens
     next.attempt = lease.self;
     if (!wrong::hand_over_without_raise && lease.fencing) {
-        raise_for(next, lease, now);
+        hand_on(next, lease, now);
     } else {
         win(next, lease, now);
     }
@@ -295,7 +295,7 @@ void engine::poll_again(time_point now) {
 // When the head of a line asks again, if nothing tells it before.
 time_point engine::next_try(operation& wanted, const claim& attempt, time_point now) {
     line& mine = *lines_.find(wanted.line);
-    const bool full = attempt.arbiter == claim::nobody;
+    const bool full = attempt.asking.asked_all();
     if (full) {
         mine.outcome = wanted.outcome;
         mine.last = attempt.votes;
@@ -312,9 +312,10 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
         wanted.ask_arbiter = true;
         return now;
     }
-    if (attempt.count.granted() > 0) {
+    if (attempt.asking.count().granted() > 0) {
         // Split: those who got the least wait the longest.
-        const auto missing = static_cast<std::int64_t>(rules_.quorum() - attempt.count.granted());
+        const auto missing =
+            static_cast<std::int64_t>(rules_.quorum() - attempt.asking.count().granted());
         return later(now, random_.between(missing * floor, (missing + 1) * floor));
     }
     std::chrono::milliseconds left = not_told;

@@ -1,0 +1,398 @@
+// Attempts of acquires and hand-offs, of which each is a claim of its own: sends what an attempt
+// wants to ask (attempt.hpp), and acts on what it decides.
+
+#include "decisions.hpp"
+#include "engine.hpp"
+#include "form_command.hpp"
+#include "keys.hpp"
+
+#include <cstring>
+
+namespace redlock::core {
+
+namespace {
+
+// Of each byte its two digits.
+constexpr auto hex_digits = [] {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> pairs{};
+    for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+        pairs[byte] = {digits[byte >> 4U], digits[byte & 15U]};
+    }
+    return pairs;
+}();
+
+// Printable, so that the token can be handed to a script or a person.
+void write_hex(std::span<const unsigned char> bytes, std::span<char> out) noexcept {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        std::memcpy(&out[2 * i], hex_digits[bytes[i]].data(), 2);
+    }
+}
+
+} // namespace
+
+claim& engine::new_claim(operation& wanted, time_point now, std::string_view token) {
+    claim& attempt = claims_.create();
+    attempt.wake.owner = timer_owner::claim;
+    attempt.wake.subject = attempt.self;
+    attempt.stage = claim::phase::asking;
+    attempt.operation = wanted.self;
+    if (wanted.slots != 0) {
+        name_slots(attempt, wanted);
+    } else {
+        attempt.form = wanted.form;
+        attempt.key = wanted.key;
+        attempt.fence_key = wanted.fence_key;
+    }
+    attempt.intent = wanted.intent;
+    attempt.fencing = wanted.options.fencing;
+    std::array<unsigned char, 20> secret{};
+    host_.random(secret);
+    write_hex(secret, attempt.token);
+    if (wrong::token_reused && claims_.find(wanted.attempt) != nullptr) {
+        attempt.token = claims_.find(wanted.attempt)->token;
+    }
+    token.copy(attempt.token.data(), attempt.token.size()); // one of the caller's own
+    attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
+    attempt.asked_at = now; // before the first byte of it leaves
+    attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
+    attempt.asking = {attempt::origin::acquire, masters_.size(), rules_.quorum()};
+    attempt.votes.reset(masters_.size());
+    return attempt;
+}
+
+void engine::start_attempt(operation& wanted, time_point now, std::string_view token) {
+    if (wanted.slots != 0 && wanted.candidates.size() < wanted.wants) {
+        start_survey(wanted, now);
+        return;
+    }
+    name_intent(wanted);
+    claim& attempt = new_claim(wanted, now, token);
+    wanted.stage = operation::phase::attempting;
+    wanted.attempt = attempt.self;
+    ++wanted.attempts;
+    ++counters_.attempts;
+
+    refuse_absent(attempt);
+    line* const mine = lines_.find(wanted.line);
+    if (attempt.asking.count().decide() != verdict::open) {
+        if (mine != nullptr) {
+            mine->polls.asked_all(now);
+        }
+        fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
+        return;
+    }
+    give_up_in_time(wanted, attempt, now);
+    attempt.asking.vote_by(wanted.wake.due);
+    if (rules_.guarded()) { // it may be executed until then
+        attempt.expires_at = wanted.wake.due + attempt.ttl + rules_.drift.of(attempt.ttl);
+    }
+    const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
+                          && (mine == nullptr || !mine->polls.all_due(rules_.poll_limit, now));
+    ask_masters(attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
+    if (!attempt.asking.asked_all()) {
+        // It is asked so as to save the others' time, not to make them depend on it.
+        timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * retry_floor())));
+    }
+}
+
+// Masters that cannot be asked.
+void engine::refuse_absent(claim& attempt) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const member& one = masters_[i];
+        const ballot& mine = attempt.votes.of[i];
+        if (mine.said != vote::pending || mine.asked || (one.admitted && !one.link->overloaded())) {
+            continue;
+        }
+        if (one.admitted) {
+            attempt.votes.note(i, "too many commands in flight");
+        }
+        attempt.asking.refused(attempt, i, one.admitted ? vote::unreachable : one.otherwise);
+        ++counters_of(i).acquire_votes[mine.said];
+    }
+}
+
+// The arbiter, or all that were not asked yet.
+void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
+    const master_set to = attempt.asking.ask(attempt, arbiter);
+    const operation* const wanted = operations_.find(attempt.operation);
+    line* const mine = wanted != nullptr ? lines_.find(wanted->line) : nullptr;
+    if (mine != nullptr && attempt.asking.asked_all()) {
+        mine->polls.asked_all(now);
+    }
+    bool written = false;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) != 0) {
+            const rung how = way_of(attempt, i, command_kind::acquire);
+            if (!written || rules_.guarded()) { // SET is the same for everybody
+                write_acquire(attempt, i, how);
+                written = true;
+            }
+            send_written_acquire(attempt, i, how, now);
+        }
+    }
+}
+
+attempt::limits engine::limits_of(const operation& wanted) noexcept {
+    return {
+        wanted.options.min_validity,
+        wanted.wait_until > wanted.began ? wanted.wait_until : forever};
+}
+
+void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
+    timers_.set(wanted.wake, attempt::give_up_at(attempt, limits_of(wanted), now, rules_));
+}
+
+void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
+    write_acquire(attempt, master, how);
+    send_written_acquire(attempt, master, how, now);
+}
+
+void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
+    scratch_.clear();
+    if (rules_.guarded()) {
+        append_acquire(
+            scratch_,
+            attempt.form,
+            how,
+            names_of(attempt),
+            masters_[master].link->guard_until(attempt.asking.vote_by()),
+            attempt.asked_ttl,
+            fence_of(attempt, 0),
+            intent_of(attempt));
+    } else {
+        append_set(scratch_, attempt.key, attempt.token_text(), attempt.asked_ttl);
+    }
+}
+
+void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::acquire,
+         .how = rules_.guarded() ? how : rung::native,
+         .form = attempt.form,
+         .subject = attempt.self},
+        now);
+}
+
+void engine::acquire_answered(
+    claim& attempt, std::size_t master, const answer& got, time_point now) {
+    ballot& mine = attempt.votes.of[master];
+    const bool straggles = attempt.stage == claim::phase::held;
+    if (!straggles && mine.said != vote::pending) {
+        return; // it was counted as timed out
+    }
+    if (wrong::t0_after_sends && !straggles && attempt.asking.count().granted() == 0) {
+        attempt.asked_at = now;
+    }
+    const vote what = attempt::note(attempt, master, got, rules_.drift);
+    ++counters_of(master).acquire_votes[what];
+    if (wrong::set_then_pexpire && what == vote::granted) {
+        scratch_.clear();
+        append_extend(scratch_, rung::eval, attempt.key, attempt.token_text(), attempt.ttl);
+        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+    }
+    if (!straggles) {
+        follow(attempt, attempt.asking.acquired(attempt, master, what), now);
+        return;
+    }
+    // What is pending now may be the answer to an extension.
+    if (mine.said == vote::pending && !attempt.extending.active) {
+        mine.said = what;
+    }
+    if (mine.until > attempt.held.deadline() && now < attempt.held.held_until()) {
+        move_deadline(attempt, now); // a majority can use it
+    }
+}
+
+void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point now) {
+    scratch_.clear();
+    append_raise(
+        scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, attempt.asking.token()));
+    send(
+        master,
+        scratch_,
+        {.kind = command_kind::raise, .how = how, .form = attempt.form, .subject = attempt.self},
+        now);
+}
+
+void engine::raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now) {
+    const bool gone = got.said == vote::foreign;
+    if (gone) {
+        attempt.removal_seen |= attempt.votes.of[master].remove(now);
+    }
+    if (attempt.stage != claim::phase::held) {
+        follow(attempt, attempt.asking.raised(attempt, master, got), now);
+    } else if (gone) {
+        move_deadline(attempt, now);
+    }
+}
+
+// A lease passes to the next of its line: an attempt of its own on the same claim.
+void engine::hand_on(operation& next, claim& lease, time_point now) {
+    next.stage = operation::phase::attempting;
+    ++next.attempts;
+    lease.extending.active = false;
+    lease.operation = next.self;
+    timers_.cancel(lease.wake);
+    timers_.set(
+        next.wake,
+        std::min({later(now, rules_.master_timeout), lease.held.deadline(), next.wait_until}));
+    lease.asking = {attempt::origin::hand_off, masters_.size(), rules_.quorum()};
+    follow(lease, lease.asking.level(lease, masters_.up(), now, rules_), now);
+}
+
+// Does what an attempt has decided.
+void engine::follow(claim& attempt, const attempt::decision& next, time_point now) {
+    using kind = attempt::decision::kind;
+    operation* const wanted =
+        next.next == kind::open ? nullptr : operations_.find(attempt.operation);
+    if (wanted == nullptr) {
+        return;
+    }
+    class attempt& asking = attempt.asking;
+    switch (next.next) {
+    case kind::open:
+        break;
+    case kind::others:
+        timers_.set(wanted->wake, asking.vote_by());
+        refuse_absent(attempt);
+        ask_masters(attempt, nobody, now);
+        follow(attempt, asking.decide(attempt), now);
+        break;
+    case kind::level:
+        follow(attempt, asking.level(attempt, masters_.up(), now, rules_), now);
+        break;
+    case kind::raise:
+        raise(*wanted, attempt, next, now);
+        break;
+    case kind::over: {
+        const master_set silent = asking.close(attempt);
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            counters_of(i).acquire_votes[vote::timed_out] += (silent & set_of(i)) != 0 ? 1U : 0U;
+        }
+        follow(attempt, asking.decide(attempt), now);
+        break;
+    }
+    case kind::won:
+        win(*wanted, attempt, now);
+        break;
+    case kind::lost:
+        fail(*wanted, attempt, next.why, now);
+        break;
+    }
+}
+
+void engine::raise(
+    operation& wanted, claim& attempt, const attempt::decision& what, time_point now) {
+    const class attempt& asking = attempt.asking;
+    const bool hands_off = asking.from() == attempt::origin::hand_off;
+    const bool levels = what.anew && asking.from() == attempt::origin::acquire;
+    if (what.anew && !hands_off) {
+        counters_.raised += asking.token() != 0 ? 1U : 0U;
+        give_up_in_time(wanted, attempt, now);
+    }
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((what.masters & set_of(i)) == 0) {
+            continue;
+        }
+        if (wrong::raise_accepts_larger && levels) {
+            write_acquire(attempt, i, rung::eval);
+            send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+        }
+        send_raise(attempt, i, way_of(attempt, i, command_kind::raise), now);
+    }
+    const bool open = asking.count().decide() == verdict::open;
+    if ((wrong::raise_not_awaited && levels && open)
+        || (wrong::hand_over_raise_not_awaited && hands_off && what.anew && open)) {
+        win(wanted, attempt, now);
+        return;
+    }
+    follow(attempt, asking.decide(attempt), now);
+}
+
+void engine::win(operation& wanted, claim& attempt, time_point now) {
+    const acquire_options& options = wanted.options;
+    if (attempt.given_at == never) {
+        attempt.given_at = attempt.asked_at;
+    }
+    const time_point hold_limit =
+        options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
+    const time_point lasts_until = std::min(
+        wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
+        : wrong::hand_over_counts_anew
+            ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
+            : attempt.votes.lasts_until(rules_.quorum()),
+        hold_limit);
+    const auto needed = wrong::hand_over_past_deadline && attempt.given_at != attempt.asked_at
+                            ? -attempt.ttl
+                            : std::max(options.min_validity, options.stop_margin);
+    if (now >= lasts_until - needed) {
+        fail(wanted, attempt, errc::too_slow, now);
+        return;
+    }
+    // One that asks the arbiter first takes two. Where everybody does, there is nothing else to
+    // measure.
+    masters_.measured((now - attempt.given_at) / (wanted.ask_arbiter ? 2 : 1));
+
+    attempt.stage = claim::phase::held;
+    attempt.announced = true;
+    attempt.drops_intent = attempt.intent != 0; // where it was not granted it is still there
+    attempt.operation = {};
+    attempt.fencing_token = attempt.asking.token();
+    attempt.believed_until = lasts_until;
+    const time_point renewed_at =
+        attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
+    attempt.held = {
+        {.renew = options.renew,
+         .stop_margin = options.stop_margin,
+         .hold_limit = hold_limit,
+         .warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning)},
+        now,
+        lasts_until,
+        options.renew == renewal::automatic ? lease::renewal_time(renewed_at, attempt.ttl, random_)
+                                            : forever};
+    schedule_lease(attempt);
+
+    ++counters_.acquired;
+    counters_.acquire_wait.add(now - wanted.began);
+    wanted.decided_at = now;
+    timers_.cancel(wanted.wake);
+    if (line* const waiters = lines_.find(wanted.line)) {
+        waiters->holder = waiters->pool ? handle() : attempt.self;
+        const handle place = wanted.line;
+        leave_queue(*waiters, now);
+        leave(wanted, now);
+        if (attempt.is_slot()) {
+            look_on(place, wanted, attempt, now);
+        }
+    }
+    host_.acquired(wanted, attempt);
+    operations_.destroy(wanted);
+}
+
+// Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
+void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
+    if (attempt.asking.attaches()) {
+        end_adoption(wanted, attempt, why, now);
+        return;
+    }
+    wanted.outcome = why;
+    wanted.decided_at = now;
+    // One master's word says less than the round before, unless that failed for another reason.
+    const bool says_less = !attempt.asking.asked_all() && wanted.last.count(vote::held) > 0;
+    if (!says_less) {
+        wanted.last = attempt.votes;
+    }
+    if (host_.logs(log_level::debug)) {
+        host_.log(
+            log_level::debug,
+            shown(wanted.form, wanted.key) + ": attempt " + std::to_string(wanted.attempts)
+                + " rolled back: " + std::to_string(attempt.asking.count().granted()) + " granted, "
+                + std::to_string(attempt.asking.count().held()) + " held");
+    }
+    pause_or_finish(wanted, attempt, now);
+}
+
+} // namespace redlock::core

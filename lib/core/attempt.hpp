@@ -1,0 +1,142 @@
+// An attempt: what a claim is until a majority has decided it.
+//
+// There are three origins. An acquire asks for the lock, all masters at once or one of them first,
+// the arbiter, which saves the others' time where it refuses. An attach asks the masters to extend
+// what is there already. A hand-off has the lock: it belongs to the next owner of this process once
+// its fencing token does. Wherever a fencing token is wanted, a majority that granted is brought to
+// one number before the attempt is won: the masters' counters are raised *while the lock there is
+// ours*, so that the next owner's majority shares a master with this one and counts on from it.
+//
+// This type counts the votes and says what follows. Its owner sends what is to be asked, reports
+// what cannot be, and sets a timer. The votes themselves are in the claim's record.
+
+#pragma once
+
+#include "answer.hpp"
+#include "claim_record.hpp"
+#include "round.hpp"
+#include "settings.hpp"
+
+#include <redlock/diagnostics.hpp>
+#include <redlock/errc.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace redlock::core {
+
+class attempt {
+public:
+    enum class origin : std::uint8_t { acquire, attach, hand_off };
+
+    /// What follows from the answers so far.
+    struct decision {
+        enum class kind : std::uint8_t {
+            open,   // answers that can decide are still to come
+            others, // the arbiter does not refuse: the others are asked (`ask`)
+            level,  // a majority granted, and its fencing counters may differ (`level`)
+            raise,  // the counters of `masters` are to be raised, and then `decide`
+            over,   // no further answer is waited for (`close`)
+            won,
+            lost,
+        };
+        kind next = kind::open;
+        errc why = errc::contended; // it is lost
+        master_set masters = 0;
+        bool anew = false; // to raise: it begins, and has as much time as the attempt had
+    };
+
+    /// What its caller bears.
+    struct limits {
+        std::chrono::milliseconds min_validity{};
+        time_point patience = forever;
+    };
+
+    attempt() noexcept = default;
+    attempt(origin from, std::size_t masters, std::size_t quorum) noexcept
+        : count_(masters, quorum),
+          from_(from) {}
+
+    origin from() const noexcept { return from_; }
+    bool attaches() const noexcept { return from_ == origin::attach; }
+    /// A grant that would be cast later must not be.
+    time_point vote_by() const noexcept { return vote_by_; }
+    void vote_by(time_point moment) noexcept { vote_by_ = moment; }
+    /// To what the fencing counters are raised; 0: not yet.
+    std::uint64_t token() const noexcept { return raise_to_; }
+    /// All masters were asked, and not the arbiter alone.
+    bool asked_all() const noexcept { return arbiter_ == nobody; }
+    const round& count() const noexcept { return count_; }
+
+    /// \name Who is asked
+    /// \{
+    /// This master is not asked, or cannot be any more: that is its vote.
+    void refused(claim_record& mine, std::size_t master, vote what) noexcept {
+        mine.votes.of[master].said = what;
+        count_.add(what);
+    }
+    /// Those that are to be asked now: the arbiter, if it has no vote yet, or all that have none.
+    master_set ask(claim_record& mine, std::size_t arbiter = nobody) noexcept;
+    /// \}
+
+    /// \name What was answered
+    /// \{
+    /// Notes an answer to the acquire, also one that comes after the decision. Returns the vote.
+    static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
+    /// The vote of an answer to the acquire. Requires that the master has not voted yet.
+    decision acquired(claim_record& mine, std::size_t master, vote what);
+    /// An answer to the extension of an attach.
+    decision extended(
+        claim_record& mine, std::size_t master, const answer& got, const settings& rules) noexcept;
+    /// An answer to a raise; also one whose connection broke.
+    decision raised(claim_record& mine, std::size_t master, const answer& got);
+    /// \}
+
+    decision decide(const claim_record& mine) const noexcept;
+    /// Only masters that are `up` can be raised; the votes of the others are lost.
+    decision level(claim_record& mine, master_set up, time_point now, const settings& rules);
+
+    /// \name Time
+    /// \{
+    /// When to give up, of an attempt that begins, or begins to raise: when the masters should have
+    /// answered, when what is left of the lease is not worth having, or when nobody waits for it.
+    static time_point give_up_at(
+        const claim_record& mine, const limits& caller, time_point now, const settings& rules);
+    /// What follows at that moment, or where the arbiter has not answered. `slow`: the masters that
+    /// may still answer.
+    decision
+    due(const claim_record& mine,
+        const limits& caller,
+        master_set slow,
+        time_point now,
+        const settings& rules) const noexcept;
+    /// Whether the votes so far show a quorum that works: a majority has voted, or is only slow.
+    bool works(const claim_record& mine, master_set slow, std::size_t quorum) const noexcept;
+    /// Who has not answered has timed out. Gives these masters.
+    master_set close(claim_record& mine) noexcept;
+    /// \}
+
+private:
+    enum class stage : std::uint8_t { votes, reads, raises };
+
+    decision decide_attach(const claim_record& mine) const noexcept;
+    decision level_attach(claim_record& mine, master_set up) noexcept;
+    decision read_or_raised(claim_record& mine, std::size_t master, const answer& got);
+    decision hand_on(claim_record& mine, master_set up, time_point now) noexcept;
+    static decision lost(errc why) noexcept { return {decision::kind::lost, why}; }
+    /// Raises the counter of one master after those of the others.
+    static decision raise_late(claim_record& mine, std::size_t master) noexcept {
+        mine.votes.of[master].said = vote::pending;
+        return {.next = decision::kind::raise, .masters = set_of(master)};
+    }
+
+    round count_;
+    origin from_ = origin::acquire;
+    stage stage_ = stage::votes;
+    time_point vote_by_ = never;
+    std::size_t arbiter_ = nobody; // the one master that was asked so far
+    std::uint64_t raise_to_ = 0;
+};
+
+} // namespace redlock::core
