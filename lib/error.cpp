@@ -69,6 +69,8 @@ public:
             return "the lock was not acquired";
         case condition::unavailable:
             return "the lock service cannot be used";
+        case condition::stopped:
+            return "the lock manager does not run";
         }
         return "unknown redlock condition " + std::to_string(value);
     }
@@ -82,7 +84,9 @@ public:
         case condition::not_acquired:
             return error == errc::contended || error == errc::too_slow || error == errc::timed_out;
         case condition::unavailable:
-            return error == errc::no_quorum || error == errc::closed || error == errc::not_running;
+            return error == errc::no_quorum;
+        case condition::stopped:
+            return error == errc::closed || error == errc::not_running;
         }
         return false;
     }

@@ -153,7 +153,7 @@ int ended_with(
     if (error == redlock::condition::not_acquired) {
         return static_cast<int>(exit_code::held);
     }
-    if (error == redlock::condition::unavailable) {
+    if (error == redlock::condition::unavailable || error == redlock::condition::stopped) {
         return static_cast<int>(exit_code::no_quorum);
     }
     if (error == redlock::errc::invalid_argument || error == redlock::errc::invalid_config) {

@@ -45,13 +45,16 @@ enum class errc : int {
 };
 
 /// Groups of errors for the decisions of a caller: `if (ec == condition::unavailable)`. No error
-/// belongs to both.
+/// belongs to more than one.
 enum class condition : int {
     /// The quorum works, but the lock could not be acquired in the given time: `contended`,
     /// `too_slow`, `timed_out`. Skip the work or try again later.
     not_acquired = 1,
-    /// The lock service cannot be used now: `no_quorum`, `closed`, `not_running`. Raise an alert.
+    /// The lock service cannot be used now: `no_quorum`. Raise an alert.
     unavailable,
+    /// This process does not run the manager: `closed`, `not_running`. An orderly shutdown, no
+    /// outage.
+    stopped,
 };
 
 }} // namespace redlock::REDLOCK_ABI

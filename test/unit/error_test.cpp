@@ -45,16 +45,18 @@ TEST_CASE("every error has a message of its own") {
     CHECK(error_code(999, redlock::error_category()).message() == "unknown redlock error 999");
 }
 
-TEST_CASE("contention and outage are different conditions, and most errors are neither") {
+TEST_CASE(
+    "contention, outage and shutdown are different conditions, and most errors are none of them") {
     for (const errc one : all) {
         const error_code code = one;
         const bool not_acquired =
             one == errc::contended || one == errc::too_slow || one == errc::timed_out;
-        const bool unavailable =
-            one == errc::no_quorum || one == errc::closed || one == errc::not_running;
+        const bool unavailable = one == errc::no_quorum;
+        const bool stopped = one == errc::closed || one == errc::not_running;
         CAPTURE(code.message());
         CHECK((code == condition::not_acquired) == not_acquired);
         CHECK((code == condition::unavailable) == unavailable);
+        CHECK((code == condition::stopped) == stopped);
     }
 }
 
@@ -64,6 +66,7 @@ TEST_CASE("codes of other categories belong to no condition of ours") {
     for (const error_code& code : {aborted, same_value, error_code()}) {
         CHECK(code != condition::not_acquired);
         CHECK(code != condition::unavailable);
+        CHECK(code != condition::stopped);
     }
 }
 
@@ -74,6 +77,7 @@ TEST_CASE("conditions have names and messages") {
         == std::string("redlock.condition"));
     CHECK(!text(condition::not_acquired).empty());
     CHECK(text(condition::not_acquired) != text(condition::unavailable));
+    CHECK(text(condition::stopped) != text(condition::unavailable));
     CHECK(redlock::condition_category().message(9) == "unknown redlock condition 9");
 }
 
