@@ -101,6 +101,9 @@ void manager::wait(
     if (on_own_thread()) {
         detail::throw_error(errc::would_deadlock);
     }
+    if (stop.stop_requested()) {
+        detail::throw_error(asio::error::operation_aborted); // before anything is sent
+    }
     // All on one thread, so that a start or a cancellation never races with the end.
     asio::post(impl_->io, [state, &begin] {
         std::exception_ptr thrown;
@@ -147,7 +150,7 @@ mutex::~mutex() = default;
 
 void mutex::lock(std::stop_token stop) {
     if (const error_code error = take(options_.wait, stop)) {
-        detail::throw_explained(error, resource_, last_attempt());
+        throw detail::explained(error, resource_, last_attempt());
     }
 }
 
@@ -158,7 +161,7 @@ bool mutex::try_lock() {
 bool mutex::try_lock_within(wait_for limit, std::stop_token stop) {
     const error_code error = take(limit, stop);
     if (error && error != condition::not_acquired) {
-        detail::throw_explained(error, resource_, last_attempt());
+        throw detail::explained(error, resource_, last_attempt());
     }
     return !error;
 }

@@ -114,14 +114,14 @@ void shared_mutex::unlock_shared() noexcept {
 
 void shared_mutex::take_or_throw(kind wanted, const std::stop_token& stop) {
     if (const error_code error = take(wanted, options_.wait, stop)) {
-        detail::throw_explained(error, resource_, last_attempt());
+        throw detail::explained(error, resource_, last_attempt());
     }
 }
 
 bool shared_mutex::try_within(kind wanted, wait_for limit, std::stop_token stop) {
     const error_code error = take(wanted, limit, stop);
     if (error && error != condition::not_acquired) {
-        detail::throw_explained(error, resource_, last_attempt());
+        throw detail::explained(error, resource_, last_attempt());
     }
     return !error;
 }

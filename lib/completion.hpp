@@ -11,6 +11,7 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
@@ -27,6 +28,21 @@
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+
+/// \name Types of cancellation that an operation accepts
+/// Total cancellation promises that the operation has had no effect.
+/// \{
+inline constexpr auto without_effects = boost::asio::cancellation_type::terminal
+                                        | boost::asio::cancellation_type::partial
+                                        | boost::asio::cancellation_type::total;
+inline constexpr auto with_effects =
+    boost::asio::cancellation_type::terminal | boost::asio::cancellation_type::partial;
+/// \}
+
+/// Returns true if an operation that has effects accepts this cancellation.
+inline bool ends(boost::asio::cancellation_type type) noexcept {
+    return (type & with_effects) != boost::asio::cancellation_type::none;
+}
 
 /// Executors for handlers without one of their own. Kept in the forms that each handler needs:
 /// converting them each time costs more than the rest of a completion.

@@ -257,14 +257,14 @@ std::string printable(std::string_view text) {
     return out;
 }
 
-void throw_explained(const error_code& error, std::string_view resource, const diagnostics& why) {
+boost::system::system_error
+explained(const error_code& error, std::string_view resource, const diagnostics& why) {
     // These errors are decided before an attempt: `why` is from an earlier attempt or empty.
     if (error == errc::would_deadlock || error == boost::asio::error::operation_aborted
         || why.message.empty()) {
-        throw boost::system::system_error(error);
+        return boost::system::system_error(error);
     }
-    throw boost::system::system_error(
-        error, fmt::format("'{}': {}", printable(resource), to_string(why)));
+    return {error, fmt::format("'{}': {}", printable(resource), to_string(why))};
 }
 
 std::string message_of(const error_code& error, const diagnostics& it) {

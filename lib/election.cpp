@@ -1,5 +1,6 @@
+#include "adapted.hpp"
 #include "core/hash.hpp"
-#include "manager_access.hpp"
+#include "manager_impl.hpp"
 
 #include <redlock/election.hpp>
 #include <redlock/with_lock.hpp>
@@ -18,7 +19,6 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace asio = boost::asio;
 
-using detail::manager_access;
 using detail::manager_impl;
 
 namespace {
@@ -157,7 +157,7 @@ std::string leadership::id() const {
 }
 
 election::election(lock_manager& manager, std::string name, election_options options)
-    : manager_(&manager),
+    : manager_(detail::share(manager)),
       name_(std::move(name)),
       options_(options) {}
 
@@ -168,31 +168,24 @@ acquire_options election::term() const {
     wanted.stop_margin = options_.stop_margin;
     wanted.max_hold = options_.max_term;
     wanted.order = options_.order;
-    const config& rules = manager_access::impl(*manager_)->configuration();
+    const config& rules = manager_->configuration();
     wanted.fencing = rules.protocol == protocol::guarded;
     return wanted;
 }
 
 void election::start_campaign(
     const election& mine, diagnostics* out, handler<campaign_signature> done) {
-    const auto slot = asio::get_associated_cancellation_slot(done);
-    const auto executor = asio::get_associated_executor(done, mine.get_executor());
-    manager_access::impl(*mine.manager_)
-        ->acquire(
-            {.resource = mine.name_, .options = mine.term()},
-            out,
-            asio::bind_cancellation_slot(
-                slot,
-                asio::bind_executor(
-                    executor, [done = std::move(done)](error_code error, lock held) mutable {
-                        std::move(done)(error, leadership(std::move(held)));
-                    })));
+    mine.manager_->acquire(
+        {.resource = mine.name_, .options = mine.term()},
+        out,
+        detail::adapt(std::move(done), [](auto&& caller, error_code error, lock held) {
+            std::move(caller)(error, leadership(std::move(held)));
+        }));
 }
 
 void election::start_lead(const election& mine, leader_work work, handler<lead_signature> done) {
     detail::initiate_with_lock::start(
-        mine.get_executor(),
-        *mine.manager_,
+        mine.manager_,
         mine.name_,
         mine.term(),
         [work = std::move(work)](lock& held) { return run_term(work, held); },
@@ -201,21 +194,17 @@ void election::start_lead(const election& mine, leader_work work, handler<lead_s
 
 void election::start_observe(
     const election& mine, std::optional<std::string> seen, handler<observe_signature> done) {
-    const auto manager = manager_access::impl(*mine.manager_);
-    auto slot = asio::get_associated_cancellation_slot(done);
+    const auto& manager = mine.manager_;
     if (!seen) {
-        const auto executor = asio::get_associated_executor(done, mine.get_executor());
         manager->query(
             mine.name_,
-            asio::bind_cancellation_slot(
-                slot,
-                asio::bind_executor(
-                    executor,
-                    [done = std::move(done)](error_code error, const lock_status& found) mutable {
-                        std::move(done)(error, status_of(found));
-                    })));
+            detail::adapt(
+                std::move(done), [](auto&& caller, error_code error, const lock_status& found) {
+                    std::move(caller)(error, status_of(found));
+                }));
         return;
     }
+    auto slot = asio::get_associated_cancellation_slot(done);
     const auto begun = std::make_shared<observation>(
         manager,
         mine.name_,

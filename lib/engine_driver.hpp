@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
@@ -40,10 +41,10 @@ public:
     const config& configuration() const noexcept { return config_; }
     const time_source& time() const noexcept { return time_; }
     time_point now() const noexcept { return time_.now(); }
-    /// Connects the cancellation slot of a handler to `f(id)`, which is called with the guard held
-    /// and the driver alive. Returns the id; 0 without a slot.
+    /// Connects a handler's cancellation slot to `f(id)` or `f(id, type)`, called with the guard
+    /// held for the types that are accepted. Returns the id; 0 without a slot.
     template <typename Handler, typename F>
-    std::uint64_t on_cancel(Handler& handler, F f);
+    std::uint64_t on_cancel(Handler& handler, boost::asio::cancellation_type accepted, F f);
     /// \}
 
     /// \name With the guard held
@@ -112,16 +113,24 @@ private:
 };
 
 template <typename Handler, typename F>
-std::uint64_t engine_driver::on_cancel(Handler& handler, F f) {
+std::uint64_t
+engine_driver::on_cancel(Handler& handler, boost::asio::cancellation_type accepted, F f) {
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     if (!slot.is_connected()) {
         return 0;
     }
     const std::uint64_t id = next_id_++;
-    slot.assign([weak = weak_from_this(), id, f](boost::asio::cancellation_type) {
+    slot.assign([weak = weak_from_this(), id, accepted, f](boost::asio::cancellation_type type) {
+        if ((type & accepted) == boost::asio::cancellation_type::none) {
+            return;
+        }
         if (const auto owner = weak.lock()) {
             const std::lock_guard lock(owner->guard);
-            f(id);
+            if constexpr (std::is_invocable_v<F, std::uint64_t, boost::asio::cancellation_type>) {
+                f(id, type);
+            } else {
+                f(id);
+            }
         }
     });
     return id;

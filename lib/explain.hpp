@@ -5,6 +5,8 @@
 #include <redlock/diagnostics.hpp>
 #include <redlock/error.hpp>
 
+#include <boost/system/system_error.hpp>
+
 #include <string>
 #include <string_view>
 
@@ -14,10 +16,10 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 /// move the cursor.
 std::string printable(std::string_view text);
 
-/// Throws `error` as a `system_error`. Its text contains the sentence of `why` about the lock on
+/// Returns `error` as an exception. Its text contains the sentence of `why` about the lock on
 /// `resource` if `why` explains the error.
-[[noreturn]] void
-throw_explained(const error_code& error, std::string_view resource, const diagnostics& why);
+boost::system::system_error
+explained(const error_code& error, std::string_view resource, const diagnostics& why);
 
 /// Returns one sentence about `error` with the votes that count; empty for success.
 std::string message_of(const error_code& error, const diagnostics& votes);

@@ -32,11 +32,12 @@ void held_leases::extend(
     std::optional<std::chrono::milliseconds> ttl,
     diagnostics* out,
     handler<error_code> done) {
-    const auto id = driver_.on_cancel(done, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
-        if (const auto found = weak.lock()) {
-            cancel_extension(*found, id);
-        }
-    });
+    const auto id = driver_.on_cancel(
+        done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
+            if (const auto found = weak.lock()) {
+                cancel_extension(*found, id);
+            }
+        });
     completion<error_code> waiting(std::move(done), driver_.io());
     const std::lock_guard lock(driver_.guard);
     std::string reason;
@@ -89,11 +90,12 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
 void held_leases::release(
     lease_ptr lease, diagnostics* out, handler<error_code, release_result> done) {
     lease->let_go();
-    const auto id = driver_.on_cancel(done, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
-        if (const auto found = weak.lock()) {
-            found->releasing.complete(driver_.io(), id, aborted, release_result::uncertain);
-        }
-    });
+    const auto id = driver_.on_cancel(
+        done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
+            if (const auto found = weak.lock()) {
+                found->releasing.complete(driver_.io(), id, aborted, release_result::uncertain);
+            }
+        });
     completion<error_code, release_result> waiting(std::move(done), driver_.io());
     const std::lock_guard lock(driver_.guard);
     if (lease->result) {
@@ -150,11 +152,12 @@ void held_leases::let_go(lease_handle& lease, bool release) {
 
 void held_leases::wait_lost(
     lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done) {
-    const auto id = driver_.on_cancel(done, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
-        if (const auto found = weak.lock()) {
-            found->watching.complete(driver_.io(), id, aborted, loss_reason::none);
-        }
-    });
+    const auto id = driver_.on_cancel(
+        done, without_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
+            if (const auto found = weak.lock()) {
+                found->watching.complete(driver_.io(), id, aborted, loss_reason::none);
+            }
+        });
     completion<error_code, loss_reason> waiting(std::move(done), driver_.io());
     const std::lock_guard lock(driver_.guard);
     switch (lease->stage) {

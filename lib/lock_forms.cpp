@@ -1,7 +1,7 @@
 // The functions of the public headers for locks of several resources, and of readers and writers.
 
 #include "lease_handle.hpp"
-#include "manager_access.hpp"
+#include "manager_impl.hpp"
 
 #include <redlock/multi_lock.hpp>
 #include <redlock/shared_mutex.hpp>
@@ -11,25 +11,25 @@
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 void initiate_acquire_all::start(
-    lock_manager& manager,
+    const manager_ptr& manager,
     std::vector<std::string> resources,
     acquire_options options,
     diagnostics* out,
     boost::asio::any_completion_handler<acquire_all_signature> done) {
-    manager_access::impl(manager)->acquire(
+    manager->acquire(
         {.options = options, .form = core::lock_form::all, .resources = std::move(resources)},
         out,
         std::move(done));
 }
 
 void initiate_lock_shared::start(
-    lock_manager& manager,
+    const manager_ptr& manager,
     std::string resource,
     bool writes,
     acquire_options options,
     diagnostics* out,
     boost::asio::any_completion_handler<lock_shared_signature> done) {
-    manager_access::impl(manager)->acquire(
+    manager->acquire(
         {.options = options,
          .form = writes ? core::lock_form::writer : core::lock_form::shared,
          .resources = {std::move(resource)}},
@@ -38,7 +38,7 @@ void initiate_lock_shared::start(
 }
 
 void initiate_downgrade::start(
-    lock_manager& manager,
+    const manager_ptr& manager,
     const lock& held,
     diagnostics* out,
     boost::asio::any_completion_handler<downgrade_signature> done) {
@@ -47,7 +47,7 @@ void initiate_downgrade::start(
         owner->leases().extend(lease, std::nullopt, out, std::move(done));
         return;
     }
-    const home io(manager.get_executor());
+    const home& io = manager->io();
     completion<error_code>(std::move(done), io)(io, lease ? errc::closed : errc::invalid_argument);
 }
 

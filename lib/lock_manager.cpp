@@ -1,8 +1,20 @@
-#include "manager_impl.hpp"
+#include "manager_access.hpp"
 
 #include <redlock/lock_manager.hpp>
 
 namespace redlock { inline namespace REDLOCK_ABI {
+
+namespace detail {
+
+manager_ptr share(const lock_manager& manager) noexcept {
+    return manager_access::impl(manager);
+}
+
+boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept {
+    return manager->io().executor;
+}
+
+} // namespace detail
 
 lock_manager::lock_manager(executor_type executor, config configuration)
     : impl_(std::make_shared<detail::manager_impl>(executor, std::move(configuration))) {}

@@ -35,7 +35,7 @@ void manager_impl::run(handler<error_code> done) {
             io(), engine().closing() ? errc::closed : errc::invalid_argument);
         return;
     }
-    on_cancel(done, [this](std::uint64_t) {
+    on_cancel(done, with_effects, [this](std::uint64_t) {
         run_cancelled_ = !engine().closing();
         begin_close();
     });
@@ -53,8 +53,8 @@ void manager_impl::run(handler<error_code> done) {
 }
 
 void manager_impl::ready(handler<error_code> done) {
-    const auto id =
-        on_cancel(done, [this](std::uint64_t id) { ready_.complete(io(), id, aborted); });
+    const auto id = on_cancel(
+        done, without_effects, [this](std::uint64_t id) { ready_.complete(io(), id, aborted); });
     completion<error_code> waiting(std::move(done), io());
     const std::lock_guard lock(guard);
     if (!engine().running()) {
@@ -66,8 +66,8 @@ void manager_impl::ready(handler<error_code> done) {
 }
 
 void manager_impl::close(handler<error_code> done) {
-    const auto id =
-        on_cancel(done, [this](std::uint64_t id) { closing_.complete(io(), id, aborted); });
+    const auto id = on_cancel(
+        done, with_effects, [this](std::uint64_t id) { closing_.complete(io(), id, aborted); });
     completion<error_code> waiting(std::move(done), io());
     const std::lock_guard lock(guard);
     if (engine().closed_down()) {
@@ -129,11 +129,13 @@ void manager_impl::acquire(lock_request wanted, diagnostics* out, handler<error_
     }
     calls::call& call = calls_.add(std::move(wanted.resource));
     const std::uint64_t cookie = call.cookie();
-    on_cancel(done, [this, cookie](std::uint64_t) {
-        if (const calls::call* const found = calls_.find(cookie)) {
-            drive([&](time_point now) { engine().cancel(found->wanted, now); });
-        }
-    });
+    on_cancel(
+        done, without_effects, [this, cookie](std::uint64_t, boost::asio::cancellation_type type) {
+            const calls::call* const found = calls_.find(cookie);
+            if (found != nullptr && (ends(type) || engine().has_sent_nothing(found->wanted))) {
+                drive([&](time_point now) { engine().cancel(found->wanted, now); });
+            }
+        });
     calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
     call.out = out;
     call.observed = observer_.started(
@@ -208,7 +210,7 @@ manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& 
         return nullptr;
     }
     calls::call& call = calls_.add(std::move(resource));
-    on_cancel(done, [this, cookie = call.cookie()](std::uint64_t) {
+    on_cancel(done, without_effects, [this, cookie = call.cookie()](std::uint64_t) {
         if (calls::call* const found = calls_.find(cookie)) {
             observe_query(*found, aborted, {}, diagnostics());
             calls_.end<Result> (*found)(io(), aborted, Result());
@@ -281,7 +283,8 @@ void manager_impl::wait_hint(
     std::uint64_t before,
     time_point moment,
     handler<error_code> done) {
-    const auto id = on_cancel(done, [this](std::uint64_t id) { watch_.cancel(id, aborted); });
+    const auto id =
+        on_cancel(done, without_effects, [this](std::uint64_t id) { watch_.cancel(id, aborted); });
     completion<error_code> waiting(std::move(done), io());
     const std::lock_guard lock(guard);
     if (engine().closing()) {

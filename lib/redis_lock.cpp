@@ -30,7 +30,7 @@ bool redis_lock::took(std::tuple<error_code, redlock::lock> result) {
         return false;
     }
     if (error) {
-        detail::throw_explained(error, resource_, last_attempt_);
+        throw detail::explained(error, resource_, last_attempt_);
     }
     lock_ = std::move(taken);
     lost_ = std::stop_source();
@@ -80,7 +80,7 @@ void redis_lock::attach(std::string lock_token) {
     });
     const error_code error = std::get<error_code>(result);
     if (!took(std::move(result))) {
-        detail::throw_explained(error, resource_, last_attempt_);
+        throw detail::explained(error, resource_, last_attempt_);
     }
 }
 

@@ -1,4 +1,6 @@
+#include "adapted.hpp"
 #include "completion.hpp"
+#include "manager_impl.hpp"
 
 #include <redlock/reentrant_mutex.hpp>
 
@@ -49,12 +51,9 @@ public:
     using done_handler = asio::any_completion_handler<void(error_code, reentrant_hold)>;
 
     reentrant_impl(
-        lock_manager& manager,
-        std::string resource,
-        acquire_options options,
-        std::uint32_t depth_max)
-        : manager_(manager),
-          io_(manager.get_executor()),
+        manager_ptr manager, std::string resource, acquire_options options, std::uint32_t depth_max)
+        : manager_(std::move(manager)),
+          io_(manager_->io()),
           strand_(asio::make_strand(io_.executor)),
           resource_(std::move(resource)),
           options_(options),
@@ -66,8 +65,8 @@ public:
         const std::uint64_t id = next_id_++;
         auto slot = asio::get_associated_cancellation_slot(done);
         if (slot.is_connected()) {
-            slot.assign([weak = weak_from_this(), owner, id](asio::cancellation_type) {
-                if (const auto self = weak.lock()) {
+            slot.assign([weak = weak_from_this(), owner, id](asio::cancellation_type type) {
+                if (const auto self = ends(type) ? weak.lock() : nullptr) {
                     asio::post(self->strand_, [self, owner, id] { self->cancel(owner, id); });
                 }
             });
@@ -129,10 +128,9 @@ private:
     }
 
     void ask(std::uint64_t owner, seat& mine) {
-        manager_.async_acquire(
-            resource_,
-            options_,
-            mine.why,
+        manager_->acquire(
+            {.resource = resource_, .options = options_},
+            &mine.why,
             asio::bind_cancellation_slot(
                 mine.cancel.slot(),
                 asio::bind_executor(
@@ -199,7 +197,7 @@ private:
         waiting.erase(at);
     }
 
-    lock_manager& manager_;
+    const manager_ptr manager_;
     const home io_;
     const asio::strand<asio::any_io_executor> strand_;
     const std::string resource_;
@@ -280,16 +278,10 @@ void reentrant_hold::start_release(
             io, error_code(), std::nullopt);
         return;
     }
-    const detail::home io(lease->io);
-    auto slot = asio::get_associated_cancellation_slot(done);
-    auto executor = asio::get_associated_executor(done, io.fallback);
-    lease->taken.async_release(asio::bind_cancellation_slot(
-        slot,
-        asio::bind_executor(
-            executor,
-            [lease, done = std::move(done)](error_code error, release_result result) mutable {
-                std::move(done)(error, error ? std::nullopt : std::optional(result));
-            })));
+    lease->taken.async_release(detail::adapt(
+        std::move(done), [lease](auto&& caller, error_code error, release_result result) {
+            std::move(caller)(error, error ? std::nullopt : std::optional(result));
+        }));
 }
 
 // --- The mutex ----------------------------------------------------------------------------------
@@ -299,8 +291,8 @@ reentrant_mutex::reentrant_mutex(
     if (depth_max == 0) {
         throw std::invalid_argument("redlock: depth_max is 0; allowed: 1 or more");
     }
-    impl_ =
-        std::make_shared<detail::reentrant_impl>(manager, std::move(resource), options, depth_max);
+    impl_ = std::make_shared<detail::reentrant_impl>(
+        detail::share(manager), std::move(resource), options, depth_max);
 }
 
 reentrant_mutex::~reentrant_mutex() = default;

@@ -1,10 +1,9 @@
+#include "adapted.hpp"
 #include "lease_handle.hpp"
 #include "manager_access.hpp"
 #include "manager_impl.hpp"
 
 #include <redlock/slot_pool.hpp>
-
-#include <boost/asio/associator.hpp>
 
 #include <stdexcept>
 #include <utility>
@@ -25,35 +24,17 @@ struct slot_maker {
 
 // Wraps the caller's handler as one for a lock.
 template <typename Handle>
-struct give_slots {
-    using handler = boost::asio::any_completion_handler<void(error_code, Handle)>;
-    handler done;
-
-    void operator()(error_code error, lock held) {
+auto give_slots(boost::asio::any_completion_handler<void(error_code, Handle)>&& done) {
+    return adapt(std::move(done), [](auto&& caller, error_code error, lock held) {
         Handle out;
         if (!error) {
             slot_maker::make(std::move(held), out);
         }
-        std::move(done)(error, std::move(out));
-    }
-};
+        std::move(caller)(error, std::move(out));
+    });
+}
 
 }}} // namespace redlock::REDLOCK_ABI::detail
-
-// Keeps what is associated with the caller's handler.
-template <template <typename, typename> class Associator, typename Handle, typename Candidate>
-struct boost::asio::associator<Associator, redlock::detail::give_slots<Handle>, Candidate>
-    : Associator<typename redlock::detail::give_slots<Handle>::handler, Candidate> {
-    using inner = Associator<typename redlock::detail::give_slots<Handle>::handler, Candidate>;
-
-    static auto get(const redlock::detail::give_slots<Handle>& from) noexcept {
-        return inner::get(from.done);
-    }
-    static auto
-    get(const redlock::detail::give_slots<Handle>& from, const Candidate& otherwise) noexcept {
-        return inner::get(from.done, otherwise);
-    }
-};
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -86,7 +67,7 @@ void slot_pool::start_acquire(
     impl->acquire(
         {.resource = name, .options = options, .slots = static_cast<std::uint32_t>(size)},
         out,
-        detail::give_slots<slot>{std::move(done)});
+        detail::give_slots<slot>(std::move(done)));
 }
 
 void slot_pool::start_acquire_many(
@@ -103,7 +84,7 @@ void slot_pool::start_acquire_many(
          .slots = static_cast<std::uint32_t>(size),
          .wants = wants},
         out,
-        detail::give_slots<slots>{std::move(done)});
+        detail::give_slots<slots>(std::move(done)));
 }
 
 void slot_pool::start_status(

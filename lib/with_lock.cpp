@@ -1,4 +1,5 @@
-#include "completion.hpp"
+#include "explain.hpp"
+#include "manager_impl.hpp"
 
 #include <redlock/with_lock.hpp>
 
@@ -22,18 +23,20 @@ namespace {
 class scope : public std::enable_shared_from_this<scope> {
 public:
     scope(
-        const asio::any_io_executor& io,
+        const home& io,
+        std::string resource,
         locked_work work,
         asio::any_completion_handler<with_lock_signature> done)
         : io_(io),
-          strand_(asio::make_strand(io)),
+          strand_(asio::make_strand(io.executor)),
+          resource_(std::move(resource)),
           work_(std::move(work)),
           done_(std::move(done), io_) {}
 
-    void start(lock_manager& manager, std::string resource, acquire_options options) {
-        manager.async_acquire(
-            std::move(resource),
-            options,
+    void start(manager_impl& manager, acquire_options options) {
+        manager.acquire(
+            {.resource = resource_, .options = options},
+            &why_,
             asio::bind_cancellation_slot(
                 step_.slot(),
                 asio::bind_executor(
@@ -52,7 +55,7 @@ public:
 private:
     void acquired(error_code error, lock held) {
         if (error) {
-            finish(std::make_exception_ptr(boost::system::system_error(error)));
+            finish(std::make_exception_ptr(explained(error, resource_, why_)));
             return;
         }
         lock_ = std::move(held);
@@ -111,9 +114,11 @@ private:
 
     home io_;
     asio::strand<asio::any_io_executor> strand_;
+    const std::string resource_;
     locked_work work_;
     completion<std::exception_ptr> done_;
     asio::cancellation_signal step_; // cancels the current step: the acquire, then the work
+    diagnostics why_;                // of the acquire
     lock lock_;
     bool cancelled_ = false;
     bool lost_ = false;
@@ -123,22 +128,22 @@ private:
 } // namespace
 
 void initiate_with_lock::start(
-    asio::any_io_executor io,
-    lock_manager& manager,
+    manager_ptr manager,
     std::string resource,
     acquire_options options,
     locked_work work,
     asio::any_completion_handler<with_lock_signature> done) {
     auto slot = asio::get_associated_cancellation_slot(done);
-    const auto begun = std::make_shared<scope>(io, std::move(work), std::move(done));
+    const auto begun = std::make_shared<scope>(
+        manager->io(), std::move(resource), std::move(work), std::move(done));
     if (slot.is_connected()) {
-        slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type) {
-            if (const auto self = weak.lock()) {
+        slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type type) {
+            if (const auto self = ends(type) ? weak.lock() : nullptr) {
                 self->cancel();
             }
         });
     }
-    begun->start(manager, std::move(resource), options);
+    begun->start(*manager, options);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -60,7 +60,7 @@ struct leader_status {
 /// in the background. Thread safety, executors, cancellation and object lifetimes: as `lock`. On an
 /// empty object all functions throw `std::logic_error`, except `valid`, `held`, `remaining`,
 /// `deadline` and `lease`.
-class leadership {
+class [[nodiscard]] leadership {
 public:
     /// Constructs an empty object.
     leadership() noexcept = default;
@@ -138,7 +138,7 @@ using leader_work = std::function<boost::asio::awaitable<void>(leadership&)>;
 /// \par Thread safety
 /// As `lock_manager`.
 /// \par Object lifetimes
-/// The manager must be running and must live until each operation has been initiated. The election
+/// The manager must be running until each operation has completed, and may be moved. The election
 /// may be destroyed before its operations complete.
 /// \par Blocking use
 /// `blocking::manager::call`.
@@ -158,7 +158,7 @@ public:
     /// Returns the name of the election.
     const std::string& name() const noexcept { return name_; }
     /// Returns the executor of the manager.
-    executor_type get_executor() const noexcept { return manager_->get_executor(); }
+    executor_type get_executor() const noexcept { return detail::executor_of(manager_); }
 
     /// Waits until this process leads.
     /// \par Completion signature
@@ -167,7 +167,7 @@ public:
     /// As `lock_manager::async_acquire`. `contended` and `no_quorum` occur only if
     /// `election_options::wait` is limited.
     /// \par Cancellation
-    /// Terminal, partial and total: withdraws the candidate, and removes what the masters may have
+    /// Terminal and partial: withdraws the candidate, and removes what the masters may have
     /// granted.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_campaign(CompletionToken&& token = {}) {
@@ -275,7 +275,7 @@ private:
             initiate_observe{{get_executor()}}, token, *this, std::move(seen));
     }
 
-    lock_manager* manager_;
+    detail::manager_ptr manager_;
     std::string name_;
     election_options options_;
 };

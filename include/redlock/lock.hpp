@@ -43,8 +43,9 @@ struct initiation_base {
 /// had, whichever comes first.
 ///
 /// \par Cancellation
-/// All asynchronous functions: terminal, partial and total cancellation end the wait with
-/// `operation_aborted`. Commands that were sent still take effect; a cancelled release still
+/// Terminal and partial cancellation end the wait of every asynchronous function with
+/// `operation_aborted`; total cancellation only that of `async_wait_lost`, because the other
+/// functions have effects. Commands that were sent still take effect; a cancelled release still
 /// releases.
 /// \par Executors
 /// A handler runs on its associated executor (default: the manager's), never inside the initiating
@@ -55,7 +56,7 @@ struct initiation_base {
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
 /// on it afterwards. A `diagnostics` argument must live until the handler runs.
-class lock {
+class [[nodiscard]] lock {
 public:
     /// Constructs an empty handle.
     lock() noexcept = default;

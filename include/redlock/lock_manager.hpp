@@ -21,9 +21,19 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
+class lock_manager;
+
 namespace detail {
+
 class manager_impl;
 struct manager_access;
+
+/// What objects that are made from a manager keep of it, so that the manager may be moved.
+using manager_ptr = std::shared_ptr<manager_impl>;
+
+manager_ptr share(const lock_manager& manager) noexcept;
+boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept;
+
 } // namespace detail
 
 /// Acquires locks on a majority of independent Redis masters.
@@ -80,7 +90,7 @@ public:
     /// - `errc::invalid_argument`: `async_run` was called before.
     ///
     /// \par Cancellation
-    /// Terminal, partial and total: closes the manager as `async_close` does, then completes.
+    /// Terminal and partial: closes the manager as `async_close` does, then completes.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
         return initiate<run_signature, initiate_run>(std::forward<CompletionToken>(token));
@@ -122,9 +132,9 @@ public:
     /// removal of what it may have granted, on the same connection after the acquire. If that
     /// connection broke, the removal is sent after reconnection, unless the ttl has passed by then.
     /// \par Cancellation
-    /// Terminal, partial and total: completes with `operation_aborted` after the removal has been
-    /// sent. If the lock was granted before the cancellation, the operation completes with the
-    /// lock.
+    /// Terminal and partial: completes with `operation_aborted` after the removal has been sent.
+    /// Total: the same, but only while no command has been sent for this acquire. If the lock was
+    /// granted before the cancellation, the operation completes with the lock.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(
         std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
@@ -233,7 +243,7 @@ public:
     ///   sent.
     ///
     /// \par Cancellation
-    /// Terminal, partial and total: completes with `operation_aborted`.
+    /// Terminal and partial: completes with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_attach(
         std::string resource,
@@ -294,7 +304,7 @@ public:
     /// \par Errors
     /// `operation_aborted` if it was cancelled.
     /// \par Cancellation
-    /// Terminal, partial and total: ends the wait with `operation_aborted`. The shutdown continues.
+    /// Terminal and partial: ends the wait with `operation_aborted`. The shutdown continues.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
         return initiate<close_signature, initiate_close>(std::forward<CompletionToken>(token));

@@ -26,7 +26,7 @@ using acquire_all_signature = void(error_code, lock);
 
 struct initiate_acquire_all : initiation_base {
     static void start(
-        lock_manager& manager,
+        const manager_ptr& manager,
         std::vector<std::string> resources,
         acquire_options options,
         diagnostics* out,
@@ -35,11 +35,11 @@ struct initiate_acquire_all : initiation_base {
     template <typename Handler>
     void operator()(
         Handler&& handler,
-        lock_manager* manager,
+        const manager_ptr& manager,
         std::vector<std::string> resources,
         acquire_options options,
         diagnostics* out) const {
-        start(*manager, std::move(resources), options, out, std::forward<Handler>(handler));
+        start(manager, std::move(resources), options, out, std::forward<Handler>(handler));
     }
 };
 
@@ -53,7 +53,7 @@ auto acquire_all(
     return boost::asio::async_initiate<CompletionToken, acquire_all_signature>(
         initiate_acquire_all{{manager.get_executor()}},
         token,
-        &manager,
+        share(manager),
         std::move(resources),
         options,
         out);
@@ -73,7 +73,7 @@ auto acquire_all(
 /// is extended and lost as a whole. `async_release` frees the resources that it still holds.
 /// `resource()` returns the names, joined by ", ".
 ///
-/// \param manager must be running, and must live until the acquire has completed
+/// \param manager must be running
 /// \param resources the names, 1 to `multi_lock_max`, in any order; duplicates count once. In a
 ///   statement with `co_await` use a named vector (see docs/compilers.md).
 /// \param options see `acquire_options`; `order` must be `fairness::none`

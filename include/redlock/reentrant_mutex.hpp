@@ -43,7 +43,7 @@ private:
 ///
 /// Executors, thread safety and object lifetimes: as `lock`. Entries may be left in any order, and
 /// may outlive the mutex and the owner.
-class reentrant_hold {
+class [[nodiscard]] reentrant_hold {
 public:
     /// Constructs an empty entry.
     reentrant_hold() noexcept = default;
@@ -144,7 +144,7 @@ public:
     static constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
     /// Constructs a mutex. Does no I/O.
-    /// \param manager the manager to use; must outlive the mutex
+    /// \param manager the manager to use; may be moved while the mutex exists
     /// \param resource as for `lock_manager::async_acquire`
     /// \param options options of the first entry, as for `lock_manager::async_acquire`
     /// \param depth_max the maximum number of simultaneous entries of one owner. Range: 1 or more.
@@ -174,7 +174,7 @@ public:
     /// - `errc::too_deep`: the owner already has `depth_max` entries. Nothing else changes.
     ///
     /// \par Cancellation
-    /// Terminal, partial and total: ends the wait with `operation_aborted` and rolls back as
+    /// Terminal and partial: ends the wait with `operation_aborted` and rolls back as
     /// `lock_manager::async_acquire` does. Other entries of the same owner continue to wait.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_acquire(const reentrant_owner& who, CompletionToken&& token = {}) {

@@ -20,7 +20,7 @@ using downgrade_signature = void(error_code);
 
 struct initiate_lock_shared : initiation_base {
     static void start(
-        lock_manager& manager,
+        const manager_ptr& manager,
         std::string resource,
         bool writes,
         acquire_options options,
@@ -30,26 +30,26 @@ struct initiate_lock_shared : initiation_base {
     template <typename Handler>
     void operator()(
         Handler&& handler,
-        lock_manager* manager,
+        const manager_ptr& manager,
         std::string resource,
         bool writes,
         acquire_options options,
         diagnostics* out) const {
-        start(*manager, std::move(resource), writes, options, out, std::forward<Handler>(handler));
+        start(manager, std::move(resource), writes, options, out, std::forward<Handler>(handler));
     }
 };
 
 struct initiate_downgrade : initiation_base {
     static void start(
-        lock_manager& manager,
+        const manager_ptr& manager,
         const lock& held,
         diagnostics* out,
         boost::asio::any_completion_handler<downgrade_signature> done);
 
     template <typename Handler>
-    void
-    operator()(Handler&& handler, lock_manager* manager, const lock* held, diagnostics* out) const {
-        start(*manager, *held, out, std::forward<Handler>(handler));
+    void operator()(
+        Handler&& handler, const manager_ptr& manager, const lock* held, diagnostics* out) const {
+        start(manager, *held, out, std::forward<Handler>(handler));
     }
 };
 
@@ -78,7 +78,8 @@ struct initiate_downgrade : initiation_base {
 /// \par Thread safety
 /// Distinct objects: safe. Shared objects: safe, except for assignment and destruction.
 /// \par Object lifetimes
-/// The manager must live until each acquire has completed. This object need not.
+/// The manager must live until each acquire has completed. This object need not. The manager may be
+/// moved.
 class shared_mutex {
 public:
     /// Constructs a mutex. Does no I/O.
@@ -86,11 +87,13 @@ public:
     /// \param resource the name of the resource. Range: 1 to `resource_name_max` bytes of any
     ///   value; validated by the acquire.
     shared_mutex(lock_manager& manager, std::string resource)
-        : manager_(&manager),
+        : manager_(detail::share(manager)),
           resource_(std::move(resource)) {}
 
-    /// Returns the manager that was passed to the constructor.
-    lock_manager& manager() const noexcept { return *manager_; }
+    /// Returns the executor of the manager.
+    boost::asio::any_io_executor get_executor() const noexcept {
+        return detail::executor_of(manager_);
+    }
     /// Returns the name of the resource.
     const std::string& resource() const noexcept { return resource_; }
 
@@ -176,7 +179,7 @@ private:
     auto
     acquire(bool writes, acquire_options options, diagnostics* out, CompletionToken&& token) const {
         return boost::asio::async_initiate<CompletionToken, detail::lock_shared_signature>(
-            detail::initiate_lock_shared{{manager_->get_executor()}},
+            detail::initiate_lock_shared{{get_executor()}},
             token,
             manager_,
             resource_,
@@ -187,10 +190,10 @@ private:
     template <typename CompletionToken>
     auto downgrade(const lock& held, diagnostics* out, CompletionToken&& token) const {
         return boost::asio::async_initiate<CompletionToken, detail::downgrade_signature>(
-            detail::initiate_downgrade{{manager_->get_executor()}}, token, manager_, &held, out);
+            detail::initiate_downgrade{{get_executor()}}, token, manager_, &held, out);
     }
 
-    lock_manager* manager_;
+    detail::manager_ptr manager_;
     std::string resource_;
 };
 

@@ -109,7 +109,7 @@ private:
 /// `redlock::lock` has the same errors, cancellation, executors and thread safety. A loss is
 /// reported as for a lock, by `held()` and `async_wait_lost`. The holder must then stop its work,
 /// because another holder may have the number.
-class slot : public detail::slot_lease {
+class [[nodiscard]] slot : public detail::slot_lease {
 public:
     /// Constructs an empty handle.
     slot() noexcept = default;
@@ -127,7 +127,7 @@ private:
 
 /// Several slots that were acquired together, as one lock: they have one deadline, and are
 /// extended, lost and released together. Otherwise the same as `slot`.
-class slots : public detail::slot_lease {
+class [[nodiscard]] slots : public detail::slot_lease {
 public:
     /// Constructs an empty handle.
     slots() noexcept = default;

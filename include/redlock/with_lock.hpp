@@ -6,7 +6,6 @@
 #include <redlock/lock_manager.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
@@ -27,8 +26,7 @@ using with_lock_signature = void(std::exception_ptr);
 
 struct initiate_with_lock : initiation_base {
     static void start(
-        boost::asio::any_io_executor io,
-        lock_manager& manager,
+        manager_ptr manager,
         std::string resource,
         acquire_options options,
         locked_work work,
@@ -37,13 +35,12 @@ struct initiate_with_lock : initiation_base {
     template <typename Handler>
     void operator()(
         Handler&& handler,
-        lock_manager* manager,
+        manager_ptr manager,
         std::string resource,
         acquire_options options,
         locked_work work) const {
         start(
-            executor,
-            *manager,
+            std::move(manager),
             std::move(resource),
             options,
             std::move(work),
@@ -64,7 +61,7 @@ struct initiate_with_lock : initiation_base {
 /// `work` runs on a strand of the manager's executor. It is a coroutine and must not refer to
 /// captures of a lambda that is destroyed before it ends. Put all it needs into the captures of
 /// `work` itself, which lives until the coroutine ends.
-/// \param manager must be running, and must live until the lock has been acquired
+/// \param manager must be running
 /// \param resource see `lock_manager::async_acquire`
 /// \param options see `lock_manager::async_acquire`
 /// \param work the coroutine to run. With g++ 12, name a lambda with captures before the statement
@@ -80,7 +77,7 @@ struct initiate_with_lock : initiation_base {
 ///
 /// Completes after the release is decided.
 /// \par Cancellation
-/// Terminal, partial and total: cancels the acquire, or is passed on to `work` as terminal.
+/// Terminal and partial: cancels the acquire, or is passed on to `work` as terminal.
 template <
     boost::asio::completion_token_for<detail::with_lock_signature> CompletionToken =
         boost::asio::deferred_t>
@@ -93,7 +90,7 @@ auto async_with_lock(
     return boost::asio::async_initiate<CompletionToken, detail::with_lock_signature>(
         detail::initiate_with_lock{{manager.get_executor()}},
         token,
-        &manager,
+        detail::share(manager),
         std::move(resource),
         options,
         std::move(work));

@@ -111,6 +111,11 @@ void engine::operation_due(operation& wanted, time_point now) {
     }
 }
 
+bool engine::has_sent_nothing(handle acquire) const noexcept {
+    const operation* const wanted = operations_.find(acquire);
+    return wanted != nullptr && wanted->stage == operation::phase::queued && wanted->attempts == 0;
+}
+
 void engine::cancel(handle acquire, time_point now) {
     operation* const wanted = operations_.find(acquire);
     if (wanted == nullptr || wanted->stage == operation::phase::finishing) {

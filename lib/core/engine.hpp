@@ -87,6 +87,8 @@ public:
     /// The end is told as that of an acquire.
     handle attach(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
+    /// Whether no command has been sent for it yet.
+    bool has_sent_nothing(handle acquire) const noexcept;
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
     /// Whether it is held by a writer among readers.
     bool writes(handle lease) const;

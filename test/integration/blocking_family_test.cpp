@@ -25,8 +25,10 @@ struct family : site {
         std::stop_source stop;
         std::promise<error_code> ended;
         const std::uint64_t before = two->async().get_metrics().attempts;
-        std::jthread waiter(
-            [&] { ended.set_value(error_of([&] { two->call(wait, stop.get_token()); })); });
+        std::jthread waiter([&] {
+            ended.set_value(
+                error_of([&] { static_cast<void>(two->call(wait, stop.get_token())); }));
+        });
         CHECK(soon([&] {
             const metrics now = two->async().get_metrics();
             return now.attempts > before || now.subscriptions > 0;
@@ -71,8 +73,8 @@ TEST_CASE("blocking: slots are taken one by one and together, and a wait for the
     CHECK(both.numbers().size() == 2);
     CHECK(
         error_of([&] {
-            here.two->call(
-                [&](auto token) { return theirs.async_acquire(once(), std::move(token)); });
+            static_cast<void>(here.two->call(
+                [&](auto token) { return theirs.async_acquire(once(), std::move(token)); }));
         })
         == errc::contended);
     CHECK(here.stopped([&](auto token) {

@@ -52,9 +52,9 @@ TEST_CASE("a call returns the value of the operation, or throws its error") {
     CHECK(mine.held());
     CHECK(
         error_of([&] {
-            manager->call([&](auto token) {
+            static_cast<void>(manager->call([&](auto token) {
                 return manager->async().async_acquire("r", once(), std::move(token));
-            });
+            }));
         })
         == errc::contended);
     manager->call([&](auto token) { return mine.async_extend(20s, std::move(token)); });

@@ -32,7 +32,7 @@ void cancel_at_random(quorum_fixture& site, const acquire_options& options, int 
             site.io.poll_one();
         }
         begun->cancel.emit(
-            round % 2 == 0 ? asio::cancellation_type::terminal : asio::cancellation_type::total);
+            round % 2 == 0 ? asio::cancellation_type::terminal : asio::cancellation_type::partial);
         site.me.finish(begun);
         INFO(begun->explained());
         if (begun->error == asio::error::operation_aborted) {

@@ -88,7 +88,8 @@ struct restricted_site {
             redlock::lock one = take(false, once());
             redlock::lock two = take(false, once());
             const bool refused =
-                blocking_use::error_of([&] { take(true, once()); }) == errc::contended;
+                blocking_use::error_of([&] { static_cast<void>(take(true, once())); })
+                == errc::contended;
             bool good = refused && extended_and_released(std::move(one));
             good = extended_and_released(std::move(two)) && good;
             redlock::lock writer = take(true, waiting(3s));

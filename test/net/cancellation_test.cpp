@@ -23,6 +23,11 @@ asio::cancellation_type any_type() {
         asio::cancellation_type::total);
 }
 
+// Total cancellation promises that there was no effect: an operation that has one ignores it.
+asio::cancellation_type any_type_with_effects() {
+    return GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial);
+}
+
 // Nothing comes after it: the handler was called once, the manager is idle, no key is left.
 void check_gone(quorum& q, const acquisition& cancelled) {
     CHECK(cancelled.error() == aborted);
@@ -52,7 +57,7 @@ TEST_CASE("an acquire is cancelled before the manager runs") {
 }
 
 TEST_CASE("an acquire is cancelled before the quorum is ready") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q;
     for (fake_master& master : q.masters) {
         master.refuse_connections(true);
@@ -66,7 +71,7 @@ TEST_CASE("an acquire is cancelled before the quorum is ready") {
 }
 
 TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q;
     q.start();
     acquisition& hasty = q.begin_acquire("r", patiently());
@@ -77,7 +82,7 @@ TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
 }
 
 TEST_CASE("an acquire is cancelled while its SET is unanswered") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     const auto action = GENERATE(fake_action::hang(), fake_action::execute_then_hang());
     quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.start();
@@ -96,7 +101,7 @@ TEST_CASE("an acquire is cancelled while its SET is unanswered") {
 }
 
 TEST_CASE("an acquire is cancelled after a part of its votes has come") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.start();
     q.masters[0].when("SET", fake_action::hang(), 1);
@@ -112,7 +117,7 @@ TEST_CASE("an acquire is cancelled after a part of its votes has come") {
 }
 
 TEST_CASE("an acquire is cancelled in the pause between two attempts") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q(3, [](config& c) { c.retry_delay_min = c.retry_delay_max = 1h; });
     q.start();
     q.masters[0].set_key("redlock:{r}", "somebody's");
@@ -137,11 +142,62 @@ TEST_CASE("an acquire is cancelled again while it rolls back") {
     }
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.count("SET") == 3; });
-    waiting.cancel(asio::cancellation_type::total);
+    waiting.cancel(asio::cancellation_type::partial);
     waiting.cancel(asio::cancellation_type::partial);
     waiting.cancel(asio::cancellation_type::terminal);
     q.wait(waiting);
     check_gone(q, waiting);
+}
+
+TEST_CASE("total cancellation ends an acquire only while nothing was sent for it") {
+    quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", fake_action::hang(), 1);
+    }
+    acquisition& front = q.begin_acquire("r", patiently());
+    acquisition& behind = q.begin_acquire("r", patiently());
+    q.run_until([&] { return q.count("SET") == 3; });
+    front.cancel(asio::cancellation_type::total);
+    behind.cancel(asio::cancellation_type::total);
+    q.wait(behind);
+    CHECK(behind.error() == aborted);
+    q.poll();
+    CHECK_FALSE(front.done());
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    q.wait(front);
+    CHECK(!front.error());
+    CHECK(front.value().held());
+}
+
+TEST_CASE("total cancellation ends no operation that has effects") {
+    quorum q;
+    q.start();
+    lock held = q.acquired("r");
+    q.run_until([&] { return q.keys() == 3; });
+    for (fake_master& master : q.masters) {
+        master.when("EVAL", fake_action::hang(), 1);
+    }
+    nothing& extended = q.begin_extend(held, 25s);
+    q.run_until([&] { return q.count("EVAL") == 3; });
+    q.running->cancel(asio::cancellation_type::total);
+    extended.cancel(asio::cancellation_type::total);
+    q.poll();
+    CHECK_FALSE(q.running->done());
+    CHECK_FALSE(extended.done());
+    for (fake_master& master : q.masters) {
+        master.release_hung();
+    }
+    CHECK(!q.wait(extended).error());
+    release_outcome& released = q.begin_release(held);
+    released.cancel(asio::cancellation_type::total);
+    CHECK(q.wait(released).value() == release_result::released);
+    nothing& closing = q.begin_close();
+    closing.cancel(asio::cancellation_type::total);
+    CHECK(!q.wait(closing).error());
+    CHECK(!q.wait(*q.running).error());
 }
 
 TEST_CASE("an acquire whose connections break while it is cancelled leaves a debt that is paid") {
@@ -229,7 +285,7 @@ TEST_CASE("one of many acquires is cancelled and the others are not") {
 }
 
 TEST_CASE("a cancelled extension ends the waiting only") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.start();
     lock held = q.acquired("r", once(10s));
@@ -258,7 +314,7 @@ TEST_CASE("a cancelled extension ends the waiting only") {
 }
 
 TEST_CASE("a cancelled release still releases") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.start();
     lock held = q.acquired("r");
@@ -337,7 +393,7 @@ TEST_CASE("a cancelled wait for readiness ends at once") {
 }
 
 TEST_CASE("a cancelled run closes the manager") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q;
     q.start();
     lock held = q.acquired("r");
@@ -373,7 +429,7 @@ TEST_CASE("a run that was refused because there is one is cancelled without harm
 }
 
 TEST_CASE("a cancelled close ends the waiting, not the closing") {
-    const auto type = any_type();
+    const auto type = any_type_with_effects();
     quorum q(3, [](config& c) { c.master_timeout = 300ms; });
     q.start();
     lock held = q.acquired("r");

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
+#include <stop_token>
 
 namespace blocking_close_test {
 
@@ -33,6 +34,23 @@ TEST_CASE("a manager that its asynchronous side has closed answers each call, an
         CHECK(code_of([&] { mutex.lock(); }) == errc::closed);
         CHECK(code_of([&] { manager.ready(std::chrono::seconds(1)); }) == errc::closed);
     }
+}
+
+TEST_CASE("a call that was stopped before it began sends nothing") {
+    config settings;
+    settings.masters = {"redis://127.0.0.1:1"}; // nobody is there
+    blocking::manager manager(settings);
+    blocking::mutex mutex(manager, "r");
+    std::stop_source stop;
+    stop.request_stop();
+    CHECK_THROWS_AS(mutex.lock(stop.get_token()), boost::system::system_error);
+    CHECK(manager.async().get_metrics().attempts == 0);
+    CHECK_THROWS_AS(
+        manager.call(
+            [&](auto token) { return manager.async().async_query("r", std::move(token)); },
+            stop.get_token()),
+        boost::system::system_error);
+    CHECK_THROWS_AS(mutex.lock(stop.get_token()), boost::system::system_error); // not taken
 }
 
 TEST_CASE("a moment that passed however long ago is not waited for") {

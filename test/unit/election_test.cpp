@@ -1,8 +1,12 @@
 // Elections in virtual time: what a leader that stands still does, and how long nobody leads.
 
 #include <redlock/election.hpp>
+#include <redlock/multi_lock.hpp>
 #include <redlock/observer.hpp>
+#include <redlock/reentrant_mutex.hpp>
+#include <redlock/shared_mutex.hpp>
 #include <redlock/testing.hpp>
+#include <redlock/with_lock.hpp>
 
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -32,6 +36,37 @@ leadership lead(virtual_quorum& quorum, election& of) {
 }
 
 } // namespace
+
+TEST_CASE("what was made from a manager works after the manager was moved") {
+    virtual_quorum quorum;
+    lock_manager& before = quorum.manager();
+    election candidate(before, "main");
+    const shared_mutex readers(before, "readers");
+    reentrant_mutex reentrant(before, "reentrant");
+    bool worked = false;
+    auto scope = async_with_lock(before, "scope", {}, [&](lock&) -> boost::asio::awaitable<void> {
+        worked = true;
+        co_return;
+    });
+    auto several = async_acquire_all(before, {"a", "b"}, {});
+    lock_manager after = std::move(before);
+
+    CHECK(lead(quorum, candidate).held());
+    std::vector<lock> taken;
+    const auto keep = [&](error_code error, lock won) {
+        CHECK(!error);
+        taken.push_back(std::move(won));
+    };
+    readers.async_lock_shared({}, keep);
+    std::move(several)(keep);
+    std::move(scope)([](const std::exception_ptr& thrown) { CHECK(!thrown); });
+    const reentrant_owner me;
+    reentrant_hold entered;
+    reentrant.async_acquire(
+        me, [&](error_code, reentrant_hold hold) { entered = std::move(hold); });
+    CHECK(quorum.advance_until([&] { return taken.size() == 2 && worked && entered.held(); }));
+    before = std::move(after);
+}
 
 TEST_CASE("election: work is cancelled before the lease ends, then the next one leads") {
     const bool stands_still = GENERATE(false, true); // else it loses its masters
