@@ -216,8 +216,14 @@ error_code validate(const config& config, std::string& reason) {
     return {};
 }
 
-error_code validate(const acquire_options& options, const config& config, std::string& reason) {
+milliseconds detail::effective_ttl(milliseconds ttl, const config& config) {
+    return ttl == default_ttl ? std::min(milliseconds(10'000), config.max_ttl) : ttl;
+}
+
+error_code validate(const acquire_options& given, const config& config, std::string& reason) {
     reason.clear();
+    acquire_options options = given;
+    options.ttl = detail::effective_ttl(given.ttl, config);
     const auto refuse = [&](std::string why) {
         reason = std::move(why);
         return errc::invalid_argument;

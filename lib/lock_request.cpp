@@ -1,5 +1,7 @@
 #include "lock_request.hpp"
 
+#include "settings_of.hpp"
+
 #include <redlock/multi_lock.hpp>
 
 #include <algorithm>
@@ -64,6 +66,7 @@ std::string why_not_slots(const lock_request& wanted, const config& rules) {
 } // namespace
 
 std::string lock_request::check(const config& rules) {
+    options.ttl = effective_ttl(options.ttl, rules);
     if (slots > 0) {
         return why_not_slots(*this, rules);
     }

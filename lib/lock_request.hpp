@@ -31,8 +31,9 @@ struct lock_request {
     std::uint32_t slots = 0;                 // the size of the pool; 0 for a lock
     std::size_t wants = 1;                   // number of slots
 
-    /// Checks the arguments. Returns the reason for a refusal; empty if there is none. Sorts the
-    /// resources of a multi-lock, and names the lock after them.
+    /// Checks the arguments. Returns the reason for a refusal; empty if there is none. Replaces
+    /// the default ttl by its value, sorts the resources of a multi-lock, and names the lock after
+    /// them.
     std::string check(const config& rules);
 };
 

@@ -17,6 +17,9 @@ core::settings settings_of(const config& configuration);
 /// The same address is the same server, regardless of user and database.
 bool same_server(const endpoint& a, const endpoint& b);
 
+/// Returns the lease that `ttl` means under this configuration.
+std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);
+
 /// Checks the ttl of an extension as `validate` checks that of an acquire.
 error_code
 validate_extension(std::chrono::milliseconds ttl, const config& config, std::string& reason);

@@ -32,13 +32,14 @@ double quorum_downtime(std::size_t masters, double each_down) noexcept {
 
 lease_times times_of(const config& configuration, const acquire_options& options) {
     const core::settings rules = detail::settings_of(configuration);
-    const lease_times::duration ttl = options.ttl;
+    const std::chrono::milliseconds lease = detail::effective_ttl(options.ttl, configuration);
+    const lease_times::duration ttl = lease;
     lease_times out;
-    out.drift = rules.drift.of(options.ttl);
+    out.drift = rules.drift.of(lease);
     out.validity = ttl - out.drift;
     out.held = out.validity - options.stop_margin;
-    out.renewal_latest = core::renewal_period(options.ttl);
-    out.renewal_earliest = out.renewal_latest - core::renewal_spread(options.ttl);
+    out.renewal_latest = core::renewal_period(lease);
+    out.renewal_earliest = out.renewal_latest - core::renewal_spread(lease);
     out.outage_survived = out.held - out.renewal_latest;
     out.crash_shortest = ttl - out.renewal_latest;
     out.crash_longest = ttl;

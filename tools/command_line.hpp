@@ -57,7 +57,7 @@ std::string sentence_of(const CLI::Error& error);
 CLI::Option*
 add_duration(CLI::App& app, const std::string& name, milliseconds& into, const std::string& what);
 
-/// --ttl. The default is `usual_ttl`.
+/// --ttl. The default is `redlock::default_ttl`.
 void add_ttl(CLI::App& app, milliseconds& into, const std::string& what);
 
 /// RESOURCE, --ttl, --wait and the like.

@@ -170,7 +170,7 @@ redlock::wait_for parse_wait(std::string_view text) {
 }
 
 milliseconds ttl_of(milliseconds given, milliseconds max_ttl) {
-    return given == usual_ttl ? std::min(redlock::acquire_options().ttl, max_ttl) : given;
+    return given == redlock::default_ttl ? std::min(milliseconds(10'000), max_ttl) : given;
 }
 
 redlock::acquire_options

@@ -45,17 +45,14 @@ std::string in_options(std::string_view reason);
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);
 
-/// A --ttl that was not given.
-constexpr milliseconds usual_ttl{-1};
-
-/// The library's default, at most `max_ttl`.
+/// Replaces `redlock::default_ttl` by its value: 10 s, at most `max_ttl`.
 milliseconds ttl_of(milliseconds given, milliseconds max_ttl);
 
 /// Options of one acquire that several commands have.
 struct lock_wishes {
     std::string resource;
     std::string wait;
-    milliseconds ttl = usual_ttl;
+    milliseconds ttl = redlock::default_ttl;
     bool fencing = false;
     bool fifo = false;
     bool skip_if_held = false;

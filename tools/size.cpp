@@ -25,7 +25,7 @@ constexpr double year_s = 365.25 * 24 * 3'600;
 struct size_wishes {
     double availability = 99.9; // per cent
     std::vector<std::size_t> masters{1, 2, 3, 4, 5, 7, 9};
-    milliseconds ttl = usual_ttl;
+    milliseconds ttl = redlock::default_ttl;
     milliseconds stop_margin{0};
 };
 

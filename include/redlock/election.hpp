@@ -26,8 +26,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// `acquire_options`.
 struct election_options {
     /// The lease: after a crash of the leader, the lease ends after at most this time (see
-    /// `election`). Range: as in `acquire_options`. Default: 10 s.
-    std::chrono::milliseconds ttl{10'000};
+    /// `election`). Range: as in `acquire_options`. Default: `default_ttl`.
+    std::chrono::milliseconds ttl{default_ttl};
     /// Time before the end of the lease at which the leader is signalled to stop. Choose the time
     /// that its work needs to stop. Range: as in `acquire_options`. Default: 1 s.
     std::chrono::milliseconds stop_margin{1'000};

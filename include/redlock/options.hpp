@@ -71,13 +71,16 @@ enum class fairness : unsigned char {
     fifo,
 };
 
+/// The default lease: the smaller of 10 s and `config::max_ttl`.
+inline constexpr std::chrono::milliseconds default_ttl = std::chrono::milliseconds::min();
+
 /// Options of one acquire. Trivially destructible on purpose: g++ 12 destroys other aggregates
 /// twice if they are temporaries in a `co_await` statement (see docs/compilers.md).
 struct acquire_options {
     /// The lease: time after which the masters expire the lock unless it is extended. Range: more
     /// than the clock drift plus `stop_margin` plus `min_validity`, up to `config::max_ttl`.
-    /// Default: 10 s.
-    std::chrono::milliseconds ttl{10'000};
+    /// Default: `default_ttl`.
+    std::chrono::milliseconds ttl{default_ttl};
 
     /// Maximum time to wait for a lock that is held by another owner, or for a quorum that is not
     /// available yet. Default: 10 s.

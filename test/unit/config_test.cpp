@@ -9,6 +9,8 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace config_test {
 
@@ -287,7 +289,7 @@ TEST_CASE("a ttl is more than the drift and the margins, and at most max_ttl") {
     const auto ttl = [](milliseconds value) {
         return options([&](acquire_options& it) { it.ttl = value; });
     };
-    for (const milliseconds bad : {0ms, -1ms, milliseconds::min()}) {
+    for (const milliseconds bad : {0ms, -1ms, -10'000ms}) {
         check_refused(ttl(bad), {"ttl is " + ms(bad), "30000 ms"});
     }
     check_refused(
@@ -302,6 +304,18 @@ TEST_CASE("a ttl is more than the drift and the margins, and at most max_ttl") {
     check_refused(tight, {"1000 ms", "stop_margin", "min_validity"});
     tight.min_validity = 487ms;
     check_accepted(tight);
+}
+
+TEST_CASE("the default ttl fits into max_ttl") {
+    const std::vector<std::pair<milliseconds, milliseconds>> fits{
+        {30s, 10s}, {10s, 10s}, {3s, 3s}, {500ms, 500ms}};
+    for (const auto& [largest, ttl] : fits) {
+        config rules = good();
+        rules.max_ttl = largest;
+        CHECK(detail::effective_ttl(acquire_options().ttl, rules) == ttl);
+        CHECK(detail::effective_ttl(7s, rules) == 7s);
+        check_accepted(acquire_options(), rules);
+    }
 }
 
 TEST_CASE("a ttl that the drift uses up is refused, whatever its size") {

@@ -28,6 +28,7 @@ core::settings settings_for(std::size_t masters) {
 
 acquire_options once() {
     acquire_options options;
+    options.ttl = std::chrono::seconds(10);
     options.wait = redlock::wait_for::none();
     options.renew = redlock::renewal::off;
     return options;
