@@ -120,11 +120,14 @@ void link::resolve() {
             for (const auto& entry : found) {
                 channel_->candidates.emplace_back(entry.endpoint());
             }
+            order_.sort(channel_->candidates);
             connect(0);
         }));
 }
 
 void link::connect(std::size_t candidate) {
+    order_.trying(channel_->candidates, candidate);
+    channel_->used = candidate;
     error_code ignored; // not open at the first candidate
     channel_->plain.close(ignored);
     channel_->plain.open(channel_->candidates[candidate].protocol(), ignored);
@@ -140,6 +143,13 @@ void link::connect(std::size_t candidate) {
                 failed("connect", error);
             }
         }));
+}
+
+void link::heard() {
+    if (!channel_->heard) {
+        channel_->heard = true;
+        order_.worked(channel_->candidates[channel_->used]);
+    }
 }
 
 void link::connected() {
@@ -217,7 +227,7 @@ void link::ready_to_move() {
     auto& buffer = mine->read_buffer;
     const ::ssize_t size = ::recv(mine->watched, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size > 0) {
-        mine->heard = true;
+        heard();
         owner_.link_received(master_, {buffer.data(), static_cast<std::size_t>(size)});
     } else if (size == 0) {
         failed("read", asio::error::eof);
@@ -270,7 +280,7 @@ void link::read() {
             return;
         }
         const auto mine = channel_;
-        mine->heard = true;
+        heard();
         owner_.link_received(master_, {mine->read_buffer.data(), size});
         if (mine == channel_) {
             read();

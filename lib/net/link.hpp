@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "address_order.hpp"
 #include "link_owner.hpp"
 #include "platform.hpp"
 #include "ready_set.hpp"
@@ -79,6 +80,7 @@ private:
         std::optional<boost::asio::ssl::stream<socket&>> secure;
 #endif
         std::vector<address> candidates;
+        std::size_t used = 0; // of them
         std::string rest;
         std::size_t rest_written = 0; // of a watched socket
         bool open = false;
@@ -90,6 +92,7 @@ private:
     void resolve();
     void connect(std::size_t candidate);
     void connected();
+    void heard();
     void opened();
     void read();
     void write_rest();
@@ -120,6 +123,7 @@ private:
     std::string tls_name_;
     link_owner& owner_;
     resolver resolver_;
+    address_order<address> order_;
 #if REDLOCK_LINUX
     ready_set* ready_ = nullptr;
 #endif

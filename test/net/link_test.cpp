@@ -120,6 +120,27 @@ constexpr std::array ways{false};
 
 } // namespace
 
+TEST_CASE("an address that swallows an attempt does not keep a master out") {
+    net::address_order<int> order;
+    const auto sorted = [&](std::vector<int> found) {
+        order.sort(found);
+        return found;
+    };
+    using addresses = std::vector<int>;
+    CHECK(sorted({1, 2, 3}) == addresses{1, 2, 3});
+    order.trying({1, 2, 3}, 0); // and is cut off
+    CHECK(sorted({1, 2, 3}) == addresses{2, 3, 1});
+    order.trying({2, 3, 1}, 0);
+    order.trying({2, 3, 1}, 1);
+    CHECK(sorted({1, 2, 3}) == addresses{1, 2, 3});
+    order.trying({1, 2, 3}, 0);
+    order.trying({1, 2, 3}, 1);
+    order.worked(2);
+    CHECK(sorted({1, 2, 3}) == addresses{2, 3, 1});
+    CHECK(sorted({4, 5}) == addresses{4, 5}); // the name has moved
+    CHECK(sorted({}).empty());
+}
+
 TEST_CASE("after a refused write nothing more is written, whoever comes first") {
     for (const bool watched : ways) {
         CAPTURE(watched);
