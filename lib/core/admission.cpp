@@ -32,7 +32,7 @@ std::int64_t number(std::string_view text) noexcept {
     return value;
 }
 
-// "8.1.2" at or above major.minor.
+// Whether a version such as "8.1.2" is at least major.minor.
 bool at_least(std::string_view version, std::int64_t major, std::int64_t minor) noexcept {
     const std::int64_t have_major = number(version);
     const std::size_t dot = version.find('.');
@@ -41,13 +41,13 @@ bool at_least(std::string_view version, std::int64_t major, std::int64_t minor) 
     return have_major > major || (have_major == major && have_minor >= minor);
 }
 
-// The server counts whole seconds by a clock that it reads now and then: it may be a second younger
-// than it says.
+// The server reads its clock from time to time and reports whole seconds: it may be a second
+// younger than it reports.
 std::chrono::seconds surely_up(const server_info& info) noexcept {
     return std::max(info.uptime - std::chrono::seconds(1), std::chrono::seconds(0));
 }
 
-// A replication id other than "none", all zeros. It goes into the record as one word.
+// A replication id other than "none", which is all zeros. One word of the memory record.
 bool names_replication(std::string_view id) noexcept {
     constexpr std::size_t size_max = 64;
     return id.size() <= size_max && id.find_first_not_of('0') != std::string_view::npos
@@ -75,7 +75,7 @@ std::optional<server_info> parse_info(std::string_view text) {
         } else if (key == "maxmemory") {
             info.memory_limited = value != "0";
         } else if (key == "uptime_in_seconds") {
-            // More than any quarantine is enough, and fits into nanoseconds.
+            // Longer than any quarantine, and fits into nanoseconds.
             info.uptime = std::clamp(
                 std::chrono::seconds(number(value)), std::chrono::seconds(0), uptime_max);
             uptime_known = true;
@@ -88,7 +88,7 @@ std::optional<server_info> parse_info(std::string_view text) {
     if (info.run_id.empty() || info.role.empty() || !uptime_known) {
         return std::nullopt;
     }
-    // Valkey calls itself Redis 7.2 for compatibility and gives its own version beside it.
+    // Valkey reports itself as Redis 7.2 for compatibility, with its own version in another field.
     if (!valkey.empty()) {
         info.version = "valkey " + std::string(valkey);
         info.commands.set_ifeq = at_least(valkey, 8, 1);

@@ -1,12 +1,12 @@
-// Whether a master may vote: reads what a server says about itself (INFO) and judges it.
+// Whether a master may vote: reads what a server reports about itself (INFO) and judges it.
 //
-// A master counts only when it has been known to remember for `max_ttl`: one that restarted may
-// have granted a lock before, forgotten it, and would grant it again (the "delayed restart" of the
-// Redis page). Replicas, loading servers and servers that may evict keys do not remember either. In
-// the plain protocol that is judged here, once for each connection: by the server's uptime, or,
-// where that says nothing of its data, by how long this client has known it. In the guarded one the
-// master's own record says it, at the handshake and at each grant. That a server is configured
-// twice is seen where all of them are known, in the engine.
+// A master votes only once it has kept its data for `max_ttl`. A restarted one may have granted a
+// lock before, lost it, and would grant it again (the "delayed restart" of the Redis page).
+// Replicas, loading servers and servers that may evict keys may lack locks as well. With the plain
+// protocol this is judged here, once per connection: by the server's uptime, or by how long this
+// client has known it if the uptime says nothing about its data. With the guarded protocol the
+// master's own memory record decides, at the handshake and at each grant. Duplicate servers are
+// detected in the quorum, which knows all masters.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace redlock::core {
 
-/// The part of INFO that matters.
+/// The relevant part of INFO.
 struct server_info {
     std::string run_id;
     std::string version; // "redis 7.0.15", "valkey 8.1.1"
@@ -30,16 +30,17 @@ struct server_info {
     std::chrono::seconds uptime{0};
     bool loading = false;
     bool memory_limited = false;
-    /// The replication id that it had as a replica, with another's data, in the life of this
-    /// process; empty: none. A server that has no replicas for long forgets it.
+    /// The replication id that this process had as a replica of another master; empty: none. A
+    /// server without replicas forgets it after some time.
     std::string promoted_from;
     ladder commands;
 };
 
-/// Reads an INFO text. Empty when it lacks what is needed: no server of Redis' kind, or a proxy.
+/// Reads an INFO text. Empty if required fields are missing: not a Redis-compatible server, or a
+/// proxy.
 std::optional<server_info> parse_info(std::string_view text);
 
-/// The judgement on one master, apart from its being configured twice.
+/// The judgement on one master, except for duplicates.
 struct fitness {
     bool fit = true;               // may vote at or after `votes_from`
     std::string text;              // why not
@@ -47,7 +48,7 @@ struct fitness {
 };
 
 /// `now` is a moment after the server wrote `info`. `since` is the earliest moment from which this
-/// client knows that the server has kept its data; `never`: its uptime says that.
+/// client knows that the server has kept its data; `never`: use its uptime.
 fitness
 judge(const server_info& info, const settings& rules, time_point now, time_point since = never);
 

@@ -10,12 +10,11 @@ namespace redlock::core {
 
 namespace {
 
-// Numbers that a script makes are exact below this; a token or a clock beyond it is a broken
-// answer.
+// Lua numbers are exact below this; a larger token or clock is an invalid reply.
 constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
 
 answer read_error(std::string_view error, rung how) noexcept {
-    // A key of another type under the lock's name is not ours.
+    // A key of another type with the lock's name belongs to another owner.
     if (error.find("WRONGTYPE") != std::string_view::npos) {
         return {.said = vote::foreign};
     }
@@ -24,8 +23,8 @@ answer read_error(std::string_view error, rung how) noexcept {
             how != rung::eval && (error.starts_with("NOSCRIPT") || refuses_command(error))};
 }
 
-// {status, value, clock}: what every script of the guarded protocol answers. Those of the queue
-// have the rank in the clock's place.
+// {status, value, clock}: the reply of every guarded script. Those of the fair queue have the rank
+// in place of the clock.
 struct triple {
     std::int64_t status = 0;
     std::int64_t value = 0;
@@ -48,7 +47,7 @@ std::optional<triple> read_triple(const reply& got) noexcept {
 }
 
 std::chrono::microseconds rest_of(std::int64_t us) noexcept {
-    // More than any quarantine is a broken answer; it must not overflow where it is added.
+    // Longer than any quarantine is an invalid reply; it must not overflow in an addition.
     constexpr std::int64_t most = std::chrono::microseconds(std::chrono::years(1)).count();
     return std::chrono::microseconds(std::clamp<std::int64_t>(us, 0, most));
 }
@@ -61,7 +60,7 @@ std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept 
         rest_of(std::min<std::int64_t>(pttl, 1'000'000'000'000) * 1000));
 }
 
-// Of a compare-and-delete or a compare-and-extend in the plain protocol.
+// Reply to a compare-and-delete or compare-and-extend of the plain protocol.
 answer read_compared(const reply& got, rung how) noexcept {
     if (how == rung::native) {
         const bool done =
@@ -256,7 +255,7 @@ bool refuses_command(std::string_view error) noexcept {
            || error.starts_with("ERR syntax");
 }
 
-// Before Redis 7 the error of a command in a script comes wrapped.
+// Before Redis 7, the error of a command in a script is wrapped.
 bool means_unfit(std::string_view error) noexcept {
     return error.starts_with("READONLY") || error.find(" -READONLY ") != std::string_view::npos
            || error.starts_with("LOADING") || error.starts_with("NOAUTH")

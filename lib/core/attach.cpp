@@ -1,9 +1,8 @@
-// Attaching to a lock that was taken elsewhere: a claim that begins with an extension.
+// Attaching to a lock that was acquired elsewhere: a claim that begins with an extension.
 //
-// What shows that the lock is there is that a majority has its token and keeps it for a ttl more:
-// where it is missing it is not created, and no vote of the past is taken on trust. As long as
-// nobody has seen the lock gone, an attach that fails leaves it alone: it may have an owner, who
-// only could not be confirmed.
+// The lock exists if a majority has its token and extends it. A missing key is not created, and no
+// earlier vote is trusted. As long as no master reports the lock as gone, a failed attach leaves it
+// alone: it may have an owner, which only could not be confirmed.
 
 #include "engine.hpp"
 #include "keys.hpp"
@@ -31,7 +30,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
     claim& attempt = new_adoption(wanted, request.token, now);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = attempt.votes.of[i];
-        mine.asked = true; // also one that is away may have the key
+        mine.asked = true; // a master that is away may have the key as well
         if (!masters_[i].admitted) {
             attempt.asking.refused(attempt, i, masters_[i].otherwise);
             ++counters_of(i).extend_votes[mine.said];
@@ -73,10 +72,10 @@ claim& engine::new_adoption(operation& wanted, std::string_view token, time_poin
     attempt.fencing = wanted.options.fencing;
     token.copy(attempt.token.data(), attempt.token.size());
     attempt.ttl = wanted.options.ttl;
-    attempt.ttl_max = rules_.max_ttl; // what was asked for elsewhere is not known
+    attempt.ttl_max = rules_.max_ttl; // the ttl of the other process is unknown
     attempt.asked_at = now;
     attempt.votes.reset(masters_.size());
-    attempt.extending.sent = now; // an answer behind the decision counts as one to an extension
+    attempt.extending.sent = now; // a reply after the decision counts for an extension
     attempt.extending.ttl = attempt.ttl;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
@@ -119,7 +118,7 @@ void engine::end_adoption(
             wanted.key + ": not attached: " + std::to_string(attempt.votes.count(vote::granted))
                 + " of " + std::to_string(masters_.size()) + " have it");
     }
-    if (why == errc::lost) { // nobody can have it: what is left of it only keeps others out
+    if (why == errc::lost) { // it has no owner: the remaining keys only exclude others
         attempt.announced = attempt.votes.count(vote::granted) > 0;
         begin_removal(attempt, now);
     } else {

@@ -1,14 +1,14 @@
-// An attempt: what a claim is until a majority has decided it.
+// An attempt: the state of a claim until a majority has decided it.
 //
-// There are three origins. An acquire asks for the lock, all masters at once or one of them first,
-// the arbiter, which saves the others' time where it refuses. An attach asks the masters to extend
-// what is there already. A hand-off has the lock: it belongs to the next owner of this process once
-// its fencing token does. Wherever a fencing token is wanted, a majority that granted is brought to
-// one number before the attempt is won: the masters' counters are raised *while the lock there is
-// ours*, so that the next owner's majority shares a master with this one and counts on from it.
+// There are three kinds. An acquire asks for the lock, all masters at once or the arbiter first,
+// whose refusal spares the others. An attach asks the masters to extend an existing lock. A local
+// handoff has the lock already: the next owner of this process gets it with its fencing token. With
+// fencing, a majority that granted is raised to one number before the attempt is won. The masters'
+// counters are raised *while the lock there is ours*, so the next owner's majority shares a master
+// with this one and counts on from it.
 //
-// This type counts the votes and says what follows. Its owner sends what is to be asked, reports
-// what cannot be, and sets a timer. The votes themselves are in the claim's record.
+// This type counts the votes and decides. Its owner sends the commands, reports masters that cannot
+// be reached, and sets a timer. The votes are in the claim's record.
 
 #pragma once
 
@@ -30,24 +30,24 @@ class attempt {
 public:
     enum class origin : std::uint8_t { acquire, attach, hand_off };
 
-    /// What follows from the answers so far.
+    /// What follows from the replies so far.
     struct decision {
         enum class kind : std::uint8_t {
-            open,   // answers that can decide are still to come
+            open,   // undecided
             others, // the arbiter does not refuse: the others are asked (`ask`)
             level,  // a majority granted, and its fencing counters may differ (`level`)
             raise,  // the counters of `masters` are to be raised, and then `decide`
-            over,   // no further answer is waited for (`close`)
+            over,   // no further reply is expected (`close`)
             won,
             lost,
         };
         kind next = kind::open;
-        errc why = errc::contended; // it is lost
+        errc why = errc::contended; // of a lost attempt
         master_set masters = 0;
         bool anew = false; // to raise: it begins, and has as much time as the attempt had
     };
 
-    /// What its caller bears.
+    /// The limits of the caller.
     struct limits {
         std::chrono::milliseconds min_validity{};
         time_point patience = forever;
@@ -60,12 +60,12 @@ public:
 
     origin from() const noexcept { return from_; }
     bool attaches() const noexcept { return from_ == origin::attach; }
-    /// A grant that would be cast later must not be.
+    /// A grant after this moment comes too late.
     time_point vote_by() const noexcept { return vote_by_; }
     void vote_by(time_point moment) noexcept { vote_by_ = moment; }
-    /// To what the fencing counters are raised; 0: not yet.
+    /// The value to which the fencing counters are raised; 0: not known yet.
     std::uint64_t token() const noexcept { return raise_to_; }
-    /// All masters were asked, and not the arbiter alone.
+    /// All masters were asked, not the arbiter alone.
     bool asked_all() const noexcept { return arbiter_ == nobody; }
     const round& count() const noexcept { return count_; }
 
@@ -76,7 +76,7 @@ public:
         mine.votes.of[master].said = what;
         count_.add(what);
     }
-    /// Those that are to be asked now: the arbiter, if it has no vote yet, or all that have none.
+    /// The masters to ask now: the arbiter if it has no vote yet, or all without a vote.
     master_set ask(claim_record& mine, std::size_t arbiter = nobody) noexcept;
     /// \}
 
@@ -84,12 +84,12 @@ public:
     /// \{
     /// Notes an answer to the acquire, also one that comes after the decision. Returns the vote.
     static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
-    /// The vote of an answer to the acquire. Requires that the master has not voted yet.
+    /// The vote of a reply to the acquire. Requires that the master has not voted yet.
     decision acquired(claim_record& mine, std::size_t master, vote what);
-    /// An answer to the extension of an attach.
+    /// A reply to the extension of an attach.
     decision extended(
         claim_record& mine, std::size_t master, const answer& got, const settings& rules) noexcept;
-    /// An answer to a raise; also one whose connection broke.
+    /// A reply to a raise, or its broken connection.
     decision raised(claim_record& mine, std::size_t master, const answer& got);
     /// \}
 
@@ -99,21 +99,21 @@ public:
 
     /// \name Time
     /// \{
-    /// When to give up, of an attempt that begins, or begins to raise: when the masters should have
-    /// answered, when what is left of the lease is not worth having, or when nobody waits for it.
+    /// The limit of an attempt that starts, or starts to raise: when the masters should have
+    /// replied, the rest of the lease would be too short, or the caller stops waiting.
     static time_point give_up_at(
         const claim_record& mine, const limits& caller, time_point now, const settings& rules);
-    /// What follows at that moment, or where the arbiter has not answered. `slow`: the masters that
-    /// may still answer.
+    /// What follows at that moment, or if the arbiter has not replied. `slow`: the masters that may
+    /// still reply.
     decision
     due(const claim_record& mine,
         const limits& caller,
         master_set slow,
         time_point now,
         const settings& rules) const noexcept;
-    /// Whether the votes so far show a quorum that works: a majority has voted, or is only slow.
+    /// Whether the votes so far show a working quorum: a majority has voted, or is only slow.
     bool works(const claim_record& mine, master_set slow, std::size_t quorum) const noexcept;
-    /// Who has not answered has timed out. Gives these masters.
+    /// Counts masters without a reply as timed out, and returns them.
     master_set close(claim_record& mine) noexcept;
     /// \}
 

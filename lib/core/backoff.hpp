@@ -1,5 +1,5 @@
-// How long to wait before trying again: decorrelated jitter, so that contenders that collided do
-// not collide again. (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+// Delays between retries: decorrelated jitter, so that contenders that collided do not collide
+// again. (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
 
 #pragma once
 
@@ -39,7 +39,7 @@ private:
 
 class backoff {
 public:
-    /// The next delay: uniform between `floor` and three times the one before, `ceiling` at most.
+    /// The next delay: uniform between `floor` and three times the previous one, at most `ceiling`.
     std::chrono::nanoseconds next(
         std::chrono::nanoseconds floor, std::chrono::nanoseconds ceiling, jitter& random) noexcept {
         ceiling = std::max(floor, ceiling);
@@ -47,7 +47,7 @@ public:
         return last_;
     }
 
-    /// The trouble is over: start small next time.
+    /// After a success: start with a small delay next time.
     void reset() noexcept { last_ = {}; }
 
 private:

@@ -1,5 +1,4 @@
-// What the masters have said of the slots of a pool: how many are free on a majority, and which of
-// them to try.
+// Counts which slots of a pool are free on a majority, and selects those to try.
 
 #pragma once
 
@@ -14,7 +13,7 @@
 
 namespace redlock::core {
 
-/// Counts the answers to one survey.
+/// Counts the replies to one survey.
 class census {
 public:
     void
@@ -22,30 +21,30 @@ public:
 
     /// \name One master
     /// \{
-    /// It owes so many answers.
+    /// This number of replies is outstanding.
     void asked(std::size_t master, unsigned answers) noexcept;
-    /// It has answered for some slots: '1' for a free one, each other character for a taken one.
+    /// A reply for some slots: '1' for a free one, any other character for a held one.
     void told(std::size_t master, std::uint32_t first, std::string_view free);
-    /// One of its answers did not come, or made no sense.
+    /// A reply is missing or invalid.
     void failed(std::size_t master) noexcept;
     /// \}
 
-    /// How many masters have told of all slots.
+    /// Number of masters that have reported all slots.
     std::size_t complete() const noexcept { return complete_; }
-    /// Nobody owes an answer any more.
+    /// No reply is outstanding.
     bool over() const noexcept { return awaited_ == 0; }
-    /// Whether to go on without the answers that are still owed: a majority has told of all slots,
-    /// and as many are free as are wanted.
+    /// Whether to go on without the outstanding replies: a majority has reported all slots, and as
+    /// many are free as are wanted.
     bool decided() const noexcept { return over() || (complete_ >= quorum_ && found_ >= wanted_); }
 
-    /// How many slots are free on a majority.
+    /// Number of slots that are free on a majority.
     std::size_t found() const noexcept { return found_; }
-    /// Whether it owes an answer, or has failed to give one.
+    /// Whether a reply of this master is outstanding or failed.
     bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
-    /// How many are free on this master.
+    /// Number of slots that are free on this master.
     std::size_t free_on(std::size_t master) const noexcept { return masters_[master].free; }
-    /// Picks `most` of them at most, in any order, each as likely as the others: so that those who
-    /// look at the same moment seldom want the same one.
+    /// Selects at most `most` of them, in random order: so that clients that look at the same
+    /// moment seldom try the same one.
     void choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const;
 
 private:
@@ -62,11 +61,11 @@ private:
     std::size_t found_ = 0;
     unsigned awaited_ = 0;
     std::vector<part> masters_;
-    std::vector<std::uint8_t> free_; // by slot: how many masters say so
+    std::vector<std::uint8_t> free_; // by slot: number of masters that report it free
 };
 
-/// Who has a slot, from the tokens that the masters gave for it, empty ones for a slot that is
-/// free; a master that did not tell is left out.
+/// The owner of a slot, from the tokens that the masters reported for it, empty ones for a free
+/// slot. A master without a reply is left out.
 slot_status judge_slot(const std::vector<std::string_view>& tokens, std::size_t quorum);
 
 } // namespace redlock::core

@@ -1,5 +1,5 @@
-// The record of a claim: one token, the keys that it is for, and what it may have left on each
-// master. A value that goes with the claim from attempt to lease to removal.
+// The record of a claim: one token, its keys, and what it may have left on each master. It stays
+// with the claim from attempt to lease to removal.
 
 #pragma once
 
@@ -23,21 +23,22 @@
 
 namespace redlock::core {
 
-/// What is left of a lease of which nobody said it.
+/// The remaining time of a lease, if it is unknown.
 constexpr std::chrono::milliseconds not_told{-1};
 
-/// What one claim knows of one master. Every lock and every waiter has one for each: kept small.
+/// The state of one claim on one master. Every lock and every waiter has one per master: kept
+/// small.
 struct ballot : vote_term {
-    std::uint64_t removal_mark = 0;            // where the removal ends in the master's stream
+    std::uint64_t removal_mark = 0;            // end of the removal in the master's stream
     std::uint64_t counter = 0;                 // the fencing counter that came with the grant
-    std::chrono::milliseconds left = not_told; // of the lease of who has it
+    std::chrono::milliseconds left = not_told; // remaining lease of the holder
     std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
-    key_state found = key_state::unknown; // by the extension that is under way, or the last
-    bool asked = false;                   // it was told to set the key: the key may be there
+    key_state found = key_state::unknown; // by the current extension, or the last
+    bool asked = false;                   // a command to set the key was sent: the key may exist
 };
 
-/// The votes of all masters, in the order of the configuration, with what they said in words.
+/// The votes of all masters, in the order of the configuration, with their texts.
 struct ballots {
     std::vector<ballot> of;
     std::vector<std::pair<std::size_t, std::string>> texts;
@@ -70,7 +71,7 @@ struct ballots {
         }
         return found;
     }
-    /// Some master set the key, or may have: its answer is not in.
+    /// Some master has set the key, or may have: its reply is outstanding.
     bool may_be_set() const noexcept {
         return std::ranges::any_of(of, [](const ballot& one) {
             return one.asked
@@ -84,9 +85,9 @@ struct ballots {
     }
 };
 
-/// What a claim on slots of a pool knows besides. Apart, as most claims are on locks.
+/// Additional state of a claim on slots of a pool. Separate, because most claims are on locks.
 struct slot_part {
-    std::string pool_key;               // what they are of
+    std::string pool_key;               // the pool
     std::vector<std::uint32_t> numbers; // in order
     time_point handed_since = never;    // the first of the local handoffs in a row
 };
@@ -94,33 +95,33 @@ struct slot_part {
 struct claim_record {
     lock_form form = lock_form::exclusive;
     bool fencing = false;
-    bool announced = false;    // its end is news to those who wait; that of most attempts is not
+    bool announced = false;    // waiters are notified of its end; not of that of most attempts
     bool drops_intent = false; // a writer's, of which its removal is the last word
-    bool removal_seen = false; // a key was gone that nothing of the protocol had removed
+    bool removal_seen = false; // a key was missing that the protocol had not removed
     std::string key;           // of several resources: all keys, packed
     std::string fence_key;     // guarded, of one resource
     std::unique_ptr<slot_part> slots; // null for a lock
     std::array<char, 40> token{};
-    std::uint64_t intent = 0;        // the name of that of a writer; 0: none
+    std::uint64_t intent = 0;        // name of the intent of a writer; 0: none
     std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
-    std::chrono::milliseconds ttl_max{};   // the largest that was ever asked for
+    std::chrono::milliseconds ttl_max{};   // the largest of all requests
     time_point asked_at = never;           // t0
-    std::chrono::milliseconds asked_ttl{}; // then; its next owner may want another
-    time_point expires_at = never;         // from then on no master can have the key
-    time_point believed_until = never;     // the largest deadline that a holder was ever shown
+    std::chrono::milliseconds asked_ttl{}; // at that time; the next owner may request another
+    time_point expires_at = never;         // after it no master can have the key
+    time_point believed_until = never;     // the largest deadline that any holder was shown
     ballots votes;
-    extension extending; // what the masters were asked for last, once it is held
+    extension extending; // the latest extension of a held lease
     strays left_behind;
 
     std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
 
-    /// What those wait for who wait for it: the lock, or any slot of its pool.
+    /// The key that waiters wait for: the lock, or any slot of its pool.
     const std::string& line_key() const noexcept { return is_slot() ? slots->pool_key : key; }
     lock_form line_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
     bool is_slot() const noexcept { return slots != nullptr; }
 
-    /// As good as new; buffers are kept, and what each claim sets.
+    /// As good as new; keeps buffers, and what each claim sets.
     void reset() {
         form = lock_form::exclusive;
         announced = drops_intent = removal_seen = false;

@@ -118,7 +118,7 @@ void append_raise(std::string& out, rung how, const lock_names& names, const fen
 
 namespace {
 
-// An extension and a heal say the same.
+// An extension and a heal have the same arguments.
 void append_keep(
     std::string& out,
     rung how,
@@ -223,7 +223,7 @@ void append_owners(
     append_command(out, words);
 }
 
-// Always with its text: it is rare beside what it saves, and no rung need be remembered.
+// Always with the text of the script: it is rare, and no command variant needs to be remembered.
 void append_survey(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count) {
     append_command(out, {"EVAL", slots_survey, "1", pool_key, decimal(first), decimal(count)});

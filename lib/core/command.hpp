@@ -1,9 +1,9 @@
-// What is said to a master: formats the commands of both protocols.
+// Formats the commands of both protocols.
 //
-// Plain: three ways to compare and delete, the best that the server has: a native command (Valkey
-// 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend: SET with IFEQ
-// (Valkey 8.1, Redis 8.4), or the script in the same two forms. A native command cannot tell "not
-// there" from "somebody else's"; EXISTS right behind it does. Guarded: scripts throughout.
+// Plain: three variants to compare and delete, the best that the server has: a native command
+// (Valkey 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend: SET with IFEQ
+// (Valkey 8.1, Redis 8.4), or the script in the same two variants. A native command does not
+// distinguish a missing key from another owner's; an EXISTS after it does. Guarded: scripts only.
 
 #pragma once
 
@@ -24,45 +24,46 @@ enum class command_kind : std::uint8_t {
     name_client,   // CLIENT SETNAME
     publish,       // PUBLISH: a lock was released
     introduce,     // INFO
-    handshake,     // guarded: since when it remembers
-    ping,          // PING: is it there
-    read_clock,    // TIME: the same, and what its clock says (guarded)
+    handshake,     // guarded: the memory record
+    ping,          // PING
+    read_clock,    // TIME: PING and the clock (guarded)
     acquire,       // SET NX PX, or the script: the vote for an acquire
-    raise,         // guarded: the fencing counter up to the token
+    raise,         // guarded: raise the fencing counter to the token
     remove,        // compare and delete
     remove_exists, // EXISTS after a native compare-and-delete that removed nothing
     extend,        // compare and extend
-    heal,          // guarded: the key that an extension found missing
+    heal,          // guarded: create the key that an extension found missing
     extend_exists, // EXISTS after a native compare-and-extend that extended nothing
     get,           // GET, for a query
     pttl,          // PTTL, for a query
-    take_turn,     // a place in the queue for a lock
-    leave_queue,   // the end of it
-    survey,        // which slots of a pool are free
+    take_turn,     // a ticket of the fair queue
+    leave_queue,   // give up the ticket
+    survey,        // free slots of a pool
 };
 
-/// The way a command is said.
+/// The variants of a command.
 enum class rung : std::uint8_t { native, evalsha, eval };
 
 /// The native compare-and-delete of a server.
 enum class native_delete : std::uint8_t { none, delifeq, delex };
 
-/// Whether a command for a lock of that form is a script of its own, and not the exclusive form's.
+/// Whether a command for a lock of that form needs a script of its own.
 constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
-    // A reader has no fencing token, and a writer's is raised as that of a lock.
+    // A reader has no fencing token, and a writer's is raised like that of a lock.
     return form == lock_form::all || (form != lock_form::exclusive && kind != command_kind::raise);
 }
 
-/// So many bytes of a token name its release to those who wait.
+/// Length of the part of a token that identifies its release for waiters.
 inline constexpr std::size_t release_name_size = 16;
 
-/// What a connection can say, chosen when it is introduced, and lowered when the server refuses.
+/// The command variants of a connection, chosen at its introduction, and lowered when the server
+/// refuses one.
 struct ladder {
     native_delete delete_command = native_delete::none;
     bool set_ifeq = false;
     bool evalsha = true;
-    // Whether this server is known to have the script. A removal must work when nobody is there any
-    // more to hear NOSCRIPT and to say it again.
+    // Whether this server is known to have the script. A removal must work even if its sender is
+    // gone when NOSCRIPT arrives.
     bool knows_acquire = false;
     bool knows_raise = false;
     bool knows_remove = false;
@@ -70,9 +71,9 @@ struct ladder {
     bool knows_heal = false;
     bool knows_turn = false;
     bool knows_leave = false;
-    std::uint32_t knows_forms = 0; // of the scripts of the other forms: a bit each
+    std::uint32_t knows_forms = 0; // one bit per script of the other forms
 
-    /// How a command is said, of the exclusive form.
+    /// The variant of a command of the exclusive form.
     rung acquire() const noexcept { return script(knows_acquire); }
     rung raise() const noexcept { return script(knows_raise); }
     rung remove() const noexcept {
@@ -84,7 +85,7 @@ struct ladder {
     rung heal() const noexcept { return script(knows_heal); }
     rung turn() const noexcept { return script(knows_turn); }
     rung leave() const noexcept { return script(knows_leave); }
-    /// And of any form: `kind` is acquire, raise, remove, extend or heal.
+    /// The same for any form: `kind` is acquire, raise, remove, extend or heal.
     rung of(lock_form form, command_kind kind) const noexcept {
         if (has_own_script(form, kind)) {
             return script((knows_forms & bit_of(form, kind)) != 0);
@@ -118,7 +119,7 @@ private:
 /// \{
 void append_set(
     std::string& out, std::string_view key, std::string_view token, std::chrono::milliseconds ttl);
-/// With a `channel`, a script tells it there; a native command cannot, and `append_publish` does.
+/// With a `channel`, a script publishes the removal; after a native command `append_publish` does.
 void append_remove(
     std::string& out,
     rung how,
@@ -139,7 +140,7 @@ void append_extend(
 /// \name The guarded protocol
 /// \{
 
-/// Of which lock, and for whom, a script speaks.
+/// The lock and the token that a script works on.
 struct lock_names {
     std::string_view lock;
     std::string_view fence;
@@ -147,21 +148,21 @@ struct lock_names {
     std::string_view token;
 };
 
-/// What a script checks of its master before it does anything.
+/// What a script checks of its master before it changes anything.
 struct master_guard {
     std::string_view run_id;
     std::chrono::microseconds quarantine{};
-    std::int64_t not_after_us = 0; // by the master's clock; 0: not known, not checked
+    std::int64_t not_after_us = 0; // by the master's clock; 0: unknown, not checked
 };
 
-/// What is to become of the fencing counter.
+/// The new fencing counter.
 struct fence {
     std::uint64_t token = 0;         // 0: none yet, or without fencing
     std::chrono::milliseconds ttl{}; // 0: without fencing
 };
 
 /// `promoted_from` is the replication id that the server had as a replica; empty: none. With
-/// `stepped` its memory begins now, whatever its record says.
+/// `stepped` its memory begins now, whatever its record contains.
 void append_handshake(
     std::string& out,
     std::string_view epoch,
@@ -176,7 +177,7 @@ void append_guarded_acquire(
     std::chrono::milliseconds ttl,
     const fence& fencing);
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
-/// Creates nothing.
+/// Creates no key.
 void append_guarded_extend(
     std::string& out,
     rung how,
@@ -184,7 +185,7 @@ void append_guarded_extend(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing);
-/// Creates the key where it is missing.
+/// Creates the key if it is missing.
 void append_guarded_heal(
     std::string& out,
     rung how,
@@ -192,7 +193,7 @@ void append_guarded_heal(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing);
-/// An empty `channel`: it is told to nobody.
+/// An empty `channel` publishes nothing.
 void append_guarded_remove(
     std::string& out,
     rung how,
@@ -212,16 +213,16 @@ struct queue_names {
 
 void append_turn(
     std::string& out, rung how, const queue_names& names, std::chrono::milliseconds place_lease);
-/// An empty `channel`: it is told to nobody.
+/// An empty `channel` publishes nothing.
 void append_leave(std::string& out, rung how, const queue_names& names, std::string_view channel);
 /// \}
 
 /// \name The slots of a pool, from `first` on
 /// \{
-/// Who has them. For both protocols.
+/// Their owners. For both protocols.
 void append_owners(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
-/// Which are free, and when the first of the others ends.
+/// Which slots are free, and when the first of the others ends.
 void append_survey(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// \}

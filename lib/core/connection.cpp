@@ -87,7 +87,7 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     queued_ = written_ = 0;
     events_.close(master_);
     events_.noted(master_, why_down_);
-    // Owners look at the state of the master while they are told: it is down already.
+    // Observers read the state of the master in this call: it must be down already.
     events_.standing_changed(master_, now);
     ring<in_flight> unanswered = std::exchange(in_flight_, {});
     for (; !unanswered.empty(); unanswered.pop_front()) {
@@ -183,7 +183,7 @@ void connection::handle_introduction(
         published(answer.is_error() ? answer.text : std::string_view(), now);
         break;
     default:
-        break; // PING; CLIENT SETNAME, a courtesy: any answer will do
+        break; // PING; CLIENT SETNAME, optional: any reply is fine
     }
 }
 
@@ -223,8 +223,8 @@ void connection::introduced(const reply& answer, time_point now) {
     introduction_done(now);
 }
 
-// Another server than the one that was met last, or the same after it was a replica: of its data
-// its uptime says nothing. Of the first one that is met it does, unless that was promoted.
+// Another server than the previous one, or the same after it was a replica: its uptime says nothing
+// about its data. For the first server it does, unless that was promoted.
 time_point connection::known_since(const server_info& next, time_point now) {
     const bool met_another = !info_.run_id.empty() && info_.run_id != next.run_id;
     const bool promoted = !next.promoted_from.empty() && next.promoted_from != promoted_from_;
@@ -332,7 +332,7 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
 }
 
 void connection::note_published(std::string_view refusal, time_point now) {
-    // The words may go on with the arguments, which name the lock.
+    // The text may continue with the arguments, which contain the name of the lock.
     unpublished_ = refusal.substr(0, refusal.find(", with args"));
     if (refusal.empty()) {
         return;
@@ -385,7 +385,7 @@ void connection::time_passed(time_point now) {
         if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
             introduce_again(now); // what keeps it out may pass, or be taken away by hand
         } else if (in_flight_.empty()) {
-            // What is known of its clock gets worse while nothing is asked.
+            // The knowledge of its clock gets less exact while no command is sent.
             if (rules_.guarded()) {
                 ask_for_clock(now);
             } else {

@@ -1,10 +1,9 @@
-// The state of the one connection to a master: connects, introduces itself, keeps the commands in
-// flight in order, and does what its presence says is due.
+// The state of the connection for commands to one master: connects, introduces itself, keeps the
+// order of commands in flight, and does what its presence requests.
 //
-// The bytes and the socket are elsewhere: this is told what happened and asks for what it needs.
-// Replies match commands first in, first out, so a late reply can never be taken for another. When
-// the connection breaks, the outcome of each command in flight is *unknown*, and its owner is told
-// so.
+// Bytes and the socket are elsewhere. Input: events. Output: requests. Replies match commands first
+// in, first out, so a late reply is never taken for another one. When the connection breaks, the
+// outcome of each command in flight is *unknown*, and the owner is notified.
 
 #pragma once
 
@@ -29,36 +28,36 @@
 
 namespace redlock::core {
 
-/// What a command in flight is for.
+/// The purpose of a command in flight.
 struct ticket {
     command_kind kind = command_kind::ping;
-    rung how = rung::evalsha;              // of what is said in one of several ways
+    rung how = rung::evalsha;              // of commands with several variants
     lock_form form = lock_form::exclusive; // of the claim
-    std::uint16_t round = 0; // of extend and heal: tells the answers to an older round apart
-    bool publishes = false;  // the script publishes what it removes
-    handle subject;          // the claim or the query
+    std::uint16_t round = 0;               // of extend and heal: identifies the round
+    bool publishes = false;                // the script publishes the removal
+    handle subject;                        // the claim or the query
 };
 
-/// What a connection tells its owner. Each call names the master by its number.
+/// The owner of a connection. Each call names the master by its number.
 class connection_events {
 public:
-    /// Begin to connect; answer with `opened` or `closed`.
+    /// Start to connect; the result is `opened` or `closed`.
     virtual void open(std::size_t master) = 0;
-    /// Drop the socket; no answer is wanted, and nothing of it may arrive later.
+    /// Close the socket; no event of it may arrive later.
     virtual void close(std::size_t master) = 0;
-    /// Something changed in whether it can vote: introduced, lost, silent, talking again.
+    /// Its ability to vote has changed: introduced, lost, silent, replying again.
     virtual void standing_changed(std::size_t master, time_point now) = 0;
-    /// The answer to a command.
+    /// The reply to a command.
     virtual void replied(
         std::size_t master,
         const ticket& command,
         const reply& answer,
         time_point sent,
         time_point now) = 0;
-    /// The connection broke before the answer: the command may or may not be executed.
+    /// The connection broke before the reply: the command may have been executed.
     virtual void dropped(std::size_t master, const ticket& command, time_point now) = 0;
-    /// The clocks of this master and of this machine do not agree any more: one was stepped, the
-    /// master's by `by` if it was that one.
+    /// The clocks of this master and of this machine do not agree any more: one was stepped; `by`
+    /// is the step if it was the master's.
     virtual void
     clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) = 0;
     /// A line for the log, at info level.
@@ -72,7 +71,7 @@ protected:
 
 class connection {
 public:
-    /// How many commands one master may lag behind before it is asked no more.
+    /// Number of commands without a reply after which a master gets no more.
     static constexpr std::size_t in_flight_max = 65'536;
 
     connection(std::size_t master, const settings& rules, connection_events& events, jitter& random)
@@ -96,43 +95,43 @@ public:
     void time_passed(time_point now);
     /// \}
 
-    /// When `time_passed` wants to be called next.
+    /// When `time_passed` must be called next.
     time_point next_due() const noexcept { return presence_.next_due(oldest()); }
 
-    /// Connected and introduced: commands can be sent. It may be silent, or unfit to vote.
+    /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
     bool up() const noexcept { return presence_.up(); }
     bool connecting() const noexcept { return presence_.begun() && !presence_.up(); }
-    /// Up, but has not answered for `master_timeout`.
+    /// Up, but without a reply for `master_timeout`.
     bool silent() const noexcept { return presence_.silent(); }
-    /// Up, but too far behind to be given more.
+    /// Up, but with too many commands in flight.
     bool overloaded() const noexcept { return in_flight_.size() >= in_flight_max; }
-    /// From the latest command that was answered on this connection to its answer.
+    /// Round trip time of the latest reply on this connection.
     std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
     /// When the latest reply came.
     time_point heard_at() const noexcept { return heard_at_; }
     /// Why it is not up.
     const std::string& why_down() const noexcept { return why_down_; }
-    /// It is not up because the server refused, rather than because it could not be reached.
+    /// Not up because the server refused, rather than because it could not be reached.
     bool refused() const noexcept { return refused_; }
 
-    /// What the server said of itself; of the last connection while there is none.
+    /// What the server reported; of the previous connection if there is none.
     const server_info& info() const noexcept { return info_; }
     /// The judgement on it.
     const fitness& judgement() const noexcept { return fitness_; }
 
     const ladder& commands() const noexcept { return info_.commands; }
-    /// What a reply says of the way it was asked for: whether the server has the script, and
-    /// whether the way is refused, so that the next one is used from now on.
+    /// Updates the command variant after a reply: whether the server has the script, and whether it
+    /// refuses this variant.
     void learn(const ticket& command, const reply& got, const answer& meaning) noexcept;
-    /// What became of a PUBLISH: empty if it was executed, else the server's words.
+    /// The result of a PUBLISH: empty if it was executed, otherwise the server's error.
     void published(std::string_view refusal, time_point now) {
         if (!refusal.empty() || !unpublished_.empty()) {
             note_published(refusal, now);
         }
     }
-    /// Why no release of ours is published, in the server's words; empty if nothing is known of it.
+    /// The server's error for our PUBLISH; empty if there is none.
     const std::string& unpublished() const noexcept { return unpublished_; }
-    /// What a reply says of the server's clock.
+    /// Reads the server's clock from a reply.
     void learn_clock(std::int64_t server_us, time_point sent, time_point now) {
         const auto by = clock_.sample(server_us, sent, now, rules_);
         if (by != std::chrono::microseconds::zero()) {
@@ -142,7 +141,7 @@ public:
     /// Requires `up()`.
     void ask_for_clock(time_point now);
 
-    /// What a script that must not run after `moment` checks (guarded protocol).
+    /// The argument of a script that must not run after `moment` (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept {
         return {
             info_.run_id,
@@ -151,21 +150,22 @@ public:
                 ? 0
                 : clock_.not_after(moment, rules_)};
     }
-    /// It said itself that it must not vote for so long, until `ends_us` of its clock. That is
-    /// counted on this clock, too: it votes when both say so, as its own may be stepped meanwhile.
+    /// The master itself reported that it must not vote for this long, until `ends_us` of its
+    /// clock. The time is also counted on this clock: it votes when both have passed, because its
+    /// own clock may be stepped.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
-    /// Its clock was stepped: its memory is to begin now, for all clients.
+    /// Its clock was stepped: its memory must begin now, for all clients.
     void restart_memory(time_point now);
 
-    /// Queues one formatted command. Requires `up()`. Gives the place in the stream behind which it
-    /// is on the wire: compare with `written_mark`.
+    /// Queues one formatted command. Requires `up()`. Returns the position in the stream at which
+    /// it has been written: compare with `written_mark`.
     std::uint64_t send(std::string_view bytes, const ticket& what, time_point now);
     std::uint64_t written_mark() const noexcept { return written_; }
 
-    /// Have the server describe itself again: something changed.
+    /// Requests a new introduction of the server, after a change.
     void introduce_again(time_point now);
 
-    /// Bytes that wait to be written. Whoever takes some says so with `written` once they are.
+    /// Bytes to be written. After writing some, call `written`.
     std::string& output() noexcept { return output_; }
 
     const master_metrics& counters() const noexcept { return counters_; }
@@ -205,7 +205,7 @@ private:
     server_info info_;
     fitness fitness_;
     server_clock clock_;
-    std::string promoted_from_;             // of the server that was met last
+    std::string promoted_from_;             // of the latest server
     time_point met_ = never;                // when it was first seen here, if its uptime
                                             // says nothing of its data
     std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as it said last

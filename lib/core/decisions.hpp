@@ -1,9 +1,9 @@
 // The decisions of the protocol that the simulator takes the wrong way, one at a time, to show that
-// it would notice (test/simulation/variants has what is wrong with each, and the seeds in which it
-// dies). In the library they are constants, and of the wrong way there is no code.
+// it detects each. test/simulation/variants describes them, and has the seeds that kill them. In
+// the library they are constants, and the wrong way leaves no code.
 //
-// Each stands in front: `wrong::x || right`, `!wrong::x && right`, `wrong::x ? other : right`, or
-// `if (wrong::x && ...) { ... }`, so that the mutants of the protocol can be made without them
+// Each is the first operand: `wrong::x || right`, `!wrong::x && right`, `wrong::x ? other : right`,
+// or `if (wrong::x && ...) { ... }`, so that the mutants of the protocol can be made without them
 // (test/mutants/cpp.py).
 
 #pragma once
@@ -16,7 +16,7 @@ using decision = bool;
 using decision = const bool;
 #endif
 
-// votes, and what is taken back
+// votes and rollback
 inline decision quorum_half = false;
 inline decision set_without_nx = false;
 inline decision set_then_pexpire = false;
@@ -30,14 +30,14 @@ inline decision no_rollback_when_unknown = false;
 inline decision rollback_unordered = false;
 inline decision released_after_loss = false;
 
-// until when a lease may be believed
+// validity of a lease
 inline decision no_drift = false;
 inline decision elapsed_not_subtracted = false;
 inline decision t0_after_sends = false;
 inline decision deadline_restarted_at_raise = false;
 inline decision removed_at_stop = false;
 
-// whether a master remembers
+// memory of a master
 inline decision half_quarantine = false;
 inline decision step_ends_quarantine = false;
 
@@ -56,7 +56,7 @@ inline decision heal_after_deadline = false;
 inline decision heal_without_blocking = false;
 inline decision late_rollback_to_non_voters = false;
 
-// hand-overs
+// local handoff
 inline decision hand_over_past_deadline = false;
 inline decision hand_over_counts_anew = false;
 inline decision hand_over_without_raise = false;

@@ -65,9 +65,9 @@ void engine::close(time_point now) {
     finish_closing(now);
 }
 
-// Closing has ended when all holders have let go and every removal that could be sent was answered,
-// or when nothing of that has moved for `master_timeout`. What is not let go by then stays until
-// its ttl: closing must not take a lock away from code that still runs.
+// Closing has ended when all holders have ended their leases and every removal that could be sent
+// has a reply, or without progress for `master_timeout`. Other leases stay until their ttl: closing
+// must not take a lock away from code that still runs.
 void engine::finish_closing(time_point now) {
     if (life_ != life::closing || (now < close_by_ && waits_to_close())) {
         return;
@@ -104,7 +104,7 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
     if (link >= size()) {
         hearing_changed(now);
     }
-    // What a connection says of itself, a handshake, is not the engine's to know of.
+    // A handshake is between the connection and its server; the engine ignores it.
     wants_write_ = wants_write_ || !output(link).empty();
     end_of_event(now);
 }
@@ -116,7 +116,7 @@ void engine::written(std::size_t link, std::size_t bytes, time_point now) {
     }
 }
 
-// What waited for a socket may be done: because bytes were written, or because it is gone.
+// Resumes what waited for a socket: because bytes were written, or because it is gone.
 void engine::end_of_event(time_point now) {
     if (!finishing_.empty()) {
         const std::vector<handle> candidates = finishing_;
@@ -146,7 +146,7 @@ void engine::time_passed(time_point now) {
                 + " masters seem to have been stepped at once: taken for a step of this machine's "
                   "clock");
     }
-    // What is left is due still: `next_due` says so, and others have their turn in between.
+    // The rest is still due: `next_due` reports it, and others have their turn in between.
     for (std::size_t i = 0; i < rules_.turn_max; ++i) {
         timer* const due = timers_.pop(now);
         if (due == nullptr) {

@@ -1,5 +1,5 @@
-// The forms of a lock. A form chooses the scripts in which a claim is said to the masters and their
-// keys, and nothing else: votes, validity, deadlines, renewal and removal are the same for all.
+// The forms of a lock. A form determines the scripts and the keys of a claim, and nothing else:
+// votes, validity, deadlines, renewal and removal are the same for all.
 
 #pragma once
 
@@ -15,22 +15,22 @@ enum class lock_form : std::uint8_t {
     exclusive, // one resource, one holder
     all,       // several resources, all of them or none on each master
     shared,    // one of the readers of a resource
-    writer,    // as exclusive, and only where nobody reads
+    writer,    // as exclusive, if there is no reader
 };
 inline constexpr std::size_t lock_forms = 4;
 
-/// Whether contenders first ask one master only. A writer must tell all that it waits.
+/// Whether contenders first ask one master only. A writer must tell all masters that it waits.
 constexpr bool asks_arbiter(lock_form form) noexcept {
     return form != lock_form::writer;
 }
 
-/// What keeps new readers out while a writer waits for those that are in.
+/// What keeps new readers out while a writer waits for the current ones.
 struct writer_intent {
-    std::chrono::milliseconds lease{}; // 0: they are not kept out
-    std::uint64_t name = 0;            // of the acquire that waits; 0: none
+    std::chrono::milliseconds lease{}; // 0: new readers are admitted
+    std::uint64_t name = 0;            // of the waiting acquire; 0: none
 };
 
-/// Several keys as one string, as a claim has room for one: each behind its length.
+/// Packs several keys into one string, each after its length, because a claim has room for one.
 inline void pack(std::string& out, std::string_view key) {
     for (const unsigned shift : {24U, 16U, 8U, 0U}) {
         out += static_cast<char>(key.size() >> shift & 255U);
@@ -38,7 +38,7 @@ inline void pack(std::string& out, std::string_view key) {
     out += key;
 }
 
-/// `f(key)` for each key that was packed, in order.
+/// Calls `f(key)` for each packed key, in order.
 template <typename F>
 void for_each_packed(std::string_view packed, F f) {
     while (!packed.empty()) {

@@ -13,7 +13,7 @@ namespace redlock::core {
 
 namespace {
 
-// The call of a script whose keys are as many as the resources are.
+// The call of a script with a variable number of keys.
 void append_call(
     std::string& out,
     rung how,
@@ -32,7 +32,7 @@ void append_call(
     append_command(out, words);
 }
 
-// An extension and a heal of several resources say the same.
+// An extension and a heal of several resources have the same arguments.
 void append_keep_all(
     std::string& out,
     rung how,
@@ -56,7 +56,7 @@ void append_keep_all(
          decimal(guard.not_after_us)});
 }
 
-// And of a writer.
+// The same for a writer.
 void append_keep_writer(
     std::string& out,
     rung how,

@@ -1,5 +1,5 @@
-// What is said to a master for a lock of any form, in the guarded protocol: chooses the script and
-// its keys. `names.lock` of several resources is packed (form.hpp): lock and fence of each in turn.
+// Formats the commands for a lock of any form, in the guarded protocol: chooses the script and its
+// keys. `names.lock` of several resources is packed (form.hpp): lock and fence of each in turn.
 
 #pragma once
 
@@ -24,7 +24,8 @@ void append_acquire(
     const writer_intent& intent);
 void append_raise(
     std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing);
-/// Creates nothing. `channel`: where it is told that a writer has become a reader; empty: nowhere.
+/// Creates no key. `channel`: publishes that a writer has become a reader; empty: publishes
+/// nothing.
 void append_extend(
     std::string& out,
     lock_form form,
@@ -34,7 +35,7 @@ void append_extend(
     std::chrono::milliseconds ttl,
     const fence& fencing,
     std::string_view channel);
-/// Creates what is missing.
+/// Creates missing keys.
 void append_heal(
     std::string& out,
     lock_form form,
@@ -43,7 +44,8 @@ void append_heal(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing);
-/// An empty `channel`: it is told to nobody. `intent`: the name of a writer's that is removed, too.
+/// An empty `channel` publishes nothing. `intent`: the name of a writer's intent that is removed as
+/// well.
 void append_remove(
     std::string& out,
     lock_form form,

@@ -1,7 +1,7 @@
-// The Lua of the forms of a lock other than the exclusive one. They check a master's memory and the
-// lateness of a command as the scripts of `guarded_scripts.hpp` do, and answer as these:
-// {status, value, the server's clock in us}. The digests are checked by a unit test, and by the
-// server at each EVALSHA.
+// The Lua of the forms of a lock other than the exclusive one. They check a master's memory and
+// late commands like the scripts of `guarded_scripts.hpp`, and have the same reply: {status, value,
+// the server's clock in us}. A unit test checks the digests, and so does the server at each
+// EVALSHA.
 
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace redlock::core {
 
-/// Several locks, all or none. KEYS: lock, fence of each, then epoch. ARGV: as of guarded_acquire.
-/// Answers as guarded_acquire; {0 busy, the largest PTTL of the members, or -1}. The counter of all
-/// members becomes one more than the largest, and where one is missing or older than the memory of
-/// this master, the clock at least: so for each member alone it grows as by guarded_acquire.
+/// Several locks, all or none. KEYS: lock, fence of each, then epoch. ARGV: as guarded_acquire.
+/// Reply as guarded_acquire; {0 busy, the largest PTTL of the members, or -1}. The counter of all
+/// members becomes one more than the largest; if one is missing or older than the memory of this
+/// master, at least the clock. So each member alone grows as with guarded_acquire.
 inline constexpr script all_acquire{
     R"(local left = -2
 for i = 1, #KEYS - 1, 2 do
@@ -46,9 +46,9 @@ end
 return {1, f, now})",
     "a821abecf9da586e8300b642a811aec79edc5b69"};
 
-/// KEYS: lock, fence of each. ARGV: as of guarded_raise. Answers as guarded_raise: all locks are
-/// ours, and all counters are what was asked for | {0, the largest counter} if one is ahead | {0,
-/// 0} if one lock is not ours. Nothing is raised unless all can be.
+/// KEYS: lock, fence of each. ARGV: as guarded_raise. Reply as guarded_raise: all locks are ours,
+/// and all counters have the requested value | {0, the largest counter} if one is ahead | {0, 0} if
+/// one lock is not ours. Raises all counters or none.
 inline constexpr script all_raise{
     R"(local t = tonumber(ARGV[2])
 local f = 0
@@ -61,9 +61,8 @@ for i = 2, #KEYS, 2 do redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3]) end
 return {1, t, 0})",
     "d4ad57c7d82d7a2407d05a022097079db54b5584"};
 
-/// KEYS: lock, fence of each, then epoch. ARGV: as of guarded_extend. Answers as guarded_extend:
-/// all are extended, or none is. One that is another owner's is enough for none, and so is one that
-/// is missing.
+/// KEYS: lock, fence of each, then epoch. ARGV: as guarded_extend. Reply as guarded_extend: extends
+/// all or none. One member that is missing or another owner's prevents all.
 inline constexpr script all_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -99,10 +98,10 @@ end
 return {1, 0, now})",
     "37ea3f53c3545b0e562809544cfa4009f4b6fa75"};
 
-/// Release and rollback: whatever is its own, key by key. KEYS: lock, fence of each. ARGV: token,
-/// fencing token (0: none), fence ttl ms, what makes a lock's channel of its key ('': it is told to
-/// nobody). Answers {1 all removed} | {0 one is somebody else's} | {-1 one is not there}. The value
-/// is as of guarded_release.
+/// Release and rollback: removes its own keys, one by one. KEYS: lock, fence of each. ARGV: token,
+/// fencing token (0: none), fence ttl ms, the prefix that makes a lock's channel of its key ('':
+/// publishes nothing). Reply {1 all removed} | {0 one is another owner's} | {-1 one is missing}.
+/// The value is as in guarded_release.
 inline constexpr script all_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -130,10 +129,10 @@ end
 return {st, refused, now})",
     "b47cae6c9fa5888c4abea6465bd5a2d765ed5922"};
 
-/// A writer among readers. KEYS: lock, fence, epoch, readers, intent. ARGV: as of guarded_acquire,
-/// then how long new readers are kept out where there are readers, in ms (0: not at all), and the
-/// name of that intent, the same for all attempts of one acquire. Answers as guarded_acquire; {0
-/// busy, what is left of the last reader's lease}.
+/// A writer. KEYS: lock, fence, epoch, readers, intent. ARGV: as guarded_acquire, then how long new
+/// readers are excluded if there are readers, in ms (0: not at all), and the name of that intent,
+/// the same for all attempts of one acquire. Reply as guarded_acquire; {0 busy, the remaining time
+/// of the last reader's lease}.
 inline constexpr script writer_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then return {0, p, 0} end
@@ -162,9 +161,9 @@ redis.call('DEL', KEYS[4], KEYS[5])
 return {1, f, now})",
     "3e26b24566ee82bd128e9c0db03cd1697bddb9b4"};
 
-/// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: as of guarded_release, then
-/// the name of the intent that goes with it (0: none). Publishes also if only the intent was
-/// removed, as readers wait for that. Answers as guarded_release.
+/// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: as guarded_release, then the
+/// name of the intent to remove (0: none). Publishes even if only the intent was removed, because
+/// readers wait for that. Reply as guarded_release.
 inline constexpr script writer_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -193,8 +192,8 @@ end
 return {st, refused, now})",
     "ba36e2fd4cc5088664012096cca4ab02fb5fd3c8"};
 
-/// KEYS: lock, fence, epoch, readers. ARGV and answers: as of guarded_extend; where the key is
-/// missing and somebody reads, {0, what is left of the last reader's lease}.
+/// KEYS: lock, fence, epoch, readers. ARGV and reply: as guarded_extend; if the key is missing and
+/// there is a reader, {0, the remaining time of the last reader's lease}.
 inline constexpr script writer_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -221,10 +220,10 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 return {1, 0, now})",
     "09fd7295f0c87df9468cb1e5cf98233789bfa4fb"};
 
-/// A reader. `readers` has the tokens by when their leases end, in ms by the master's clock: the
-/// last millisecond is theirs, as it is a key's. KEYS: lock, readers, intent, epoch. ARGV: token,
-/// ttl ms, run id, quarantine us, not after us. Answers {1 granted, 0} | {0 busy: a writer has it,
-/// or waits, and what is left of that} | {-1 late} | {-2 quarantined, rest in us}.
+/// A reader. `readers` has the tokens by the end of their leases, in ms of the master's clock: the
+/// last millisecond belongs to the lease, as for a key. KEYS: lock, readers, intent, epoch. ARGV:
+/// token, ttl ms, run id, quarantine us, not after us. Reply {1 granted, 0} | {0 busy: a writer
+/// holds or waits, and the remaining time} | {-1 late} | {-2 quarantined, rest in us}.
 inline constexpr script shared_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p == -2 then p = redis.call('PTTL', KEYS[3]) end
@@ -244,9 +243,9 @@ if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 return {1, 0, now})",
     "62b42add663f614391879534dfbf5f315d224b11"};
 
-/// Extends a reader, and makes one of the writer with its token: what is left of that lease, it
-/// keeps. KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, the
-/// channel on which it is told that a writer reads now ('': none). Answers as guarded_extend.
+/// Extends a reader, and makes one of the writer with its token, which keeps the rest of its lease.
+/// KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, the
+/// channel that announces that a writer has become a reader ('': none). Reply as guarded_extend.
 inline constexpr script shared_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -280,9 +279,9 @@ return {1, refused, now})",
     "4f5cde1477999e21adb3bdfee54cfab27717c3f2"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
-/// token, the channel on which it is told when no reader is left, or no writer ('': none). Answers
-/// {1 removed} | {0 a writer has it} | {-1 not there}. A key of another type hides neither part of
-/// the release.
+/// token, the channel that announces that no reader or no writer is left ('': none). Reply {1
+/// removed} | {0 a writer holds it} | {-1 missing}. A key of another type does not hide either part
+/// of the release.
 inline constexpr script shared_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

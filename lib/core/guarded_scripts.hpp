@@ -1,13 +1,18 @@
 // The Lua of the guarded protocol, as it was model-checked: change nothing without checking again
-// (test/model, test/simulation). Each answers {status, value, the server's clock in us}; the clock
-// is 0 where it was not read.
+// (test/model, test/simulation). Each replies {status, value, the server's clock in us}; the clock
+// is 0 if it was not read.
 //
-// A master's record (`epoch`) is a string of words: the format, 2; the run id of the server; the
-// replication id under which it was promoted ("-": none); `born`, the moment since which it is
-// known to remember, and `q`, the longest quarantine that any client asked for, both in us of its
-// clock. Version 0.1 kept a hash there. So each version gets an error from the other's record and
-// trusts none that it did not write. Only the handshake writes it. The digests are checked by a
-// unit test, and by the server at each EVALSHA.
+// The memory record (`epoch`) is a string of words, with times in us of the server's clock:
+//
+// - the format, 2;
+// - the run id of the server;
+// - the replication id under which it was promoted ("-": none);
+// - `born`, the moment since which it has kept its data;
+// - `q`, the longest quarantine that any client asked for.
+//
+// Version 0.1 kept a hash there, so each version gets an error from the other's record and never
+// trusts it. Only the handshake writes the record. A unit test checks the digests, and so does the
+// server at each EVALSHA.
 
 #pragma once
 
@@ -16,11 +21,11 @@
 namespace redlock::core {
 
 /// KEYS: epoch. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// whether its clock was seen to be stepped (0 | 1). The memory of a server begins now, unless the
-/// record says otherwise for this very run and promotion: neither its uptime nor its durability
-/// counts, as a server that answers under a known address may be another one.
-/// Answers {1 if its memory begins now | 0, end of the quarantine by its clock in us, clock} |
-/// {-1, 0, clock}: the record has another format, and is left alone.
+/// whether a step of its clock was seen (0 | 1). The memory of a server begins now, unless the
+/// record names this very run and promotion: neither uptime nor durability counts, because another
+/// server may answer under a known address. Reply {1 if its memory begins now | 0, end of the
+/// quarantine by its clock in us, clock} | {-1, 0, clock}: the record has another format, and is
+/// not changed.
 inline constexpr script guarded_handshake{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -39,10 +44,9 @@ return {fresh, born + q, now})",
     "c8be16ea9f0eb51ba1ab23d287a1ae6dbb8d0965"};
 
 /// KEYS: lock, fence, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, fence ttl ms
-/// (0: without fencing).
-/// Answers {1 granted, counter} | {0 busy, PTTL of the holder, or -1} | {-1 late: not executed} |
-/// {-2 quarantined, rest in us} | {-4: the same, as the record is not that of this server or its
-/// clock was set back; a handshake has to write that down}.
+/// (0: without fencing). Reply {1 granted, counter} | {0 busy, PTTL of the holder, or -1} | {-1
+/// late: not executed} | {-2 quarantined, rest in us} | {-4: quarantined, because the record
+/// belongs to another server or its clock was set back; a handshake must record that}.
 inline constexpr script guarded_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then return {0, p, 0} end
@@ -64,9 +68,8 @@ if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX'
 return {1, f, now})",
     "bc3ef478086a47e1338a7b4236491fab969c7bf5"};
 
-/// KEYS: lock, fence. ARGV: token, counter, fence ttl ms.
-/// Answers {1: the lock is ours and its counter is what was asked for} | {0, the counter, if that
-/// is ahead; 0 if the lock is not ours}.
+/// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
+/// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.
 inline constexpr script guarded_raise{
     R"(if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0, 0} end
 local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
@@ -77,10 +80,9 @@ return {0, f, 0})",
     "5b4aa3d61f05c264e1f6a6dc62a45b7ed1dc9285"};
 
 /// KEYS: lock, fence, epoch. ARGV: token, ttl ms, fencing token (0: none), fence ttl ms, run id,
-/// quarantine us, not after us.
-/// Answers {1 extended} | {0 another owner's, PTTL} | {-1 late: not executed} | {-2 missing, and
-/// this master may have forgotten it} | {-3 missing}. Creates no lock, never shortens one, never
-/// lowers a counter.
+/// quarantine us, not after us. Reply {1 extended} | {0 another owner's, PTTL} | {-1 late: not
+/// executed} | {-2 missing, and this master may have lost it} | {-3 missing}. Never creates a lock,
+/// never shortens one, never lowers a counter.
 inline constexpr script guarded_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -104,12 +106,11 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 return {1, 0, now})",
     "74bd7391409cbbedb4d3c843986f1914b6ae395b"};
 
-/// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms,
-/// the channel on which a release is told, by a part of its token ('': none).
-/// Answers {1 removed} | {0 somebody else's} | {-1 not there}. Levels the counter on the way; a
-/// counter of another type is left alone. Nothing after the DEL can raise an error: what was
-/// removed is reported and published. The value is 1 if PUBLISH was refused, so that no waiter is
-/// notified.
+/// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms, the
+/// channel for the release notification, which contains a part of the token ('': none). Reply {1
+/// removed} | {0 another owner's} | {-1 missing}. Also raises the counter; a counter of another
+/// type is not changed. Nothing after the DEL can raise an error: the removal is reported and
+/// published. The value is 1 if PUBLISH was refused, so that no waiter is notified.
 inline constexpr script guarded_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -1,5 +1,5 @@
-// A hash that is the same in every process: for what processes must agree on without asking each
-// other. Not for secrets.
+// A hash that is the same in every process, for decisions on which processes agree without
+// communication. Not for secrets.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace redlock::core {
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo). `state`: the hash of what came before `text`.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo). `state`: the hash of the text before `text`.
 constexpr std::uint64_t
 hash_of(std::string_view text, std::uint64_t state = 0xcbf29ce484222325U) noexcept {
     for (const char c : text) {
@@ -21,16 +21,16 @@ hash_of(std::string_view text, std::uint64_t state = 0xcbf29ce484222325U) noexce
     return state;
 }
 
-/// Spreads what differs in a few bits over all of them (the finalizer of splitmix64). FNV alone
-/// carries no bit downwards: of two names that differ in their last byte only, the larger weight
-/// would nearly always be the same one's.
+/// Spreads differences of a few bits over all bits (the finalizer of splitmix64). FNV alone carries
+/// no bit downwards: of two names that differ in their last byte only, nearly always the same one
+/// would have the larger weight.
 constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31U);
 }
 
-/// Tells tokens apart without giving them away: eight of twenty bytes survive at most.
+/// Distinguishes tokens without revealing them: at most eight of twenty bytes survive.
 inline std::string digest_of(std::string_view token) {
     std::array<char, 16> digits{};
     char* const end =

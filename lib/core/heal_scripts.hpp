@@ -1,12 +1,12 @@
-// The Lua that creates a key which a lease has lost on a master: the second step of an extension,
+// The Lua that creates a key that a lease has lost on a master: the second step of an extension,
 // sent only after a round was judged (extension_round.hpp). KEYS and ARGV are those of the form's
 // extension, except for the channel of `shared_extend`.
 //
-// Each answers {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1
-// late: not executed} | {-2 missing, and this master may have forgotten it}, with the server's
-// clock. Without a moment after which it is late, a heal is late. All is read before the first
-// write, so that a key of another type leaves no half of it behind. The digests are checked by a
-// unit test, and by the server at each EVALSHA.
+// Reply {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1 late: not
+// executed} | {-2 missing, and this master may have lost it}, with the server's clock. A heal
+// without a `not after` counts as late. Everything is read before the first write, so that a key of
+// another type leaves no partial heal. A unit test checks the digests, and so does the server at
+// each EVALSHA.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace redlock::core {
 
-/// The key of one resource. The fencing counter is brought up to the token.
+/// The key of one resource. Raises the fencing counter to the token.
 inline constexpr script guarded_heal{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -38,8 +38,7 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1
 return {st, 0, now})",
     "eb1c2f2bb91ea100b6b86fc1f9fd010fb165f513"};
 
-/// Several resources: all that are missing, or none. One that is another owner's is enough for
-/// none.
+/// Several resources: all missing ones, or none. One that is another owner's prevents all.
 inline constexpr script all_heal{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -74,7 +73,7 @@ end
 return {st, 0, now})",
     "16f7bde29f7a42b50022bd7ff2d797cd57729f26"};
 
-/// The key of a writer, and only where nobody reads: else {0, what is left of the last reader's
+/// The key of a writer, only without readers: else {0, the remaining time of the last reader's
 /// lease}.
 inline constexpr script writer_heal{
     R"(local t = redis.call('TIME')
@@ -102,7 +101,7 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1
 return {st, 0, now})",
     "f304092262b5406430bef74e53762376ad4bbf40"};
 
-/// The entry of a reader, and only where nobody writes: else {0, what is left of the writer's
+/// The entry of a reader, only without a writer: else {0, the remaining time of the writer's
 /// lease}.
 inline constexpr script shared_heal{
     R"(local t = redis.call('TIME')

@@ -1,5 +1,5 @@
-// What the engine wants done. In production Asio does it; in the simulation, virtual time does.
-// None of these calls may call back into the engine.
+// Requests of the engine. In production Asio executes them; in the simulation, virtual time. None
+// of these calls may call the engine.
 
 #pragma once
 
@@ -21,13 +21,13 @@ namespace redlock::core {
 
 class host {
 public:
-    /// Connect to a master, number `link` modulo their number (see `engine`); answer with
+    /// Connect to a master, number `link` modulo their number (see `engine`); the result is
     /// `engine::opened` or `engine::closed`.
     virtual void open(std::size_t link) = 0;
-    /// Drop the socket; nothing of it may arrive later.
+    /// Close the socket; no event of it may arrive later.
     virtual void close(std::size_t link) = 0;
 
-    /// Fill with random bytes that nobody can guess.
+    /// Fill with unpredictable random bytes.
     virtual void random(std::span<unsigned char> out) = 0;
 
     virtual bool logs(log_level level) const = 0;
@@ -35,30 +35,30 @@ public:
 
     /// An acquire succeeded; the claim is a lease from now on.
     virtual void acquired(const operation& done, const claim& lease) = 0;
-    /// An acquire failed with `done.outcome`, or was cancelled; its rollback is on the wire.
+    /// An acquire failed with `done.outcome`, or was cancelled; its rollback has been sent.
     virtual void not_acquired(const operation& done) = 0;
     /// The deadline of a lease moved.
     virtual void lease_changed(const claim& lease) = 0;
-    /// A lease was lost: `held()` is false. Its removal begins when it is released, or when the
-    /// last deadline has passed that the holder was shown.
+    /// A lease was lost: `held()` is false. Its removal begins when it is released, or at the last
+    /// deadline that the holder was shown.
     virtual void lease_lost(const claim& lease, loss_reason reason) = 0;
-    /// A lease has been held for longer than `held_warning`. Once for each.
+    /// A lease has been held for longer than `held_warning`. Once per lease.
     virtual void held_long(const claim& /*lease*/) {}
-    /// More than `contention_warning` acquires wait for one resource here.
+    /// More than `contention_warning` acquires wait for one resource in this process.
     virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
-    /// An extension that nobody asked for was begun.
+    /// An extension by the library was started.
     virtual void renewing(const claim& /*lease*/) {}
-    /// ... and is over, which is not the end of the lease, whatever it says. Not called where the
-    /// lease, or its holder's part in it, ends before.
+    /// ... and has ended. The lease may continue, whatever the result. Not called if the lease, or
+    /// the part of its holder, has ended before.
     virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
-    /// The oldest extension that a user asked for is done.
+    /// The oldest extension by a user has ended.
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
-    /// The removal of a lease is decided. The last word on it.
+    /// The removal of a lease is decided. The last call for this lease.
     virtual void removed(const claim& lease, release_result result) = 0;
     virtual void queried(query& done) = 0;
-    /// How a pool stands, for `engine::ask_slots`.
+    /// The state of a pool, for `engine::ask_slots`.
     virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
-    /// A lock that is listened to may have been released.
+    /// A lock with a subscription may have been released.
     virtual void heard(std::string_view /*key*/) {}
     /// Closing has ended: all connections are down.
     virtual void closed() = 0;

@@ -1,4 +1,4 @@
-// The names of what a lock leaves on a master.
+// The names of the keys and channels of a lock on a master.
 
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace redlock::core {
 
-/// `prefix{resource}`. The braces keep a lock's keys together where names are hashed, and apart
-/// from each other: a lock ends with a brace, a fencing counter does not. Without a prefix it is
-/// the bare name, which other Redlock clients can agree on.
+/// `prefix{resource}`. The braces keep the keys of a lock in one hash slot, and distinct from each
+/// other: a lock ends with a brace, a fencing counter does not. Without a prefix it is the bare
+/// name, on which other Redlock clients can agree.
 inline void assign_lock_key(std::string& out, std::string_view prefix, std::string_view resource) {
     out.assign(prefix);
     if (prefix.empty()) {
@@ -20,7 +20,7 @@ inline void assign_lock_key(std::string& out, std::string_view prefix, std::stri
     }
 }
 
-/// The resource whose lock key that is, or the pool.
+/// The resource of this lock key, or the pool.
 inline std::string_view resource_of(std::string_view key, std::string_view prefix) noexcept {
     return prefix.empty() ? key : key.substr(prefix.size() + 1, key.rfind('}') - prefix.size() - 1);
 }
@@ -30,14 +30,14 @@ inline void assign_fence_key(std::string& out, std::string_view prefix, std::str
     out.assign(prefix).append("{").append(resource).append("}:fence");
 }
 
-/// Beside the counter, of a lock that has readers: `:readers`, who reads and until when, and
-/// `:intent`, that a writer waits for them to end.
+/// Next to the counter, for a lock with readers: `:readers`, the readers with the ends of their
+/// leases, and `:intent`, a writer that waits for them.
 inline std::string key_beside(std::string_view fence_key, std::string_view what) {
     return std::string(fence_key.substr(0, fence_key.rfind(':') + 1)).append(what);
 }
 
-/// The queue of the processes that want the lock in the order of their arrival, and until when each
-/// keeps its place.
+/// The fair queue of the processes that want the lock, and the times until which each keeps its
+/// ticket.
 inline void assign_queue_key(std::string& out, std::string_view prefix, std::string_view resource) {
     out.assign(prefix).append("{").append(resource).append("}:queue");
 }
@@ -45,9 +45,9 @@ inline void assign_places_key(std::string& out, std::string_view queue_key) {
     out.assign(queue_key).append(":until");
 }
 
-/// What the slots of a pool have in common; nothing is stored under it. It stands for all of them
-/// where somebody waits for any. A lock ends with a brace and a counter with a word, so nothing of
-/// a pool has the name of anything of a lock, whatever the resources are called.
+/// Common name of the slots of a pool; no key has it. It stands for all of them if a waiter waits
+/// for any. A lock ends with a brace and a counter with a word, so no name of a pool equals a name
+/// of a lock, whatever the resources are called.
 inline void assign_pool_key(std::string& out, std::string_view prefix, std::string_view pool) {
     out.assign(prefix).append("{").append(pool).append("}:slot");
 }
@@ -59,8 +59,8 @@ inline void assign_slot_fence_key(std::string& out, std::string_view slot_key) {
     out.assign(slot_key).append(":fence");
 }
 
-/// The channel on which the removal of that lock is told to those who wait for it. It hashes with
-/// the lock and is no key: nothing is stored under it.
+/// The channel for the release notifications of that lock. It has the hash slot of the lock and is
+/// not a key.
 inline constexpr std::string_view channel_suffix = ":free";
 inline void assign_channel(std::string& out, std::string_view lock_key) {
     out.assign(lock_key).append(channel_suffix);
@@ -69,7 +69,7 @@ inline std::string_view lock_of_channel(std::string_view channel) noexcept {
     return channel.substr(0, channel.rfind(':'));
 }
 
-/// The part of a key that decides its slot where keys are hashed: what is in its first braces.
+/// The part of a key that determines its hash slot: the text in its first braces.
 inline std::string_view hash_part(std::string_view key) noexcept {
     const std::size_t opens = key.find('{');
     const std::size_t closes =
@@ -79,12 +79,12 @@ inline std::string_view hash_part(std::string_view key) noexcept {
                : key.substr(opens + 1, closes - opens - 1);
 }
 
-/// The record of one master: since when it remembers. `guarded_scripts.hpp` has its format.
+/// The memory record of one master. `guarded_scripts.hpp` has its format.
 inline std::string epoch_key(std::string_view prefix) {
     return std::string(prefix) + ":epoch";
 }
 
-/// The record of a server on which no lock of this quorum can ever have been: it votes at once.
+/// The memory record of a server on which no lock of this quorum can have been: it votes at once.
 inline std::string record_of_new_server(std::string_view run_id) {
     return "2 " + std::string(run_id) + " - 0 0";
 }

@@ -10,7 +10,7 @@ namespace redlock::core {
 time_point
 lease::renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& random) noexcept {
     const time_point wanted = since + renewal_period(ttl) - random.between({}, renewal_spread(ttl));
-    const auto tick = std::chrono::nanoseconds(ttl) / 100; // of milliseconds there may be none
+    const auto tick = std::chrono::nanoseconds(ttl) / 100; // may be less than a millisecond
     return wanted - wanted.time_since_epoch() % tick;
 }
 
@@ -97,7 +97,7 @@ lease::next lease::answered(
     if (mine.extending.active) {
         return next::judge;
     }
-    // A straggler, after a majority still had the key, is healed like those that were in time.
+    // A late reply, after a majority still had the key: the master is healed like the others.
     return mine.extending.confirmed && found == key_state::missing ? next::heal : next::nothing;
 }
 
@@ -135,7 +135,7 @@ void lease::end_extension(
     } else if (extended) {
         renew_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
     } else {
-        // Unknown is not lost: try again soon, until the deadline.
+        // Unknown is not lost: retry soon, until the deadline.
         renew_at_ = now + renewal_delay_.next(retry_floor, mine.ttl / 10, random);
     }
 }

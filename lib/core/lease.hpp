@@ -1,14 +1,14 @@
-// A lease: what a claim is from when a majority has granted it until its holder lets go or it is
+// A lease: the state of a claim from the grant of a majority until its holder ends it or it is
 // lost.
 //
 // Its deadline is the q-th largest of the moments until which the masters' votes can be relied on:
-// a partial renewal moves it as far as some majority reaches and no further. While a round of an
-// extension is open, its answers move it forward only; what they take away counts once the round is
-// judged (extension_round.hpp). `stop_margin` before the deadline the lease is lost, whatever is
-// under way.
+// a partial renewal moves it as far as a majority reaches and no further. While a round of an
+// extension is open, its replies only move the deadline forward; votes that they take away count
+// once the round is judged (extension_round.hpp). The lease is lost `stop_margin` before the
+// deadline, whatever is in flight.
 //
-// This type counts and says what follows. Its owner sends, sets a timer for `next_due`, and tells
-// the holder. The votes, and the extension under way, are in the claim's record.
+// This type counts and decides. Its owner sends, sets a timer for `next_due`, and notifies the
+// holder. The votes, and the current extension, are in the claim's record.
 
 #pragma once
 
@@ -31,26 +31,25 @@ namespace redlock::core {
 
 class lease {
 public:
-    /// How it is to be held.
+    /// The terms of a lease.
     struct terms {
         renewal renew = renewal::automatic;
         std::chrono::milliseconds stop_margin{};
         time_point hold_limit = forever; // it is not extended past that
-        time_point warn_at = forever;    // that it is held for long
+        time_point warn_at = forever;    // report that it is held for long
     };
 
     lease() noexcept = default;
-    /// The votes in the record last until `deadline`, or longer. It is renewed at `renew_at` for
-    /// the first time.
+    /// The votes in the record last until `deadline` or longer. The first renewal is at `renew_at`.
     lease(const terms& how, time_point now, time_point deadline, time_point renew_at) noexcept
         : terms_(how),
           held_since_(now),
           deadline_(deadline),
           renew_at_(renew_at) {}
 
-    /// A third of the ttl after the last extension, or somewhat before: so that locks that were
-    /// taken together are not all renewed together, and yet those that are due within a tick leave
-    /// in one write.
+    /// A third of the ttl after the last extension, or somewhat earlier: so that locks that were
+    /// acquired together are not all renewed together, while renewals within a tick share one
+    /// write.
     static time_point
     renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& random) noexcept;
 
@@ -58,17 +57,17 @@ public:
     time_point deadline() const noexcept { return deadline_; }
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline_ - terms_.stop_margin; }
-    /// When it is lost unless it is extended before.
+    /// When it is lost without an extension.
     time_point lost_at(const claim_record& mine) const noexcept {
         return wrong::heal_after_deadline ? held_until() + mine.ttl : held_until();
     }
     bool lost(const claim_record& mine, time_point now) const noexcept {
         return deadline_ == never || now >= lost_at(mine);
     }
-    /// Why, if that is at `now`. `woken_for`: when its timer was due.
+    /// The reason of a loss at `now`. `woken_for`: when its timer was due.
     loss_reason reason(const claim_record& mine, std::size_t quorum) const noexcept;
 
-    /// Moves the deadline to where the votes reach. True if that is another moment than before.
+    /// Moves the deadline to where the votes reach. Returns true if it changed.
     bool move_deadline(claim_record& mine, std::size_t quorum) noexcept;
 
     /// \name Extensions, one at a time
@@ -76,17 +75,17 @@ public:
     /// The holder wants one. They are begun in turn.
     void want(std::chrono::milliseconds ttl) { wanted_.push_back(ttl); }
     std::optional<std::chrono::milliseconds> next_wanted(const claim_record& mine);
-    /// How many the holder waits for, which it will not get: none from now on.
+    /// Returns the number of extensions that the holder waits for and does not get.
     std::size_t drop_wanted(claim_record& mine) noexcept;
 
-    /// One begins. True if it asks for less than was given before.
+    /// Starts one. Returns true if its ttl is less than one that was given before.
     bool extend(
         claim_record& mine,
         std::chrono::milliseconds ttl,
         bool asked_for,
         time_point now,
         const settings& rules) const;
-    /// Whether a command of that round may be sent: none is after the deadline.
+    /// Whether a command of that round may be sent: none after the deadline.
     bool may_send(const claim_record& mine, std::uint16_t round, time_point now) const noexcept {
         return (wrong::heal_after_deadline || now < deadline_) && round == mine.extending.round;
     }
@@ -98,15 +97,15 @@ public:
         judge, // the round
         heal,  // where the key is missing
     };
-    /// A master has answered to a command of that round, which its vote has counted.
+    /// A master has replied to a command of that round; the record has counted its vote.
     static next answered(
         claim_record& mine,
         std::size_t master,
         vote said,
         key_state found,
         std::uint16_t round) noexcept;
-    /// What follows from the answers so far. `heal`: HEAL goes to those that miss the key, and then
-    /// it is judged again. Won or failed: the round is over but for `end_extension`.
+    /// What follows from the replies so far. `heal`: send HEAL to the masters without the key, then
+    /// judge again. Won or failed: the round has ended; call `end_extension`.
     ruling
     judge(claim_record& mine, std::size_t quorum, time_point now, const settings& rules) noexcept;
     void end_extension(
@@ -115,18 +114,18 @@ public:
         time_point now,
         std::chrono::nanoseconds retry_floor,
         jitter& random) noexcept;
-    /// The round has lasted for long enough: counts those that have not answered as timed out.
+    /// The round has timed out: counts masters without a reply as timed out.
     static master_set give_up(claim_record& mine) noexcept;
     /// \}
 
     enum class event : std::uint8_t {
         none,
         stop,    // it is lost
-        warn,    // it is held for long
+        warn,    // held for long
         give_up, // the round of an extension
         renew,
     };
-    /// What is due, one thing after the other.
+    /// The next due action; call until there is none.
     event due(const claim_record& mine, time_point now) noexcept;
     time_point next_due(const claim_record& mine) const noexcept;
 

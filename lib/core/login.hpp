@@ -1,4 +1,4 @@
-// How a connection of either kind says who it is.
+// The login of a connection of either kind.
 
 #pragma once
 
@@ -19,8 +19,8 @@ inline void append_login(std::string& out, const credentials& mine) {
     }
 }
 
-/// The server's words when it refuses `command`, or only their first if they hold `secret`: servers
-/// are known to say back what they did not understand.
+/// The server's error when it refuses `command`, or only its first word if it contains `secret`:
+/// servers may repeat what they did not understand.
 inline std::string
 refusal_of(std::string_view command, std::string_view words, std::string_view secret) {
     if (words.find(secret) == std::string_view::npos) {

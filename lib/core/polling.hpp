@@ -1,6 +1,6 @@
-// When a paused waiter tries again at the latest. Notifications only bring an attempt forward: a
-// waiter must find a free lock even if none arrives, because the connection that carries them
-// broke, PUBLISH is refused, or the lock was removed by a client that publishes nothing.
+// The latest time of the next attempt of a paused waiter. Notifications only bring an attempt
+// forward. A waiter must find a free lock even if none arrives: its connection may break, PUBLISH
+// may be refused, or a client that publishes nothing may remove the lock.
 
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace redlock::core {
 
-/// Paces the attempts of one line. While a majority is admitted, an attempt on all masters begins
-/// less than `settings::poll_limit` after the one before. In between, one master alone may be
-/// queried: if the lock is free there, the attempt on the others follows at once, so a poll of a
-/// held lock is mostly one command. One master's refusal alone does not prove that the lock is
-/// held, so it never replaces an attempt on all masters for longer than `limit`.
+/// Times the attempts of one wait queue. While a majority is admitted, an attempt on all masters
+/// starts less than `settings::poll_limit` after the previous one. In between, one master alone may
+/// be queried: if the lock is free there, the attempt on the others follows at once, so a poll of a
+/// held lock is mostly one command. The refusal of one master does not prove that the lock is held,
+/// so it never replaces an attempt on all masters for longer than `limit`.
 class polling {
 public:
     /// An attempt on all masters begins.

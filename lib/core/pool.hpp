@@ -1,6 +1,6 @@
-// Storage for objects that are named by handles: a handle to a freed object finds nothing, also
-// when its place was given away again. Objects are recycled with their buffers, so that a steady
-// load allocates nothing.
+// Storage for objects that are identified by handles: a handle to a freed object finds nothing,
+// even if its place is in use again. Objects are recycled with their buffers, so a steady load
+// allocates nothing.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace redlock::core {
 
-/// The name of an object in a pool. A default handle names none.
+/// Identifies an object in a pool. A default handle identifies none.
 struct handle {
     std::uint32_t index = 0;
     std::uint32_t generation = 0;
@@ -21,8 +21,8 @@ struct handle {
     friend bool operator==(handle, handle) = default;
 };
 
-/// `T` has `void reset()`, which makes it as good as new but may keep buffers, and a member
-/// `handle self`.
+/// `T` has `void reset()`, which makes it as good as new but may keep buffers, and a member `handle
+/// self`.
 template <typename T>
 class pool {
 public:
@@ -54,7 +54,7 @@ public:
         object.reset();
         place.used = false;
         if (++place.generation == 0) {
-            place.generation = 1; // 0 names nothing
+            place.generation = 1; // 0 identifies nothing
         }
         free_.push_back(object.self.index);
         --size_;

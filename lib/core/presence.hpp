@@ -1,5 +1,5 @@
-// Whether the other end of a connection, of either kind, is there: when to open it, when to give up
-// opening it, when to ask after the server's health, and when the server counts as silent.
+// The state of the other end of a connection of either kind: when to connect, when to stop
+// connecting, when to check the health of the server, and when it counts as silent.
 
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace redlock::core {
 
-/// What a connection has to do by itself, because time passed.
+/// An action that is due because time has passed.
 enum class duty : std::uint8_t {
     nothing,
-    open,             // the delay after the last loss is over
+    open,             // the delay after the last break has passed
     give_up_opening,  // `connect_timeout` passed
-    fall_silent,      // `master_timeout` passed without an answer
+    fall_silent,      // `master_timeout` passed without a reply
     give_up_silent,   // ... and `health_check_interval` after that
-    ask_after_health, // nothing was heard for `health_check_interval`
+    ask_after_health, // no reply for `health_check_interval`
 };
 
 class presence {
@@ -31,11 +31,11 @@ public:
     /// \{
     bool is(state which) const noexcept { return state_ == which; }
     bool up() const noexcept { return state_ == state::up; }
-    /// Bytes go to and fro.
+    /// Bytes can be exchanged.
     bool connected() const noexcept { return state_ == state::introducing || up(); }
     /// There is a socket, or will be.
     bool begun() const noexcept { return state_ == state::opening || connected(); }
-    /// Up, but has not answered for `master_timeout`.
+    /// Up, but without a reply for `master_timeout`.
     bool silent() const noexcept { return silent_; }
     /// \}
 
@@ -62,9 +62,9 @@ public:
         wake_ = check_ = forever;
         silent_ = false;
     }
-    /// It is well, or was just asked how it is.
+    /// It is well, or its health was just checked.
     void checked(time_point now) noexcept { check_ = later(now, rules_.health_check_interval); }
-    /// It cannot serve for now: asks how it is after a delay that begins small and grows.
+    /// It cannot serve for now: checks its health after a delay that starts small and grows.
     void ailing(time_point now) noexcept {
         const auto longest = std::max(rules_.reconnect_delay_min, rules_.health_check_interval / 5);
         check_ = later(now, recheck_.next(rules_.reconnect_delay_min, longest, random_));
@@ -108,8 +108,8 @@ private:
     const settings& rules_;
     jitter& random_;
     state state_ = state::idle;
-    time_point wake_ = forever;  // open again, or give the opening up
-    time_point check_ = forever; // ask after its health
+    time_point wake_ = forever;  // connect again, or stop connecting
+    time_point check_ = forever; // check its health
     time_point silent_since_ = never;
     bool silent_ = false;
     backoff delay_;

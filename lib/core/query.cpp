@@ -1,4 +1,4 @@
-// Who has a lock: GET and PTTL on every master that is connected, and a verdict.
+// Queries the owner of a lock: GET and PTTL on every connected master, and a verdict.
 
 #include "engine.hpp"
 #include "hash.hpp"
@@ -48,7 +48,7 @@ void engine::query_answered(
     --asked.pending;
     if (command.kind == command_kind::pttl) {
         if (answer.type == reply_type::integer && answer.integer >= 0 && mine.vote == vote::held) {
-            // More than a year is no lease, and must fit into nanoseconds.
+            // More than a year is not a lease, and must fit into nanoseconds.
             constexpr std::chrono::milliseconds most = std::chrono::years(1);
             mine.time_left = std::min(std::chrono::milliseconds(answer.integer), most);
         } else if (

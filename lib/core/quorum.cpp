@@ -70,8 +70,8 @@ void quorum::introduce_again(std::size_t master, time_point now) {
     refresh_due();
 }
 
-// A command that is sent lowers the bound and its answer does not raise it, so a steady load need
-// not look at each master.
+// Sending a command lowers the bound and its reply does not raise it, so a steady load does not
+// check each master.
 void quorum::refresh_due() noexcept {
     links_due_ = forever;
     for (const member& one : members_) {
@@ -119,8 +119,8 @@ standing_change quorum::quarantine(
     return change;
 }
 
-// One server may vote once, whatever its names. The first that was seen keeps the vote, also while
-// it is away: its other name must not vote beside what it has already granted.
+// One server has one vote, whatever its names. The first one that was seen keeps the vote, even
+// while it is away: its other name must not vote in addition to what it has already granted.
 void quorum::find_duplicates(std::size_t changed) {
     const auto is_duplicate = [&](const member& one) {
         const std::string& run_id = one.link->info().run_id;
@@ -144,7 +144,7 @@ vote quorum::vote_of(const member& one, time_point now) const noexcept {
                                                : vote::granted;
 }
 
-// Brings up to date whether a master votes, and what it votes if it doesn't.
+// Updates whether a master votes, and what it votes if it does not.
 standing_change quorum::assess(std::size_t master, time_point now) {
     member& one = members_[master];
     const bool was_ready = ready();
@@ -290,7 +290,7 @@ std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
     return size() > 1 ? best : nobody;
 }
 
-// Where there is one master there is no arbiter, but it can keep a queue.
+// One master alone needs no arbiter, but it can keep a queue.
 std::size_t quorum::keeper_of(std::string_view key) const noexcept {
     if (size() > 1) {
         return arbiter_of(key);

@@ -1,11 +1,11 @@
 // The quorum: the masters of one lock manager, with a connection for commands and a subscriber for
-// release notifications to each. Decides which of them may vote and what the others vote instead,
-// how far away a majority is, which master contenders ask first, and whether a release by a
-// majority is certain to be heard of.
+// release notifications to each. Decides which masters may vote and what the others vote instead,
+// and which master contenders ask first. Measures the round trip time of a majority, and knows
+// whether a release by a majority is certain to be noticed.
 //
-// It knows neither locks nor waiters. What changes it returns, for its owner to act on. Only the
-// connections tell theirs what happens on them (replies, sockets to open); `standing_changed` and
-// `clock_stepped` are to be passed on to the quorum.
+// It knows neither locks nor waiters. It returns changes for its owner to act on. Only the
+// connections report to their owner directly (replies, sockets to open); their `standing_changed`
+// and `clock_stepped` must be passed on to the quorum.
 
 #pragma once
 
@@ -33,18 +33,18 @@ struct member {
     std::unique_ptr<subscriber> pushes;
     bool admitted = false;
     bool duplicate = false;
-    vote otherwise = vote::unreachable; // what it votes while it is not admitted
-    bool queue_refused = false;         // it was said that it keeps none
-    bool stepped = false;               // its clock or ours was, see `judge_steps`
+    vote otherwise = vote::unreachable; // its vote while it is not admitted
+    bool queue_refused = false;         // it was logged that it keeps no queue
+    bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
 
-    /// Whether its notifications can be relied on. Where we may not publish, there is reason to
-    /// believe that others may not.
+    /// Whether its notifications can be relied on. If this client may not publish, others may not
+    /// either.
     bool notifies() const noexcept { return pushes->live() && link->unpublished().empty(); }
 };
 
-/// What has changed in who may vote.
+/// A change in which masters may vote.
 struct standing_change {
-    master_set masters = 0; // those with another standing than before
+    master_set masters = 0; // those whose standing has changed
     bool ready = false;     // a majority may vote, and could not before
 };
 
@@ -87,16 +87,16 @@ public:
         links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
         return members_[master].link->send(bytes, what, now);
     }
-    /// Has a server describe itself again.
+    /// Requests a new introduction of a server.
     void introduce_again(std::size_t master, time_point now);
 
     /// \name Time
     /// \{
-    /// A lower bound: whoever is woken too early finds nothing to do.
+    /// A lower bound: a call that comes too early finds nothing to do.
     time_point next_due() const noexcept { return std::min(links_due_, judge_steps_at_); }
     /// Does what is due for one master.
     standing_change time_passed(std::size_t master, time_point now);
-    /// Looks anew when something is due, after what may have moved it.
+    /// Computes the next due time again, after what may have moved it.
     void refresh_due() noexcept;
     /// \}
 
@@ -104,12 +104,12 @@ public:
     /// \{
     bool ready() const noexcept { return admitted_ >= rules_.quorum(); }
     std::size_t admitted() const noexcept { return admitted_; }
-    /// Its connection came up, broke, fell silent or described its server again.
+    /// Its connection came up, broke, fell silent or introduced its server again.
     standing_change standing_changed(std::size_t master, time_point now);
-    /// The master said itself that it must not vote for so long; as `connection::quarantine`.
+    /// The master itself reported that it must not vote for this long; as `connection::quarantine`.
     standing_change quarantine(
         std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now);
-    /// Why it does not vote; empty where it does.
+    /// Why it does not vote; empty if it does.
     std::string why_not(std::size_t master, time_point now) const;
     master_health health_of(std::size_t master, time_point now) const;
     /// \}
@@ -119,9 +119,9 @@ public:
     /// The clock of this master was stepped, or ours. Asks the other masters for theirs, which
     /// tells which it was. False where that is known already.
     bool clock_stepped(std::size_t master, time_point now);
-    /// When the answers to that are due: a master that alone was stepped begins to remember anew,
-    /// as its quarantine may have ended too early. If several were at once, it was our own clock.
-    /// Returns how many were; 0 where nothing is due.
+    /// When the replies to that are due: a master that alone was stepped starts a new memory,
+    /// because its quarantine may have ended too early. If several were stepped at once, it was our
+    /// own clock. Returns how many were; 0 if nothing is due.
     std::size_t judge_steps(time_point now);
     /// \}
 
@@ -130,22 +130,22 @@ public:
     /// After these, once: `refresh_due`.
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
-    /// A release by a majority is then heard of at least once.
+    /// A release by a majority is then noticed at least once.
     bool hears_a_quorum() const noexcept;
-    /// True once after each end of that.
+    /// Returns true once after each end of that.
     bool stopped_hearing() noexcept;
     /// \}
 
     /// \name Where to ask
     /// \{
-    /// The master that contenders for this lock ask first: the same for all who see the same
-    /// masters, another for another lock. `nobody`: they ask all of them.
+    /// The master that contenders for this lock ask first: the same for all clients that see
+    /// the same masters vote. Another lock has another one. `nobody`: they ask all masters.
     std::size_t arbiter_of(std::string_view key) const noexcept;
-    /// The master that keeps the queue for this lock.
+    /// The master that keeps the fair queue for this lock.
     std::size_t keeper_of(std::string_view key) const noexcept;
     master_set up() const noexcept;
-    /// Those that may only be slow if they have not voted yet: that have said something since, or
-    /// have not had time for it. `master_timeout` decides where there is as much time.
+    /// Those that may only be slow if they have not voted yet: that have replied since, or have not
+    /// had time to. `master_timeout` decides if there is as much time.
     master_set may_be_slow(time_point asked_at, time_point now) const noexcept;
     /// \}
 
@@ -167,7 +167,7 @@ private:
     const settings& rules_;
     std::vector<member> members_;
     std::size_t admitted_ = 0;
-    time_point links_due_ = forever; // no connection wants to be woken before
+    time_point links_due_ = forever; // no connection is due before
     time_point judge_steps_at_ = forever;
     bool heard_ = false; // a majority notified when `stopped_hearing` was last asked
     std::chrono::nanoseconds round_trip_{0};

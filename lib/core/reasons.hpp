@@ -1,4 +1,4 @@
-// Why a master cannot be asked, in words: the same ones wherever it shows.
+// The reasons why a master does not vote, as text: the same one everywhere.
 
 #pragma once
 
@@ -30,14 +30,14 @@ inline std::string not_introduced_text(const settings& rules) {
            + " ms, passed before it introduced itself";
 }
 
-/// Of a master whose record was not written by this version.
+/// Of a master whose record was written by another version.
 inline std::string other_record_text(const settings& rules) {
     return "its record '" + rules.epoch_key
            + "' was written by another version of redlock: end all clients of that version, then "
              "delete the record";
 }
 
-/// What helps when the server refused the handshake with these words; empty where they say it all.
+/// Advice for an error of the handshake; empty if the error itself is enough.
 inline std::string advice_on_refusal(std::string_view words, const settings& rules) {
     // "... to access one of the keys ..." (Redis 7.0), "... to access a key" (7.2)
     if (words.starts_with("NOPERM") && words.find("access") != std::string_view::npos) {

@@ -1,9 +1,9 @@
-// The ledger of all removals: how many are in flight to each master, and where the search for those
-// that are owed to it goes on.
+// The ledger of all removals: the number in flight to each master, and where the search for those
+// that it is owed goes on.
 //
-// A master that is back may be owed a removal by each of very many claims: sent in one burst they
-// would keep it from answering within `master_timeout`, and it would lose its vote. So there is
-// room for so many in flight, and one turn sends so many and searches so many places.
+// A master that comes back may be owed a removal by each of very many claims. Sent in one burst,
+// they would keep it from replying within `master_timeout`, and it would lose its vote. So both the
+// number in flight and the work of one turn are limited.
 
 #pragma once
 
@@ -29,7 +29,7 @@ public:
         return masters_[master].in_flight < in_flight_max_;
     }
     void sent(std::size_t master) noexcept { ++masters_[master].in_flight; }
-    /// One that was in flight was answered, or its connection broke.
+    /// A reply arrived for one in flight, or its connection broke.
     void answered(std::size_t master, time_point now) noexcept {
         account& mine = masters_[master];
         --mine.in_flight;
@@ -38,7 +38,7 @@ public:
         }
     }
 
-    /// Has what is owed to this master searched for, as far as there is room.
+    /// Schedules the search for what this master is owed, if there is room.
     void search(std::size_t master, time_point now) noexcept {
         account& mine = masters_[master];
         if (mine.next == none) {
@@ -57,7 +57,8 @@ public:
     time_point due() const noexcept { return due_; }
     void clear_due() noexcept { due_ = forever; }
 
-    /// One turn of a master's search in `claims`, a pool: calls `send` with those that `owe` it.
+    /// One turn of the search for a master in `claims`, a pool: calls `send` with those that `owe`
+    /// it.
     template <typename Claims, typename Owe, typename Send>
     void turn(std::size_t master, Claims& claims, time_point now, Owe owe, Send send) {
         account& mine = masters_[master];

@@ -1,4 +1,4 @@
-// The engine in words and figures: votes, metrics, health.
+// The state of the engine as text and figures: votes, metrics, health.
 
 #include "engine.hpp"
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t length_bytes_max = 1 + 20 + 2; // mark, digits of 64 bits, end of line
 
-// Writes "$42\r\n" and gives the end. Most lengths have one or two digits.
+// Writes "$42\r\n" and returns the end. Most lengths have one or two digits.
 char* write_length(char* at, char mark, std::size_t length) {
     *at++ = mark;
     if (length < 10) {
@@ -30,9 +30,9 @@ char* write_length(char* at, char mark, std::size_t length) {
     return at;
 }
 
-// hiredis hands each element to a builder as it is parsed, parents first. An element's text is
-// copied to one arena, because the reader may move its buffer before the reply is complete;
-// elements keep offsets until then, because the arena may move, too.
+// hiredis passes each element to a builder as it is parsed, parents first. The text of an element
+// is copied to one arena, because the reader may move its buffer before the reply is complete.
+// Until then elements keep offsets, because the arena may move as well.
 struct builder {
     struct element {
         reply value;
@@ -49,8 +49,8 @@ struct builder {
         arena.clear();
     }
 
-    // hiredis wants an object back, not null, and gives it to children as their parent; we need
-    // none.
+    // hiredis needs an object, not null, and passes it to children as their parent; it is not used
+    // here.
     void* add(reply_type type, std::int64_t integer, std::string_view text) {
         element& added = elements.emplace_back();
         added.value.type = type;
@@ -105,8 +105,8 @@ void set_create_array(void* (*&slot)(const redisReadTask*, Length)) {
     slot = &create_array<Length>;
 }
 
-// RESP3 types, which hiredis 1.x knows: never asked for (no HELLO 3 is sent), and without these a
-// server that sends them anyway would crash the reader.
+// RESP3 types, which hiredis 1.x knows: never requested (no HELLO 3 is sent). Without these
+// functions, a server that sends them anyway would crash the reader.
 template <typename Functions>
 void set_resp3(Functions& functions) {
     if constexpr (requires { functions.createDouble; }) {
@@ -136,9 +136,9 @@ std::string too_large() {
            + " bytes";
 }
 
-// The replies that are read where they lie: "+OK", ":1", "$-1", an error, and "*3" with numbers
-// behind it. Each function gives where the rest begins, or null for what is cut off, rare or
-// wrong: that is hiredis' business.
+// Replies that are parsed in place: "+OK", ":1", "$-1", an error, and "*3" followed by numbers.
+// Each function returns the position after the reply, or null for an incomplete, rare or invalid
+// one, which hiredis parses.
 
 bool ends_line(const char* at, const char* end) noexcept {
     return end - at >= 2 && at[0] == '\r' && at[1] == '\n';
@@ -161,8 +161,8 @@ const char* read_number(const char* at, const char* end, reply& into) noexcept {
     for (; at < most && is_digit(*at); ++at) {
         value = 10 * value + (*at - '0');
     }
-    // No number is written "007" or "-0"; hiredis says so, and so it must wherever the stream is
-    // cut.
+    // "007" and "-0" are not numbers: hiredis refuses them, and so must this, wherever the stream
+    // is cut.
     const bool odd = *digits == '0' && (negative || at - digits > 1);
     if (at == digits || odd || !ends_line(at, end)) {
         return nullptr;
@@ -200,7 +200,7 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
     }
 }
 
-// Of "*3\r\n" the 3; 0 if there is something else, or more than `most`.
+// The 3 of "*3\r\n"; 0 for anything else, or more than `most`.
 constexpr std::ptrdiff_t short_count_bytes = 4;
 std::size_t read_short_count(const char* at, const char* end, std::size_t most) noexcept {
     if (end - at < short_count_bytes || at[0] != '*' || !is_digit(at[1])
@@ -319,7 +319,7 @@ const reply* reply_reader::next() {
 }
 
 const reply* reply_reader::next_of_hiredis() {
-    // A reply that is still incomplete when this is called again has kept its first elements here.
+    // If a reply is still incomplete at the next call, its first elements are kept here.
     if (impl_->reader->ridx == -1) {
         impl_->building.clear();
     }

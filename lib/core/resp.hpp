@@ -1,6 +1,6 @@
-// The bytes of the Redis protocol: commands out, replies in. What a lock is answered with nearly
-// always, one line or a few numbers, is read where it lies; for the rest the parser is hiredis'
-// reader with reply builders of our own, which reuse one buffer: a reply costs no allocation.
+// The bytes of the Redis protocol: commands out, replies in. The most frequent replies, one line or
+// a few numbers, are parsed in place. For the rest the parser is hiredis' reader with reply
+// builders that reuse one buffer: a reply costs no allocation.
 
 #pragma once
 
@@ -37,7 +37,7 @@ struct reply {
 /// Splits a stream of bytes into replies.
 class reply_reader {
 public:
-    /// The largest reply that is accepted; the largest a lock needs is that of INFO, some KiB.
+    /// The largest reply that is accepted; the largest one that a lock needs is INFO, some KiB.
     static constexpr std::size_t reply_bytes_max = std::size_t{256} * 1024;
 
     reply_reader();
@@ -45,17 +45,17 @@ public:
     reply_reader(const reply_reader&) = delete;
     reply_reader& operator=(const reply_reader&) = delete;
 
-    /// Adds what came from the network. The bytes must stay where they are until `next` gives null.
-    /// False when that cannot be: see `error()`.
+    /// Adds bytes from the network. They must stay in place until `next` returns null. Returns
+    /// false if that cannot be: see `error()`.
     bool feed(std::span<const char> bytes);
 
-    /// The next complete reply, or null: more bytes are needed, or `error()` is not empty.
+    /// Returns the next complete reply, or null: more bytes are needed, or `error()` is not empty.
     const reply* next();
 
-    /// Why the stream makes no sense; empty while it does. There is no way on but `clear()`.
+    /// Why the stream is invalid; empty if it is valid. After an error, only `clear()` helps.
     const std::string& error() const noexcept { return error_; }
 
-    /// Forgets all bytes: a new connection begins.
+    /// Drops all bytes, for a new connection.
     void clear();
 
 private:
@@ -65,7 +65,7 @@ private:
 
     struct impl;
     std::unique_ptr<impl> impl_;
-    std::string_view fresh_; // what hiredis has not been given
+    std::string_view fresh_; // not passed to hiredis yet
     bool begun_ = false;     // hiredis has a part of a reply, or replies that were not taken
     reply found_;
     std::array<reply, 4> elements_;

@@ -1,5 +1,4 @@
-// A queue that grows but never gives its memory back in small pieces: one array, used round and
-// round.
+// A queue in one circular array, which grows and never shrinks.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// One round of votes for a lock: counts, and says when it is decided. Only a majority of the
-// *configured* masters counts; a master that did not vote is no reason to ask for less.
+// One round of votes for a lock: counts votes, and knows when the round is decided. Only a majority
+// of the *configured* masters counts: missing votes do not lower it.
 
 #pragma once
 
@@ -12,10 +12,10 @@
 namespace redlock::core {
 
 enum class verdict : unsigned char {
-    open,      // votes that can decide are still to come
+    open,      // undecided
     won,       // a majority granted
-    contended, // cannot be won; a majority answered, and somebody has the lock or a part of it
-    no_quorum, // cannot be won; no majority answered
+    contended, // cannot be won; a majority replied, and another owner has the lock or a part of it
+    no_quorum, // cannot be won; no majority replied
 };
 
 class round {
@@ -38,7 +38,7 @@ public:
         }
     }
 
-    /// The round is over: whoever has not voted yet will not.
+    /// The round has ended: no further vote counts.
     void close() noexcept { pending_ = 0; }
 
     verdict decide() const noexcept {
@@ -48,7 +48,8 @@ public:
         if (granted_ + pending_ >= quorum_) {
             return verdict::open;
         }
-        // It is lost. Contention and outage never share a name, so wait for the votes that tell.
+        // It is lost. Contention and outage are different results, so wait for the votes that
+        // distinguish them.
         const unsigned answered = granted_ + held_;
         if (held_ > 0 && answered >= quorum_) {
             return verdict::contended;
@@ -62,7 +63,7 @@ public:
     std::size_t quorum() const noexcept { return quorum_; }
 
 private:
-    // Of masters, of which there are few; each held lock has these.
+    // Small numbers, because each held lock has these.
     std::uint16_t granted_ = 0;
     std::uint16_t held_ = 0;
     std::uint16_t pending_ = 0;

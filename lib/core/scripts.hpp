@@ -1,5 +1,5 @@
-// The Lua of the plain protocol. Each is one line, so that its digest is easy to check:
-// `printf %s 'TEXT' | sha1sum`; a unit test does, and so does the server at each EVALSHA.
+// The Lua of the plain protocol. Each script is one line, so that its digest is easy to check:
+// `printf %s 'TEXT' | sha1sum`. A unit test checks it, and so does the server at each EVALSHA.
 
 #pragma once
 
@@ -12,16 +12,15 @@ struct script {
     std::string_view sha1;
 };
 
-/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel on which the removal is told, if it is.
-/// (The message names the release by a part of the token.) Answers 1 removed, 2 removed but
-/// PUBLISH was refused, so that no waiter is notified, 0 somebody else's, -1 not there.
+/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel for the release notification, optional.
+/// (The message contains a part of the token.) Reply 1 removed, 2 removed but PUBLISH was refused,
+/// so that no waiter is notified, 0 another owner's, -1 missing.
 inline constexpr script compare_and_delete{
     R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then local r = redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) if type(r) == "table" and r.err then return 2 end end return n end if v then return 0 end return -1)",
     "e7b166002530c8dee9327c71901d1a21757dbba2"};
 
-/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Answers 1 extended, 0 somebody
-/// else's, -1 not there. Never shortens: a late extension with a smaller ttl must not undo a newer
-/// one.
+/// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Reply 1 extended, 0 another owner's,
+/// -1 missing. Never shortens: a late extension with a smaller ttl must not undo a newer one.
 inline constexpr script compare_and_extend{
     R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 1 end if v then return 0 end return -1)",
     "1f3328dfb974ba8ac4ca107d3d97d24092297c97"};

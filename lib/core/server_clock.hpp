@@ -1,10 +1,10 @@
-// How far a master's wall clock is ahead of ours, judged from the answers that carried it; and
-// whether it was stepped.
+// Bounds on the offset of a master's wall clock, from the replies that contain it; and whether it
+// was stepped.
 //
-// An answer says T, read between the moment S at which its command was sent and the moment R at
-// which it came. So the master's clock was ahead by at least T - R and by at most T - S. Each
-// answer narrows what is known; time widens it, as the clocks may run at different rates. An answer
-// that cannot be reconciled shows a step: of the master's clock, or of ours.
+// A reply contains T, read between the moment S at which its command was sent and the moment R at
+// which it arrived. So the master's clock was ahead by at least T - R and at most T - S. Each reply
+// narrows the bounds; time widens them, because the clocks may run at different rates. A reply
+// outside the bounds shows a step, of the master's clock or of ours.
 
 #pragma once
 
@@ -18,12 +18,12 @@ namespace redlock::core {
 
 class server_clock {
 public:
-    /// Nothing is known of this server.
+    /// Forgets what is known, for another server.
     void reset() noexcept { known_ = false; }
 
-    /// An answer to a command that was sent at `sent` came at `now` and said `server_us`. Returns
-    /// by how much, at least, the clock was stepped, if that is more than `rules.step_margin()`:
-    /// forward if it is positive. Else 0.
+    /// A reply to a command that was sent at `sent` arrived at `now` with `server_us`. Returns the
+    /// minimum step of the clock if it is more than `rules.step_margin()`: positive if forward.
+    /// Else 0.
     std::chrono::microseconds sample(
         std::int64_t server_us, time_point sent, time_point now, const settings& rules) noexcept {
         using std::chrono::microseconds;
@@ -49,8 +49,8 @@ public:
         return microseconds(stepped > margin || stepped < -margin ? stepped : 0);
     }
 
-    /// The server's clock, in us since 1970, that it cannot have passed before `moment`; 0 if
-    /// nothing is known. The millisecond is what the server's own clock may be behind itself.
+    /// The largest value, in us since 1970, that the server's clock can have at `moment`; 0 if
+    /// nothing is known. Includes a millisecond by which the server's own reading may be late.
     std::int64_t not_after(time_point moment, const settings& rules) const noexcept {
         return known_
                    ? ceil_us(moment.time_since_epoch()) + most_ + drift_until(moment, rules) + 1'000

@@ -1,5 +1,5 @@
-// The Lua that looks over the slots of a pool. It only reads: which slots are worth asking for. Who
-// has one is decided by the votes of a majority, as for any lock.
+// The Lua that examines the slots of a pool. It only reads, to find slots that are worth an
+// attempt. The votes of a majority decide on the owner, as for any lock.
 
 #pragma once
 
@@ -7,10 +7,9 @@
 
 namespace redlock::core {
 
-/// KEYS: the pool. ARGV: the first slot, how many.
-/// Answers {one character for each: '1' free | '0' taken, the smallest rest of the taken ones in
-/// ms; -1: none is taken, or none ends}. A thousand slots are a thousand bytes, where their owners
-/// would be fifty times as many.
+/// KEYS: the pool. ARGV: the first slot, their number. Reply {one character for each: '1' free |
+/// '0' held, the smallest rest of the held ones in ms; -1: none is held, or none ends}. A thousand
+/// slots are a thousand bytes; their owners would be fifty times as many.
 inline constexpr std::string_view slots_survey =
     R"(local first, free, rest = tonumber(ARGV[1]), {}, -1
 for i = 1, tonumber(ARGV[2]) do

@@ -60,7 +60,7 @@ void subscriber::opened(time_point now) {
     if (!mine.client_name.empty()) {
         say(asked::name, {"CLIENT", "SETNAME", mine.client_name}, now);
     }
-    say(asked::ping, {"PING"}, now); // its answer says that this is a server that lets us in
+    say(asked::ping, {"PING"}, now); // its reply shows that the server accepts the login
     for (const std::string& channel : watched_) {
         say(asked::subscribe, {"SUBSCRIBE", channel}, now);
     }
@@ -123,7 +123,7 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
     }
 }
 
-// False if it makes no sense.
+// Returns false if it is invalid.
 bool subscriber::handle(const reply& got, time_point now) {
     if (got.type == reply_type::array && got.elements.size() == 3
         && got.elements[0].text == "message") {
@@ -153,7 +153,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
     case asked::name: // a courtesy
         return got.is_error() || got.type == reply_type::status;
     case asked::ping:
-        // Who may not say PING is heard all the same.
+        // Without the permission for PING the connection works nevertheless.
         if (got.is_error() && !got.text.starts_with("NOPERM")) {
             lose(got.text, now);
         } else if (presence_.is(presence::state::introducing)) {
@@ -165,8 +165,8 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
                    && got.elements[0].text == "pong");
     case asked::subscribe:
         if (got.is_error()) {
-            // Once for this connection: what is refused to one lock is refused to all, for the
-            // prefix is what an ACL knows of them. The rest of the words may name the lock.
+            // Once for this connection: an ACL knows only the prefix, so a refusal for one lock
+            // holds for all. The rest of the text may name the lock.
             if (!refused_) {
                 why_not_ = got.text.substr(0, got.text.find(", with args"));
                 events_.noted(master_, "pushes are refused, waiters poll: " + why_not_);

@@ -1,9 +1,9 @@
-// The state of the one push connection to a master: subscribes to the channels of the locks that
-// are waited for, and passes on that one of them may be free.
+// The state of the subscriber connection to one master: subscribes to the channels of locks with
+// waiters, and reports that one of them may be free.
 //
-// Everything it says is a hint. What it misses (a connection that breaks, a server that refuses)
-// costs the waiters time and nothing else, so nothing is repeated, kept or proved here. RESP2: in
-// subscribed mode each answer names what it is, and messages come in between.
+// Everything it reports is a hint. A lost message (a broken connection, a refusal) costs the
+// waiters time and nothing else, so nothing is repeated, stored or proved here. RESP2: in
+// subscribed mode each reply names its kind, and messages come in between.
 
 #pragma once
 
@@ -23,16 +23,16 @@
 
 namespace redlock::core {
 
-/// What a push connection tells its owner. Each call names the master by its number.
+/// The owner of a subscriber. Each call names the master by its number.
 class subscriber_events {
 public:
-    /// Begin to connect; answer with `opened` or `closed`.
+    /// Start to connect; the result is `opened` or `closed`.
     virtual void open_pushes(std::size_t master) = 0;
-    /// Drop the socket; no answer is wanted, and nothing of it may arrive later.
+    /// Close the socket; no event of it may arrive later.
     virtual void close_pushes(std::size_t master) = 0;
-    /// The lock of that channel may be free: a message came, which names the release, or (no name)
-    /// a subscription was confirmed before which one may have been missed. May call `watch` and
-    /// `unwatch`.
+    /// The lock of that channel may be free: a message arrived, which names the release, or
+    /// (without a name) a subscription was confirmed, before which a message may have been missed.
+    /// May call `watch` and `unwatch`.
     virtual void hinted(
         std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
     /// A line for the log, at info level.
@@ -44,8 +44,8 @@ protected:
 
 class subscriber {
 public:
-    /// How many changes, beyond one for each watched channel, may be unanswered before the
-    /// connection is given up.
+    /// Number of unconfirmed changes, beyond one for each channel, after which the connection is
+    /// closed.
     static constexpr std::size_t in_flight_max = 65'536;
 
     subscriber(std::size_t master, const settings& rules, subscriber_events& events, jitter& random)
@@ -57,11 +57,11 @@ public:
     /// \name What is waited for. Changes leave with the next write.
     /// \{
 
-    /// Subscribes, now and after each reconnection; each time it is confirmed there is a hint. The
-    /// first one opens the connection, which then stays.
+    /// Subscribes, now and after each reconnection; each confirmation is a hint. The first call
+    /// opens the connection, which then stays.
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
-    /// How many channels are watched.
+    /// Number of watched channels.
     std::size_t watched() const noexcept { return watched_.size(); }
     /// \}
 
@@ -74,21 +74,21 @@ public:
     void time_passed(time_point now);
     /// \}
 
-    /// When `time_passed` wants to be called next.
+    /// When `time_passed` must be called next.
     time_point next_due() const noexcept { return presence_.next_due(oldest()); }
 
-    /// Connected and able to hear. A channel that was watched just now is heard from its hint on.
+    /// Connected and subscribed. A channel that was just added is active from its hint on.
     bool live() const noexcept { return presence_.up() && !refused_ && !presence_.silent(); }
-    /// It was wanted at some time.
+    /// It has been needed at some time.
     bool wanted() const noexcept { return !presence_.is(presence::state::idle); }
-    /// Connected, but the server will not have it subscribe.
+    /// Connected, but the server refuses the subscription.
     bool refused() const noexcept { return refused_; }
-    /// Why it is not live, in the server's words where it refused.
+    /// Why it is not live; the server's error if it refused.
     const std::string& why_not() const noexcept { return why_not_; }
-    /// How many messages came.
+    /// Number of messages.
     std::uint64_t messages() const noexcept { return messages_; }
 
-    /// Bytes that wait to be written.
+    /// Bytes to be written.
     std::string& output() noexcept { return output_; }
 
 private:

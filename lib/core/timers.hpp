@@ -1,5 +1,5 @@
-// The moments at which something is due, in order: a binary heap whose entries know their place, so
-// that moving or cancelling one costs a logarithm and leaves nothing behind. Reads no clock.
+// The times at which something is due, in order: a binary heap whose entries know their place, so
+// that moving or cancelling one costs a logarithm. Reads no clock.
 
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace redlock::core {
 
-/// Whose timer it is.
+/// The owner of a timer.
 enum class timer_owner : std::uint8_t { claim, operation, query, survey };
 
-/// One entry; lives in the object that it wakes, at a stable address.
+/// One entry; a member of the object that it wakes, at a stable address.
 struct timer {
     static constexpr std::size_t idle = ~std::size_t{0};
 
@@ -30,19 +30,18 @@ public:
     /// Makes `entry` due at `due`; `forever` cancels it.
     void set(timer& entry, time_point due);
     void cancel(timer& entry) noexcept;
-    /// Makes `entry` due at `due` at the latest: one that comes earlier stays. For whoever bears
-    /// to be woken too early, and then looks again: a moment that only ever moves away costs
-    /// nothing so.
+    /// Makes `entry` due at `due` at the latest: an earlier time stays. For owners that accept an
+    /// early call and then check again: moving a time further away costs nothing.
     void set_by(timer& entry, time_point due) {
         if (entry.place == timer::idle || due < entry.due) {
             set(entry, due);
         }
     }
 
-    /// The earliest moment at which something is due, or `forever`.
+    /// The earliest due time, or `forever`.
     time_point next() const noexcept { return heap_.empty() ? forever : heap_.front()->due; }
 
-    /// Takes out the earliest entry if it is due at `now`, else gives null.
+    /// Removes and returns the earliest entry if it is due at `now`, else null.
     timer* pop(time_point now) noexcept;
 
     std::size_t size() const noexcept { return heap_.size(); }

@@ -1,8 +1,8 @@
-// The Lua of the queue for a lock, which one master keeps (docs/guarantees.md, "Fairness"). It only
-// orders who asks: nothing that the lock rests on reads or writes it.
+// The Lua of the fair queue for a lock, which one master keeps (docs/guarantees.md, "Fairness"). It
+// only orders attempts: no promise of the lock depends on it.
 //
-// `queue` has the waiters by their arrival, `places` the same by when their places end, both in us
-// by the master's clock. The digests are checked by a unit test, and by the server at each EVALSHA.
+// `queue` has the waiters by their arrival, `places` the same by the end of their tickets, both in
+// us of the master's clock. A unit test checks the digests, and so does the server at each EVALSHA.
 
 #pragma once
 
@@ -10,13 +10,12 @@
 
 namespace redlock::core {
 
-/// Takes or renews a place. KEYS: lock, queue, places. ARGV: the waiter, how long it keeps the
-/// place in ms.
-/// Answers {1: it is first, and the lock is not there, 0, 0} | {0, PTTL of the lock, 0} if it is
-/// first | {0, ms until the first loses its place, how many are before it}. Who has not renewed its
-/// place is dropped once it is first, at most 100 at a time. Arrivals differ, also when the clock
-/// goes back. Where it stops at an error, as of a missing permission, it leaves nothing that does
-/// not expire.
+/// Takes or renews a ticket. KEYS: lock, queue, places. ARGV: the waiter, the lease of the ticket
+/// in ms. Reply {1: it is first, and the lock is free, 0, 0} | {0, PTTL of the lock, 0} if it is
+/// first | {0, ms until the first ticket expires, how many are before it}. A ticket that was not
+/// renewed is dropped once it is first, at most 100 at a time. Arrivals differ, even if the clock
+/// goes back. If it stops at an error, such as a missing permission, everything that it leaves
+/// expires.
 inline constexpr script turn_take{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -46,10 +45,9 @@ if left == -2 then return {1, 0, 0} end
 return {0, left, 0})",
     "d0cc6a6355a0e5d244b4b8ce8ed226f8b13c1a7f"};
 
-/// Gives a place up. KEYS: lock, queue, places. ARGV: the waiter, the channel on which a lock that
-/// may be free is told ('': none).
-/// Answers {1 it had one | 0, 0, 0}. The next is told if it is its turn now: not where the lock is
-/// held, because its release is told, too.
+/// Gives up a ticket. KEYS: lock, queue, places. ARGV: the waiter, the channel that announces a
+/// lock that may be free ('': none). Reply {1 it had one | 0, 0, 0}. Notifies the next waiter if it
+/// is first now and the lock is free; otherwise the release notifies it.
 inline constexpr script turn_leave{
     R"(local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local had = redis.call('ZREM', KEYS[2], ARGV[1])

@@ -1,4 +1,4 @@
-// What commands are put together from.
+// Parts of commands.
 
 #pragma once
 
