@@ -23,9 +23,9 @@
 #endif
 
 // Asio handlers, executors and standard containers cross the boundary between a program and the
-// compiled library, so both must be built with the same version of Asio and the same macros that
-// change its reactor or the layout of a type. The inline namespace contains them: a mismatch is a
-// link error that names both, instead of a crash.
+// compiled library. So both must be built with the same version of Asio and with the same macros
+// for its reactor and for layouts. The inline namespace contains them: a mismatch is a link error
+// that names both, instead of a crash.
 #if defined(_GLIBCXX_DEBUG)
 #define REDLOCK_DETAIL_CONTAINERS _debug
 #else

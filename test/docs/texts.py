@@ -34,7 +34,7 @@ def comments(source):
         if code or re.match(r'NOLINT|clang-format|[@\\](?:endcode|endverbatim|file)|---', text) or not re.search(r'\w', text):
             previous = None
             continue
-        item = re.match(r'(?:[-*] |@\w+ )', text)
+        item = re.match(r'(?:[-*] |[@\\]\w+ )', text)
         text = text[item.end():] if item and text[0] in '-*' else text
         if alone and previous is not None and line == previous + 1 and not item:
             found[-1][1] += ' ' + text

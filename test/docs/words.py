@@ -208,6 +208,7 @@ TEXTS = [
 SOURCES = [
     ('a comment', '/// Returns who holds it.', 'comments', 'who'),
     ('a comment over two lines', '// A replica is\n// no master.', 'comments', 'is no'),
+    ('two parameters', '/// \\param a ' + 'word ' * 20 + '\n/// \\param b ' + 'word ' * 20, 'comments', None),
     ('two comments', '// A replica is\n\n// no master', 'comments', None),
     ('a comment after code', 'int a; // who asks', 'comments', 'who'),
     ('a block of code', '/// \\code\n/// who is no master\n/// \\endcode', 'comments', None),
