@@ -144,7 +144,7 @@ public:
     static constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
     /// Constructs a mutex. Does no I/O.
-    /// \param manager the manager to use; may be moved while the mutex exists
+    /// \param manager the manager to use. It may be moved while the mutex exists.
     /// \param resource as for `lock_manager::async_acquire`
     /// \param options options of the first entry, as for `lock_manager::async_acquire`
     /// \param depth_max the maximum number of simultaneous entries of one owner. Range: 1 or more.
