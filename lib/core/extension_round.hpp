@@ -102,8 +102,8 @@ struct extension {
     }
 
     /// What follows from the answers so far. `masters` is a range of what has a `key_state`,
-    /// `found`, and is a `vote_term`. After a silent removal nothing is believed of a master that
-    /// has not answered.
+    /// `found`, and is a `vote_term`. After a silent removal nothing is healed so as to win: a key
+    /// that was still there when its master answered may be another owner's by now.
     template <typename Masters>
     ruling
     rule(const Masters& masters, std::size_t quorum, bool removal_seen, time_point now) const {
@@ -125,8 +125,8 @@ struct extension {
         if (kept + healed >= quorum) {
             return ruling::won;
         }
-        const std::size_t blocking = kept + (removal_seen ? 0 : silent);
-        const bool blocked = wrong::heal_without_blocking || blocking + quorum > masters.size();
+        const bool blocked = wrong::heal_without_blocking
+                             || (!removal_seen && kept + silent + quorum > masters.size());
         if (healing && removal_seen && !blocked) {
             return ruling::failed; // what was relied on for the heal has turned out to be wrong
         }

@@ -197,6 +197,27 @@ TEST_CASE("a key that was never there is healed, in time or as that of a straggl
     CHECK(late.misses(2) == lease::next::heal);
 }
 
+TEST_CASE("where a key was deleted the round is not won by a heal, but one that is won heals") {
+    site one;
+    one.mine.votes.of[2].confirm(now + 8s);
+    one.extend();
+    one.keeps(0);
+    one.answer(1, key_state::unknown, vote::error);
+    one.misses(2);
+    CHECK(one.mine.removal_seen);
+    CHECK(one.judge() == ruling::failed); // what is kept may be gone, too, and both another's
+
+    site won;
+    won.extend();
+    won.keeps(0);
+    won.misses(1);
+    CHECK(won.judge() == ruling::open);
+    won.keeps(2);
+    CHECK(won.mine.removal_seen);
+    CHECK(won.judge() == ruling::won);
+    CHECK(won.mine.extending.confirmed); // it keeps others out
+}
+
 TEST_CASE("in the plain protocol nothing is healed") {
     site one({}, false);
     one.extend();
