@@ -24,6 +24,7 @@ public:
     void start() {
         manager_.async_run([](redlock::error_code) {});
         // No wait for async_ready: an acquire that may wait also waits for a quorum.
+        std::cout << "waiting for the lock, and for a quorum that may vote" << std::endl;
         options_.ttl = std::chrono::seconds(2);
         options_.wait = std::chrono::milliseconds(10'000);
         manager_.async_acquire(

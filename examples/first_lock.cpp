@@ -1,6 +1,7 @@
 // The first program: acquires a lock on a majority of the masters, works, and releases it.
 //
-//     first_lock redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
+//     g++ -std=c++20 first_lock.cpp $(pkg-config --cflags --libs redlock) -o first_lock
+//     ./first_lock redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 
 #include <redlock/redlock.hpp>
 
@@ -12,6 +13,8 @@
 namespace asio = boost::asio;
 
 asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
+    std::cout << "waiting for the lock; masters that were just started vote after some 6 s"
+              << std::endl;
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
     options.wait = std::chrono::seconds(20); // for masters, and for another holder
