@@ -83,7 +83,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         now < wanted.wait_until ? start_attempt(wanted, now) : time_out(wanted, now);
         return;
     case operation::phase::paused:
-        head_due(wanted, now);
+        front_due(wanted, now);
         return;
     case operation::phase::surveying:
         if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {

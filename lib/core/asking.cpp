@@ -74,10 +74,10 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
     ++counters_.attempts;
 
     refuse_absent(attempt);
-    line* const mine = lines_.find(wanted.line);
+    wait_queue* const mine = wanted.queue;
     if (attempt.asking.count().decide() != verdict::open) {
         if (mine != nullptr) {
-            mine->polls.asked_all(now);
+            mine->asked_all(now);
         }
         fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return;
@@ -88,7 +88,7 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
         attempt.expires_at = wanted.wake.due + attempt.ttl + rules_.drift.of(attempt.ttl);
     }
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
-                          && (mine == nullptr || !mine->polls.all_due(rules_.poll_limit, now));
+                          && (mine == nullptr || !mine->all_due({rules_, now}));
     ask_masters(attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
     if (!attempt.asking.asked_all()) {
         // It is asked so as to save the others' time, not to make them depend on it.
@@ -116,9 +116,9 @@ void engine::refuse_absent(claim& attempt) {
 void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
     const master_set to = attempt.asking.ask(attempt, arbiter);
     const operation* const wanted = operations_.find(attempt.operation);
-    line* const mine = wanted != nullptr ? lines_.find(wanted->line) : nullptr;
+    wait_queue* const mine = wanted != nullptr ? wanted->queue : nullptr;
     if (mine != nullptr && attempt.asking.asked_all()) {
-        mine->polls.asked_all(now);
+        mine->asked_all(now);
     }
     bool written = false;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -359,13 +359,12 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     counters_.acquire_wait.add(now - wanted.began);
     wanted.decided_at = now;
     timers_.cancel(wanted.wake);
-    if (line* const waiters = lines_.find(wanted.line)) {
+    if (wait_queue* const waiters = wanted.queue) {
         waiters->holder = waiters->pool ? handle() : attempt.self;
-        const handle place = wanted.line;
         leave_queue(*waiters, now);
         leave(wanted, now);
-        if (attempt.is_slot()) {
-            look_on(place, wanted, attempt, now);
+        if (attempt.is_slot() && !waiters->empty()) {
+            look_on(*waiters, wanted, attempt, now);
         }
     }
     host_.acquired(wanted, attempt);

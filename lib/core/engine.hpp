@@ -3,16 +3,16 @@
 //
 // One acquire, from the top: `acquire` makes an operation; `start_attempt` makes a claim with a
 // fresh token and sends SET to every admitted master; `replied` counts votes until the round is
-// decided; the claim becomes a lease, or is rolled back and the operation pauses or ends. Who waits
-// for a lock stands in line: only the first of a line makes attempts.
+// decided; the claim becomes a lease, or is rolled back and the operation pauses or ends. Of the
+// waiters for one lock, only the front of their queue makes attempts.
 //
 //   engine.cpp   life, time, what becomes of events
 //   replies.cpp  whose answer it is
 //   acquire.cpp  acquires: beginning, deadlines, end, cancellation
 //   asking.cpp   attempts of an acquire: asks, and acts on what they decide
 //   forms.cpp    what several resources, readers and writers need besides
-//   waiting.cpp  lines: who is next, when it tries again, what pushes tell, hand-over
-//   turns.cpp    the queue that orders the lines of several processes
+//   waiting.cpp  what the wait queues decide, and local handoff
+//   turns.cpp    the queue that orders the wait queues of several processes
 //   attach.cpp   locks that were taken elsewhere
 //   holding.cpp  held claims: extension, renewal, loss
 //   release.cpp  release, rollback, debts
@@ -25,10 +25,10 @@
 
 #include "form.hpp"
 #include "host.hpp"
-#include "line.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
 #include "survey.hpp"
+#include "wait_queues.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -155,10 +155,10 @@ private:
     // pushes.cpp
     void open_pushes(std::size_t master) override;
     void close_pushes(std::size_t master) override;
-    bool watch(line& waiters, time_point now);
-    void unwatch(line& waiters, time_point now);
+    bool watch(wait_queue& waiters, time_point now);
+    void unwatch(wait_queue& waiters, time_point now);
     void unwatch_if_unheard(std::string_view lock_key, time_point now);
-    void hint(line& mine, std::size_t master, std::string_view release, time_point now);
+    void hint(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
     void hearing_changed(time_point now);
     void
     hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)
@@ -231,27 +231,29 @@ private:
     std::string text_of_error(const claim& owner, const reply& answered) const;
 
     // waiting.cpp
+    wait_view view_of(const wait_queue& waiters, time_point now);
+    static operation* front_of(const wait_queue& waiters) noexcept {
+        return static_cast<operation*>(waiters.front());
+    }
     void join(operation& wanted, time_point now);
     void leave(operation& wanted, time_point now);
-    void end_line(line& waiters);
-    void promote(line& waiters, time_point due, time_point now);
-    void head_due(operation& wanted, time_point now);
+    void end_queue(wait_queue& waiters);
+    void wake(wait_queue& waiters, time_point due);
+    void front_due(operation& wanted, time_point now);
     void time_out(operation& wanted, time_point now);
-    const claim* held_here(const line& waiters);
+    const claim* held_here(const wait_queue& waiters);
     void pause_or_finish(operation& wanted, claim& attempt, time_point now);
     void pause(operation& wanted, time_point until, time_point now);
-    time_point poll_by(const operation& wanted, time_point now);
     void poll_again(time_point now);
     time_point next_try(operation& wanted, const claim& attempt, time_point now);
     std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
-    bool others_are_next(time_point handed_since, time_point now) const noexcept;
     bool hand_over(claim& lease, time_point now);
-    void wake_line(const claim& ended, time_point now);
+    void wake_queue(const claim& ended, time_point now);
 
     // turns.cpp
     bool take_turn(operation& wanted, time_point now);
-    void send_turn(const line& waiters, rung how, time_point now);
+    void send_turn(const wait_queue& waiters, rung how, time_point now);
     void queue_answered(
         std::size_t master,
         const ticket& command,
@@ -259,11 +261,9 @@ private:
         time_point sent,
         time_point now);
     void queue_dropped(const ticket& command, time_point now);
-    void wait_for_turn(operation& wanted, line& waiters, const answer& got, time_point now);
-    void give_up_turns(line& waiters, std::string_view why, time_point now);
-    void leave_queue(line& waiters, time_point now);
-    time_point look_again(const line& waiters, time_point now) const noexcept;
-    bool may_hand_over(const operation& next, const line& waiters, time_point now) const noexcept;
+    void wait_for_turn(operation& wanted, wait_queue& waiters, const answer& got, time_point now);
+    void give_up_turns(wait_queue& waiters, std::string_view why, time_point now);
+    void leave_queue(wait_queue& waiters, time_point now);
 
     // attach.cpp
     claim& new_adoption(operation& wanted, std::string_view token, time_point now);
@@ -322,7 +322,7 @@ private:
     void end_survey(operation& wanted);
     void slots_found(operation& wanted, survey& asking, time_point now);
     void wait_for_slot(operation& wanted, time_point now);
-    void look_on(handle place, operation& served, const claim& won, time_point now);
+    void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
     bool try_next_slot(operation& wanted, claim& attempt, time_point now);
     void status_found(survey& done);
 
@@ -339,7 +339,7 @@ private:
     mutable pool<operation> operations_;
     pool<query> queries_;
     pool<survey> surveys_;
-    line_table lines_;
+    wait_queues queues_;
     std::map<std::string, std::size_t, std::less<>> listened_; // by the lock: to how many
     std::vector<handle> finishing_;
     metrics counters_;
@@ -348,10 +348,10 @@ private:
     std::string publish_;
     std::string queue_key_;
     std::string places_key_;
-    std::vector<line*> hinted_; // by one push
-    std::string watched_;       // a channel
-    std::size_t lost_ = 0;      // leases that were lost, and whose holders have not let go
-    std::size_t leaving_ = 0;   // queues that were told so, and have not confirmed it
+    std::vector<wait_queue*> hinted_; // by one push
+    std::string watched_;             // a channel
+    std::size_t lost_ = 0;            // leases that were lost, and whose holders have not let go
+    std::size_t leaving_ = 0;         // queues that were told so, and have not confirmed it
 };
 
 } // namespace redlock::core

@@ -82,9 +82,9 @@ void engine::downgrade(handle name, time_point now) {
         return; // the host knows already that it ended
     }
     claim& lease = *claims_.find(name);
-    wake_line(lease, now); // other writers have to ask
-    if (line* const writers = lines_.find(lease.form, lease.key)) {
-        writers->latest = {}; // the masters will tell of this token twice
+    wake_queue(lease, now); // other writers have to ask
+    if (wait_queue* const writers = queues_.find(lease.form, lease.key)) {
+        writers->forget(); // the masters will tell of this token twice
     }
     lease.form = lock_form::shared;
     lease.held.want(lease.ttl);

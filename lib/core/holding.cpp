@@ -289,7 +289,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
         end_lost(lease, now);
         return;
     }
-    if (line* const mine = lines_.find(lease.line_form(), lease.line_key());
+    if (wait_queue* const mine = queues_.find(lease.line_form(), lease.line_key());
         mine != nullptr && !mine->pool) {
         mine->holder = lease.self; // there is nothing to ask for until it is removed
     }
@@ -299,7 +299,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
 // The holder of a lost lease has let go, or must have stopped.
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
-    wrong::own_line_not_woken ? void() : wake_line(lease, now);
+    wrong::own_line_not_woken ? void() : wake_queue(lease, now);
     begin_removal(lease, now);
 }
 

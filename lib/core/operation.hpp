@@ -2,59 +2,32 @@
 
 #pragma once
 
-#include "claim.hpp"
+#include "wait_queue.hpp"
 
 #include <redlock/diagnostics.hpp>
-#include <redlock/errc.hpp>
-#include <redlock/options.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace redlock::core {
 
 /// One acquire.
-struct operation {
-    enum class phase : std::uint8_t {
-        queued,     // others of this process came first
-        surveying,  // looks which slots of a pool are free
-        attempting, // a claim of its is asking
-        turning,    // at the head of its line, and asks whether it is that line's turn
-        paused,     // at the head of its line, between two attempts
-        finishing,  // it failed: the rollback is on its way to the sockets
-    };
-
+struct operation : waiter {
     handle self;
-    timer wake;
     std::uint64_t cookie = 0; // names the operation to the host
-    phase stage = phase::attempting;
     lock_form form = lock_form::exclusive;
-    std::string key; // with the fence's as in its claims
+    std::string key; // with the fence's as in its claims; of a pool: the pool's
     std::string fence_key;
-    acquire_options options;
-    time_point began = never;
-    time_point wait_until = forever;
     time_point decided_at = never;
     unsigned attempts = 0;
-    handle attempt;              // the claim of the last attempt
-    std::optional<errc> outcome; // of the last attempt; empty when cancelled
-    ballots last;                // its votes
-    backoff delay;
-    bool ask_arbiter = false; // the next attempt asks one master first
+    handle attempt;           // the claim of the last attempt
     std::uint64_t intent = 0; // of a writer that waits: may be on the masters under this name
 
-    // for any slot of a pool: the key is the pool's
-    std::uint32_t slots = 0;               // how many it has; 0: a lock is wanted
-    std::uint32_t wants = 1;               // so many of them, or none
+    // for any slot of a pool
     handle survey;                         // under way
     std::vector<std::uint32_t> candidates; // were free, and are still to be tried
     unsigned tries = 0;                    // since it last paused
-
-    handle line; // where it waits; none for an acquire that does not wait
-    handle before;
-    handle behind;
 
     void reset() {
         form = lock_form::exclusive;
@@ -64,7 +37,9 @@ struct operation {
         slots = tries = 0;
         wants = 1;
         attempts = 0;
-        attempt = survey = line = before = behind = {};
+        attempt = survey = {};
+        queue = nullptr;
+        before = behind = nullptr;
         ask_arbiter = false;
         intent = 0;
         outcome.reset();

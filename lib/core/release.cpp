@@ -35,7 +35,7 @@ void engine::release(handle name, time_point now) {
         }
     }
     if (late || !hand_over(*lease, now)) {
-        wrong::own_line_not_woken ? void() : wake_line(*lease, now);
+        wrong::own_line_not_woken ? void() : wake_queue(*lease, now);
         begin_removal(*lease, now);
     }
     finish_closing(now);
@@ -49,10 +49,10 @@ bool engine::abandon(handle name) {
     lost_ -= lease->stage == claim::phase::lost ? 1U : 0U;
     end_user_extensions(*lease, errc::released);
     timers_.cancel(lease->wake);
-    line* const mine = lines_.find(lease->line_form(), lease->line_key());
+    wait_queue* const mine = queues_.find(lease->line_form(), lease->line_key());
     claims_.destroy(*lease);
     if (mine != nullptr) {
-        end_line(*mine);
+        end_queue(*mine);
     }
     if (life_ == life::closing && !waits_to_close()) {
         close_by_ = never; // the next event ends the closing

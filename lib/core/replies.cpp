@@ -101,8 +101,8 @@ void engine::replied(
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (wrong::older_grant_counted && command.kind == command_kind::acquire && owner->ended()
         && got.said == vote::granted) {
-        const line* const again = lines_.find(owner->line_form(), owner->line_key());
-        const operation* const newer = again != nullptr ? operations_.find(again->head) : nullptr;
+        const wait_queue* const again = queues_.find(owner->line_form(), owner->line_key());
+        const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
         claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
         if (attempt != nullptr && attempt->stage == claim::phase::asking) {
             acquire_answered(*attempt, master, got, now);

@@ -1,9 +1,9 @@
 // The slots of a pool: looks which are free, and has an acquire try some of them; or tells who has
 // them. One command to each master for 512 slots, all in one round trip.
 //
-// Who waits for a slot stands in the line of its pool as others stand in that of a lock. Only what
-// the head of the line does is different: it looks first, and then makes attempts on slots that
-// were free. A slot that is released, whichever it is, is told on the channel of the pool.
+// Who waits for a slot waits in the queue of its pool as others do in that of a lock. Only what the
+// front does is different: it looks first, and then makes attempts on slots that were free. A slot
+// that is released, whichever it is, is told on the channel of the pool.
 
 #include "survey.hpp"
 
@@ -157,8 +157,8 @@ void engine::start_survey(operation& wanted, time_point now) {
     asking.operation = wanted.self;
     wanted.stage = operation::phase::surveying;
     wanted.survey = asking.self;
-    if (line* const mine = lines_.find(wanted.line)) {
-        mine->polls.asked_all(now);
+    if (wanted.queue != nullptr) {
+        wanted.queue->asked_all(now);
     }
     if (!masters_.ready()) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -215,46 +215,30 @@ void engine::slots_found(operation& wanted, survey& asking, time_point now) {
 
 // There is no slot to try.
 void engine::wait_for_slot(operation& wanted, time_point now) {
-    line* const mine = lines_.find(wanted.line);
+    wait_queue* const mine = wanted.queue;
     if (mine == nullptr || closing() || wanted.wait_until <= later(now, 2 * retry_floor())) {
         finish(wanted, now);
         return;
     }
-    mine->outcome = wanted.outcome;
-    mine->last = wanted.last;
+    mine->found(wanted.outcome, wanted.last);
     wanted.tries = 0;
-    if (wanted.outcome == errc::contended && std::exchange(mine->latest.again, false)) {
-        start_attempt(wanted, now);
-        return;
-    }
-    std::chrono::milliseconds left = not_told;
     if (wanted.outcome == errc::contended) {
-        for (const ballot& one : wanted.last.of) {
-            if (one.left != not_told && (left == not_told || one.left < left)) {
-                left = one.left;
-            }
+        if (mine->take_news()) {
+            start_attempt(wanted, now);
+            return;
         }
         watch(*mine, now);
-        wanted.ask_arbiter = true; // others wait for the same slot
     }
-    const auto delay = wanted.delay.next(retry_floor(), rules_.retry_delay_max, random_);
-    pause(
-        wanted,
-        later(now, left != not_told && masters_.hears_a_quorum() ? left + delay : delay),
-        now);
+    pause(wanted, mine->no_slot(view_of(*mine, now), random_), now);
 }
 
-// The head of a line was served, and the next is its head. Where a slot was handed over to it all
-// are taken, and there is nothing to look for before it would have been time. Else more may be
+// The front was served, and the next is the front. Where a slot was handed over to the one before
+// all are taken, and there is nothing to look for before it would have been time. Else more may be
 // free, of which its survey has told.
-void engine::look_on(handle place, operation& served, const claim& won, time_point now) {
-    line* const mine = lines_.find(place);
-    if (mine == nullptr || mine->length == 0) {
-        return;
-    }
-    operation& next = *operations_.find(mine->head);
-    if (won.slots->handed_since != never && !std::exchange(mine->latest.again, false)) {
-        pause(next, mine->look_at, now);
+void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
+    operation& next = *front_of(waiters);
+    if (won.slots->handed_since != never && !waiters.take_news()) {
+        pause(next, waiters.search_at(), now);
         return;
     }
     pause(next, now, now);

@@ -1,9 +1,11 @@
-// What the core keeps of claims, lines and operations: as it is when new, and when it is used
+// What the core keeps of claims, wait queues and operations: as it is when new, and when it is used
 // again.
 
+#include "core/claim.hpp"
 #include "core/command.hpp"
-#include "core/line.hpp"
+#include "core/operation.hpp"
 #include "core/settings.hpp"
+#include "core/wait_queues.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -52,42 +54,25 @@ TEST_CASE("who waits for a lock waits in its form, for a slot of a pool as for a
     CHECK(lease.line_key() == "pool");
 }
 
-TEST_CASE("a line hears of the locks that it listens to, until it does no more") {
-    line_table lines;
-    line& both = lines.create(lock_form::all, "a and b");
-    line& own = lines.create(lock_form::exclusive, "a");
-    lines.listen(both, "a");
-    lines.listen(both, "b");
+TEST_CASE("a wait queue hears of the locks that it listens to, until it does no more") {
+    wait_queues queues;
+    wait_queue& both = queues.create(lock_form::all, "a and b");
+    wait_queue& own = queues.create(lock_form::exclusive, "a");
+    queues.listen(both, "a");
+    queues.listen(both, "b");
     const auto hear = [&](std::string_view lock_key) {
-        std::vector<line*> found;
-        lines.find_listeners(lock_key, found);
+        std::vector<wait_queue*> found;
+        queues.find_listeners(lock_key, found);
         return found;
     };
-    CHECK(hear("b") == std::vector<line*>{&both});
-    CHECK(hear("a") == std::vector<line*>{&both});
+    CHECK(hear("b") == std::vector<wait_queue*>{&both});
+    CHECK(hear("a") == std::vector<wait_queue*>{&both});
     own.watched = true;
-    CHECK(hear("a") == std::vector<line*>{&own, &both});
+    CHECK(hear("a") == std::vector<wait_queue*>{&own, &both});
     CHECK(hear("c").empty());
-    lines.unlisten(both, "b");
+    queues.unlisten(both, "b");
     CHECK(hear("b").empty());
     CHECK(hear("a").size() == 2);
-}
-
-TEST_CASE("a line that is used again has heard nothing and has no place in a queue") {
-    line used;
-    used.latest = {.release = "one", .heard = 5, .acted_on = true, .again = true};
-    used.turn.waiter = "somebody";
-    used.turn.first = used.turn.again = true;
-    const auto round = used.turn.round;
-    used.reset();
-    CHECK(used.latest.release.empty());
-    CHECK(used.latest.heard == 0);
-    CHECK(!used.latest.acted_on);
-    CHECK(!used.latest.again);
-    CHECK(used.turn.waiter.empty());
-    CHECK(!used.turn.first);
-    CHECK(!used.turn.again);
-    CHECK(used.turn.round != round); // an answer that is still to come is not for it
 }
 
 TEST_CASE("an operation that is used again wants one lock, and a query has found nothing") {

@@ -1,0 +1,342 @@
+#include "wait_queue.hpp"
+
+#include "decisions.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace redlock::core {
+
+namespace {
+
+/// The shortest rest of a lease that a vote told of.
+std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_only) noexcept {
+    std::chrono::milliseconds left = not_told;
+    for (const ballot& one : votes.of) {
+        if ((!by_holders_only || one.said == vote::held) && one.left != not_told
+            && (left == not_told || one.left < left)) {
+            left = one.left;
+        }
+    }
+    return left;
+}
+
+} // namespace
+
+// --- Who waits
+
+bool wait_queue::join(waiter& one) noexcept {
+    one.queue = this;
+    one.before = back_;
+    (back_ != nullptr ? back_->behind : front_) = &one;
+    back_ = &one;
+    ++length_;
+    if (front_ != &one) {
+        one.stage = waiter::phase::queued;
+    }
+    return front_ == &one;
+}
+
+bool wait_queue::leave(waiter& one) noexcept {
+    const bool was_front = front_ == &one;
+    (one.before != nullptr ? one.before->behind : front_) = one.behind;
+    (one.behind != nullptr ? one.behind->before : back_) = one.before;
+    --length_;
+    one.queue = nullptr;
+    one.before = one.behind = nullptr;
+    return was_front && length_ > 0;
+}
+
+time_point wait_queue::promoted(const wait_view& at) {
+    if (front_->last.of.empty()) {
+        front_->last = last_;
+        front_->outcome = outcome_;
+    }
+    if (front_->options.order == fairness::fifo) {
+        return at.now; // the place in the fair queue is the queue's, and is to be kept
+    }
+    return at.held_until.value_or(later(at.now, at.retry_floor()));
+}
+
+bool wait_queue::others_are_next(time_point handed_since, const wait_view& at) noexcept {
+    const std::chrono::nanoseconds limit = at.rules.local_handoff_time;
+    return limit.count() == 0
+           || (handed_since != never
+               && at.now >= later(handed_since, std::max(limit, 8 * at.round_trip)));
+}
+
+// The masters are not told, and the next holder has what is left of the lease. Not for ever, as the
+// waiters of other processes have no part in it; and not before eight round trips, so that going
+// back to the masters costs a fifth of the time at most.
+waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
+    if (length_ == 0 || others_are_next(lease.handed_since, at)) {
+        return nullptr;
+    }
+    waiter& next = wrong::hand_over_to_the_last ? *back_ : *front_;
+    const acquire_options& wants = next.options;
+    const auto needed = wrong::hand_over_past_deadline
+                            ? -lease.ttl
+                            : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
+    if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
+        return nullptr; // it wants more, or its pool ends before that one
+    }
+    if (lease.slots == 0 && next.slots != 0) {
+        return nullptr; // without a prefix a lock may have the name of a pool
+    }
+    if (wants.fencing != lease.fencing || !place.allows(wants, at.rules, at.now)
+        || at.now >= lease.lasts_until - needed) {
+        return nullptr;
+    }
+    search_at_ = next.stage == waiter::phase::paused ? next.wake.due : at.now;
+    return &next;
+}
+
+void wait_queue::time_out(waiter& one, const ballots* outage, bool held_here) const {
+    if (one.outcome) {
+        return; // it has tried
+    }
+    one.outcome = outage != nullptr ? errc::no_quorum
+                  : outcome_        ? *outcome_
+                  : held_here       ? errc::contended
+                                    : errc::timed_out;
+    one.last = outage != nullptr ? *outage : last_;
+}
+
+// --- Attempts of the front
+
+std::optional<time_point> wait_queue::failed(
+    bool full, std::size_t granted, const ballots& votes, const wait_view& at, jitter& random) {
+    waiter& front = *front_;
+    if (full) {
+        found(front.outcome, votes);
+    }
+    // The first to ask a master is the first there: who lost asks the arbiter first, so that the
+    // next vote is not split. But an arbiter that alone says no is not believed for ever.
+    front.ask_arbiter = full && front.outcome == errc::contended;
+    const auto floor = at.retry_floor();
+    if (front.outcome != errc::contended) {
+        return later(at.now, front.delay.next(floor, at.rules.retry_delay_max, random));
+    }
+    if (take_news()) {
+        front.ask_arbiter = true;
+        return at.now;
+    }
+    if (granted > 0) {
+        // Split: those who got the least wait the longest.
+        const auto missing = static_cast<std::int64_t>(at.rules.quorum() - granted);
+        return later(at.now, random.between(missing * floor, (missing + 1) * floor));
+    }
+    return std::nullopt;
+}
+
+time_point
+wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitter& random) {
+    waiter& front = *front_;
+    const auto floor = at.retry_floor();
+    if (missed) {
+        return later(at.now, random.between(floor, 2 * floor));
+    }
+    // Of a pool that is the rest of one slot, and others were free.
+    const auto left = pool ? not_told : shortest_left(votes, true);
+    const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
+    const auto due = left != not_told && at.notified ? left + delay : delay;
+    if (form == lock_form::writer) { // that it waits must not be forgotten
+        return later(at.now, std::min<std::chrono::nanoseconds>(due, at.rules.intent_lease() / 2));
+    }
+    return later(at.now, due);
+}
+
+time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
+    waiter& front = *front_;
+    const bool taken = front.outcome == errc::contended;
+    const auto left = taken ? shortest_left(front.last, false) : not_told;
+    front.ask_arbiter = front.ask_arbiter || taken; // others wait for the same slot
+    const auto delay = front.delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
+    return later(at.now, left != not_told && at.notified ? left + delay : delay);
+}
+
+time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
+    waiter& front = *front_;
+    front.stage = waiter::phase::paused;
+    const time_point last_chance =
+        front.wait_until == forever ? forever : front.wait_until - 2 * at.retry_floor();
+    return std::min(
+        {until, last_chance, wrong::sleeps_beside_free_lock ? forever : poll_by(at, random)});
+}
+
+// When the front tries again even if nothing notifies it. A lock that is held in this process needs
+// no poll, and a place in a fair queue is renewed more often.
+time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
+    if (place.keeper != nobody || at.held_until) {
+        return forever;
+    }
+    const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
+    return std::max(
+        later(at.now, at.retry_floor()), polls_.next(at.rules.poll_limit, one_first, random));
+}
+
+// While the lock is held in this process there is nothing to ask.
+next_step wait_queue::due(const wait_view& at) const noexcept {
+    if (!at.held_until || at.now >= *at.held_until) {
+        return {next_step::what::ask};
+    }
+    if (at.now >= front_->wait_until) {
+        return {next_step::what::time_out};
+    }
+    return {next_step::what::wait, std::min(*at.held_until, front_->wait_until)};
+}
+
+time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
+    if (front_->stage != waiter::phase::paused || !watched || at.held_until) {
+        return forever;
+    }
+    const auto soon = front_->delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
+    return std::min(front_->wake.due, later(at.now, soon));
+}
+
+// Spread over a moment, so that all the waiters of all processes do not collide.
+time_point wait_queue::outage_over(const wait_view& at, jitter& random) const noexcept {
+    if (front_->stage != waiter::phase::paused || front_->outcome != errc::no_quorum) {
+        return forever;
+    }
+    const auto soon = random.between({}, at.rules.retry_delay_min);
+    return std::min(front_->wake.due, later(at.now, soon));
+}
+
+// --- Releases
+
+time_point wait_queue::notified(
+    std::size_t master, std::string_view release, bool granted, const wait_view& at) {
+    const std::uint32_t teller = 1U << master;
+    // What has no name may be the release that others tell of, as long as nothing came of those.
+    const bool nameless = release.empty() || news_.release.empty();
+    const bool joins =
+        !news_.acted_on && nameless && (news_.release.empty() || (news_.heard & teller) == 0);
+    if (joins) {
+        news_.release += release;
+    } else if (news_.release != release || (news_.heard & teller) != 0) {
+        news_.release = release;
+        news_.heard = 0;
+        news_.acted_on = false; // what the attempt under way has missed, it still has
+    }
+    news_.heard |= teller;
+    waiter& front = *front_;
+    const bool asks = front.stage == waiter::phase::attempting;
+    // Which slot it was, the push doesn't say, and what was found before need not be all.
+    if (pool && (asks || front.stage == waiter::phase::surveying)) {
+        news_.again = true;
+        return forever;
+    }
+    // A grant came after this release. A vote that is still to come may be older: it and the push
+    // travel on connections of their own.
+    if (asks && granted) {
+        return forever;
+    }
+    // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
+    // of them are asked. Anybody's is, if neither comes. A slot is looked for on all of them, so
+    // there it is always a majority's.
+    const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
+    const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
+    if (!decides && told < at.rules.quorum()) {
+        if (front.stage != waiter::phase::paused || news_.acted_on) {
+            return forever;
+        }
+        front.ask_arbiter = true;
+        return std::min(front.wake.due, later(at.now, 2 * at.round_trip));
+    }
+    // After a majority's word the arbiter's still counts: it may have been asked too early.
+    if (news_.acted_on && !(decides && told > at.rules.quorum())) {
+        return forever;
+    }
+    news_.acted_on = true;
+    news_.again = wrong::push_forgotten ? news_.again : news_.again || asks;
+    if (front.stage == waiter::phase::turning) {
+        place.again = true; // the answer may be older
+    }
+    if (front.stage != waiter::phase::paused) {
+        return forever;
+    }
+    const bool at_once = decides || pool;
+    front.ask_arbiter = at_once;
+    // Without the arbiter's word there is time for it to come, and for others to be first.
+    return std::min(front.wake.due, at_once ? at.now : later(at.now, at.round_trip));
+}
+
+// This queue need not wait to be notified; but after local handoffs for long others come first.
+time_point wait_queue::released(std::string_view release, time_point since, const wait_view& at) {
+    const bool yields = since != never && others_are_next(since, at);
+    handed_since = never;
+    holder = {};
+    news_.release.assign(release);
+    news_.acted_on = true; // this is that release
+    news_.again = false;
+    if (length_ == 0) {
+        return forever;
+    }
+    if (front_->stage == waiter::phase::turning) {
+        place.again = true;
+    } else if (front_->stage != waiter::phase::paused) {
+        news_.again = pool;
+    }
+    if (front_->stage != waiter::phase::paused) {
+        return forever;
+    }
+    front_->ask_arbiter = yields;
+    // Others hear of the release after one way, and their wish arrives after another.
+    const auto chance = 2 * (at.rules.pushes ? at.round_trip : at.retry_floor());
+    return std::min(front_->wake.due, yields ? later(at.now, chance) : at.now);
+}
+
+// --- The fair queue
+
+next_step wait_queue::told_to_wait(
+    std::uint64_t before, std::chrono::milliseconds left, const wait_view& at) {
+    waiter& front = *front_;
+    front.outcome = errc::contended;
+    if (front.last.of.empty()) {
+        front.last.reset(at.rules.size());
+        front.last.of[place.keeper].said = vote::held;
+        if (before == 0) {
+            front.last.of[place.keeper].left = left;
+        } else {
+            front.last.note(place.keeper, std::to_string(before) + " before it in the queue");
+        }
+    }
+    if (place.again) {
+        return {next_step::what::ask};
+    }
+    if (front.wait_until <= later(at.now, 2 * at.retry_floor())) {
+        return {next_step::what::time_out}; // there is no time for an attempt
+    }
+    return {next_step::what::wait};
+}
+
+time_point
+wait_queue::turn_by(std::chrono::milliseconds left, const wait_view& at, jitter& random) noexcept {
+    const auto floor = at.retry_floor();
+    time_point due = place.keep_by(at.rules, later(at.now, floor));
+    if (!at.notified) {
+        const auto delay = front_->delay.next(floor, at.rules.retry_delay_max, random);
+        due = std::min(due, later(at.now, delay));
+    }
+    // Until the lock's lease ends there, or the place of who is first.
+    return left == not_told ? due
+                            : std::min(due, later(at.now, left + std::chrono::milliseconds(1)));
+}
+
+void wait_queue::reset() {
+    front_ = back_ = nullptr;
+    length_ = 0;
+    holder = {};
+    handed_since = never;
+    news_.release.clear();
+    news_.heard = 0;
+    news_.acted_on = news_.again = false;
+    outcome_.reset();
+    polls_.reset();
+    place.reset();
+    last_.of.clear();
+    last_.texts.clear();
+}
+
+} // namespace redlock::core

@@ -1,0 +1,605 @@
+// A wait queue alone: who is next, and what it decides for its front.
+
+#include "core/wait_queue.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace wait_queue_test {
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::errc;
+using redlock::fairness;
+using redlock::time_point;
+using redlock::vote;
+using phase = waiter::phase;
+using what = next_step::what;
+
+namespace {
+
+constexpr std::size_t far = 9; // no master of these
+
+// Five masters, of which number 1 is the arbiter. A majority answers within 5 ms.
+struct site {
+    site() {
+        rules.masters.resize(5);
+        rules.retry_delay_min = 2ms;
+        rules.retry_delay_max = 200ms;
+        rules.master_timeout = 100ms;
+        rules.local_handoff_time = 1ms;
+        queue.key = "k";
+    }
+
+    waiter& add() {
+        waiter& one = waiters.emplace_back();
+        one.options.ttl = 10s;
+        one.began = now;
+        one.wait_until = forever;
+        queue.join(one);
+        return one;
+    }
+    waiter& paused(time_point due = forever) {
+        waiter& one = add();
+        one.stage = phase::paused;
+        one.wake.due = due;
+        return one;
+    }
+    wait_view view() const { return {rules, now, round_trip, arbiter, notified, held_until}; }
+
+    /// The smallest and the largest of what is drawn.
+    template <typename F>
+    std::pair<redlock::clock::duration, redlock::clock::duration> range(F draw) {
+        auto low = redlock::clock::duration::max();
+        auto high = redlock::clock::duration::min();
+        for (int i = 0; i < 2'000; ++i) {
+            low = std::min(low, draw() - now);
+            high = std::max(high, draw() - now);
+        }
+        return {low, high};
+    }
+
+    settings rules;
+    jitter random{7};
+    time_point now{100h};
+    std::chrono::nanoseconds round_trip = 5ms;
+    std::size_t arbiter = 1;
+    bool notified = true;
+    std::optional<time_point> held_until;
+    std::list<waiter> waiters;
+    wait_queue queue;
+};
+
+ballots held_for(std::vector<std::chrono::milliseconds> left) {
+    ballots votes;
+    votes.reset(5);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        votes.of[i].said = vote::held;
+        votes.of[i].left = left[i];
+    }
+    return votes;
+}
+
+void check_about(redlock::clock::duration found, std::chrono::nanoseconds wanted) {
+    CHECK(found >= wanted - 100us);
+    CHECK(found <= wanted + 100us);
+}
+
+} // namespace
+
+TEST_CASE("wait queue: the first to come is the front, and the next follows when it leaves") {
+    site it;
+    waiter& first = it.add();
+    waiter& second = it.add();
+    waiter& third = it.add();
+    waiter& fourth = it.add();
+    CHECK(it.queue.front() == &first);
+    CHECK(it.queue.length() == 4);
+    CHECK(second.stage == phase::queued);
+    CHECK(first.stage != phase::queued);
+    CHECK(!it.queue.leave(third));  // from the middle
+    CHECK(!it.queue.leave(fourth)); // from the end
+    CHECK(third.queue == nullptr);
+    CHECK(it.queue.length() == 2);
+    CHECK(it.queue.leave(first));
+    CHECK(it.queue.front() == &second);
+    CHECK(!it.queue.leave(second)); // nobody is left
+    CHECK(it.queue.empty());
+    waiter& last = it.add();
+    CHECK(it.queue.front() == &last);
+}
+
+TEST_CASE("wait queue: a new front pauses, and knows what the queue has found out") {
+    site it;
+    waiter& one = it.add();
+    it.queue.found(errc::contended, held_for({1s}));
+    CHECK(it.queue.promoted(it.view()) == it.now + 5ms);
+    CHECK(one.outcome == errc::contended);
+    CHECK(one.last.count(vote::held) == 1);
+    it.held_until = it.now + 3s;
+    CHECK(it.queue.promoted(it.view()) == it.now + 3s);
+    one.options.order = fairness::fifo; // the place in the fair queue is to be kept
+    CHECK(it.queue.promoted(it.view()) == it.now);
+    it.queue.found(errc::no_quorum, {});
+    it.queue.promoted(it.view());
+    CHECK(one.outcome == errc::contended); // its own attempts count for more
+}
+
+TEST_CASE("wait queue: a lease passes to the front while it is worth having") {
+    site it;
+    offered_lease lease{.lasts_until = it.now + 9s, .ttl = 10s};
+    CHECK(it.queue.hand(lease, it.view()) == nullptr); // nobody waits
+    waiter& one = it.paused(it.now + 7s);
+    it.add();
+    const auto handed = [&] { return it.queue.hand(lease, it.view()) == &one; };
+    CHECK(handed());
+    CHECK(it.queue.search_at() == it.now + 7s);
+    one.stage = phase::surveying;
+    CHECK(handed());
+    CHECK(it.queue.search_at() == it.now);
+    lease.lasts_until = it.now + 5s; // half of what it wants
+    CHECK(!handed());
+    lease.lasts_until += 1ns;
+    CHECK(handed());
+    one.options.min_validity = 6s;
+    CHECK(!handed());
+    one.options.min_validity = 0ms;
+    one.options.stop_margin = 6s;
+    CHECK(!handed());
+    one.options.stop_margin = 0ms;
+    one.options.fencing = true;
+    CHECK(!handed());
+    lease.fencing = true;
+    CHECK(handed());
+    lease.slots = 1; // of a pool, which it does not want
+    CHECK(!handed());
+    one.slots = 3;
+    lease.highest = 3;
+    CHECK(!handed()); // its pool ends before that
+    lease.highest = 2;
+    CHECK(handed());
+    one.wants = 2;
+    CHECK(!handed());
+    lease.slots = 0;
+    CHECK(!handed());
+}
+
+TEST_CASE("wait queue: hand-offs go on for a time, or for eight round trips") {
+    site it;
+    it.add();
+    offered_lease lease{.lasts_until = it.now + 1h, .ttl = 10s};
+    const auto handed_after = [&](std::chrono::nanoseconds time) {
+        lease.handed_since = it.now - time;
+        return it.queue.hand(lease, it.view()) != nullptr;
+    };
+    CHECK(handed_after(40ms - 1ns));
+    CHECK(!handed_after(40ms));
+    it.rules.local_handoff_time = 60ms;
+    CHECK(handed_after(60ms - 1ns));
+    CHECK(!handed_after(60ms));
+    it.rules.local_handoff_time = 0ms;
+    lease.handed_since = never;
+    CHECK(it.queue.hand(lease, it.view()) == nullptr);
+}
+
+TEST_CASE("wait queue: in the order of arrival a lease passes only to who is first everywhere") {
+    site it;
+    it.add().options.order = fairness::fifo;
+    const offered_lease lease{.lasts_until = it.now + 1h, .ttl = 10s};
+    CHECK(it.queue.hand(lease, it.view()) == nullptr);
+    it.queue.place.ask(1);
+    it.queue.place.answered(true, it.now);
+    CHECK(it.queue.hand(lease, it.view()) != nullptr);
+    it.queue.place.answered(false, it.now);
+    CHECK(it.queue.hand(lease, it.view()) == nullptr);
+    it.queue.place.answered(true, it.now - 2s); // the place has expired
+    CHECK(it.queue.hand(lease, it.view()) == nullptr);
+    it.queue.place.answered(true, it.now - 2s + 1ns);
+    CHECK(it.queue.hand(lease, it.view()) != nullptr);
+}
+
+TEST_CASE("wait queue: whose wait ends is told what the queue has found out") {
+    site it;
+    waiter& one = it.add();
+    const auto told = [&](const ballots* outage, bool held_here) {
+        one.outcome.reset();
+        one.last = {};
+        it.queue.time_out(one, outage, held_here);
+        return one.outcome;
+    };
+    CHECK(told(nullptr, false) == errc::timed_out);
+    CHECK(told(nullptr, true) == errc::contended);
+    it.queue.found(errc::too_slow, held_for({1s}));
+    CHECK(told(nullptr, true) == errc::too_slow);
+    CHECK(one.last.count(vote::held) == 1);
+    const ballots silent = held_for({});
+    CHECK(told(&silent, true) == errc::no_quorum);
+    CHECK(one.last.count(vote::held) == 0);
+    it.queue.time_out(one, nullptr, true); // it has tried itself
+    CHECK(one.outcome == errc::no_quorum);
+}
+
+TEST_CASE("wait queue: after a split vote those with the fewest grants wait the longest") {
+    site it;
+    waiter& one = it.add();
+    one.outcome = errc::contended;
+    for (const std::size_t granted : {1U, 2U}) {
+        const auto [low, high] = it.range([&] {
+            return it.queue.failed(true, granted, held_for({1s}), it.view(), it.random).value();
+        });
+        const auto missing = static_cast<std::int64_t>(3 - granted);
+        CHECK(low >= missing * 5ms);
+        check_about(low, missing * 5ms);
+        CHECK(high <= (missing + 1) * 5ms);
+        check_about(high, (missing + 1) * 5ms);
+    }
+    CHECK(one.ask_arbiter);
+    // What one master said was no vote of all: it is not believed for ever.
+    CHECK(!it.queue.failed(false, 0, held_for({1s}), it.view(), it.random));
+    CHECK(!one.ask_arbiter);
+}
+
+TEST_CASE("wait queue: an attempt that met an outage is repeated, one that met a holder listens") {
+    site it;
+    waiter& one = it.add();
+    one.outcome = errc::no_quorum;
+    const auto due = it.queue.failed(true, 2, {}, it.view(), it.random);
+    REQUIRE(due);
+    CHECK(*due >= it.now + 5ms);
+    CHECK(*due <= it.now + 15ms);
+    CHECK(!one.ask_arbiter);
+    one.outcome = errc::contended;
+    CHECK(!it.queue.failed(true, 0, {}, it.view(), it.random));
+    // A release was announced during the attempt: it may be free by now.
+    one.stage = phase::attempting;
+    it.queue.notified(1, "a", false, it.view());
+    CHECK(it.queue.failed(false, 0, {}, it.view(), it.random) == it.now);
+    CHECK(one.ask_arbiter);
+    CHECK(!it.queue.failed(true, 0, {}, it.view(), it.random)); // once
+}
+
+TEST_CASE("wait queue: a lock that is held is tried again when its lease must have ended") {
+    site it;
+    waiter& one = it.add();
+    const auto tries = [&](const ballots& votes) {
+        one.delay.reset();
+        return it.range([&] {
+            one.delay.reset();
+            return it.queue.refused(false, votes, it.view(), it.random);
+        });
+    };
+    auto [low, high] = tries(held_for({900ms, 700ms, 800ms}));
+    check_about(low, 705ms);
+    check_about(high, 715ms);
+    it.queue.pool = true; // that is one slot's, and others may be free before
+    std::tie(low, high) = tries(held_for({700ms}));
+    check_about(low, 5ms);
+    it.queue.pool = false;
+    it.notified = false; // nobody would tell of an earlier release
+    std::tie(low, high) = tries(held_for({700ms}));
+    check_about(high, 15ms);
+    it.notified = true;
+    std::tie(low, high) = tries(held_for({not_told}));
+    check_about(high, 15ms);
+    it.queue.form = lock_form::writer; // its intent must not be forgotten
+    std::tie(low, high) = tries(held_for({60s}));
+    CHECK(high == 1s);
+    // A release may have been announced before it was listened to.
+    std::tie(low, high) =
+        it.range([&] { return it.queue.refused(true, {}, it.view(), it.random); });
+    check_about(low, 5ms);
+    check_about(high, 10ms);
+}
+
+TEST_CASE("wait queue: after a search without a slot the pool is searched again in time") {
+    site it;
+    waiter& one = it.add();
+    one.outcome = errc::contended;
+    one.last = held_for({not_told, 700ms, 900ms});
+    one.last.of[1].said = vote::granted; // the rest of a lease that the search told of
+    CHECK(it.queue.no_slot(it.view(), it.random) >= it.now + 705ms);
+    CHECK(one.ask_arbiter);
+    one.delay.reset();
+    it.notified = false;
+    CHECK(it.queue.no_slot(it.view(), it.random) <= it.now + 15ms);
+    it.notified = true;
+    one.delay.reset();
+    one.ask_arbiter = false;
+    one.outcome = errc::no_quorum;
+    CHECK(it.queue.no_slot(it.view(), it.random) <= it.now + 15ms);
+    CHECK(!one.ask_arbiter);
+}
+
+TEST_CASE("wait queue: a pause ends in time for a last attempt, and for a poll") {
+    site it;
+    waiter& one = it.add();
+    it.queue.asked_all(it.now);
+    const auto pause = [&](time_point until) {
+        return it.queue.pause(until, it.view(), it.random);
+    };
+    CHECK(pause(it.now + 1s) == it.now + 1s);
+    CHECK(one.stage == phase::paused);
+    one.wait_until = it.now + 500ms;
+    CHECK(pause(it.now + 1s) == it.now + 490ms);
+    one.wait_until = forever;
+    auto [low, high] = it.range([&] { return pause(forever); });
+    CHECK(high <= 1'950ms);
+    CHECK(high >= 1'945ms);
+    CHECK(low >= 1'462ms);
+    one.ask_arbiter = true; // one master first, and so twice as often
+    std::tie(low, high) = it.range([&] { return pause(forever); });
+    CHECK(high <= 950ms);
+    it.arbiter = nobody;
+    std::tie(low, high) = it.range([&] { return pause(forever); });
+    CHECK(low >= 1'462ms);
+    it.now += 10s; // a poll is overdue
+    CHECK(pause(forever) == it.now + 5ms);
+    it.held_until = it.now + 1h;
+    CHECK(pause(forever) == forever);
+    it.held_until.reset();
+    it.queue.place.ask(2); // that place is renewed more often
+    CHECK(pause(forever) == forever);
+}
+
+TEST_CASE("wait queue: a front whose pause is over asks, unless this process has the lock") {
+    site it;
+    waiter& one = it.paused();
+    CHECK(it.queue.due(it.view()).does == what::ask);
+    it.held_until = it.now;
+    CHECK(it.queue.due(it.view()).does == what::ask);
+    it.held_until = it.now + 1s;
+    CHECK(it.queue.due(it.view()).does == what::wait);
+    CHECK(it.queue.due(it.view()).until == it.now + 1s);
+    one.wait_until = it.now + 1ns;
+    CHECK(it.queue.due(it.view()).until == it.now + 1ns);
+    one.wait_until = it.now;
+    CHECK(it.queue.due(it.view()).does == what::time_out);
+}
+
+TEST_CASE("wait queue: without notifications a front that relied on them polls") {
+    site it;
+    waiter& one = it.paused(it.now + 1h);
+    const auto soon = [&] { return it.queue.poll_soon(it.view(), it.random); };
+    CHECK(soon() == forever); // it polls already
+    it.queue.watched = true;
+    CHECK(soon() >= it.now + 5ms);
+    one.delay.reset();
+    CHECK(soon() <= it.now + 15ms);
+    one.wake.due = it.now + 1ms;
+    CHECK(soon() == it.now + 1ms);
+    it.held_until = it.now + 1s; // that process will tell it
+    CHECK(soon() == forever);
+    it.held_until.reset();
+    one.stage = phase::attempting;
+    CHECK(soon() == forever);
+}
+
+TEST_CASE("wait queue: after an outage those who waited for its end try, not all at once") {
+    site it;
+    waiter& one = it.paused(it.now + 1h);
+    const auto soon = [&] { return it.queue.outage_over(it.view(), it.random); };
+    CHECK(soon() == forever);
+    one.outcome = errc::no_quorum;
+    const auto [low, high] = it.range(soon);
+    check_about(low, 0ms);
+    check_about(high, 2ms);
+    one.wake.due = it.now;
+    CHECK(soon() == it.now);
+    one.stage = phase::attempting;
+    CHECK(soon() == forever);
+}
+
+TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a release") {
+    site it;
+    waiter& one = it.paused();
+    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
+    CHECK(one.ask_arbiter);
+    CHECK(it.queue.acts());
+    for (const std::size_t other : {0U, 2U}) {
+        CHECK(it.queue.notified(other, "a", false, it.view()) == forever);
+    }
+    CHECK(it.queue.notified(1, "b", false, it.view()) == it.now); // another release
+    one.wake.due = it.now - 1ms;
+    CHECK(it.queue.notified(1, "c", false, it.view()) == it.now - 1ms); // it is due already
+    it.arbiter = nobody;
+    one.wake.due = forever;
+    CHECK(it.queue.notified(far, "d", false, it.view()) == it.now); // there is none
+}
+
+TEST_CASE("wait queue: without the arbiter's word a majority's is waited for, or anybody's") {
+    site it;
+    waiter& one = it.paused();
+    CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms);
+    CHECK(one.ask_arbiter);
+    CHECK(!it.queue.acts());
+    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
+    CHECK(it.queue.notified(3, "a", false, it.view()) == it.now + 5ms);
+    CHECK(!one.ask_arbiter);
+    CHECK(it.queue.notified(4, "a", false, it.view()) == forever);
+    // It may have been asked too early: its own word still counts.
+    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now);
+    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now); // twice: another one
+}
+
+TEST_CASE(
+    "wait queue: notifications without a name join those of a release, until it was acted on") {
+    site it;
+    it.paused();
+    CHECK(it.queue.notified(0, "", false, it.view()) == it.now + 10ms);
+    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
+    CHECK(it.queue.notified(3, "", false, it.view()) == it.now + 5ms); // the third of them
+    CHECK(it.queue.acts());
+    CHECK(it.queue.notified(4, "", false, it.view()) == it.now + 10ms); // of another one
+    CHECK(!it.queue.acts());
+    CHECK(it.queue.notified(4, "", false, it.view()) == it.now + 10ms); // and of another
+    CHECK(it.queue.notified(0, "", false, it.view()) == it.now + 10ms);
+    CHECK(!it.queue.acts());
+}
+
+TEST_CASE("wait queue: news during an attempt is kept, unless the vote came after it") {
+    site it;
+    waiter& one = it.add();
+    one.stage = phase::attempting;
+    CHECK(it.queue.notified(1, "a", true, it.view()) == forever);
+    CHECK(!it.queue.take_news());
+    CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
+    CHECK(it.queue.take_news());
+    CHECK(!it.queue.take_news());
+    it.queue.notified(1, "c", false, it.view());
+    it.queue.notified(2, "d", true, it.view());
+    CHECK(it.queue.take_news()); // another release does not take it back
+    one.stage = phase::turning;
+    CHECK(it.queue.notified(1, "e", false, it.view()) == forever);
+    CHECK(it.queue.place.again);
+    CHECK(!it.queue.take_news());
+    one.stage = phase::paused;
+    it.queue.forget();
+    CHECK(it.queue.notified(1, "e", false, it.view()) == it.now); // as if never heard of
+}
+
+TEST_CASE("wait queue: of a pool a majority's word is enough, and none is lost in a search") {
+    site it;
+    it.queue.pool = true;
+    waiter& one = it.paused();
+    CHECK(it.queue.notified(1, "a", false, it.view()) == it.now + 10ms);
+    CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
+    CHECK(it.queue.notified(3, "a", false, it.view()) == it.now);
+    CHECK(one.ask_arbiter);
+    for (const phase asks : {phase::surveying, phase::attempting}) {
+        one.stage = asks;
+        CHECK(it.queue.notified(4, "b", true, it.view()) == forever);
+        CHECK(it.queue.take_news());
+        CHECK(it.queue.released("c", never, it.view()) == forever);
+        CHECK(it.queue.take_news());
+    }
+}
+
+TEST_CASE("wait queue: what this process releases wakes the front at once, or after the others") {
+    site it;
+    CHECK(it.queue.released("a", never, it.view()) == forever); // nobody waits
+    waiter& one = it.paused(it.now + 1h);
+    one.ask_arbiter = true;
+    it.queue.handed_since = it.now;
+    CHECK(it.queue.released("b", it.now - 39ms, it.view()) == it.now);
+    CHECK(!one.ask_arbiter);
+    CHECK(it.queue.handed_since == never);
+    // That it is announced as well is no news.
+    CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
+    // After hand-offs for long the others come first: they hear of it, and ask.
+    CHECK(it.queue.released("c", it.now - 40ms, it.view()) == it.now + 5ms + 5ms);
+    CHECK(one.ask_arbiter);
+    it.round_trip = 1ms;
+    CHECK(it.queue.released("d", it.now - 40ms, it.view()) == it.now + 4ms); // they poll
+    it.rules.pushes = true;
+    CHECK(it.queue.released("e", it.now - 40ms, it.view()) == it.now + 2ms);
+    one.wake.due = it.now + 1ms;
+    CHECK(it.queue.released("f", it.now - 40ms, it.view()) == it.now + 1ms);
+    one.stage = phase::turning;
+    CHECK(it.queue.released("g", never, it.view()) == forever);
+    CHECK(it.queue.place.again);
+    one.stage = phase::attempting;
+    CHECK(it.queue.released("h", never, it.view()) == forever);
+    CHECK(!it.queue.take_news()); // its own attempt comes after the removal
+}
+
+TEST_CASE("wait queue: a front that is not next in the fair queue waits, and says why") {
+    site it;
+    waiter& one = it.add();
+    it.queue.place.ask(2);
+    CHECK(it.queue.told_to_wait(0, 700ms, it.view()).does == what::wait);
+    CHECK(one.outcome == errc::contended);
+    CHECK(one.last.of[2].said == vote::held);
+    CHECK(one.last.of[2].left == 700ms);
+    one.last = {};
+    it.queue.told_to_wait(4, 700ms, it.view());
+    CHECK(one.last.of[2].left == not_told);
+    CHECK(one.last.text(2) == "4 before it in the queue");
+    one.wait_until = it.now + 10ms; // two round trips: too few for an attempt after that
+    CHECK(it.queue.told_to_wait(4, 700ms, it.view()).does == what::time_out);
+    one.wait_until += 1ns;
+    CHECK(it.queue.told_to_wait(4, 700ms, it.view()).does == what::wait);
+    it.queue.place.again = true; // the answer may be older than the news
+    CHECK(it.queue.told_to_wait(4, 700ms, it.view()).does == what::ask);
+}
+
+TEST_CASE(
+    "wait queue: it asks for its turn again when that may come, and so as to keep its place") {
+    site it;
+    it.add();
+    const auto asks = [&](std::chrono::milliseconds left) {
+        return it.queue.turn_by(left, it.view(), it.random);
+    };
+    it.queue.place.ask(2);
+    it.queue.place.answered(false, it.now);
+    CHECK(asks(not_told) == it.now + 500ms);
+    CHECK(asks(300ms) == it.now + 301ms);
+    CHECK(asks(600ms) == it.now + 500ms);
+    it.queue.place.answered(false, it.now - 499ms);
+    CHECK(asks(not_told) == it.now + 5ms);
+    it.queue.place.answered(false, it.now);
+    it.notified = false;
+    CHECK(asks(not_told) <= it.now + 15ms);
+    CHECK(asks(not_told) >= it.now + 5ms);
+}
+
+TEST_CASE("wait queue: a place in a fair queue that is left or refused is asked for anew") {
+    queue_place place;
+    const time_point now{100h};
+    settings rules;
+    rules.master_timeout = 100ms;
+    redlock::acquire_options in_order;
+    in_order.order = fairness::fifo;
+    CHECK(place.wanted(in_order, now));
+    CHECK(!place.wanted({}, now));
+    CHECK(place.keep_by(rules, now + 1ms) == forever);
+    place.ask(2);
+    const auto round = place.round;
+    CHECK(place.keep_by(rules, now + 1ms) == now + 1ms); // not answered yet
+    place.waiter = "somebody";
+    place.again = true;
+    place.answered(true, now);
+    place.refused(now + 1s);
+    CHECK(place.keeper == nobody);
+    CHECK(!place.first);
+    CHECK(!place.wanted(in_order, now + 1s - 1ns));
+    place.leave();
+    CHECK(!place.wanted(in_order, now + 1s - 1ns));
+    CHECK(place.wanted(in_order, now + 1s));
+    CHECK(place.round != round); // an answer that is still to come is not for it
+    CHECK(place.waiter.empty());
+    CHECK(!place.again);
+    CHECK(place.renewed == never);
+}
+
+TEST_CASE("wait queue: one that is used again knows nothing of the one before") {
+    site it;
+    waiter& one = it.add();
+    it.queue.found(errc::contended, held_for({1s}));
+    one.stage = phase::attempting;
+    it.queue.notified(1, "a", false, it.view());
+    it.queue.handed_since = it.now;
+    it.queue.holder = {1, 1};
+    it.queue.leave(one);
+    it.queue.reset();
+    it.queue.join(one);
+    CHECK(!it.queue.take_news());
+    CHECK(!it.queue.acts());
+    CHECK(it.queue.handed_since == never);
+    CHECK(it.queue.holder == handle());
+    one.stage = phase::paused;
+    CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms); // the first to tell
+    one.outcome.reset();
+    it.queue.time_out(one, nullptr, false);
+    CHECK(one.outcome == errc::timed_out);
+    CHECK(one.last.of.empty());
+}
+
+} // namespace wait_queue_test
