@@ -25,7 +25,7 @@ struct adapted {
 
 /// `f` receives the handler and the results, and calls the handler.
 template <typename Handler, typename F>
-adapted<Handler, F> adapt(Handler&& done, F f) {
+adapted<Handler, F> adapt(Handler done, F f) {
     return {std::move(done), std::move(f)};
 }
 

@@ -178,7 +178,7 @@ void election::start_campaign(
     mine.manager_->acquire(
         {.resource = mine.name_, .options = mine.term()},
         out,
-        detail::adapt(std::move(done), [](auto&& caller, error_code error, lock held) {
+        detail::adapt(std::move(done), [](auto caller, error_code error, lock held) {
             std::move(caller)(error, leadership(std::move(held)));
         }));
 }
@@ -199,7 +199,7 @@ void election::start_observe(
         manager->query(
             mine.name_,
             detail::adapt(
-                std::move(done), [](auto&& caller, error_code error, const lock_status& found) {
+                std::move(done), [](auto caller, error_code error, const lock_status& found) {
                     std::move(caller)(error, status_of(found));
                 }));
         return;

@@ -279,7 +279,7 @@ void reentrant_hold::start_release(
         return;
     }
     lease->taken.async_release(detail::adapt(
-        std::move(done), [lease](auto&& caller, error_code error, release_result result) {
+        std::move(done), [lease](auto caller, error_code error, release_result result) {
             std::move(caller)(error, error ? std::nullopt : std::optional(result));
         }));
 }

@@ -25,7 +25,7 @@ struct slot_maker {
 // Wraps the caller's handler as one for a lock.
 template <typename Handle>
 auto give_slots(boost::asio::any_completion_handler<void(error_code, Handle)>&& done) {
-    return adapt(std::move(done), [](auto&& caller, error_code error, lock held) {
+    return adapt(std::move(done), [](auto caller, error_code error, lock held) {
         Handle out;
         if (!error) {
             slot_maker::make(std::move(held), out);
