@@ -1,10 +1,10 @@
-// One round of an extension: what the masters have answered, and what follows from all of it.
+// One round of an extension: the replies of the masters, and what follows from them.
 //
 // An extension never creates a key. A majority that still has the key decides the round at once.
-// Any other round is judged once, when all masters have answered or at `master_timeout`, so that
-// the order of the answers does not matter. A key that is missing is created by a second step,
-// HEAL, which is taken only while so many masters cannot have voted for another owner that nobody
-// else can have had a majority. Nothing here knows what time it is.
+// Any other round is judged once, when all masters have replied or at `master_timeout`, so the
+// order of replies does not matter. A missing key is created by a second step, HEAL. It is sent
+// only while at least N - q + 1 masters cannot have voted for another owner, so no other owner can
+// have had a majority. No function here reads a clock.
 
 #pragma once
 
@@ -18,14 +18,14 @@
 
 namespace redlock::core {
 
-/// What is known of the lease's key on one master in the present round.
+/// The state of the lease's key on one master in the current round.
 enum class key_state : std::uint8_t {
-    unknown,     // not asked, no answer, an error, or a command that came too late
-    pending,     // asked: its answer may still come
+    unknown,     // not asked, no reply, an error, or a command that came too late
+    pending,     // asked: its reply may still arrive
     kept,        // there, and extended
     healed,      // it was missing, and HEAL has created it
-    missing,     // not there, although the master has forgotten nothing
-    quarantined, // not there, on a master that may have forgotten it
+    missing,     // missing, although the master has lost nothing
+    quarantined, // missing, on a master that may have lost it
     foreign,     // the key of another owner
 };
 
@@ -57,15 +57,15 @@ enum class ruling : std::uint8_t {
     failed, // no majority: the lease ends when the votes that are left do
 };
 
-/// The extension of a lease that is under way, or the last one.
+/// The current extension of a lease, or the last one.
 struct extension {
     std::uint16_t round = 0;
     bool active = false;
     bool asked_for = false; // by the user, rather than by renewal
-    bool healing = false;   // it was judged that HEAL may be sent
-    bool heals = false;     // answers to HEAL count
-    bool confirmed = false; // a majority still had the key: where it is missing it may be healed
-    bool judged = false;    // what the answers have taken away counts, too
+    bool healing = false;   // HEAL may be sent
+    bool heals = false;     // replies to HEAL count
+    bool confirmed = false; // a majority still had the key: a missing one may be healed
+    bool judged = false;    // votes that replies took away count as well
     time_point sent = never;
     time_point give_up_at = forever;
     std::chrono::milliseconds ttl{};
