@@ -1,8 +1,8 @@
-// Held claims of the engine: sends the extensions of leases, and says what becomes of them
+// Held claims of the engine: sends the extensions of leases, and executes their decisions
 // (lease.hpp).
 //
-// Nothing of a lease is removed while its holder may still act. After a loss the keys stay until it
-// has let go, or until the last deadline that it was ever shown has passed.
+// No key of a lease is removed while its holder may act. After a loss the keys stay until the
+// holder ends the lease, or until the last deadline that it was ever shown.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -33,7 +33,7 @@ key_state state_of(const answer& got, bool heals) noexcept {
 void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease == nullptr || lease->stage != claim::phase::held) {
-        return; // the host knows already that it ended
+        return; // its end has been reported
     }
     lease->held.want(ttl);
     start_wanted_extension(*lease, now);
@@ -48,7 +48,7 @@ void engine::start_wanted_extension(claim& lease, time_point now) {
 
 void engine::start_extension(
     claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
-    // The script never shortens a lease that was given longer before; SET with IFEQ would.
+    // The script never shortens a lease that was longer before; SET with IFEQ would.
     const bool shortens =
         lease.held.extend(lease, ttl, asked_for, now, rules_) && lease.form == lock_form::exclusive;
     std::size_t asked = 0;
@@ -56,7 +56,7 @@ void engine::start_extension(
         ballot& theirs = lease.votes.of[i];
         theirs.latency = {};
         theirs.found = key_state::unknown;
-        // A key that is still there is a vote in a quarantine, too: it keeps everybody else out.
+        // A key that is still there is a vote even in a quarantine: it excludes all others.
         const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
         if (!masters_[i].admitted && !remembers) {
             theirs.said = masters_[i].otherwise;
@@ -85,7 +85,7 @@ void engine::start_extension(
 void engine::send_extend(
     claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now) {
     if (lease.stage != claim::phase::held || !lease.held.may_send(lease, round, now)) {
-        return; // an extension is never sent after the deadline, nor said again for an older round
+        return; // never sent after the deadline, nor again for an older round
     }
     scratch_.clear();
     channel_.clear();
@@ -116,7 +116,7 @@ void engine::send_extend(
         now);
 }
 
-// Creates the key on a master that misses it. Sent only after the round was judged.
+// Creates the key on a master without it. Sent only after the round was judged.
 void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
     if (lease.stage != claim::phase::held || !lease.held.may_send(lease, round, now)
         || !lease.extending.heals) {
@@ -155,7 +155,7 @@ void engine::heal_missing(claim& lease, time_point now) {
 void engine::extend_answered(
     claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now) {
     if (lease.stage == claim::phase::held && now >= lease.held.lost_at(lease)) {
-        // Its answer is not counted: `held()` is false already, and must not become true again.
+        // Its reply does not count: `held()` is false already, and must not become true again.
         lease_due(lease, now);
         return;
     }
@@ -177,7 +177,7 @@ void engine::extend_answered(
     lease.removal_seen |= lease.extending.count(
         lease.votes.of[master], found, command.round, heals, now, rules_.drift);
     if (lease.stage != claim::phase::held) {
-        return; // it is being handed over: what the raise answers decides
+        return; // a local handoff: the reply to the raise decides
     }
     const auto next = lease::answered(lease, master, got.said, found, command.round);
     if (!move_deadline(lease, now)) {
@@ -190,7 +190,7 @@ void engine::extend_answered(
     }
 }
 
-// What follows from the answers so far. False when that is the end of the lease.
+// What follows from the replies so far. Returns false at the end of the lease.
 bool engine::judge_extension(claim& lease, time_point now) {
     ruling next = lease.held.judge(lease, rules_.quorum(), now, rules_);
     if (next == ruling::heal) {
@@ -202,10 +202,10 @@ bool engine::judge_extension(claim& lease, time_point now) {
         return true;
     }
     if (!move_deadline(lease, now)) {
-        return false; // whoever waits for the extension was told so
+        return false; // the waiting extensions have failed
     }
     if (lease.extending.confirmed) {
-        heal_missing(lease, now); // and does not wait for that
+        heal_missing(lease, now); // and does not wait for it
     }
     end_extension(lease, next == ruling::won, now);
     schedule_lease(lease);
@@ -220,7 +220,7 @@ void engine::end_extension(claim& lease, bool extended, time_point now) {
     start_wanted_extension(lease, now);
 }
 
-// Forward only, while the round of an extension is open. False when that is the end of the lease.
+// Forward only, while the round of an extension is open. Returns false at the end of the lease.
 bool engine::move_deadline(claim& lease, time_point now) {
     if (lease.held.move_deadline(lease, rules_.quorum()) && lease.held.deadline() != never) {
         host_.lease_changed(lease);
@@ -242,7 +242,7 @@ void engine::lease_due(claim& lease, time_point now) {
         switch (lease.held.due(lease, now)) {
         case lease::event::stop: {
             const loss_reason reason = lease.held.reason(lease, rules_.quorum());
-            // Something was due for it well before, and this process did not run to do it.
+            // It was due well before, and this process did not run.
             const bool stalled =
                 reason == loss_reason::majority_unreachable
                 && lease.held.held_until() - lease.wake.due > rules_.master_timeout;
@@ -291,12 +291,12 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     }
     if (wait_queue* const mine = queues_.find(lease.line_form(), lease.line_key());
         mine != nullptr && !mine->pool) {
-        mine->holder = lease.self; // there is nothing to ask for until it is removed
+        mine->holder = lease.self; // nothing to do until it is removed
     }
     timers_.set(lease.wake, lease.believed_until);
 }
 
-// The holder of a lost lease has let go, or must have stopped.
+// The holder of a lost lease has ended it, or must have stopped.
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
     wrong::own_line_not_woken ? void() : wake_queue(lease, now);

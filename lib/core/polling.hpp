@@ -18,17 +18,17 @@ namespace redlock::core {
 /// so it never replaces an attempt on all masters for longer than `limit`.
 class polling {
 public:
-    /// An attempt on all masters begins.
+    /// An attempt on all masters starts.
     void asked_all(time_point now) noexcept { last_ = now; }
     void reset() noexcept { last_ = {}; }
 
-    /// Whether an attempt that begins now has to go to all masters, and not to one first.
+    /// Whether an attempt that starts now must go to all masters, not to one first.
     bool all_due(std::chrono::milliseconds limit, time_point now) const noexcept {
         return now >= later(last_, limit - margin);
     }
 
-    /// Latest beginning of the next attempt, which queries one master first if `one_first`.
-    /// Processes that were refused at the same time spread over a quarter of the pause.
+    /// Latest start of the next attempt, which queries one master first if `one_first`. Processes
+    /// that were refused at the same time spread over a quarter of the pause.
     time_point
     next(std::chrono::milliseconds limit, bool one_first, jitter& random) const noexcept {
         const std::chrono::nanoseconds longest = (one_first ? limit / 2 : limit) - margin;

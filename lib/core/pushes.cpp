@@ -1,7 +1,7 @@
-// Hints that a lock may be free: what the push connections tell, and what comes of it.
+// Hints that a lock may be free: release notifications, and their effects.
 //
-// A hint is never a permission: it only brings an attempt forward. A waiter that hears none still
-// gets the lock, by asking again.
+// A hint is never a permission: it only brings an attempt forward. A waiter without hints still
+// gets the lock, by polling.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -11,7 +11,7 @@ namespace redlock::core {
 
 namespace {
 
-// The locks that a queue waits for.
+// The locks that a wait queue waits for.
 template <typename F>
 void for_each_lock(const wait_queue& waiters, F f) {
     if (waiters.form != lock_form::all) {
@@ -37,8 +37,8 @@ void engine::close_pushes(std::size_t master) {
     host_.close(size() + master);
 }
 
-// True where somebody else has listened before: what it was told, this one has missed, and no
-// confirmation of a subscription will say so.
+// Whether another waiter subscribed before: its notification was missed by this one, and no
+// confirmation of a subscription will follow.
 bool engine::watch(wait_queue& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched || life_ != life::running) {
         return false;
@@ -79,7 +79,7 @@ void engine::unwatch_if_unheard(std::string_view lock_key, time_point now) {
     hinted_.clear();
     queues_.find_listeners(lock_key, hinted_);
     if (!hinted_.empty() || listened_.contains(lock_key)) {
-        return; // others still listen to it
+        return; // others are still subscribed
     }
     assign_channel(watched_, lock_key);
     masters_.unwatch(watched_, now);
@@ -90,7 +90,7 @@ void engine::listen(std::string_view resource, time_point now) {
     assign_lock_key(key, rules_.key_prefix, resource);
     if (listened_[key]++ == 0 && rules_.pushes && life_ == life::running) {
         assign_channel(watched_, key);
-        masters_.watch(watched_, now); // what a queue watches already is watched once
+        masters_.watch(watched_, now); // a channel is watched once
         masters_.refresh_due();
         wants_write_ = true;
     }
@@ -127,7 +127,7 @@ void engine::hearing_changed(time_point now) {
     }
 }
 
-// `release` was announced by a master; if that is empty, a release may have been missed.
+// `release` was announced by a master; if it is empty, a release may have been missed.
 void engine::hinted(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
     const std::string_view lock_key = lock_of_channel(channel);

@@ -1,8 +1,8 @@
-// Release, rollback and debts: sends what claims owe the masters once they have ended
+// Release, rollback and debts: sends the removals that claims owe to the masters after their end
 // (removal.hpp).
 //
-// A removal goes out on the connection that the SET went out on, behind it, whatever that answered
-// and also if it didn't. Where that connection broke, it is sent again when the master is back.
+// A removal goes out on the connection of the SET, after it, whatever its reply and even without
+// one. If that connection broke, it is sent again when the master is back.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -14,7 +14,7 @@ namespace redlock::core {
 void engine::release(handle name, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease == nullptr || !lease->acts()) {
-        return; // its removal is under way or done
+        return; // its removal has started
     }
     if (lease->stage == claim::phase::lost) {
         closing_moved(now);
@@ -24,8 +24,7 @@ void engine::release(handle name, time_point now) {
     }
     end_hold(*lease, now);
     end_user_extensions(*lease, errc::released);
-    const bool late =
-        now >= lease->held.held_until(); // and the timer of that moment has yet to fire
+    const bool late = now >= lease->held.held_until(); // and the timer has not fired yet
     if (wrong::old_holder_releases) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (masters_[i].link->up()) {
@@ -61,7 +60,7 @@ bool engine::abandon(handle name) {
 }
 
 void engine::begin_removal(claim& ended, time_point now) {
-    const bool wanted = ended.acts(); // nobody waits for the result of a rollback
+    const bool wanted = ended.acts(); // the result of a rollback is not needed
     const bool late =
         wanted && (ended.stage == claim::phase::lost || now >= ended.held.held_until());
     ended.stage = claim::phase::removing;
@@ -74,7 +73,7 @@ void engine::begin_removal(claim& ended, time_point now) {
     if (wanted) {
         begin_votes_on_removal(ended);
     }
-    const ladder* written = nullptr; // whose words are in scratch_: nearly always everybody's
+    const ladder* written = nullptr; // the variant in scratch_: nearly always the same for all
     rung said = rung::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
@@ -111,7 +110,7 @@ void engine::begin_removal(claim& ended, time_point now) {
     decide_removal(ended, now);
 }
 
-// What its result is explained with: what the masters say from here on, and nothing from before.
+// The votes that explain its result: those from now on, none from before.
 void engine::begin_votes_on_removal(claim& ended) {
     ended.votes.texts.clear();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -159,8 +158,8 @@ void engine::write_removal(const claim& ended, const ladder& commands, rung how)
     }
 }
 
-// Whether the release is told by a command of its own, which goes right behind: the script for
-// several locks tells the channel of each, and who waits for slots listens to that of the pool.
+// Whether a separate command publishes the release, sent right after the removal. The script for
+// several locks knows the channel of each, and waiters for slots subscribe to that of the pool.
 bool engine::tells_apart(const claim& ended) noexcept {
     return ended.is_slot() && ended.form == lock_form::all;
 }
@@ -201,7 +200,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
     decide_removal(ended, now);
 }
 
-// Reports the result once it is known; lets go of the claim once nothing is owed any more.
+// Reports the result once it is known; drops the claim once nothing is owed any more.
 void engine::decide_removal(claim& ended, time_point now) {
     if (const auto result = ended.end.decide(rules_.quorum(), now)) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -231,8 +230,8 @@ void engine::decide_removal(claim& ended, time_point now) {
     }
 }
 
-// The connection broke before the answer to a command that may set the key. The server may have it
-// in a buffer, and read it after what comes on the next connection.
+// The connection broke before the reply to a command that may set the key. The server may have it
+// in a buffer, and read it after those of the next connection.
 void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
     time_point refused_from = never;
     if (what == command_kind::acquire) {
@@ -244,7 +243,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
     } else {
         return;
     }
-    // The server's clock is known to a round trip only.
+    // The clock of the server is known only within a round trip.
     const time_point until =
         rules_.guarded() ? later(refused_from, rules_.master_timeout) : owner.expires_at;
     owner.left_behind.until = std::max(owner.left_behind.until, until);

@@ -1,17 +1,18 @@
-// Turns: the order of arrival between processes, for those who ask for it. One master, the arbiter
-// of the lock, keeps a fair queue of the wait queues that want it. The front of a wait queue asks
-// it for its turn, and makes an attempt on all masters when it is told that it has come.
+// Turns: the order of arrival between processes, on request. One master, the arbiter of the lock,
+// keeps a fair queue of the wait queues that want it. The front of a wait queue requests its turn
+// there, and makes an attempt on all masters when its turn has come.
 //
-// The fair queue is only a filter in front of attempts (queue_place.hpp). So nothing about it is
-// proved or repeated, and where it cannot be had the front goes on without. A wait queue keeps its
-// place by asking again and again; who does not is dropped.
+// The fair queue is only a filter before attempts. So nothing about it is proved or repeated, and
+// without it the front continues. A wait queue keeps its ticket by renewing it; one that does not
+// is dropped.
 
 #include "engine.hpp"
 #include "keys.hpp"
 
 namespace redlock::core {
 
-// False where the front is to go on without: it wants no order, or nobody keeps it.
+// Returns false if the front continues without a turn: it wants no order, or no master keeps the
+// queue.
 bool engine::take_turn(operation& wanted, time_point now) {
     wait_queue& mine = *wanted.queue;
     queue_place& place = mine.place;
@@ -20,7 +21,7 @@ bool engine::take_turn(operation& wanted, time_point now) {
     }
     const std::size_t keeper = masters_.keeper_of(mine.key);
     if (keeper != place.keeper) {
-        leave_queue(mine, now); // all who see what we see begin anew at another
+        leave_queue(mine, now); // all clients that see the same masters start again at another one
     }
     if (keeper == nobody || masters_[keeper].link->overloaded()) {
         return false;
@@ -66,12 +67,12 @@ void engine::queue_answered(
     const answer got = read_turn(answered, command.how);
     masters_[master].link->learn(command, answered, got);
     if (command.kind == command_kind::leave_queue) {
-        --leaving_; // where it was not understood the place ends by itself
+        --leaving_; // if it was not understood, the ticket expires
         return;
     }
     wait_queue* const mine = queues_.find(command.subject);
     if (mine == nullptr || command.round != mine->place.round) {
-        return; // it was given up, and its end is right behind
+        return; // it was given up, and its end follows
     }
     if (got.say_otherwise) {
         send_turn(*mine, masters_[master].link->commands().turn(), now);
@@ -84,12 +85,12 @@ void engine::queue_answered(
     }
     operation* const wanted = front_of(*mine);
     if (wanted == nullptr || wanted->stage != operation::phase::turning) {
-        return; // it went on without
+        return; // it continued without it
     }
     if (got.said == vote::held || (got.said == vote::granted && held_here(*mine) != nullptr)) {
         wait_for_turn(*wanted, *mine, got, now);
     } else if (got.said == vote::granted) {
-        wanted->ask_arbiter = false; // it was just asked
+        wanted->ask_arbiter = false; // it has just replied
         start_attempt(*wanted, now);
     } else {
         front_due(*wanted, now);
@@ -132,11 +133,11 @@ void engine::queue_dropped(const ticket& command, time_point now) {
     }
     operation* const wanted = front_of(*mine);
     if (wanted != nullptr && wanted->stage == operation::phase::turning) {
-        front_due(*wanted, now); // that connection is down, so another is asked now
+        front_due(*wanted, now); // its connection is down, so another one is asked
     }
 }
 
-// Where the connection is down it ends by itself.
+// If the connection is down, the ticket expires by itself.
 void engine::leave_queue(wait_queue& waiters, time_point now) {
     queue_place& place = waiters.place;
     if (place.keeper != nobody && masters_[place.keeper].link->up()) {

@@ -9,7 +9,7 @@ namespace redlock::core {
 
 namespace {
 
-/// The shortest rest of a lease that a vote told of.
+/// The shortest remaining lease that a vote reported.
 std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_only) noexcept {
     std::chrono::milliseconds left = not_told;
     for (const ballot& one : votes.of) {
@@ -53,7 +53,7 @@ time_point wait_queue::promoted(const wait_view& at) {
         front_->outcome = outcome_;
     }
     if (front_->options.order == fairness::fifo) {
-        return at.now; // the place in the fair queue is the queue's, and is to be kept
+        return at.now; // the ticket belongs to the queue and must be kept
     }
     return at.held_until.value_or(later(at.now, at.retry_floor()));
 }
@@ -65,9 +65,9 @@ bool wait_queue::others_are_next(time_point handed_since, const wait_view& at) n
                && at.now >= later(handed_since, std::max(limit, 8 * at.round_trip)));
 }
 
-// The masters are not told, and the next holder has what is left of the lease. Not for ever, as the
-// waiters of other processes have no part in it; and not before eight round trips, so that going
-// back to the masters costs a fifth of the time at most.
+// No master is involved, and the next owner gets the rest of the lease. This is limited, because
+// waiters of other processes have no part in it. It lasts at least eight round trips, so that the
+// return to the masters costs at most a fifth of the time.
 waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
     if (length_ == 0 || others_are_next(lease.handed_since, at)) {
         return nullptr;
@@ -78,7 +78,7 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
                             ? -lease.ttl
                             : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
-        return nullptr; // it wants more, or its pool ends before that one
+        return nullptr; // it needs more, or a smaller pool
     }
     if (lease.slots == 0 && next.slots != 0) {
         return nullptr; // without a prefix a lock may have the name of a pool
@@ -110,8 +110,8 @@ std::optional<time_point> wait_queue::failed(
     if (full) {
         found(front.outcome, votes);
     }
-    // The first to ask a master is the first there: who lost asks the arbiter first, so that the
-    // next vote is not split. But an arbiter that alone says no is not believed for ever.
+    // The first client that asks a master wins there. A loser asks the arbiter first, so that the
+    // next vote is not split. But an arbiter that alone refuses is not trusted for ever.
     front.ask_arbiter = full && front.outcome == errc::contended;
     const auto floor = at.retry_floor();
     if (front.outcome != errc::contended) {
@@ -122,7 +122,7 @@ std::optional<time_point> wait_queue::failed(
         return at.now;
     }
     if (granted > 0) {
-        // Split: those who got the least wait the longest.
+        // Split: the waiters with the fewest votes wait the longest.
         const auto missing = static_cast<std::int64_t>(at.rules.quorum() - granted);
         return later(at.now, random.between(missing * floor, (missing + 1) * floor));
     }
@@ -136,11 +136,11 @@ wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitt
     if (missed) {
         return later(at.now, random.between(floor, 2 * floor));
     }
-    // Of a pool that is the rest of one slot, and others were free.
+    // For a pool this is the rest of one slot, and others were free.
     const auto left = pool ? not_told : shortest_left(votes, true);
     const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
     const auto due = left != not_told && at.notified ? left + delay : delay;
-    if (form == lock_form::writer) { // that it waits must not be forgotten
+    if (form == lock_form::writer) { // its intent must be kept
         return later(at.now, std::min<std::chrono::nanoseconds>(due, at.rules.intent_lease() / 2));
     }
     return later(at.now, due);
@@ -150,7 +150,7 @@ time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     const bool taken = front.outcome == errc::contended;
     const auto left = taken ? shortest_left(front.last, false) : not_told;
-    front.ask_arbiter = front.ask_arbiter || taken; // others wait for the same slot
+    front.ask_arbiter = front.ask_arbiter || taken; // others want the same slot
     const auto delay = front.delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
     return later(at.now, left != not_told && at.notified ? left + delay : delay);
 }
@@ -164,8 +164,8 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
         {until, last_chance, wrong::sleeps_beside_free_lock ? forever : poll_by(at, random)});
 }
 
-// When the front tries again even if nothing notifies it. A lock that is held in this process needs
-// no poll, and a place in a fair queue is renewed more often.
+// When the front retries without a notification. A lock that is held in this process needs no poll,
+// and a ticket of the fair queue is renewed more often.
 time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
     if (place.keeper != nobody || at.held_until) {
         return forever;
@@ -175,7 +175,7 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
         later(at.now, at.retry_floor()), polls_.next(at.rules.poll_limit, one_first, random));
 }
 
-// While the lock is held in this process there is nothing to ask.
+// While the lock is held in this process, there is nothing to query.
 next_step wait_queue::due(const wait_view& at) const noexcept {
     if (!at.held_until || at.now >= *at.held_until) {
         return {next_step::what::ask};
@@ -194,7 +194,7 @@ time_point wait_queue::poll_soon(const wait_view& at, jitter& random) noexcept {
     return std::min(front_->wake.due, later(at.now, soon));
 }
 
-// Spread over a moment, so that all the waiters of all processes do not collide.
+// Spread over a moment, so that the waiters of all processes do not collide.
 time_point wait_queue::outage_over(const wait_view& at, jitter& random) const noexcept {
     if (front_->stage != waiter::phase::paused || front_->outcome != errc::no_quorum) {
         return forever;
@@ -208,7 +208,8 @@ time_point wait_queue::outage_over(const wait_view& at, jitter& random) const no
 time_point wait_queue::notified(
     std::size_t master, std::string_view release, bool granted, const wait_view& at) {
     const std::uint32_t teller = 1U << master;
-    // What has no name may be the release that others tell of, as long as nothing came of those.
+    // A notification without a name may be the release that others report, unless those had an
+    // effect.
     const bool nameless = release.empty() || news_.release.empty();
     const bool joins =
         !news_.acted_on && nameless && (news_.release.empty() || (news_.heard & teller) == 0);
@@ -217,24 +218,24 @@ time_point wait_queue::notified(
     } else if (news_.release != release || (news_.heard & teller) != 0) {
         news_.release = release;
         news_.heard = 0;
-        news_.acted_on = false; // what the attempt under way has missed, it still has
+        news_.acted_on = false; // it can still serve what the current attempt missed
     }
     news_.heard |= teller;
     waiter& front = *front_;
     const bool asks = front.stage == waiter::phase::attempting;
-    // Which slot it was, the push doesn't say, and what was found before need not be all.
+    // The notification does not name the slot, and earlier findings may be incomplete.
     if (pool && (asks || front.stage == waiter::phase::surveying)) {
         news_.again = true;
         return forever;
     }
-    // A grant came after this release. A vote that is still to come may be older: it and the push
-    // travel on connections of their own.
+    // A grant came after this release. An outstanding vote may be older, because it and the
+    // notification use different connections.
     if (asks && granted) {
         return forever;
     }
-    // The arbiter's word is enough. Where it is not to be had, that of a majority is, and then all
-    // of them are asked. Anybody's is, if neither comes. A slot is looked for on all of them, so
-    // there it is always a majority's.
+    // The arbiter's notification is enough. Without it, a majority is needed, and then all masters
+    // are asked. Any one will do if neither is possible. A slot is searched on all masters, so it
+    // always needs a majority.
     const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
     const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
     if (!decides && told < at.rules.quorum()) {
@@ -244,25 +245,26 @@ time_point wait_queue::notified(
         front.ask_arbiter = true;
         return std::min(front.wake.due, later(at.now, 2 * at.round_trip));
     }
-    // After a majority's word the arbiter's still counts: it may have been asked too early.
+    // After a majority's notification the arbiter's still counts: it may have been asked too early.
     if (news_.acted_on && !(decides && told > at.rules.quorum())) {
         return forever;
     }
     news_.acted_on = true;
     news_.again = wrong::push_forgotten ? news_.again : news_.again || asks;
     if (front.stage == waiter::phase::turning) {
-        place.again = true; // the answer may be older
+        place.again = true; // the reply may be older
     }
     if (front.stage != waiter::phase::paused) {
         return forever;
     }
     const bool at_once = decides || pool;
     front.ask_arbiter = at_once;
-    // Without the arbiter's word there is time for it to come, and for others to be first.
+    // Without the arbiter's notification, wait for it, and let other clients go first.
     return std::min(front.wake.due, at_once ? at.now : later(at.now, at.round_trip));
 }
 
-// This queue need not wait to be notified; but after local handoffs for long others come first.
+// This queue needs no notification; but after a long time of local handoffs other clients come
+// first.
 time_point wait_queue::released(std::string_view release, time_point since, const wait_view& at) {
     const bool yields = since != never && others_are_next(since, at);
     handed_since = never;
@@ -282,7 +284,7 @@ time_point wait_queue::released(std::string_view release, time_point since, cons
         return forever;
     }
     front_->ask_arbiter = yields;
-    // Others hear of the release after one way, and their wish arrives after another.
+    // The notification and the request of another client take one way each.
     const auto chance = 2 * (at.rules.pushes ? at.round_trip : at.retry_floor());
     return std::min(front_->wake.due, yields ? later(at.now, chance) : at.now);
 }
@@ -319,7 +321,7 @@ wait_queue::turn_by(std::chrono::milliseconds left, const wait_view& at, jitter&
         const auto delay = front_->delay.next(floor, at.rules.retry_delay_max, random);
         due = std::min(due, later(at.now, delay));
     }
-    // Until the lock's lease ends there, or the place of who is first.
+    // Until the lease of the lock ends there, or the ticket of the first one.
     return left == not_told ? due
                             : std::min(due, later(at.now, left + std::chrono::milliseconds(1)));
 }

@@ -1,17 +1,17 @@
-// The waiters for one resource in this process, first come, first served. Only the front sends
-// attempts; the others wait for their turn, and cost the masters nothing.
+// The waiters of one resource in this process, in order of arrival. Only the front sends attempts;
+// the others wait for their turn without a command to the masters.
 //
-// A wait queue decides what its waiters do next; the engine does it. It knows neither masters nor
-// connections, but what it is told: `wait_view` is what it has to know at one moment.
+// A wait queue decides what its waiters do next; the engine executes it. It knows neither masters
+// nor connections, only what it is given: `wait_view` is the state of the world at one moment.
 //
-//   join, leave            a waiter comes, or goes from whatever place
-//   due, failed, refused   the front's pause is over, its attempt has failed: when it tries again
-//   notified, released     a lock may be free: whether the front tries before that
-//   hand                   who has a lease next that this process lets go
-//   time_out               the end of a wait, and what the caller is told
+// - join, leave: a waiter arrives, or leaves from any place;
+// - due, failed, refused: the pause of the front is over, or its attempt failed;
+// - notified, released: a lock may be free, and the front may wake earlier;
+// - hand: the next owner of a lease that is released in this process;
+// - time_out: the end of a wait, and its result.
 //
-// Between processes there is no order, unless the waiters ask for it: then a master keeps a queue
-// of queues, and `queue_place` is what this one knows of its place there.
+// Between processes there is no order, except on request: then a master keeps a fair queue, and
+// `queue_place` is the state of the ticket there.
 
 #pragma once
 
@@ -40,15 +40,15 @@ namespace redlock::core {
 
 class wait_queue;
 
-/// One acquire, as its queue knows it.
+/// One acquire, as seen by its queue.
 struct waiter {
     enum class phase : std::uint8_t {
-        queued,     // others of this process came first
-        surveying,  // looks which slots of a pool are free
-        attempting, // a claim of its is asking
-        turning,    // at the front, and asks whether it is its queue's turn
+        queued,     // not at the front
+        surveying,  // searches for free slots of a pool
+        attempting, // an attempt is in flight
+        turning,    // at the front, requests its turn of the fair queue
         paused,     // at the front, between two attempts
-        finishing,  // it failed: the rollback is on its way to the sockets
+        finishing,  // failed: the rollback is being sent
     };
 
     phase stage = phase::attempting;
@@ -60,22 +60,22 @@ struct waiter {
     std::optional<errc> outcome; // of the last attempt; empty when cancelled
     ballots last;                // its votes
     backoff delay;
-    std::uint32_t slots = 0; // of the pool of which it wants any; 0: a lock is wanted
-    std::uint32_t wants = 1; // so many of them, or none
+    std::uint32_t slots = 0; // size of the pool; 0: a lock
+    std::uint32_t wants = 1; // number of slots, all or none
 
     wait_queue* queue = nullptr; // where it waits; null for an acquire that does not wait
     waiter* before = nullptr;
     waiter* behind = nullptr;
 };
 
-/// What a queue has to know of its surroundings, at one moment.
+/// The state of the world for a queue, at one moment.
 struct wait_view {
     const settings& rules;
     time_point now;
     std::chrono::nanoseconds round_trip{0};    // of a majority; 0: unknown
     std::size_t arbiter = nobody;              // the master that is asked first for this lock
-    bool notified = false;                     // a majority announces releases
-    std::optional<time_point> held_until = {}; // by a lease of this process, if there is one
+    bool notified = false;                     // a majority publishes releases
+    std::optional<time_point> held_until = {}; // by a lease of this process, if any
 
     /// Minimum pause between two attempts.
     std::chrono::nanoseconds retry_floor() const noexcept {
@@ -83,14 +83,14 @@ struct wait_view {
     }
 };
 
-/// What the front does next.
+/// The next step of the front.
 struct next_step {
     enum class what : std::uint8_t { ask, wait, time_out };
     what does = what::ask;
-    time_point until = never; // how long it waits
+    time_point until = never; // end of the wait
 };
 
-/// A lease that its holder has let go, with what the next holder asks about.
+/// A released lease, with what the next owner checks.
 struct offered_lease {
     time_point lasts_until; // on a majority
     std::chrono::milliseconds ttl{};
@@ -105,11 +105,11 @@ public:
     handle self;
     lock_form form = lock_form::exclusive;
     std::string key;
-    bool pool = false;    // for any slot of a pool
-    bool watched = false; // releases are subscribed to
-    handle holder;        // the lease of this process that they wait for, if there is one
+    bool pool = false;               // for any slot of a pool
+    bool watched = false;            // releases are subscribed to
+    handle holder;                   // the lease of this process that they wait for, if any
     time_point handed_since = never; // the first of its local handoffs in a row
-    queue_place place;               // for those who want the order of arrival
+    queue_place place;               // for waiters that want the order of arrival
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front
@@ -119,17 +119,17 @@ public:
     /// \{
     /// Adds a waiter. True if it is the front, and may go on.
     bool join(waiter& one) noexcept;
-    /// Takes a waiter out, from whatever place. True if another one is the front now.
+    /// Removes a waiter, from any place. Returns true if another one is the front now.
     bool leave(waiter& one) noexcept;
-    /// When the new front tries, to whom the queue tells what it has found out.
+    /// When the new front retries; it takes over what the queue has found out.
     time_point promoted(const wait_view&);
-    /// The waiter to whom a lease of this process passes without a round trip; null if it has to
-    /// be released.
+    /// The waiter that gets a lease of this process by local handoff; null if the lease must be
+    /// released.
     waiter* hand(const offered_lease& lease, const wait_view&) noexcept;
-    /// When the front of a pool's queue would have searched, had it not been handed a slot.
+    /// When the front of a pool's queue would have searched without the handoff of a slot.
     time_point search_at() const noexcept { return search_at_; }
-    /// The wait is over without an attempt of its own under way. What the queue has found out
-    /// stands for it: `outage` are the votes of the front's attempt, if that shows one.
+    /// The wait has ended without an attempt of its own in flight. The result is what the queue has
+    /// found out: `outage` are the votes of the front's attempt, if they show one.
     void time_out(waiter& one, const ballots* outage, bool held_here) const;
     /// \}
 
@@ -137,30 +137,30 @@ public:
     /// \{
     /// An attempt on all masters begins.
     void asked_all(time_point now) noexcept { polls_.asked_all(now); }
-    /// Whether that must not ask one master first.
+    /// Whether it must not ask one master first.
     bool all_due(const wait_view& at) const noexcept {
         return polls_.all_due(at.rules.poll_limit, at.now);
     }
-    /// What an attempt, or a search of a pool, has shown.
+    /// The findings of an attempt, or of a search of a pool.
     void found(std::optional<errc> outcome, const ballots& votes) {
         outcome_ = outcome;
         last_ = votes;
     }
-    /// The attempt of the front failed; it asked all masters, or only one (`full`). When it tries
-    /// again; nothing where it listens to releases first: then `refused` says when.
+    /// The attempt of the front failed; it asked all masters, or only one (`full`). Returns when it
+    /// retries; empty if it needs a subscription first: then `refused` decides.
     std::optional<time_point>
     failed(bool full, std::size_t granted, const ballots& votes, const wait_view&, jitter&);
-    /// The lock is taken. `missed`: a release may have been announced that this queue did not hear.
+    /// The lock is held. `missed`: a release may have been published before the subscription.
     time_point refused(bool missed, const ballots& votes, const wait_view&, jitter&);
     /// The front pauses. Returns when it wakes: at `until` at the latest, or to poll.
     time_point pause(time_point until, const wait_view&, jitter&) noexcept;
-    /// The pause of the front is over.
+    /// The pause of the front has ended.
     next_step due(const wait_view&) const noexcept;
-    /// No majority announces releases any more: when the front polls, if it relied on them.
+    /// No majority publishes releases any more: when the front polls, if it relied on them.
     time_point poll_soon(const wait_view&, jitter&) noexcept;
-    /// A majority is admitted again: when the front tries, if that is what it waited for.
+    /// A majority is admitted again: when the front retries, if it waited for that.
     time_point outage_over(const wait_view&, jitter&) const noexcept;
-    /// A search of the pool found no slot. When the front searches again.
+    /// A search of the pool found no slot. Returns when the front searches again.
     time_point no_slot(const wait_view&, jitter&) noexcept;
     /// \}
 
@@ -172,11 +172,11 @@ public:
     notified(std::size_t master, std::string_view release, bool granted, const wait_view&);
     /// A lease of this process has ended without a local handoff, after local handoffs since then.
     time_point released(std::string_view release, time_point since, const wait_view&);
-    /// Forgets what it has heard.
+    /// Forgets all notifications.
     void forget() noexcept { news_ = {}; }
-    /// Whether there was news during an attempt, or a search. Once.
+    /// Whether there was a notification during an attempt or a search. Once.
     bool take_news() noexcept { return std::exchange(news_.again, false); }
-    /// Whether what it was told last is enough for an attempt.
+    /// Whether the latest notifications are enough for an attempt.
     bool acts() const noexcept { return news_.acted_on; }
     /// \}
 
@@ -193,12 +193,12 @@ public:
 private:
     friend class wait_queues;
 
-    /// What was heard of one release.
+    /// The notifications of one release.
     struct news {
-        std::string release;     // which one: each has a name of its own
-        std::uint32_t heard = 0; // the masters that told of it, a bit each
-        bool acted_on = false;   // an attempt came of it, or will
-        bool again = false;      // it came after a vote of the attempt that is under way
+        std::string release;     // its name
+        std::uint32_t heard = 0; // one bit per master that published it
+        bool acted_on = false;   // it has caused an attempt, or will
+        bool again = false;      // it came after a vote of the current attempt
     };
 
     static bool others_are_next(time_point handed_since, const wait_view&) noexcept;

@@ -1,4 +1,4 @@
-// The wait queues of all resources, and which of them hear of which lock's releases.
+// The wait queues of all resources, and the subscriptions of each.
 
 #pragma once
 
@@ -33,7 +33,7 @@ public:
         made.form = form;
         made.key = key;
         if (form == lock_form::shared) {
-            return made; // readers do not wait for each other: each has a queue of its own
+            return made; // readers do not wait for each other: each has its own queue
         }
         auto& queues = by_key_[static_cast<std::size_t>(form)];
         if (made.node_.empty()) {
@@ -68,7 +68,7 @@ public:
     }
     /// \}
 
-    /// Appends all queues that hear of that lock.
+    /// Appends all queues that are notified of releases of that lock.
     void find_listeners(std::string_view lock_key, std::vector<wait_queue*>& out) {
         if (wait_queue* const own = find(lock_form::exclusive, lock_key);
             own != nullptr && own->watched) {
