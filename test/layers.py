@@ -53,6 +53,7 @@ CORE_RANKS = {
     'attempt': 5,
     'lease': 5,
     'claim': 5,
+    'slot_search': 2,
     'survey': 8,
     'queue_place': 6,
     'wait_queue': 6,

@@ -89,7 +89,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
             time_out(wanted, now);
         } else {
-            slots_found(wanted, *surveys_.find(wanted.survey), now);
+            slots_found(wanted, *surveys_.find(wanted.search->scan), now);
         }
         return;
     case operation::phase::attempting:

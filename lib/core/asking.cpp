@@ -37,12 +37,12 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     attempt.wake.subject = attempt.self;
     attempt.stage = claim::phase::asking;
     attempt.operation = wanted.self;
-    if (wanted.slots != 0) {
+    if (wanted.search) {
         name_slots(attempt, wanted);
     } else {
         attempt.form = wanted.form;
         attempt.key = wanted.key;
-        attempt.fence_key = wanted.fence_key;
+        name_fence(attempt);
     }
     attempt.intent = wanted.intent;
     attempt.fencing = wanted.options.fencing;
@@ -62,7 +62,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
 }
 
 void engine::start_attempt(operation& wanted, time_point now, std::string_view token) {
-    if (wanted.slots != 0 && wanted.candidates.size() < wanted.wants) {
+    if (wanted.search && !wanted.search->has_next()) {
         start_survey(wanted, now);
         return;
     }

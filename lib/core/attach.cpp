@@ -17,9 +17,6 @@ handle engine::attach(const acquire_request& request, time_point now) {
     wanted.cookie = request.cookie;
     wanted.stage = operation::phase::attempting;
     assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
-    if (rules_.guarded()) {
-        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
-    }
     wanted.options = request.options;
     wanted.began = wanted.decided_at = wanted.wait_until = now;
     if (life_ != life::running) {
@@ -68,7 +65,7 @@ claim& engine::new_adoption(operation& wanted, std::string_view token, time_poin
     attempt.asking = {attempt::origin::attach, masters_.size(), rules_.quorum()};
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
-    attempt.fence_key = wanted.fence_key;
+    name_fence(attempt);
     attempt.fencing = wanted.options.fencing;
     token.copy(attempt.token.data(), attempt.token.size());
     attempt.ttl = wanted.options.ttl;

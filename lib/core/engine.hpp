@@ -223,6 +223,7 @@ private:
 
     // forms.cpp (and the public downgrade)
     void name_keys(operation& wanted, const acquire_request& request) const;
+    void name_fence(claim& attempt) const;
     writer_intent intent_of(const claim& attempt) const;
     void name_intent(operation& wanted);
     void drop_intent(operation& wanted, time_point now);

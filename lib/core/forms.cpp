@@ -19,18 +19,23 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
             assign_fence_key(key, rules_.key_prefix, resource);
             pack(wanted.key, key);
         }
-        wanted.fence_key.clear();
         return;
     }
     wanted.slots = request.slots;
     wanted.wants = request.wants;
     if (wanted.slots != 0) {
+        wanted.search = std::make_unique<slot_search>(wanted.slots, wanted.wants);
         assign_pool_key(wanted.key, rules_.key_prefix, request.resource);
-        return;
+    } else {
+        assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
     }
-    assign_lock_key(wanted.key, rules_.key_prefix, request.resource);
-    if (rules_.guarded()) {
-        assign_fence_key(wanted.fence_key, rules_.key_prefix, request.resource);
+}
+
+void engine::name_fence(claim& attempt) const {
+    attempt.fence_key.clear();
+    if (rules_.guarded() && attempt.form != lock_form::all) {
+        assign_fence_key(
+            attempt.fence_key, rules_.key_prefix, resource_of(attempt.key, rules_.key_prefix));
     }
 }
 

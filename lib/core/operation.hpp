@@ -2,11 +2,13 @@
 
 #pragma once
 
+#include "slot_search.hpp"
 #include "wait_queue.hpp"
 
 #include <redlock/diagnostics.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,27 +19,22 @@ struct operation : waiter {
     handle self;
     std::uint64_t cookie = 0; // names the operation to the host
     lock_form form = lock_form::exclusive;
-    std::string key; // with the fence's as in its claims; of a pool: the pool's
-    std::string fence_key;
+    std::string key; // as in its claims; of a pool: the pool's
     time_point decided_at = never;
     unsigned attempts = 0;
     handle attempt;           // the claim of the last attempt
     std::uint64_t intent = 0; // of a writer that waits: may be on the masters under this name
-
-    // for any slot of a pool
-    handle survey;                         // under way
-    std::vector<std::uint32_t> candidates; // were free, and are still to be tried
-    unsigned tries = 0;                    // since it last paused
+    std::unique_ptr<slot_search> search; // for any slot of a pool; null: a lock is wanted
 
     void reset() {
         form = lock_form::exclusive;
         last.of.clear();
         last.texts.clear();
-        candidates.clear();
-        slots = tries = 0;
+        search.reset();
+        slots = 0;
         wants = 1;
         attempts = 0;
-        attempt = survey = {};
+        attempt = {};
         queue = nullptr;
         before = behind = nullptr;
         ask_arbiter = false;

@@ -127,18 +127,15 @@ void engine::survey_over(survey& done, time_point now) {
 
 // What the next attempt is for: one slot, or several as one lock.
 void engine::name_slots(claim& attempt, operation& wanted) {
-    const auto first = wanted.candidates.end() - static_cast<std::ptrdiff_t>(wanted.wants);
     attempt.slots = std::make_unique<slot_part>();
     std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
-    numbers.assign(first, wanted.candidates.end());
-    wanted.candidates.erase(first, wanted.candidates.end());
+    wanted.search->next(numbers);
     attempt.slots->pool_key = wanted.key;
-    if (wanted.wants == 1) {
+    if (numbers.size() == 1) {
         assign_slot_key(attempt.key, wanted.key, numbers[0]);
         assign_slot_fence_key(attempt.fence_key, attempt.key);
         return;
     }
-    std::ranges::sort(numbers);
     attempt.form = lock_form::all;
     attempt.key.clear();
     attempt.fence_key.clear();
@@ -156,7 +153,7 @@ void engine::start_survey(operation& wanted, time_point now) {
     survey& asking = new_survey(wanted.key, wanted.slots, wanted.wants);
     asking.operation = wanted.self;
     wanted.stage = operation::phase::surveying;
-    wanted.survey = asking.self;
+    wanted.search->scan = asking.self;
     if (wanted.queue != nullptr) {
         wanted.queue->asked_all(now);
     }
@@ -177,7 +174,8 @@ void engine::start_survey(operation& wanted, time_point now) {
 }
 
 void engine::end_survey(operation& wanted) {
-    if (survey* const asking = surveys_.find(wanted.survey)) {
+    survey* const asking = wanted.search ? surveys_.find(wanted.search->scan) : nullptr;
+    if (asking != nullptr) {
         timers_.cancel(asking->wake);
         surveys_.destroy(*asking);
     }
@@ -186,9 +184,7 @@ void engine::end_survey(operation& wanted) {
 // What came in time has to do. Slots to try, or the end of this search.
 void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     const census& found = asking.found;
-    const unsigned tries = slot_tries_max - std::min(wanted.tries, slot_tries_max);
-    found.choose(std::size_t{tries} * wanted.wants, random_, wanted.candidates);
-    if (wanted.candidates.size() >= wanted.wants) {
+    if (wanted.search->scanned(found, random_)) {
         end_survey(wanted);
         start_attempt(wanted, now);
         return;
@@ -221,7 +217,7 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
         return;
     }
     mine->found(wanted.outcome, wanted.last);
-    wanted.tries = 0;
+    wanted.search->stop();
     if (wanted.outcome == errc::contended) {
         if (mine->take_news()) {
             start_attempt(wanted, now);
@@ -242,17 +238,16 @@ void engine::look_on(wait_queue& waiters, operation& served, const claim& won, t
         return;
     }
     pause(next, now, now);
-    if (next.slots >= served.slots) {
-        next.candidates.swap(served.candidates);
+    if (next.search) {
+        next.search->take_over(*served.search);
     }
 }
 
 // An attempt on one slot has failed: another, if this search has any left. False if it is over.
 bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
-    if (wanted.outcome != errc::contended || ++wanted.tries >= slot_tries_max || closing()
+    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
         || (wanted.wait_until > wanted.began
             && wanted.wait_until <= later(now, 2 * retry_floor()))) {
-        wanted.candidates.clear();
         return false;
     }
     attempt.announced = attempt.announced || attempt.votes.may_be_set();

@@ -19,9 +19,6 @@ namespace redlock::core {
 /// millisecond.
 inline constexpr std::uint32_t slots_per_command = 512;
 
-/// So many slots are tried, of those that a survey found, before an acquire pauses or gives up.
-inline constexpr unsigned slot_tries_max = 8;
-
 /// One survey: for an acquire, or for whoever wants to know how the pool stands.
 struct survey {
     handle self;

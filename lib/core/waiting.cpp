@@ -178,7 +178,7 @@ void engine::wake_queue(const claim& ended, time_point now) {
 
 // After an attempt: rolls it back, and ends the operation or has it wait.
 void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
-    if (wanted.slots != 0 && try_next_slot(wanted, attempt, now)) {
+    if (wanted.search && try_next_slot(wanted, attempt, now)) {
         return;
     }
     const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
@@ -204,8 +204,9 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
 }
 
 void engine::pause(operation& wanted, time_point until, time_point now) {
-    wanted.candidates.clear(); // what was free then
-    wanted.tries = 0;
+    if (wanted.search) {
+        wanted.search->stop();
+    }
     wait_queue& mine = *wanted.queue;
     timers_.set(wanted.wake, mine.pause(until, view_of(mine, now), random_));
 }

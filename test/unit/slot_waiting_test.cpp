@@ -136,7 +136,7 @@ TEST_CASE("what one survey found serves several of a line") {
         numbers.insert(it.answer_to(name)->slots.at(0));
     }
     CHECK(numbers.size() == 40);
-    CHECK(asked(it, "MGET") == 3 * 40 / core::slot_tries_max);
+    CHECK(asked(it, "MGET") == 3 * 40 / core::slot_search::tries_max);
     CHECK(asked(it, "SET") == 3 * 40);
 }
 
@@ -194,11 +194,11 @@ TEST_CASE("who had a part of a slot, and looks for another, tells other processe
             return mishap::none;
         };
     }
-    const auto name = it.acquire_slot(waiting(), core::slot_tries_max);
+    const auto name = it.acquire_slot(waiting(), core::slot_search::tries_max);
     it.run_for(1s);
     CHECK(it.answer_to(name) == nullptr);
-    CHECK(firsts.size() == core::slot_tries_max);
-    CHECK(told_free(it).size() == core::slot_tries_max);
+    CHECK(firsts.size() == core::slot_search::tries_max);
+    CHECK(told_free(it).size() == core::slot_search::tries_max);
 }
 
 TEST_CASE("a slot is not handed over to who says a smaller size") {

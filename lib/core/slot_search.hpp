@@ -1,0 +1,67 @@
+// The search of one acquire for free slots of a pool: a source of slots to try. A scan tells which
+// are free on a majority of the masters; some of them are tried one after the other, and after too
+// many refusals the acquire waits. What a scan says may be over when it is read: the votes decide.
+
+#pragma once
+
+#include "census.hpp"
+#include "pool.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace redlock::core {
+
+class slot_search {
+public:
+    /// So many attempts at most follow a scan before the acquire pauses or gives up.
+    static constexpr unsigned tries_max = 8;
+
+    slot_search(std::uint32_t slots, std::uint32_t wants) noexcept : slots_(slots), wants_(wants) {}
+
+    /// Slots of the pool.
+    std::uint32_t slots() const noexcept { return slots_; }
+    /// So many of them, or none.
+    std::uint32_t wants() const noexcept { return wants_; }
+
+    /// Whether there are slots to try; else a scan is needed.
+    bool has_next() const noexcept { return candidates_.size() >= wants_; }
+    /// Moves the slots of the next attempt to `out`, in order.
+    void next(std::vector<std::uint32_t>& out) {
+        const auto first = candidates_.end() - static_cast<std::ptrdiff_t>(wants_);
+        out.assign(first, candidates_.end());
+        candidates_.erase(first, candidates_.end());
+        std::ranges::sort(out);
+    }
+    /// A scan has ended. False if it found nothing to try.
+    bool scanned(const census& found, jitter& random) {
+        const std::size_t tries = tries_max - std::min(refused_, tries_max);
+        found.choose(tries * wants_, random, candidates_);
+        return has_next();
+    }
+    /// Another acquire was first. False if that was the last attempt before a pause.
+    bool refused() noexcept { return ++refused_ < tries_max; }
+    /// The acquire pauses: what was free may be free no more.
+    void stop() noexcept {
+        candidates_.clear();
+        refused_ = 0;
+    }
+    /// Goes on with what a search for the same pool, which has ended with a slot, did not try.
+    void take_over(slot_search& served) noexcept {
+        if (slots_ >= served.slots_) {
+            candidates_.swap(served.candidates_);
+        }
+    }
+
+    handle scan; // under way
+
+private:
+    std::uint32_t slots_;
+    std::uint32_t wants_;
+    unsigned refused_ = 0; // since it was last stopped
+    std::vector<std::uint32_t> candidates_;
+};
+
+} // namespace redlock::core
