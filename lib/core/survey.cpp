@@ -212,7 +212,7 @@ void engine::slots_found(operation& wanted, survey& asking, time_point now) {
 // There is no slot to try.
 void engine::wait_for_slot(operation& wanted, time_point now) {
     wait_queue* const mine = wanted.queue;
-    if (mine == nullptr || closing() || wanted.wait_until <= later(now, 2 * retry_floor())) {
+    if (mine == nullptr || closing() || now >= wanted.wait_until) {
         finish(wanted, now);
         return;
     }

@@ -74,9 +74,11 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
     }
     waiter& next = wrong::hand_over_to_the_last ? *back_ : *front_;
     const acquire_options& wants = next.options;
+    // A lease that is not renewed is to last for what was asked.
+    const auto wanted = wants.renew == renewal::off ? wants.ttl : wants.ttl / 2;
     const auto needed = wrong::hand_over_past_deadline
                             ? -lease.ttl
-                            : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
+                            : std::max({wants.min_validity, wants.stop_margin, wanted});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
         return nullptr; // it needs more, or a smaller pool
     }
@@ -158,8 +160,10 @@ time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
 time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     front.stage = waiter::phase::paused;
-    const time_point last_chance =
+    // The last attempt needs time for its round trip. After it a notification may still come.
+    const time_point in_time =
         front.wait_until == forever ? forever : front.wait_until - 2 * at.retry_floor();
+    const time_point last_chance = at.now < in_time ? in_time : front.wait_until;
     return std::min(
         {until, last_chance, wrong::sleeps_beside_free_lock ? forever : poll_by(at, random)});
 }
@@ -177,6 +181,9 @@ time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexce
 
 // While the lock is held in this process, there is nothing to query.
 next_step wait_queue::due(const wait_view& at) const noexcept {
+    if (front_->outcome && at.now >= front_->wait_until) {
+        return {next_step::what::time_out};
+    }
     if (!at.held_until || at.now >= *at.held_until) {
         return {next_step::what::ask};
     }

@@ -183,8 +183,7 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     }
     const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
                        || wanted.outcome == errc::too_slow;
-    // The last attempt needs time for its round trip, or it is not worth its pause.
-    const bool waits = again && !closing() && wanted.wait_until > later(now, 2 * retry_floor());
+    const bool waits = again && !closing() && now < wanted.wait_until;
     const time_point due = waits ? next_try(wanted, attempt, now) : forever;
     // Who goes on will either have the lock, and release it, or end here. Who ends, or may have
     // another slot next, and may have had a part of this tells those whom that part kept out.
