@@ -1,6 +1,6 @@
-// The search of one acquire for free slots of a pool: a source of slots to try. A scan tells which
-// are free on a majority of the masters; some of them are tried one after the other, and after too
-// many refusals the acquire waits. What a scan says may be over when it is read: the votes decide.
+// The search of one acquire for free slots of a pool: a source of slots to try. A scan shows which
+// are free on a majority of the masters. Some of them are tried one after the other, and after too
+// many refusals the acquire waits. A scan may be outdated at once: the votes decide.
 
 #pragma once
 
@@ -16,14 +16,14 @@ namespace redlock::core {
 
 class slot_search {
 public:
-    /// So many attempts at most follow a scan before the acquire pauses or gives up.
+    /// Maximum number of attempts after a scan, before the acquire pauses or fails.
     static constexpr unsigned tries_max = 8;
 
     slot_search(std::uint32_t slots, std::uint32_t wants) noexcept : slots_(slots), wants_(wants) {}
 
     /// Slots of the pool.
     std::uint32_t slots() const noexcept { return slots_; }
-    /// So many of them, or none.
+    /// Number of them that are wanted, all or none.
     std::uint32_t wants() const noexcept { return wants_; }
 
     /// Whether there are slots to try; else a scan is needed.
@@ -35,7 +35,7 @@ public:
         candidates_.erase(first, candidates_.end());
         std::ranges::sort(out);
     }
-    /// A scan has ended. False if it found nothing to try.
+    /// A scan has ended. Returns false if it found nothing to try.
     bool scanned(const census& found, jitter& random) {
         const std::size_t tries = tries_max - std::min(refused_, tries_max);
         found.choose(tries * wants_, random, candidates_);

@@ -1,9 +1,9 @@
-// The slots of a pool: looks which are free, and has an acquire try some of them; or tells who has
-// them. One command to each master for 512 slots, all in one round trip.
+// The slots of a pool: finds free ones, and lets an acquire try some of them; or reports their
+// owners. One command to each master for 512 slots, all in one round trip.
 //
-// Who waits for a slot waits in the queue of its pool as others do in that of a lock. Only what the
-// front does is different: it looks first, and then makes attempts on slots that were free. A slot
-// that is released, whichever it is, is told on the channel of the pool.
+// A waiter for a slot is in the wait queue of its pool. Only its front differs: it searches first,
+// and then makes attempts on slots that were free. The release of any slot is published on the
+// channel of the pool.
 
 #include "survey.hpp"
 
@@ -30,7 +30,7 @@ void engine::ask_for_slots(survey& asking, time_point now) {
     const bool wants_owners = !asking.owners.empty();
     const unsigned commands = (asking.slots + slots_per_command - 1) / slots_per_command;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        // To know how a pool stands, also a master that may not vote is worth asking.
+        // The status of a pool includes masters that may not vote.
         const connection& link = *masters_[i].link;
         const bool answers = wants_owners ? link.up() && !link.silent() && !masters_[i].duplicate
                                           : masters_[i].admitted;
@@ -48,7 +48,7 @@ void engine::ask_for_slots(survey& asking, time_point now) {
 void engine::send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now) {
     const std::uint32_t first = chunk * slots_per_command;
     const std::uint32_t count = std::min(slots_per_command, asking.slots - first);
-    // A script is guarded's: the other protocol also works where none may be run.
+    // Only the guarded protocol uses a script: plain also works where scripts are forbidden.
     const bool owners = !asking.owners.empty() || !rules_.guarded();
     scratch_.clear();
     if (owners) {
@@ -70,7 +70,7 @@ void engine::survey_answered(
     std::size_t master, const ticket& command, const reply* answer, time_point now) {
     survey* const asking = surveys_.find(command.subject);
     if (asking == nullptr) {
-        return; // it went on without
+        return; // it continued without it
     }
     const std::uint32_t first = command.round * slots_per_command;
     const std::uint32_t count = std::min(slots_per_command, asking->slots - first);
@@ -125,7 +125,7 @@ void engine::survey_over(survey& done, time_point now) {
 // --- For an acquire
 // -------------------------------------------------------------------------------
 
-// What the next attempt is for: one slot, or several as one lock.
+// The target of the next attempt: one slot, or several as one lock.
 void engine::name_slots(claim& attempt, operation& wanted) {
     attempt.slots = std::make_unique<slot_part>();
     std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
@@ -181,7 +181,7 @@ void engine::end_survey(operation& wanted) {
     }
 }
 
-// What came in time has to do. Slots to try, or the end of this search.
+// Only timely replies count. Slots to try, or the end of this search.
 void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     const census& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
@@ -209,7 +209,7 @@ void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     wait_for_slot(wanted, now);
 }
 
-// There is no slot to try.
+// No slot to try.
 void engine::wait_for_slot(operation& wanted, time_point now) {
     wait_queue* const mine = wanted.queue;
     if (mine == nullptr || closing() || now >= wanted.wait_until) {
@@ -228,9 +228,9 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
     pause(wanted, mine->no_slot(view_of(*mine, now), random_), now);
 }
 
-// The front was served, and the next is the front. Where a slot was handed over to the one before
-// all are taken, and there is nothing to look for before it would have been time. Else more may be
-// free, of which its survey has told.
+// The front was served, and the next waiter is the front. If a slot was handed off to the previous
+// one, all are held, and a search is useless before its time. Otherwise more may be free, as its
+// scan has shown.
 void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
     operation& next = *front_of(waiters);
     if (won.slots->handed_since != never && !waiters.take_news()) {
@@ -243,7 +243,8 @@ void engine::look_on(wait_queue& waiters, operation& served, const claim& won, t
     }
 }
 
-// An attempt on one slot has failed: another, if this search has any left. False if it is over.
+// An attempt on one slot has failed: tries another if this search has one left. Returns false if it
+// has ended.
 bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
     if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
         || (wanted.wait_until > wanted.began
@@ -252,7 +253,8 @@ bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
     }
     attempt.announced = attempt.announced || attempt.votes.may_be_set();
     begin_removal(attempt, now);
-    // Somebody else wants what we want: from now on one master is asked first, and tells us apart.
+    // Another client tries the same slots: from now on the arbiter is asked first, and decides
+    // between the two.
     wanted.ask_arbiter = true;
     start_attempt(wanted, now);
     return true;

@@ -1,5 +1,5 @@
 // A survey of the slots of a pool: which of them are free on a majority of the masters. It is a
-// filter in front of attempts, and no part of a vote: what it says may be over when it is read.
+// filter before attempts, not a part of a vote: its result may be outdated at once.
 
 #pragma once
 
@@ -15,21 +15,20 @@
 
 namespace redlock::core {
 
-/// So many slots are asked for in one command: it holds a master up for about a
-/// millisecond.
+/// Slots per command: it blocks a master for about a millisecond.
 inline constexpr std::uint32_t slots_per_command = 512;
 
-/// One survey: for an acquire, or for whoever wants to know how the pool stands.
+/// One survey: for an acquire, or for the status of a pool.
 struct survey {
     handle self;
     timer wake;
-    std::uint64_t cookie = 0; // names it to the host, where no acquire asked for it
-    handle operation;         // the acquire that did
+    std::uint64_t cookie = 0; // its number for the host, without an acquire
+    handle operation;         // of the acquire
     std::string key;          // of the pool
     std::uint32_t slots = 0;
     census found;
     ballots votes;
-    /// By master and slot, where somebody wants to know: empty for what it did not tell.
+    /// By master and slot, for the status: empty where a master did not report it.
     std::vector<std::vector<std::optional<std::string>>> owners;
 
     void reset() {
