@@ -1,4 +1,4 @@
-// What callers ask for: to acquire a lock, in as many attempts as it takes, or to know who has one.
+// The requests of callers: to acquire a lock, with all attempts, or to query its owner.
 
 #pragma once
 
