@@ -286,6 +286,10 @@ TEST_CASE("wait queue: a lock that is held is tried again when its lease must ha
     auto [low, high] = tries(held_for({900ms, 700ms, 800ms}));
     check_about(low, 705ms);
     check_about(high, 715ms);
+    ballots mixed = held_for({900ms, 700ms});
+    mixed.of[1].said = vote::absent; // what is left of that lease does not count
+    std::tie(low, high) = tries(mixed);
+    check_about(low, 905ms);
     it.queue.pool = true; // that is one slot's, and others may be free before
     std::tie(low, high) = tries(held_for({700ms}));
     check_about(low, 5ms);
@@ -419,6 +423,9 @@ TEST_CASE("wait queue: the arbiter's word is enough for an attempt, once for a r
     it.arbiter = nobody;
     one.wake.due = forever;
     CHECK(it.queue.notified(far, "d", false, it.view()) == it.now); // there is none
+    for (const std::size_t other : {0U, 2U}) {
+        CHECK(it.queue.notified(other, "d", false, it.view()) == forever);
+    }
 }
 
 TEST_CASE("wait queue: without the arbiter's word a majority's is waited for, or anybody's") {
@@ -495,9 +502,11 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     waiter& one = it.paused(it.now + 1h);
     one.ask_arbiter = true;
     it.queue.handed_since = it.now;
+    it.queue.holder = {1, 1};
     CHECK(it.queue.released("b", it.now - 39ms, it.view()) == it.now);
     CHECK(!one.ask_arbiter);
     CHECK(it.queue.handed_since == never);
+    CHECK(it.queue.holder == handle());
     // That it is announced as well is no news.
     CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
     // After hand-offs for long the others come first: they hear of it, and ask.
