@@ -3,8 +3,9 @@
 
 The protocol is plain code: lib/core includes neither Asio nor a socket nor a clock, and time comes
 in as a parameter. Only then can a simulation drive the very objects that production runs. And a
-lower layer never includes a higher one. The tables below are the rules; a new file in lib/core
-needs a rank.
+lower layer never includes a higher one. Within the core there is no cycle, no machine includes
+another, and only the glue includes the engine. The tables below are the rules; a new file in
+lib/core needs a rank.
 """
 
 import pathlib
@@ -47,9 +48,9 @@ CORE_RANKS = {
     'round': 4,
     'extension_round': 4,
     'slot_scripts': 1,
-    'removal': 4,
     'removals': 4,
     'claim_record': 5,
+    'removal': 5,
     'attempt': 5,
     'lease': 5,
     'claim': 5,
@@ -74,6 +75,9 @@ CORE_RANKS = {
     'replies': 8,
     'report': 8,
 }
+
+# The types of the core that decide. None calls another: the engine passes on what one has decided.
+MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removals', 'wait_queue', 'slot_search'}
 
 # Stems that may see hiredis.
 HIREDIS = {'resp'}
@@ -211,8 +215,13 @@ class Checker:
             other = self.layer_of(target) if target else None
             if other and other not in LAYERS[layer]:
                 self.fail(path, line, f'{layer} includes {target}, which is {other}')
+            elif target == 'lib/core/engine.hpp' and not self.may_see_engine(path):
+                self.fail(path, line, 'only the engine and the glue include engine.hpp')
             elif target is None and name.startswith(('redlock/', 'core/', 'net/')):
                 self.fail(path, line, f'{name} does not exist')
+
+    def may_see_engine(self, path):
+        return self.layer_of(path) == 'lib' or re.fullmatch(r'lib/core/\w+\.cpp', path)
 
     def check_public(self, path):
         for line, name, target in self.includes[path]:
@@ -232,6 +241,14 @@ class Checker:
             above = CORE_RANKS.get(other, -1)
             if rank is not None and above > rank:
                 self.fail(path, line, f'{stem} (rank {rank}) includes {other} (rank {above})')
+
+        for reached, chain in self.core_headers(path):
+            other = pathlib.PurePosixPath(reached).stem
+            way = ' -> '.join(pathlib.PurePosixPath(one).name for one in (path, *chain, reached))
+            if reached == path:
+                self.fail(path, 1, f'includes itself: {way}')
+            elif stem in MACHINES and other in MACHINES - {stem}:
+                self.fail(path, 1, f'a machine includes another: {way}')
 
         # What arrives through a public header arrives all the same.
         for line, reached, chain in self.reach(path):
@@ -253,6 +270,18 @@ class Checker:
             for match in pattern.finditer(code):
                 line = code.count('\n', 0, match.start()) + 1
                 self.fail(path, line, f'core {what}: {match.group().strip()}')
+
+    def core_headers(self, path):
+        """(header, headers in between) of all of lib/core that it includes, directly or not."""
+        pending = [(path, ())]
+        seen = set()
+        while pending:
+            at, chain = pending.pop()
+            for _, _, target in self.includes[at]:
+                if target and self.layer_of(target) == 'lib/core' and target not in seen:
+                    seen.add(target)
+                    yield target, chain
+                    pending.append((target, (*chain, target)))
 
     def reach(self, path):
         """(line in path, name, public headers in between) of all that it includes from outside."""
@@ -288,7 +317,11 @@ GOOD = {
         'virtual double random() = 0;\n'
         'auto lifetime = command.time(0);\nstream.read(1);\nconst int big = 1\'000\'000;\n',
     'lib/net/link.cpp':
-        '#include "core/engine.hpp"\n#include <boost/asio.hpp>\n#include <random>\n',
+        '#include "core/command.hpp"\n#include <boost/asio.hpp>\n#include <random>\n',
+    'lib/core/quorum.hpp': '#include "command.hpp"\n',
+    'lib/core/quorum.cpp': '#include "quorum.hpp"\n',
+    'lib/core/waiting.cpp': '#include "engine.hpp"\n',
+    'lib/driver.cpp': '#include "core/engine.hpp"\n',
     'lib/lock.cpp': '#include "net/link.hpp"\n#include <redlock/lock.hpp>\n',
     'lib/net/link.hpp': '',
     'tools/main.cpp': '#include <CLI/CLI.hpp>\n#include <redlock/lock.hpp>\n',
@@ -323,6 +356,10 @@ BAD = [
     ('lib/core/resp.cpp', '#include "core/command.hpp"\n', 'includes command (rank 1)'),
     ('lib/core/admission.hpp', '#include "core/engine.hpp"\n', 'includes engine (rank 8)'),
     ('lib/core/surprise.hpp', '', 'surprise has no rank; add it'),
+    ('lib/core/command.hpp', '#include "quorum.hpp"\n', 'itself: command.hpp -> quorum.hpp -> command'),
+    ('lib/core/attempt.cpp', '#include "quorum.hpp"\n', 'includes another: attempt.cpp -> quorum.hpp'),
+    ('lib/core/host.hpp', '#include "engine.hpp"\n', 'only the engine and the glue'),
+    ('lib/net/link.cpp', '#include "core/engine.hpp"\n', 'only the engine and the glue'),
     ('lib/core/engine.hpp', '#include "net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
     ('lib/core/engine.hpp', '#include "../net/link.hpp"\n', 'lib/core includes lib/net/link.hpp'),
     ('lib/net/link.cpp', '#include "manager.hpp"\n', 'lib/net includes lib/manager.hpp'),

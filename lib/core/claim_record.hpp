@@ -5,7 +5,6 @@
 
 #include "extension_round.hpp"
 #include "form.hpp"
-#include "removal.hpp"
 #include "validity.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -90,6 +89,20 @@ struct slot_part {
     std::string pool_key;               // the pool
     std::vector<std::uint32_t> numbers; // in order
     time_point handed_since = never;    // the first of the local handoffs in a row
+};
+
+/// Commands that set a key and were in flight on a broken connection: the server may have them in a
+/// buffer, and read them after those of the next connection.
+struct strays {
+    master_set sets = 0;      // acquires
+    master_set heals = 0;     // commands that create the key again
+    time_point until = never; // afterwards they are refused, or the key has expired
+
+    /// Whether one may follow a removal with this reply. An acquire sets the key once: if the key
+    /// was removed, it has been executed.
+    bool may_follow(std::size_t master, vote what) const noexcept {
+        return ((heals | (what == vote::granted ? 0U : sets)) & set_of(master)) != 0;
+    }
 };
 
 struct claim_record {

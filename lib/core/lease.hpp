@@ -14,7 +14,6 @@
 
 #include "backoff.hpp"
 #include "claim_record.hpp"
-#include "removal.hpp"
 #include "settings.hpp"
 
 #include <redlock/diagnostics.hpp>

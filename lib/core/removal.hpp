@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include "validity.hpp"
+#include "claim_record.hpp"
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/outcome.hpp>
@@ -30,20 +30,6 @@ namespace redlock::core {
 constexpr bool confirms_removal(vote what) noexcept {
     return what == vote::granted || what == vote::absent || what == vote::foreign;
 }
-
-/// Commands that set a key and were in flight on a broken connection: the server may have them in a
-/// buffer, and read them after those of the next connection.
-struct strays {
-    master_set sets = 0;      // acquires
-    master_set heals = 0;     // commands that create the key again
-    time_point until = never; // afterwards they are refused, or the key has expired
-
-    /// Whether one may follow a removal with this reply. An acquire sets the key once: if the key
-    /// was removed, it has been executed.
-    bool may_follow(std::size_t master, vote what) const noexcept {
-        return ((heals | (what == vote::granted ? 0U : sets)) & set_of(master)) != 0;
-    }
-};
 
 class removal {
 public:
