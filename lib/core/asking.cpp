@@ -172,16 +172,17 @@ void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, 
         {.kind = command_kind::acquire,
          .how = rules_.guarded() ? how : rung::native,
          .form = attempt.form,
+         .round = attempt.asking.epoch(),
          .subject = attempt.self},
         now);
 }
 
 void engine::acquire_answered(
-    claim& attempt, std::size_t master, const answer& got, time_point now) {
+    claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now) {
     ballot& mine = attempt.votes.of[master];
     const bool straggles = attempt.stage == claim::phase::held;
-    if (!straggles && mine.said != vote::pending) {
-        return; // it was counted as timed out
+    if (!straggles && !attempt.asking.awaits(attempt, master, epoch)) {
+        return; // it was counted as timed out, or is for the owner before
     }
     if (wrong::t0_after_sends && !straggles && attempt.asking.count().granted() == 0) {
         attempt.asked_at = now;
@@ -213,19 +214,27 @@ void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point
     send(
         master,
         scratch_,
-        {.kind = command_kind::raise, .how = how, .form = attempt.form, .subject = attempt.self},
+        {.kind = command_kind::raise,
+         .how = how,
+         .form = attempt.form,
+         .round = attempt.asking.epoch(),
+         .subject = attempt.self},
         now);
 }
 
-void engine::raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now) {
+void engine::raise_answered(
+    claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now) {
     const bool gone = got.said == vote::foreign;
     if (gone) {
         attempt.removal_seen |= attempt.votes.of[master].remove(now);
     }
-    if (attempt.stage != claim::phase::held) {
+    const std::uint16_t counts = wrong::any_raise_counts ? attempt.asking.epoch() : epoch;
+    if (attempt.stage == claim::phase::held) {
+        if (gone) {
+            move_deadline(attempt, now);
+        }
+    } else if (attempt.asking.awaits(attempt, master, counts)) {
         follow(attempt, attempt.asking.raised(attempt, master, got), now);
-    } else if (gone) {
-        move_deadline(attempt, now);
     }
 }
 
@@ -239,7 +248,7 @@ void engine::hand_on(operation& next, claim& lease, time_point now) {
     timers_.set(
         next.wake,
         std::min({later(now, rules_.master_timeout), lease.held.deadline(), next.wait_until}));
-    lease.asking = {attempt::origin::hand_off, masters_.size(), rules_.quorum()};
+    lease.asking = lease.asking.hand_off(masters_.size());
     follow(lease, lease.asking.level(lease, masters_.up(), now, rules_), now);
 }
 

@@ -80,17 +80,10 @@ attempt::decision attempt::extended(
 }
 
 attempt::decision attempt::raised(claim_record& mine, std::size_t master, const answer& got) {
-    ballot& theirs = mine.votes.of[master];
-    if (theirs.said != vote::pending) {
-        return {}; // it was counted as timed out
-    }
     if (attaches()) {
         return read_or_raised(mine, master, got);
     }
-    if (!wrong::any_raise_counts && got.said == vote::granted && got.counter < raise_to_) {
-        return {}; // to what an earlier owner was given; the answer for this one is behind it
-    }
-    theirs.said = got.said;
+    mine.votes.of[master].said = got.said;
     if (got.said == vote::held) {
         mine.votes.note(master, "its fencing counter is ahead");
     }

@@ -54,12 +54,20 @@ public:
     };
 
     attempt() noexcept = default;
-    attempt(origin from, std::size_t masters, std::size_t quorum) noexcept
+    attempt(origin from, std::size_t masters, std::size_t quorum, std::uint16_t epoch = 0) noexcept
         : count_(masters, quorum),
-          from_(from) {}
+          from_(from),
+          epoch_(epoch) {}
+    /// The next one on the same claim.
+    attempt hand_off(std::size_t masters) const noexcept {
+        return {origin::hand_off, masters, count_.quorum(), static_cast<std::uint16_t>(epoch_ + 1)};
+    }
 
     origin from() const noexcept { return from_; }
     bool attaches() const noexcept { return from_ == origin::attach; }
+    /// Goes with each command, and comes back with its reply: a reply to an earlier attempt on the
+    /// same claim has another epoch.
+    std::uint16_t epoch() const noexcept { return epoch_; }
     /// A grant after this moment comes too late.
     time_point vote_by() const noexcept { return vote_by_; }
     void vote_by(time_point moment) noexcept { vote_by_ = moment; }
@@ -84,12 +92,16 @@ public:
     /// \{
     /// Notes an answer to the acquire, also one that comes after the decision. Returns the vote.
     static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
-    /// The vote of a reply to the acquire. Requires that the master has not voted yet.
+    /// Whether a reply to a command of that epoch is a vote: the master has not voted yet.
+    bool awaits(const claim_record& mine, std::size_t master, std::uint16_t epoch) const noexcept {
+        return epoch == epoch_ && mine.votes.of[master].said == vote::pending;
+    }
+    /// The vote of a reply to the acquire. Requires `awaits`.
     decision acquired(claim_record& mine, std::size_t master, vote what);
     /// A reply to the extension of an attach.
     decision extended(
         claim_record& mine, std::size_t master, const answer& got, const settings& rules) noexcept;
-    /// A reply to a raise, or its broken connection.
+    /// A reply to a raise, or its broken connection. Requires `awaits`.
     decision raised(claim_record& mine, std::size_t master, const answer& got);
     /// \}
 
@@ -134,6 +146,7 @@ private:
     round count_;
     origin from_ = origin::acquire;
     stage stage_ = stage::votes;
+    std::uint16_t epoch_ = 0;
     time_point vote_by_ = never;
     std::size_t arbiter_ = nobody; // the one master that was asked so far
     std::uint64_t raise_to_ = 0;

@@ -33,7 +33,7 @@ struct ticket {
     command_kind kind = command_kind::ping;
     rung how = rung::evalsha;              // of commands with several variants
     lock_form form = lock_form::exclusive; // of the claim
-    std::uint16_t round = 0;               // of extend and heal: identifies the round
+    std::uint16_t round = 0;               // identifies the round of an extension, or the attempt
     bool publishes = false;                // the script publishes the removal
     handle subject;                        // the claim or the query
 };

@@ -206,7 +206,8 @@ private:
     void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
     void write_acquire(const claim& attempt, std::size_t master, rung how);
     void send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now);
-    void acquire_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
+    void acquire_answered(
+        claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
     static attempt::limits limits_of(const operation& wanted) noexcept;
     void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
     void follow(claim& attempt, const attempt::decision& next, time_point now);
@@ -216,7 +217,8 @@ private:
     }
     void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
     void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
-    void raise_answered(claim& attempt, std::size_t master, const answer& got, time_point now);
+    void raise_answered(
+        claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
     void hand_on(operation& next, claim& lease, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);

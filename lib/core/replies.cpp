@@ -105,7 +105,7 @@ void engine::replied(
         const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
         claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
         if (attempt != nullptr && attempt->stage == claim::phase::asking) {
-            acquire_answered(*attempt, master, got, now);
+            acquire_answered(*attempt, master, attempt->asking.epoch(), got, now);
         }
     }
     if (asks && owner->ended()) {
@@ -146,6 +146,10 @@ void engine::say_otherwise(
     claim& owner, std::size_t master, const ticket& command, time_point now) {
     const ladder& commands = masters_[master].link->commands();
     const bool own = has_own_script(owner.form, command.kind);
+    const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
+    if (asks && command.round != owner.asking.epoch()) {
+        return; // an earlier attempt on this claim
+    }
     switch (command.kind) {
     case command_kind::acquire:
         send_acquire(owner, master, way_of(owner, master, command.kind), now);
@@ -182,10 +186,10 @@ void engine::claim_answered(
     claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now) {
     switch (command.kind) {
     case command_kind::acquire:
-        acquire_answered(owner, master, got, now);
+        acquire_answered(owner, master, command.round, got, now);
         break;
     case command_kind::raise:
-        raise_answered(owner, master, got, now);
+        raise_answered(owner, master, command.round, got, now);
         break;
     case command_kind::remove:
     case command_kind::remove_exists:
