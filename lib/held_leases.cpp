@@ -212,9 +212,9 @@ void held_leases::acquired(const lease_handle& lease) {
 void held_leases::changed(const core::claim& claim) {
     lease_handle& lease = of(claim);
     lease.stop_at.store(
-        claim.held.held_until().time_since_epoch().count(), std::memory_order_relaxed);
+        claim.held().held_until().time_since_epoch().count(), std::memory_order_relaxed);
     lease.deadline.store(
-        claim.held.deadline().time_since_epoch().count(), std::memory_order_relaxed);
+        claim.held().deadline().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 void held_leases::lost(const core::claim& claim, loss_reason reason) {
@@ -234,7 +234,7 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
 }
 
 void held_leases::held_long(const core::claim& claim) {
-    const auto held = driver_.now() - claim.held.held_since();
+    const auto held = driver_.now() - claim.held().held_since();
     if (driver_.logs(log_level::warning)) {
         const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
         driver_.log(
@@ -304,8 +304,8 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         diagnostics votes;
         // A lease that was handed off within this process, or held until its manager closed, was
         // not removed on any master.
-        const bool asked = claim.stage == core::claim::phase::removing;
-        const auto elapsed = asked ? driver_.now() - claim.end.began() : clock::duration(0);
+        const bool asked = claim.is_ending();
+        const auto elapsed = asked ? driver_.now() - claim.ending().began() : clock::duration(0);
         driver_.explain(votes, {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         end_release(*lease, votes);

@@ -40,13 +40,14 @@ void engine::finish(operation& wanted, time_point now) {
 }
 
 bool engine::on_wire(const claim& rolled_back) const noexcept {
+    const removal& left = rolled_back.ending();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (rolled_back.end.in_flight(i)
+        if (left.in_flight(i)
             && masters_[i].link->written_mark() < rolled_back.votes.of[i].removal_mark) {
             return false;
         }
     }
-    return !rolled_back.end.waits_for_room();
+    return !left.waits_for_room();
 }
 
 void engine::finish_if_on_wire(operation& wanted, time_point now) {
@@ -96,7 +97,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         break;
     }
     claim& attempt = *claims_.find(wanted.attempt);
-    const attempt::decision next = attempt.asking.due(
+    const attempt::decision next = attempt.asking().due(
         attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_);
     // The wait ends in the middle of an attempt. What an earlier one found out says more than votes
     // that were cut off.

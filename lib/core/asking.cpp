@@ -35,7 +35,6 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
-    attempt.stage = claim::phase::asking;
     attempt.operation = wanted.self;
     if (wanted.search) {
         name_slots(attempt, wanted);
@@ -56,7 +55,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
-    attempt.asking = {attempt::origin::acquire, masters_.size(), rules_.quorum()};
+    attempt.ask({attempt::origin::acquire, masters_.size(), rules_.quorum()});
     attempt.votes.reset(masters_.size());
     return attempt;
 }
@@ -75,7 +74,7 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
 
     refuse_absent(attempt);
     wait_queue* const mine = wanted.queue;
-    if (attempt.asking.count().decide() != verdict::open) {
+    if (attempt.asking().count().decide() != verdict::open) {
         if (mine != nullptr) {
             mine->asked_all(now);
         }
@@ -83,14 +82,14 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
         return;
     }
     give_up_in_time(wanted, attempt, now);
-    attempt.asking.vote_by(wanted.wake.due);
+    attempt.vote_by = wanted.wake.due;
     if (rules_.guarded()) { // it may be executed until then
         attempt.expires_at = wanted.wake.due + attempt.ttl + rules_.drift.of(attempt.ttl);
     }
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
                           && (mine == nullptr || !mine->all_due({rules_, now}));
     ask_masters(attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
-    if (!attempt.asking.asked_all()) {
+    if (!attempt.asking().asked_all()) {
         // It is asked so as to save the others' time, not to make them depend on it.
         timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * retry_floor())));
     }
@@ -107,17 +106,17 @@ void engine::refuse_absent(claim& attempt) {
         if (one.admitted) {
             attempt.votes.note(i, "too many commands in flight");
         }
-        attempt.asking.refused(attempt, i, one.admitted ? vote::unreachable : one.otherwise);
+        attempt.asking().refused(attempt, i, one.admitted ? vote::unreachable : one.otherwise);
         ++counters_of(i).acquire_votes[mine.said];
     }
 }
 
 // The arbiter, or all that were not asked yet.
 void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
-    const master_set to = attempt.asking.ask(attempt, arbiter);
+    const master_set to = attempt.asking().ask(attempt, arbiter);
     const operation* const wanted = operations_.find(attempt.operation);
     wait_queue* const mine = wanted != nullptr ? wanted->queue : nullptr;
-    if (mine != nullptr && attempt.asking.asked_all()) {
+    if (mine != nullptr && attempt.asking().asked_all()) {
         mine->asked_all(now);
     }
     bool written = false;
@@ -156,7 +155,7 @@ void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
             attempt.form,
             how,
             names_of(attempt),
-            masters_[master].link->guard_until(attempt.asking.vote_by()),
+            masters_[master].link->guard_until(attempt.vote_by),
             attempt.asked_ttl,
             fence_of(attempt, 0),
             intent_of(attempt));
@@ -172,7 +171,7 @@ void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, 
         {.kind = command_kind::acquire,
          .how = rules_.guarded() ? how : rung::native,
          .form = attempt.form,
-         .round = attempt.asking.epoch(),
+         .round = attempt.epoch,
          .subject = attempt.self},
         now);
 }
@@ -180,11 +179,11 @@ void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, 
 void engine::acquire_answered(
     claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now) {
     ballot& mine = attempt.votes.of[master];
-    const bool straggles = attempt.stage == claim::phase::held;
-    if (!straggles && !attempt.asking.awaits(attempt, master, epoch)) {
+    const bool straggles = attempt.is_held();
+    if (!straggles && !attempt.asking().awaits(attempt, master, epoch)) {
         return; // it was counted as timed out, or is for the owner before
     }
-    if (wrong::t0_after_sends && !straggles && attempt.asking.count().granted() == 0) {
+    if (wrong::t0_after_sends && !straggles && attempt.asking().count().granted() == 0) {
         attempt.asked_at = now;
     }
     const vote what = attempt::note(attempt, master, got, rules_.drift);
@@ -195,29 +194,30 @@ void engine::acquire_answered(
         send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!straggles) {
-        follow(attempt, attempt.asking.acquired(attempt, master, what), now);
+        follow(attempt, attempt.asking().acquired(attempt, master, what), now);
         return;
     }
     // What is pending now may be the answer to an extension.
     if (mine.said == vote::pending && !attempt.extending.active) {
         mine.said = what;
     }
-    if (mine.until > attempt.held.deadline() && now < attempt.held.held_until()) {
+    if (mine.until > attempt.held().deadline() && now < attempt.held().held_until()) {
         move_deadline(attempt, now); // a majority can use it
     }
 }
 
 void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point now) {
+    const std::uint64_t token = // it may be won, and be sent again in another form
+        attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
     scratch_.clear();
-    append_raise(
-        scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, attempt.asking.token()));
+    append_raise(scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, token));
     send(
         master,
         scratch_,
         {.kind = command_kind::raise,
          .how = how,
          .form = attempt.form,
-         .round = attempt.asking.epoch(),
+         .round = attempt.epoch,
          .subject = attempt.self},
         now);
 }
@@ -228,28 +228,27 @@ void engine::raise_answered(
     if (gone) {
         attempt.removal_seen |= attempt.votes.of[master].remove(now);
     }
-    const std::uint16_t counts = wrong::any_raise_counts ? attempt.asking.epoch() : epoch;
-    if (attempt.stage == claim::phase::held) {
+    const std::uint16_t counts = wrong::any_raise_counts ? attempt.epoch : epoch;
+    if (attempt.is_held()) {
         if (gone) {
             move_deadline(attempt, now);
         }
-    } else if (attempt.asking.awaits(attempt, master, counts)) {
-        follow(attempt, attempt.asking.raised(attempt, master, got), now);
+    } else if (attempt.asking().awaits(attempt, master, counts)) {
+        follow(attempt, attempt.asking().raised(attempt, master, got), now);
     }
 }
 
 // A lease passes to the next of its line: an attempt of its own on the same claim.
-void engine::hand_on(operation& next, claim& lease, time_point now) {
+void engine::hand_on(operation& next, claim& lease, time_point deadline, time_point now) {
     next.stage = operation::phase::attempting;
     ++next.attempts;
     lease.extending.active = false;
     lease.operation = next.self;
     timers_.cancel(lease.wake);
     timers_.set(
-        next.wake,
-        std::min({later(now, rules_.master_timeout), lease.held.deadline(), next.wait_until}));
-    lease.asking = lease.asking.hand_off(masters_.size());
-    follow(lease, lease.asking.level(lease, masters_.up(), now, rules_), now);
+        next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
+    ++lease.epoch;
+    follow(lease, lease.asking().level(lease, masters_.up(), now, rules_), now);
 }
 
 // Does what an attempt has decided.
@@ -260,12 +259,12 @@ void engine::follow(claim& attempt, const attempt::decision& next, time_point no
     if (wanted == nullptr) {
         return;
     }
-    class attempt& asking = attempt.asking;
+    class attempt& asking = attempt.asking();
     switch (next.next) {
     case kind::open:
         break;
     case kind::others:
-        timers_.set(wanted->wake, asking.vote_by());
+        timers_.set(wanted->wake, attempt.vote_by);
         refuse_absent(attempt);
         ask_masters(attempt, nobody, now);
         follow(attempt, asking.decide(attempt), now);
@@ -295,7 +294,7 @@ void engine::follow(claim& attempt, const attempt::decision& next, time_point no
 
 void engine::raise(
     operation& wanted, claim& attempt, const attempt::decision& what, time_point now) {
-    const class attempt& asking = attempt.asking;
+    const class attempt& asking = attempt.asking();
     const bool hands_off = asking.from() == attempt::origin::hand_off;
     const bool levels = what.anew && asking.from() == attempt::origin::acquire;
     if (what.anew && !hands_off) {
@@ -313,8 +312,11 @@ void engine::raise(
         send_raise(attempt, i, way_of(attempt, i, command_kind::raise), now);
     }
     const bool open = asking.count().decide() == verdict::open;
-    if ((wrong::raise_not_awaited && levels && open)
-        || (wrong::hand_over_raise_not_awaited && hands_off && what.anew && open)) {
+    if (wrong::raise_not_awaited && levels && open) {
+        win(wanted, attempt, now);
+        return;
+    }
+    if (wrong::hand_over_raise_not_awaited && hands_off && what.anew && open) {
         win(wanted, attempt, now);
         return;
     }
@@ -345,15 +347,16 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     // measure.
     masters_.measured((now - attempt.given_at) / (wanted.ask_arbiter ? 2 : 1));
 
-    attempt.stage = claim::phase::held;
     attempt.announced = true;
     attempt.drops_intent = attempt.intent != 0; // where it was not granted it is still there
     attempt.operation = {};
-    attempt.fencing_token = attempt.asking.token();
+    if (attempt.asking().token() != 0) { // else none is wanted
+        attempt.fencing_token = attempt.asking().token();
+    }
     attempt.believed_until = lasts_until;
     const time_point renewed_at =
         attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
-    attempt.held = {
+    attempt.hold(lease(
         {.renew = options.renew,
          .stop_margin = options.stop_margin,
          .hold_limit = hold_limit,
@@ -361,7 +364,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
         now,
         lasts_until,
         options.renew == renewal::automatic ? lease::renewal_time(renewed_at, attempt.ttl, random_)
-                                            : forever};
+                                            : forever));
     schedule_lease(attempt);
 
     ++counters_.acquired;
@@ -382,14 +385,14 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
 
 // Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
 void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
-    if (attempt.asking.attaches()) {
+    if (attempt.asking().attaches()) {
         end_adoption(wanted, attempt, why, now);
         return;
     }
     wanted.outcome = why;
     wanted.decided_at = now;
     // One master's word says less than the round before, unless that failed for another reason.
-    const bool says_less = !attempt.asking.asked_all() && wanted.last.count(vote::held) > 0;
+    const bool says_less = !attempt.asking().asked_all() && wanted.last.count(vote::held) > 0;
     if (!says_less) {
         wanted.last = attempt.votes;
     }
@@ -397,8 +400,8 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
         host_.log(
             log_level::debug,
             shown(wanted.form, wanted.key) + ": attempt " + std::to_string(wanted.attempts)
-                + " rolled back: " + std::to_string(attempt.asking.count().granted()) + " granted, "
-                + std::to_string(attempt.asking.count().held()) + " held");
+                + " rolled back: " + std::to_string(attempt.asking().count().granted())
+                + " granted, " + std::to_string(attempt.asking().count().held()) + " held");
     }
     pause_or_finish(wanted, attempt, now);
 }

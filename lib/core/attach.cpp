@@ -29,10 +29,10 @@ handle engine::attach(const acquire_request& request, time_point now) {
         ballot& mine = attempt.votes.of[i];
         mine.asked = true; // a master that is away may have the key as well
         if (!masters_[i].admitted) {
-            attempt.asking.refused(attempt, i, masters_[i].otherwise);
+            attempt.asking().refused(attempt, i, masters_[i].otherwise);
             ++counters_of(i).extend_votes[mine.said];
         } else if (masters_[i].link->overloaded()) {
-            attempt.asking.refused(attempt, i, vote::unreachable);
+            attempt.asking().refused(attempt, i, vote::unreachable);
             attempt.votes.note(i, "too many commands in flight");
             ++counters_of(i).extend_votes[mine.said];
         }
@@ -42,7 +42,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
         return name;
     }
     give_up_in_time(wanted, attempt, now);
-    attempt.asking.vote_by(wanted.wake.due);
+    attempt.vote_by = wanted.wake.due;
     attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if (attempt.votes.of[i].said == vote::pending) {
@@ -61,8 +61,7 @@ claim& engine::new_adoption(operation& wanted, std::string_view token, time_poin
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
-    attempt.stage = claim::phase::asking;
-    attempt.asking = {attempt::origin::attach, masters_.size(), rules_.quorum()};
+    attempt.ask({attempt::origin::attach, masters_.size(), rules_.quorum()});
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
     name_fence(attempt);
@@ -87,7 +86,7 @@ void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_poin
             scratch_,
             how,
             names_of(attempt),
-            masters_[master].link->guard_until(attempt.asking.vote_by()),
+            masters_[master].link->guard_until(attempt.vote_by),
             attempt.ttl,
             fence_of(attempt, 0));
     } else {

@@ -241,7 +241,7 @@ attempt::decision attempt::due(
     master_set slow,
     time_point now,
     const settings& rules) const noexcept {
-    if (!asked_all() && now < vote_by_) {
+    if (!asked_all() && now < mine.vote_by) {
         return {decision::kind::others};
     }
     const bool working = works(mine, slow, rules.quorum());

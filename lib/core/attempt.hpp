@@ -54,23 +54,12 @@ public:
     };
 
     attempt() noexcept = default;
-    attempt(origin from, std::size_t masters, std::size_t quorum, std::uint16_t epoch = 0) noexcept
+    attempt(origin from, std::size_t masters, std::size_t quorum) noexcept
         : count_(masters, quorum),
-          from_(from),
-          epoch_(epoch) {}
-    /// The next one on the same claim.
-    attempt hand_off(std::size_t masters) const noexcept {
-        return {origin::hand_off, masters, count_.quorum(), static_cast<std::uint16_t>(epoch_ + 1)};
-    }
+          from_(from) {}
 
     origin from() const noexcept { return from_; }
     bool attaches() const noexcept { return from_ == origin::attach; }
-    /// Goes with each command, and comes back with its reply: a reply to an earlier attempt on the
-    /// same claim has another epoch.
-    std::uint16_t epoch() const noexcept { return epoch_; }
-    /// A grant after this moment comes too late.
-    time_point vote_by() const noexcept { return vote_by_; }
-    void vote_by(time_point moment) noexcept { vote_by_ = moment; }
     /// The value to which the fencing counters are raised; 0: not known yet.
     std::uint64_t token() const noexcept { return raise_to_; }
     /// All masters were asked, not the arbiter alone.
@@ -94,7 +83,7 @@ public:
     static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
     /// Whether a reply to a command of that epoch is a vote: the master has not voted yet.
     bool awaits(const claim_record& mine, std::size_t master, std::uint16_t epoch) const noexcept {
-        return epoch == epoch_ && mine.votes.of[master].said == vote::pending;
+        return epoch == mine.epoch && mine.votes.of[master].said == vote::pending;
     }
     /// The vote of a reply to the acquire. Requires `awaits`.
     decision acquired(claim_record& mine, std::size_t master, vote what);
@@ -146,8 +135,6 @@ private:
     round count_;
     origin from_ = origin::acquire;
     stage stage_ = stage::votes;
-    std::uint16_t epoch_ = 0;
-    time_point vote_by_ = never;
     std::size_t arbiter_ = nobody; // the one master that was asked so far
     std::uint64_t raise_to_ = 0;
 };

@@ -14,48 +14,63 @@
 #include "removal.hpp"
 #include "timers.hpp"
 
-#include <cstddef>
-#include <cstdint>
+#include <utility>
+#include <variant>
 
 namespace redlock::core {
 
-struct claim : claim_record {
-    enum class phase : std::uint8_t {
-        asking,
-        held,
-        lost, // the holder was signalled, and may act until it ends the lease or until
-              // `believed_until`
-        removing,
-    };
-    static constexpr std::size_t nobody = core::nobody;
-
+class claim : public claim_record {
+public:
     handle self;
     timer wake;
-    phase stage = phase::asking;
-
     handle operation;            // of the acquire
     time_point given_at = never; // by the previous holder, if it was in this process
 
-    attempt asking; // until it is decided
-    lease held;     // while it is
-    removal end;    // after its end
+    /// \name The phase, of which there is one at a time
+    /// \{
+    bool is_asking() const noexcept { return is<attempt>(); }
+    bool is_held() const noexcept { return is<lease>(); }
+    /// The holder was signalled, and may act until it ends the lease or until `believed_until`.
+    bool is_lost() const noexcept { return is<loss>(); }
+    bool is_ending() const noexcept { return is<removal>(); }
+
+    void ask(const attempt& how) noexcept { phase_.emplace<attempt>(how); }
+    void hold(lease&& how) noexcept { phase_.emplace<lease>(std::move(how)); }
+    void lose() noexcept { phase_.emplace<loss>(); }
+    void end(const removal& how) noexcept { phase_.emplace<removal>(how); }
+
+    /// Each requires its phase.
+    attempt& asking() noexcept { return std::get<attempt>(phase_); }
+    const attempt& asking() const noexcept { return std::get<attempt>(phase_); }
+    lease& held() noexcept { return std::get<lease>(phase_); }
+    const lease& held() const noexcept { return std::get<lease>(phase_); }
+    removal& ending() noexcept { return std::get<removal>(phase_); }
+    const removal& ending() const noexcept { return std::get<removal>(phase_); }
+    /// \}
 
     /// Until when the holder may act, unless it ends the lease earlier.
     time_point acts_until() const noexcept {
-        return stage == phase::lost ? believed_until : held.deadline();
+        return is_lost() ? believed_until : held().deadline();
     }
     /// An owner holds the lock, or may still act as if.
-    bool acts() const noexcept { return stage == phase::held || stage == phase::lost; }
-    bool ended() const noexcept { return stage == phase::lost || stage == phase::removing; }
+    bool acts() const noexcept { return is_held() || is_lost(); }
+    bool ended() const noexcept { return is_lost() || is_ending(); }
 
     void reset() {
         claim_record::reset();
         operation = {};
         given_at = never;
-        asking = {};
-        held = {};
-        end = {};
+        phase_.emplace<attempt>();
     }
+
+private:
+    struct loss {};
+    template <typename Phase>
+    bool is() const noexcept {
+        return std::holds_alternative<Phase>(phase_);
+    }
+
+    std::variant<attempt, lease, loss, removal> phase_;
 };
 
 } // namespace redlock::core

@@ -115,12 +115,16 @@ struct claim_record {
     std::string fence_key;     // guarded, of one resource
     std::unique_ptr<slot_part> slots; // null for a lock
     std::array<char, 40> token{};
-    std::uint64_t intent = 0;        // name of the intent of a writer; 0: none
+    std::uint64_t intent = 0; // name of the intent of a writer; 0: none
+    /// Of the attempt: it goes with each of its commands, and comes back with the reply. Each local
+    /// handoff that is fenced is an attempt of its own.
+    std::uint16_t epoch = 0;
     std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
     std::chrono::milliseconds ttl_max{};   // the largest of all requests
     time_point asked_at = never;           // t0
     std::chrono::milliseconds asked_ttl{}; // at that time; the next owner may request another
+    time_point vote_by = never;            // a grant after this moment comes too late
     time_point expires_at = never;         // after it no master can have the key
     time_point believed_until = never;     // the largest deadline that any holder was shown
     ballots votes;
@@ -140,6 +144,7 @@ struct claim_record {
         announced = drops_intent = removal_seen = false;
         slots.reset();
         intent = fencing_token = 0;
+        epoch = 0;
         believed_until = never;
         votes.texts.clear();
         extending = {};

@@ -55,7 +55,7 @@ void engine::close(time_point now) {
         }
     });
     claims_.for_each([&](claim& lease) {
-        if (lease.stage == claim::phase::held) {
+        if (lease.is_held()) {
             lose(lease, loss_reason::closed, now);
         }
     });
@@ -77,7 +77,7 @@ void engine::finish_closing(time_point now) {
     removals_.clear_due();
     masters_.stop("the manager was closed", now);
     claims_.for_each([&](claim& ended) {
-        if (ended.acts() || ended.end.wanted()) {
+        if (ended.acts() || (ended.is_ending() && ended.ending().wanted())) {
             host_.removed(ended, release_result::uncertain);
         }
         timers_.cancel(ended.wake);
@@ -184,11 +184,11 @@ void engine::fire(timer& due, time_point now) {
         break;
     case timer_owner::claim:
         if (claim* const owner = claims_.find(due.subject)) {
-            if (owner->stage == claim::phase::held) {
+            if (owner->is_held()) {
                 lease_due(*owner, now);
-            } else if (owner->stage == claim::phase::lost) {
+            } else if (owner->is_lost()) {
                 end_lost(*owner, now);
-            } else if (owner->stage == claim::phase::removing) {
+            } else if (owner->is_ending()) {
                 removal_due(*owner, now);
             }
         }

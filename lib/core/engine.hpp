@@ -212,14 +212,14 @@ private:
     void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
     void follow(claim& attempt, const attempt::decision& next, time_point now);
     bool works(const claim& attempt, time_point now) const noexcept {
-        return attempt.asking.works(
+        return attempt.asking().works(
             attempt, masters_.may_be_slow(attempt.asked_at, now), rules_.quorum());
     }
     void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
     void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
     void raise_answered(
         claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
-    void hand_on(operation& next, claim& lease, time_point now);
+    void hand_on(operation& next, claim& lease, time_point deadline, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
@@ -290,7 +290,7 @@ private:
     void end_lost(claim& lease, time_point now);
     void end_user_extensions(claim& lease, errc why);
     void end_hold(const claim& lease, time_point now) noexcept {
-        counters_.hold.add(now - lease.held.held_since());
+        counters_.hold.add(now - lease.held().held_since());
     }
     void schedule_lease(claim& lease);
     void lease_due(claim& lease, time_point now);

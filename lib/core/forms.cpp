@@ -75,8 +75,7 @@ void engine::drop_intent(operation& wanted, time_point now) {
 
 bool engine::writes(handle name) const {
     const claim* const lease = claims_.find(name);
-    return lease != nullptr && lease->stage == claim::phase::held
-           && lease->form == lock_form::writer;
+    return lease != nullptr && lease->is_held() && lease->form == lock_form::writer;
 }
 
 // From now on it shares, whatever comes of it: each master makes a reader of the writer when it is
@@ -92,7 +91,7 @@ void engine::downgrade(handle name, time_point now) {
         writers->forget(); // the masters will tell of this token twice
     }
     lease.form = lock_form::shared;
-    lease.held.want(lease.ttl);
+    lease.held().want(lease.ttl);
     start_wanted_extension(lease, now);
     schedule_lease(lease);
 }

@@ -32,16 +32,16 @@ key_state state_of(const answer& got, bool heals) noexcept {
 
 void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
     claim* const lease = claims_.find(name);
-    if (lease == nullptr || lease->stage != claim::phase::held) {
+    if (lease == nullptr || !lease->is_held()) {
         return; // its end has been reported
     }
-    lease->held.want(ttl);
+    lease->held().want(ttl);
     start_wanted_extension(*lease, now);
     schedule_lease(*lease);
 }
 
 void engine::start_wanted_extension(claim& lease, time_point now) {
-    if (const auto ttl = lease.held.next_wanted(lease)) {
+    if (const auto ttl = lease.held().next_wanted(lease)) {
         start_extension(lease, *ttl, true, now);
     }
 }
@@ -49,8 +49,8 @@ void engine::start_wanted_extension(claim& lease, time_point now) {
 void engine::start_extension(
     claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
     // The script never shortens a lease that was longer before; SET with IFEQ would.
-    const bool shortens =
-        lease.held.extend(lease, ttl, asked_for, now, rules_) && lease.form == lock_form::exclusive;
+    const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
+                          && lease.form == lock_form::exclusive;
     std::size_t asked = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& theirs = lease.votes.of[i];
@@ -84,7 +84,7 @@ void engine::start_extension(
 
 void engine::send_extend(
     claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now) {
-    if (lease.stage != claim::phase::held || !lease.held.may_send(lease, round, now)) {
+    if (!lease.is_held() || !lease.held().may_send(lease, round, now)) {
         return; // never sent after the deadline, nor again for an older round
     }
     scratch_.clear();
@@ -98,7 +98,7 @@ void engine::send_extend(
             lease.form,
             how,
             names_of(lease),
-            masters_[master].link->guard_until(lease.held.deadline()),
+            masters_[master].link->guard_until(lease.held().deadline()),
             lease.extending.ttl,
             fence_of(lease, lease.fencing_token),
             channel_);
@@ -118,11 +118,10 @@ void engine::send_extend(
 
 // Creates the key on a master without it. Sent only after the round was judged.
 void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now) {
-    if (lease.stage != claim::phase::held || !lease.held.may_send(lease, round, now)
-        || !lease.extending.heals) {
+    if (!lease.is_held() || !lease.held().may_send(lease, round, now) || !lease.extending.heals) {
         return;
     }
-    lease.held.heal(lease, master, rules_.drift);
+    lease.held().heal(lease, master, rules_.drift);
     const rung how = way_of(lease, master, command_kind::heal);
     scratch_.clear();
     append_heal(
@@ -130,7 +129,7 @@ void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, ti
         lease.form,
         how,
         names_of(lease),
-        masters_[master].link->guard_until(lease.held.deadline()),
+        masters_[master].link->guard_until(lease.held().deadline()),
         lease.extending.ttl,
         fence_of(lease, lease.fencing_token));
     send(
@@ -154,12 +153,12 @@ void engine::heal_missing(claim& lease, time_point now) {
 
 void engine::extend_answered(
     claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now) {
-    if (lease.stage == claim::phase::held && now >= lease.held.lost_at(lease)) {
+    if (lease.is_held() && now >= lease.held().lost_at(lease)) {
         // Its reply does not count: `held()` is false already, and must not become true again.
         lease_due(lease, now);
         return;
     }
-    if (lease.stage != claim::phase::held && lease.stage != claim::phase::asking) {
+    if (!lease.is_held() && !lease.is_asking()) {
         return;
     }
     const bool heals = command.kind == command_kind::heal;
@@ -176,7 +175,7 @@ void engine::extend_answered(
     }
     lease.removal_seen |= lease.extending.count(
         lease.votes.of[master], found, command.round, heals, now, rules_.drift);
-    if (lease.stage != claim::phase::held) {
+    if (!lease.is_held()) {
         return; // a local handoff: the reply to the raise decides
     }
     const auto next = lease::answered(lease, master, got.said, found, command.round);
@@ -192,10 +191,10 @@ void engine::extend_answered(
 
 // What follows from the replies so far. Returns false at the end of the lease.
 bool engine::judge_extension(claim& lease, time_point now) {
-    ruling next = lease.held.judge(lease, rules_.quorum(), now, rules_);
+    ruling next = lease.held().judge(lease, rules_.quorum(), now, rules_);
     if (next == ruling::heal) {
         heal_missing(lease, now);
-        next = lease.held.judge(lease, rules_.quorum(), now, rules_);
+        next = lease.held().judge(lease, rules_.quorum(), now, rules_);
     }
     if (next == ruling::open) {
         schedule_lease(lease);
@@ -213,7 +212,7 @@ bool engine::judge_extension(claim& lease, time_point now) {
 }
 
 void engine::end_extension(claim& lease, bool extended, time_point now) {
-    lease.held.end_extension(lease, extended, now, retry_floor(), random_);
+    lease.held().end_extension(lease, extended, now, retry_floor(), random_);
     ++(extended ? counters_.renewed : counters_.renewals_failed);
     const auto error = extended ? std::nullopt : std::optional(errc::no_quorum);
     lease.extending.asked_for ? host_.extended(lease, error) : host_.renewed(lease, error);
@@ -222,11 +221,11 @@ void engine::end_extension(claim& lease, bool extended, time_point now) {
 
 // Forward only, while the round of an extension is open. Returns false at the end of the lease.
 bool engine::move_deadline(claim& lease, time_point now) {
-    if (lease.held.move_deadline(lease, rules_.quorum()) && lease.held.deadline() != never) {
+    if (lease.held().move_deadline(lease, rules_.quorum()) && lease.held().deadline() != never) {
         host_.lease_changed(lease);
     }
-    if (lease.held.lost(lease, now)) {
-        lose(lease, lease.held.reason(lease, rules_.quorum()), now);
+    if (lease.held().lost(lease, now)) {
+        lose(lease, lease.held().reason(lease, rules_.quorum()), now);
         return false;
     }
     schedule_lease(lease);
@@ -234,18 +233,18 @@ bool engine::move_deadline(claim& lease, time_point now) {
 }
 
 void engine::schedule_lease(claim& lease) {
-    timers_.set(lease.wake, lease.held.next_due(lease));
+    timers_.set(lease.wake, lease.held().next_due(lease));
 }
 
 void engine::lease_due(claim& lease, time_point now) {
     for (;;) {
-        switch (lease.held.due(lease, now)) {
+        switch (lease.held().due(lease, now)) {
         case lease::event::stop: {
-            const loss_reason reason = lease.held.reason(lease, rules_.quorum());
+            const loss_reason reason = lease.held().reason(lease, rules_.quorum());
             // It was due well before, and this process did not run.
             const bool stalled =
                 reason == loss_reason::majority_unreachable
-                && lease.held.held_until() - lease.wake.due > rules_.master_timeout;
+                && lease.held().held_until() - lease.wake.due > rules_.master_timeout;
             lose(lease, stalled ? loss_reason::stalled : reason, now);
             return;
         }
@@ -283,7 +282,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     }
     host_.lease_lost(lease, reason);
     end_user_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
-    lease.stage = claim::phase::lost;
+    lease.lose();
     ++lost_;
     if (wrong::removed_at_stop || now >= lease.believed_until) {
         end_lost(lease, now);
@@ -304,7 +303,7 @@ void engine::end_lost(claim& lease, time_point now) {
 }
 
 void engine::end_user_extensions(claim& lease, errc why) {
-    for (std::size_t left = lease.held.drop_wanted(lease); left > 0; --left) {
+    for (std::size_t left = lease.held().drop_wanted(lease); left > 0; --left) {
         host_.extended(lease, why);
     }
 }

@@ -16,7 +16,7 @@ void engine::release(handle name, time_point now) {
     if (lease == nullptr || !lease->acts()) {
         return; // its removal has started
     }
-    if (lease->stage == claim::phase::lost) {
+    if (lease->is_lost()) {
         closing_moved(now);
         end_lost(*lease, now);
         finish_closing(now);
@@ -24,7 +24,7 @@ void engine::release(handle name, time_point now) {
     }
     end_hold(*lease, now);
     end_user_extensions(*lease, errc::released);
-    const bool late = now >= lease->held.held_until(); // and the timer has not fired yet
+    const bool late = now >= lease->held().held_until(); // and the timer has not fired yet
     if (wrong::old_holder_releases) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (masters_[i].link->up()) {
@@ -45,8 +45,10 @@ bool engine::abandon(handle name) {
     if (lease == nullptr || !lease->acts()) {
         return false;
     }
-    lost_ -= lease->stage == claim::phase::lost ? 1U : 0U;
-    end_user_extensions(*lease, errc::released);
+    lost_ -= lease->is_lost() ? 1U : 0U;
+    if (lease->is_held()) {
+        end_user_extensions(*lease, errc::released);
+    }
     timers_.cancel(lease->wake);
     wait_queue* const mine = queues_.find(lease->line_form(), lease->line_key());
     claims_.destroy(*lease);
@@ -61,15 +63,13 @@ bool engine::abandon(handle name) {
 
 void engine::begin_removal(claim& ended, time_point now) {
     const bool wanted = ended.acts(); // the result of a rollback is not needed
-    const bool late =
-        wanted && (ended.stage == claim::phase::lost || now >= ended.held.held_until());
-    ended.stage = claim::phase::removing;
+    const bool late = wanted && (ended.is_lost() || now >= ended.held().held_until());
     ended.operation = {};
-    ended.end = {
-        now,
-        !wrong::released_after_loss && late,
-        wanted ? later(now, rules_.master_timeout) : forever,
-        ended.expires_at};
+    ended.end(
+        {now,
+         !wrong::released_after_loss && late,
+         wanted ? later(now, rules_.master_timeout) : forever,
+         ended.expires_at});
     if (wanted) {
         begin_votes_on_removal(ended);
     }
@@ -87,7 +87,7 @@ void engine::begin_removal(claim& ended, time_point now) {
                 masters_[i].link->closed("the rollback takes another one", now);
                 written = nullptr;
             }
-            ended.end.owe(i, link.up());
+            ended.ending().owe(i, link.up());
             if (link.up()) {
                 if (!removals_.has_room(i)) {
                     removals_.search(i, now);
@@ -165,7 +165,7 @@ bool engine::tells_apart(const claim& ended) noexcept {
 }
 
 void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
-    if (ended.end.sent(master)) {
+    if (ended.ending().sent(master)) {
         removals_.sent(master);
     }
     const bool by_script = how != rung::native && !tells_apart(ended);
@@ -188,7 +188,7 @@ void engine::send_written_removal(claim& ended, std::size_t master, rung how, ti
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
     ++counters_of(master).release_votes[what];
     ended.votes.of[master].said = what;
-    const removal::receipt got = ended.end.answered(
+    const removal::receipt got = ended.ending().answered(
         master, what, ended.left_behind, now, later(now, rules_.health_check_interval));
     if (got.in_flight) {
         removals_.answered(master, now);
@@ -202,7 +202,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
 
 // Reports the result once it is known; drops the claim once nothing is owed any more.
 void engine::decide_removal(claim& ended, time_point now) {
-    if (const auto result = ended.end.decide(rules_.quorum(), now)) {
+    if (const auto result = ended.ending().decide(rules_.quorum(), now)) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if ((result->silent & set_of(i)) != 0) {
                 ended.votes.of[i].said = vote::timed_out;
@@ -222,11 +222,11 @@ void engine::decide_removal(claim& ended, time_point now) {
         }
         host_.removed(ended, result->what);
     }
-    if (ended.end.settled()) {
+    if (ended.ending().settled()) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
     } else {
-        timers_.set_by(ended.wake, ended.end.next_due(now));
+        timers_.set_by(ended.wake, ended.ending().next_due(now));
     }
 }
 
@@ -236,7 +236,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
     time_point refused_from = never;
     if (what == command_kind::acquire) {
         owner.left_behind.sets |= set_of(master);
-        refused_from = owner.asking.vote_by();
+        refused_from = owner.vote_by;
     } else if (what == command_kind::heal) {
         owner.left_behind.heals |= set_of(master);
         refused_from = owner.believed_until;
@@ -250,7 +250,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
 }
 
 void engine::removal_due(claim& ended, time_point now) {
-    const removal::repeat again = ended.end.due(now, masters_.up(), ended.left_behind);
+    const removal::repeat again = ended.ending().due(now, masters_.up(), ended.left_behind);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((again.to & set_of(i)) == 0) {
             continue;
@@ -269,7 +269,7 @@ void engine::pay_debts(std::size_t master, time_point now) {
         master,
         claims_,
         now,
-        [&](const claim& ended) { return ended.end.unsent(master); },
+        [&](const claim& ended) { return ended.is_ending() && ended.ending().unsent(master); },
         [&](claim& ended) {
             send_removal(ended, master, way_of(ended, master, command_kind::remove), now);
         });

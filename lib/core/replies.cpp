@@ -26,7 +26,7 @@ answer read(const ticket& command, const reply& got) noexcept {
 
 // An attach that is not decided.
 bool attaches(const claim& owner) noexcept {
-    return owner.stage == claim::phase::asking && owner.asking.attaches();
+    return owner.is_asking() && owner.asking().attaches();
 }
 
 } // namespace
@@ -104,8 +104,8 @@ void engine::replied(
         const wait_queue* const again = queues_.find(owner->line_form(), owner->line_key());
         const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
         claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
-        if (attempt != nullptr && attempt->stage == claim::phase::asking) {
-            acquire_answered(*attempt, master, attempt->asking.epoch(), got, now);
+        if (attempt != nullptr && attempt->is_asking()) {
+            acquire_answered(*attempt, master, attempt->epoch, got, now);
         }
     }
     if (asks && owner->ended()) {
@@ -134,7 +134,7 @@ void engine::replied(
     }
     owner->votes.of[master].latency = std::chrono::floor<decltype(ballot::latency)>(
         std::min<clock::duration>(now - sent, std::chrono::hours(1)));
-    if (owner->stage != claim::phase::removing) { // removals tell nothing new, and are as many
+    if (!owner->is_ending()) { // removals tell nothing new, and are as many
         counters_of(master).latency.add(now - sent);
     }
     claim_answered(*owner, master, command, got, now);
@@ -147,7 +147,7 @@ void engine::say_otherwise(
     const ladder& commands = masters_[master].link->commands();
     const bool own = has_own_script(owner.form, command.kind);
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (asks && command.round != owner.asking.epoch()) {
+    if (asks && command.round != owner.epoch) {
         return; // an earlier attempt on this claim
     }
     switch (command.kind) {
@@ -200,7 +200,7 @@ void engine::claim_answered(
     case command_kind::heal:
         if (attaches(owner)) {
             ++counters_of(master).extend_votes[got.said];
-            follow(owner, owner.asking.extended(owner, master, got, rules_), now);
+            follow(owner, owner.asking().extended(owner, master, got, rules_), now);
         } else {
             extend_answered(owner, master, command, got, now);
         }

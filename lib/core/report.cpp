@@ -36,8 +36,11 @@ metrics engine::count() const {
     metrics out = counters_;
     out.waiting = operations_.size();
     claims_.for_each([&](const claim& one) {
-        out.held += one.stage == claim::phase::held ? 1U : 0U;
-        out.debts += static_cast<std::size_t>(std::popcount(one.end.debts(one.left_behind)));
+        out.held += one.is_held() ? 1U : 0U;
+        if (one.is_ending()) {
+            out.debts +=
+                static_cast<std::size_t>(std::popcount(one.ending().debts(one.left_behind)));
+        }
     });
     for (const member& one : masters_) {
         out.pushes += one.pushes->messages();

@@ -74,7 +74,7 @@ void engine::time_out(operation& wanted, time_point now) {
         const claim* const attempt =
             first.stage == operation::phase::attempting ? claims_.find(first.attempt) : nullptr;
         const bool outage =
-            attempt != nullptr && attempt->asking.asked_all() && !works(*attempt, now);
+            attempt != nullptr && attempt->asking().asked_all() && !works(*attempt, now);
         mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
     }
     wanted.decided_at = now;
@@ -150,10 +150,12 @@ bool engine::hand_over(claim& lease, time_point now) {
     lease.ttl = next.options.ttl;
     lease.ttl_max = std::max(lease.ttl_max, lease.ttl);
     lease.given_at = now;
-    lease.stage = claim::phase::asking; // an attempt of the next one, to whose end nobody listens
+    const time_point deadline = lease.held().deadline();
+    // From now on it is an attempt of the next one, to whose end nobody listens.
+    lease.ask({attempt::origin::hand_off, masters_.size(), rules_.quorum()});
     next.attempt = lease.self;
     if (!wrong::hand_over_without_raise && lease.fencing) {
-        hand_on(next, lease, now);
+        hand_on(next, lease, deadline, now);
     } else {
         win(next, lease, now);
     }
@@ -216,9 +218,9 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
     if (wanted.outcome != errc::contended) {
         leave_queue(mine, now); // who cannot have it keeps nobody waiting
     }
-    const bool full = attempt.asking.asked_all();
+    const bool full = attempt.asking().asked_all();
     const std::optional<time_point> due = mine.failed(
-        full, attempt.asking.count().granted(), attempt.votes, view_of(mine, now), random_);
+        full, attempt.asking().count().granted(), attempt.votes, view_of(mine, now), random_);
     if (due) {
         return *due;
     }

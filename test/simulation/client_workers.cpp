@@ -205,7 +205,7 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         here_.judge.served(here_.now, number_, number);
     }
     const auto needed = std::max(done.options.min_validity, done.options.stop_margin);
-    if (lease.held.deadline() - local() <= needed || (fencing != 0) != done.options.fencing) {
+    if (lease.held().deadline() - local() <= needed || (fencing != 0) != done.options.fencing) {
         here_.judge.fail(
             promise::sane,
             here_.now,
@@ -230,11 +230,11 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         .ownerships = {},
         .claim = lease.self,
         .token = std::string(lease.token_text()),
-        .until = lease.held.held_until(),
-        .until_before = lease.held.held_until(),
-        .deadline = lease.held.deadline(),
+        .until = lease.held().held_until(),
+        .until_before = lease.held().held_until(),
+        .deadline = lease.held().deadline(),
         .changed = here_.now};
-    net_.note_deadline(one->held.token, when(lease.held.deadline()));
+    net_.note_deadline(one->held.token, when(lease.held().deadline()));
     const nanos since = net_.note_holder(one->held.token);
     std::vector<std::string> names;
     for (const unsigned each : held) {
@@ -251,9 +251,9 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         " as ",
         lease.token_text().substr(0, 8),
         " until ",
-        std::to_string(when(lease.held.held_until()) / us),
+        std::to_string(when(lease.held().held_until()) / us),
         " us, at the latest until ",
-        std::to_string(when(lease.held.deadline()) / us),
+        std::to_string(when(lease.held().deadline()) / us),
         " us",
         fencing == 0 ? "" : ", token " + std::to_string(fencing));
     if (one->now.end != op::ending::keep) {
@@ -303,7 +303,7 @@ void client::lease_changed(const core::claim& lease) {
         return;
     }
     hold& mine = one->held;
-    if (mine.until <= local() && lease.held.held_until() > local()) {
+    if (mine.until <= local() && lease.held().held_until() > local()) {
         here_.judge.fail(
             promise::sane,
             here_.now,
@@ -312,10 +312,10 @@ void client::lease_changed(const core::claim& lease) {
     if (mine.changed != here_.now) {
         mine.until_before = mine.until;
     }
-    mine.until = lease.held.held_until();
-    mine.deadline = std::max(mine.deadline, lease.held.deadline());
+    mine.until = lease.held().held_until();
+    mine.deadline = std::max(mine.deadline, lease.held().deadline());
     mine.changed = here_.now;
-    net_.note_deadline(mine.token, when(lease.held.deadline()));
+    net_.note_deadline(mine.token, when(lease.held().deadline()));
     acts_until(mine);
     tell(
         "holds ",

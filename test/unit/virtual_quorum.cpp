@@ -338,8 +338,8 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .lease = lease.self,
         .token = std::string(lease.token_text()),
         .slots = lease.is_slot() ? lease.slots->numbers : std::vector<std::uint32_t>{},
-        .deadline = lease.held.deadline(),
-        .held_until = lease.held.held_until(),
+        .deadline = lease.held().deadline(),
+        .held_until = lease.held().held_until(),
         .attempts = done.attempts,
         .votes = votes_in(lease.votes),
         .ballots = lease.votes};
@@ -371,7 +371,7 @@ void virtual_quorum::not_acquired(const core::operation& done) {
 }
 
 void virtual_quorum::lease_changed(const core::claim& lease) {
-    deadlines_[name_of(lease.self)].push_back(lease.held.deadline());
+    deadlines_[name_of(lease.self)].push_back(lease.held().deadline());
 }
 
 void virtual_quorum::lease_lost(const core::claim& lease, loss_reason reason) {
