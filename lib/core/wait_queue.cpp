@@ -74,11 +74,9 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
     }
     waiter& next = wrong::hand_over_to_the_last ? *back_ : *front_;
     const acquire_options& wants = next.options;
-    // A lease that is not renewed is to last for what was asked.
-    const auto wanted = wants.renew == renewal::off ? wants.ttl : wants.ttl / 2;
     const auto needed = wrong::hand_over_past_deadline
                             ? -lease.ttl
-                            : std::max({wants.min_validity, wants.stop_margin, wanted});
+                            : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
         return nullptr; // it needs more, or a smaller pool
     }

@@ -280,7 +280,6 @@ TEST_CASE("the answer to the raise of one hand-over is no vote for that of the n
     }
     acquire_options waits = fenced();
     waits.wait = redlock::wait_for::forever();
-    waits.renew = redlock::renewal::automatic; // else it needs a lease of the whole ttl
     const std::uint64_t second = q.it.acquire(waits);
     const std::uint64_t third = q.it.acquire(waits);
     q.it.run_for(5ms);
@@ -312,7 +311,6 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     q.it.extend(first, 10s);
     acquire_options waits = fenced();
     waits.wait = redlock::wait_for::forever();
-    waits.renew = redlock::renewal::automatic; // else it needs a lease of the whole ttl
     const std::uint64_t second = q.it.acquire(waits);
     q.it.run_for(5ms);
     REQUIRE(q.said("extend") == 3);
