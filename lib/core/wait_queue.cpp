@@ -158,10 +158,12 @@ time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
 time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     front.stage = waiter::phase::paused;
-    // The last attempt needs time for its round trip. After it a notification may still come.
-    const time_point in_time =
+    // The last attempt needs time for its round trip. After it only a notification starts another.
+    const time_point last_chance =
         front.wait_until == forever ? forever : front.wait_until - 2 * at.retry_floor();
-    const time_point last_chance = at.now < in_time ? in_time : front.wait_until;
+    if (at.now >= last_chance) {
+        return front.wait_until;
+    }
     return std::min(
         {until, last_chance, wrong::sleeps_beside_free_lock ? forever : poll_by(at, random)});
 }
