@@ -44,6 +44,7 @@ TEST_CASE("what was made from a manager works after the manager was moved") {
     const shared_mutex readers(before, "readers");
     reentrant_mutex reentrant(before, "reentrant");
     bool worked = false;
+    bool over = false;
     auto scope = async_with_lock(before, "scope", {}, [&](lock&) -> boost::asio::awaitable<void> {
         worked = true;
         co_return;
@@ -59,12 +60,16 @@ TEST_CASE("what was made from a manager works after the manager was moved") {
     };
     readers.async_lock_shared({}, keep);
     std::move(several)(keep);
-    std::move(scope)([](const std::exception_ptr& thrown) { CHECK(!thrown); });
+    std::move(scope)([&](const std::exception_ptr& thrown) {
+        CHECK(!thrown);
+        over = true;
+    });
     const reentrant_owner me;
     reentrant_hold entered;
     reentrant.async_acquire(
         me, [&](error_code, reentrant_hold hold) { entered = std::move(hold); });
-    CHECK(quorum.advance_until([&] { return taken.size() == 2 && worked && entered.held(); }));
+    CHECK(quorum.advance_until([&] { return taken.size() == 2 && over && entered.held(); }));
+    CHECK(worked);
     before = std::move(after);
 }
 
