@@ -14,6 +14,7 @@
 #include "removal.hpp"
 #include "timers.hpp"
 
+#include <cassert>
 #include <utility>
 #include <variant>
 
@@ -34,18 +35,18 @@ public:
     bool is_lost() const noexcept { return is<loss>(); }
     bool is_ending() const noexcept { return is<removal>(); }
 
-    void ask(const attempt& how) noexcept { phase_.emplace<attempt>(how); }
-    void hold(lease&& how) noexcept { phase_.emplace<lease>(std::move(how)); }
-    void lose() noexcept { phase_.emplace<loss>(); }
-    void end(const removal& how) noexcept { phase_.emplace<removal>(how); }
+    void ask(const attempt& how) { phase_.emplace<attempt>(how); }
+    void hold(lease&& how) { phase_.emplace<lease>(std::move(how)); }
+    void lose() { phase_.emplace<loss>(); }
+    void end(const removal& how) { phase_.emplace<removal>(how); }
 
     /// Each requires its phase.
-    attempt& asking() noexcept { return std::get<attempt>(phase_); }
-    const attempt& asking() const noexcept { return std::get<attempt>(phase_); }
-    lease& held() noexcept { return std::get<lease>(phase_); }
-    const lease& held() const noexcept { return std::get<lease>(phase_); }
-    removal& ending() noexcept { return std::get<removal>(phase_); }
-    const removal& ending() const noexcept { return std::get<removal>(phase_); }
+    attempt& asking() noexcept { return get<attempt>(); }
+    const attempt& asking() const noexcept { return get<attempt>(); }
+    lease& held() noexcept { return get<lease>(); }
+    const lease& held() const noexcept { return get<lease>(); }
+    removal& ending() noexcept { return get<removal>(); }
+    const removal& ending() const noexcept { return get<removal>(); }
     /// \}
 
     /// Until when the holder may act, unless it ends the lease earlier.
@@ -68,6 +69,17 @@ private:
     template <typename Phase>
     bool is() const noexcept {
         return std::holds_alternative<Phase>(phase_);
+    }
+
+    template <typename Phase>
+    Phase& get() noexcept {
+        assert(is<Phase>());
+        return *std::get_if<Phase>(&phase_);
+    }
+    template <typename Phase>
+    const Phase& get() const noexcept {
+        assert(is<Phase>());
+        return *std::get_if<Phase>(&phase_);
     }
 
     std::variant<attempt, lease, loss, removal> phase_;
