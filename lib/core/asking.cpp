@@ -165,14 +165,12 @@ void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
 }
 
 void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
-    send(
+    send_for(
+        attempt,
         master,
-        scratch_,
-        {.kind = command_kind::acquire,
-         .how = rules_.guarded() ? how : rung::native,
-         .form = attempt.form,
-         .round = attempt.epoch,
-         .subject = attempt.self},
+        command_kind::acquire,
+        rules_.guarded() ? how : rung::native,
+        attempt.epoch,
         now);
 }
 
@@ -211,15 +209,7 @@ void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point
         attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
     scratch_.clear();
     append_raise(scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, token));
-    send(
-        master,
-        scratch_,
-        {.kind = command_kind::raise,
-         .how = how,
-         .form = attempt.form,
-         .round = attempt.epoch,
-         .subject = attempt.self},
-        now);
+    send_for(attempt, master, command_kind::raise, how, attempt.epoch, now);
 }
 
 void engine::raise_answered(

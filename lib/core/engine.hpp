@@ -140,6 +140,20 @@ private:
         wants_write_ = true;
         return masters_.send(master, bytes, what, now);
     }
+    /// Sends what is in `scratch_` for a claim, whose reply finds it by the ticket.
+    void send_for(
+        const claim& of,
+        std::size_t master,
+        command_kind kind,
+        rung how,
+        std::uint16_t round,
+        time_point now) {
+        send(
+            master,
+            scratch_,
+            {.kind = kind, .how = how, .form = of.form, .round = round, .subject = of.self},
+            now);
+    }
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {

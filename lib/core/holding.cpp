@@ -105,15 +105,7 @@ void engine::send_extend(
     } else {
         append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
     }
-    send(
-        master,
-        scratch_,
-        {.kind = command_kind::extend,
-         .how = how,
-         .form = lease.form,
-         .round = round,
-         .subject = lease.self},
-        now);
+    send_for(lease, master, command_kind::extend, how, round, now);
 }
 
 // Creates the key on a master without it. Sent only after the round was judged.
@@ -132,15 +124,7 @@ void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, ti
         masters_[master].link->guard_until(lease.held().deadline()),
         lease.extending.ttl,
         fence_of(lease, lease.fencing_token));
-    send(
-        master,
-        scratch_,
-        {.kind = command_kind::heal,
-         .how = how,
-         .form = lease.form,
-         .round = round,
-         .subject = lease.self},
-        now);
+    send_for(lease, master, command_kind::heal, how, round, now);
 }
 
 void engine::heal_missing(claim& lease, time_point now) {
