@@ -44,18 +44,18 @@ private:
     std::thread thread_;
 };
 
-fake_master::fake_master(fake_options options)
-    : fake_master(std::make_unique<own_thread>(), std::move(options)) {}
+fake_master::fake_master(const fake_options& options)
+    : fake_master(std::make_unique<own_thread>(), options) {}
 
-fake_master::fake_master(std::unique_ptr<own_thread> thread, fake_options options)
+fake_master::fake_master(std::unique_ptr<own_thread> thread, const fake_options& options)
     : thread_(std::move(thread)),
-      server_(std::make_shared<fake_server>(thread_->io(), std::move(options))) {
+      server_(std::make_shared<fake_server>(thread_->io(), options)) {
     state_ = server_->state();
     on_io_thread([this] { server_->listen(); });
 }
 
-fake_master::fake_master(asio::io_context& io, fake_options options)
-    : server_(std::make_shared<fake_server>(io, std::move(options))) {
+fake_master::fake_master(asio::io_context& io, const fake_options& options)
+    : server_(std::make_shared<fake_server>(io, options)) {
     state_ = server_->state();
     server_->listen();
 }
@@ -92,7 +92,7 @@ std::string fake_master::url() const {
 }
 
 std::string fake_master::run_id() const {
-    return state_->with_commands([](fake_commands& c) { return c.info().at("run_id"); });
+    return state_->with_master([](const memory::server& master) { return master.run_id; });
 }
 
 void fake_master::when(const std::string& command, fake_action action, std::size_t times) {
@@ -136,47 +136,59 @@ std::size_t fake_master::connections_open() const {
 
 void fake_master::restart_empty() {
     drop_connections();
-    state_->with_commands([](fake_commands& commands) {
-        commands.keys().clear();
-        commands.forget_scripts();
-        commands.renew_run_id();
-        commands.info()["uptime_in_seconds"] = "0";
+    state_->with_master([](memory::server& master) {
+        master.restart(fake_state::new_run_id(), fake_state::wall_us(), {});
     });
 }
 
 void fake_master::set_info(const std::string& field, const std::string& value) {
-    state_->with_commands([&](fake_commands& c) { c.info()[field] = value; });
+    state_->with_master([&](memory::server& master) { master.claims[field] = value; });
 }
 
 void fake_master::set_key(
     const std::string& key,
     const std::string& value,
     std::optional<std::chrono::milliseconds> ttl) {
-    state_->with_commands([&](fake_commands& c) { c.keys().set(key, value, ttl); });
+    std::vector<std::string> words{"SET", key, value};
+    if (ttl) {
+        words.insert(words.end(), {"PX", std::to_string(ttl->count())});
+    }
+    state_->command(words);
 }
 
 std::optional<std::string> fake_master::get_key(const std::string& key) const {
-    return state_->with_commands([&](fake_commands& c) { return c.keys().get(key); });
+    const auto all = keys();
+    const auto found = all.find(key);
+    return found == all.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::int64_t fake_master::pttl(const std::string& key) const {
-    return state_->with_commands([&](fake_commands& c) { return c.keys().pttl(key); });
+    return std::stoll(state_->command({"PTTL", key}));
 }
 
 bool fake_master::erase_key(const std::string& key) {
-    return state_->with_commands([&](fake_commands& c) { return c.keys().erase(key); });
+    return state_->command({"DEL", key}) == "1";
 }
 
 std::map<std::string, std::string> fake_master::keys() const {
-    return state_->with_commands([](fake_commands& c) { return c.keys().all(); });
+    const std::int64_t now_ms = fake_state::wall_us() / 1000;
+    return state_->with_master([now_ms](const memory::server& master) {
+        std::map<std::string, std::string> live;
+        for (const memory::entry& one : master.data.entries()) {
+            if (now_ms <= one.expires_ms) {
+                live.emplace(one.key, one.value);
+            }
+        }
+        return live;
+    });
 }
 
 void fake_master::flush_keys() {
-    state_->with_commands([](fake_commands& c) { c.keys().clear(); });
+    state_->command({"FLUSHALL"});
 }
 
 void fake_master::flush_scripts() {
-    state_->with_commands([](fake_commands& c) { c.forget_scripts(); });
+    state_->command({"SCRIPT", "FLUSH"});
 }
 
 fake_master::log fake_master::commands() const {

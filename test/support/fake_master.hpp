@@ -8,13 +8,12 @@
 //     master.wait_for_command("DEL");
 //
 // It runs on a thread of its own, and then every function may be called from any thread but from
-// inside a hook. Or it runs on an io_context it is given: then all functions belong to the one
+// inside a predicate. Or it runs on an io_context it is given: then all functions belong to the one
 // thread that runs the context, wait_for* make no sense there (use run_until), and the context must
 // outlive the fake master.
 #pragma once
 
 #include "fake_action.hpp"
-#include "fake_commands.hpp"
 #include "fake_state.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -42,8 +41,8 @@ public:
     static constexpr std::size_t for_ever = fake_state::for_ever;
     static constexpr std::chrono::seconds default_limit{10};
 
-    explicit fake_master(fake_options options = {});
-    explicit fake_master(boost::asio::io_context& io, fake_options options = {});
+    explicit fake_master(const fake_options& options = {});
+    explicit fake_master(boost::asio::io_context& io, const fake_options& options = {});
     fake_master(fake_master&&) noexcept;
     fake_master& operator=(fake_master&&) = delete;
     ~fake_master();
@@ -108,7 +107,7 @@ public:
 private:
     class own_thread;
 
-    fake_master(std::unique_ptr<own_thread> thread, fake_options options);
+    fake_master(std::unique_ptr<own_thread> thread, const fake_options& options);
     void
     wait(const std::function<bool(const fake_state::record&)>& holds, std::chrono::seconds limit);
     void on_io_thread(const std::function<void()>& task);

@@ -1,8 +1,6 @@
 // No braces, captures or strings in a statement with co_await: g++ 12 destroys those twice.
 #include "fake_server.hpp"
 
-#include "resp_wire.hpp"
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -98,14 +96,17 @@ private:
     bool take(std::string_view bytes) {
         std::vector<std::vector<std::string>> requests;
         std::string failure;
+        std::size_t at = 0;
+        std::vector<std::string_view> words;
         try {
-            parser_.feed(bytes);
-            while (auto request = parser_.next()) {
-                requests.push_back(std::move(*request));
+            input_.append(bytes);
+            while (memory::take_command(input_, at, words)) {
+                requests.emplace_back(words.begin(), words.end());
             }
         } catch (const std::runtime_error& error) {
             failure = error.what();
         }
+        input_.erase(0, at);
         const bool stopped =
             !pending_.empty()
             && (!pending_.back().decided || pending_.back().decided->stops_others());
@@ -222,17 +223,17 @@ private:
     asio::steady_timer pause_;
     std::shared_ptr<fake_state> state_;
     std::size_t number_;
-    fake_commands::session session_;
-    request_parser parser_;
+    fake_state::session session_;
+    std::string input_;                       // an incomplete request
     std::deque<fake_state::pending> pending_; // the first is being answered
     std::string out_;
     bool closed_ = false; // by us
     bool gone_ = false;   // by either side
 };
 
-fake_server::fake_server(asio::io_context& io, fake_options options)
+fake_server::fake_server(asio::io_context& io, const fake_options& options)
     : acceptor_(io),
-      state_(std::make_shared<fake_state>(std::move(options), port())) {}
+      state_(std::make_shared<fake_state>(options)) {}
 
 void fake_server::listen() {
     if (!acceptor_.is_open()) {

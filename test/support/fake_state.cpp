@@ -1,8 +1,11 @@
-// Every function locks once; nothing is called with the lock held but a test's own predicates and
-// hooks, which must not come back here.
+// Every function locks once; nothing is called with the lock held but a test's own
+// predicates, which must not come back here.
 #include "fake_state.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace redlock::test {
@@ -25,8 +28,53 @@ fake_state::command_predicate named(const std::string& words) {
     };
 }
 
-fake_state::fake_state(fake_options options, std::uint16_t port)
-    : commands_(std::move(options), port) {}
+std::string upper(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    });
+    return text;
+}
+
+fake_state::fake_state(const fake_options& options) {
+    constexpr std::int64_t up_for_us = 100'000'000'000; // longer than any quarantine
+    master_.restart(new_run_id(), wall_us() - up_for_us, {});
+    master_.speaks = options.speaks;
+    master_.password = options.requirepass;
+    master_.claims = options.info;
+}
+
+std::int64_t fake_state::wall_us() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+std::string fake_state::new_run_id() {
+    static std::atomic<unsigned> made{0};
+    const std::string number = std::to_string(++made);
+    return std::string(40 - number.size(), 'f') + number;
+}
+
+memory::answer fake_state::execute(const std::vector<std::string>& args) {
+    const std::vector<std::string_view> words(args.begin(), args.end());
+    return master_.execute(words, wall_us());
+}
+
+std::string fake_state::command(const std::vector<std::string>& args) {
+    const std::lock_guard guard(mutex_);
+    return execute(args).describe();
+}
+
+std::string fake_state::reply_to(session& who, const std::vector<std::string>& args) {
+    const bool introduces = upper(args.front()) == "AUTH";
+    memory::answer said = introduces || who.authenticated || master_.password.empty()
+                              ? execute(args)
+                              : memory::answer::error("NOAUTH Authentication required.");
+    who.authenticated = who.authenticated || (introduces && !said.is_error());
+    std::string bytes;
+    said.encode(bytes);
+    return bytes;
+}
 
 std::size_t fake_state::note_connected() {
     const std::lock_guard guard(mutex_);
@@ -48,7 +96,7 @@ void fake_state::note_protocol_error(const std::string& text) {
 }
 
 std::vector<fake_state::pending> fake_state::note_read(
-    fake_commands::session& who,
+    session& who,
     received_read read,
     std::vector<std::vector<std::string>> requests,
     bool stopped) {
@@ -73,7 +121,7 @@ std::vector<fake_state::pending> fake_state::note_read(
     return queue;
 }
 
-void fake_state::release(fake_commands::session& who, std::deque<pending>& queue) {
+void fake_state::release(session& who, std::deque<pending>& queue) {
     const std::lock_guard guard(mutex_);
     for (pending& one : queue) {
         if (!one.decided) {
@@ -82,7 +130,7 @@ void fake_state::release(fake_commands::session& who, std::deque<pending>& queue
             one.decided->held = false;
             if (one.decided->action.what() == fake_action::kind::hang) {
                 one.decided->action = fake_action::obey();
-                one.decided->reply = commands_.execute(who, one.command.args);
+                one.decided->reply = reply_to(who, one.command.args);
             }
         }
         if (one.decided->stops_others()) {
@@ -108,7 +156,7 @@ fake_action fake_state::choose(const received_command& command) {
     return silent_ ? fake_action::hang() : fake_action::obey();
 }
 
-fake_state::turn fake_state::decide(fake_commands::session& who, const received_command& command) {
+fake_state::turn fake_state::decide(session& who, const received_command& command) {
     using kind = fake_action::kind;
     turn result{choose(command), {}, false};
     const kind what = result.action.what();
@@ -130,7 +178,7 @@ fake_state::turn fake_state::decide(fake_commands::session& who, const received_
     case kind::execute_then_close:
     case kind::close_mid_reply:
     case kind::split_bytes:
-        result.reply = commands_.execute(who, command.args);
+        result.reply = reply_to(who, command.args);
         break;
     }
     return result;

@@ -1,9 +1,10 @@
-// The part of a fake master that a test and the serving thread share: rules, keys and the record of
-// what came in, behind one mutex. It does no I/O; fake_master.hpp is what tests use.
+// The part of a fake master that a test and the serving thread share: rules, a master in memory and
+// the record of what came in, behind one mutex. It does no I/O; fake_master.hpp is what tests use.
 #pragma once
 
 #include "fake_action.hpp"
-#include "fake_commands.hpp"
+#include "memory/lua_machine.hpp"
+#include "memory/server.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -11,12 +12,24 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace redlock::test {
+
+namespace memory = testing::memory;
+
+struct fake_options {
+    memory::server::dialect speaks = memory::server::dialect::redis_7_0;
+    std::string requirepass;
+    std::map<std::string, std::string> info; // fields of INFO, added or overriding
+};
+
+// Upper case, ASCII only: command names are compared so.
+std::string upper(std::string text);
 
 struct received_command {
     std::size_t sequence = 0;   // from 0, over all connections
@@ -66,7 +79,11 @@ public:
         std::size_t connections_open = 0;
     };
 
-    fake_state(fake_options options, std::uint16_t port);
+    struct session {
+        bool authenticated = false;
+    };
+
+    explicit fake_state(const fake_options& options);
 
     // The serving side.
     std::size_t note_connected(); // the connection's number
@@ -74,13 +91,13 @@ public:
     void note_protocol_error(const std::string& text);
     // Records a read. Decides too, unless something that came earlier stops the connection.
     std::vector<pending> note_read(
-        fake_commands::session& who,
+        session& who,
         received_read read,
         std::vector<std::vector<std::string>> requests,
         bool stopped);
 
     // Releases what is held in a connection's queue and decides what comes behind it.
-    void release(fake_commands::session& who, std::deque<pending>& queue);
+    void release(session& who, std::deque<pending>& queue);
 
     // The test's side.
     void add_rule(command_predicate matches, fake_action action, std::size_t times);
@@ -89,12 +106,16 @@ public:
     void clear_log();
     record look() const;
 
-    // Gives the commands and keys to a function under the lock.
+    // Gives the master in memory to a function under the lock.
     template <class Function>
-    auto with_commands(Function function) {
+    auto with_master(Function function) {
         const std::lock_guard guard(mutex_);
-        return function(commands_);
+        return function(master_);
     }
+    // Executes a command under the lock, and returns the reply as text.
+    std::string command(const std::vector<std::string>& args);
+    static std::int64_t wall_us();
+    static std::string new_run_id();
 
     // False when the limit passes first. The predicate runs under the lock.
     bool wait_for(const std::function<bool(const record&)>& holds, std::chrono::seconds limit);
@@ -106,12 +127,15 @@ private:
         std::size_t times_left;
     };
 
+    memory::answer execute(const std::vector<std::string>& args);
+    std::string reply_to(session& who, const std::vector<std::string>& args);
     fake_action choose(const received_command& command);
-    turn decide(fake_commands::session& who, const received_command& command);
+    turn decide(session& who, const received_command& command);
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    fake_commands commands_;
+    memory::lua_machine lua_;
+    memory::server master_{lua_};
     std::vector<rule> rules_;
     record record_;
     std::size_t next_sequence_ = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "free_port.hpp"
-#include "resp_wire.hpp"
+#include "memory/answer.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redlock::test {
@@ -52,11 +53,13 @@ private:
 };
 
 inline std::string request_bytes(const std::vector<std::string>& args) {
-    std::vector<std::string> encoded;
+    std::vector<testing::memory::answer> words;
     for (const std::string& arg : args) {
-        encoded.push_back(wire::bulk(arg));
+        words.push_back(testing::memory::answer::bulk(arg));
     }
-    return wire::array(encoded);
+    std::string bytes;
+    testing::memory::answer::array(std::move(words)).encode(bytes);
+    return bytes;
 }
 
 } // namespace redlock::test

@@ -87,6 +87,8 @@ answer server::dispatch(words command) {
         for (const std::string_view word : command.subspan(1)) {
             text += "'" + std::string(word) + "' ";
         }
+        std::ranges::replace_if(
+            text, [](char c) { return c == '\r' || c == '\n'; }, ' ');
         return answer::error(text);
     }
     const auto size = static_cast<int>(command.size());
@@ -252,6 +254,15 @@ answer server::info(words command) {
                                           : former_replication_id;
     text += "\r\nmaster_repl_offset:0\r\nsecond_repl_offset:";
     text += former_replication_id.empty() ? "-1\r\n" : "1\r\n";
+    for (const auto& [field, value] : claims) {
+        const std::size_t line = text.find("\r\n" + field + ":");
+        if (line == std::string::npos) {
+            text.insert(text.find('\n') + 1, field + ":" + value + "\r\n");
+        } else {
+            const std::size_t from = line + field.size() + 3;
+            text.replace(from, text.find('\r', from) - from, value);
+        }
+    }
     return answer::bulk(text);
 }
 
@@ -259,7 +270,10 @@ answer server::auth(words command) {
     if (command.size() > 3) {
         return answer::error("ERR syntax error");
     }
-    if (command.size() == 3) {
+    if (!password.empty() && command.back() == password) {
+        return answer::ok();
+    }
+    if (command.size() == 3 || !password.empty()) {
         return answer::error("WRONGPASS invalid username-password pair or user is disabled.");
     }
     return answer::error("ERR AUTH <password> called without any password configured for the "
@@ -305,17 +319,24 @@ answer server::config(words command) {
 }
 
 bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::string_view>& words) {
+    constexpr std::size_t line_max = 32;
     std::size_t place = at;
+    const auto require = [&](bool sound) {
+        if (!sound) {
+            throw std::runtime_error(
+                "not a command: " + std::string(bytes.substr(place, line_max)));
+        }
+    };
     const auto number_after = [&](char mark, std::size_t& number) {
-        const std::size_t end = bytes.find('\r', place);
-        if (end == std::string_view::npos || end + 1 >= bytes.size()) {
+        require(bytes[place] == mark);
+        const std::size_t end = bytes.find("\r\n", place);
+        if (end == std::string_view::npos) {
+            require(bytes.size() - place <= line_max);
             return false;
         }
         const char* const first = bytes.data() + place + 1;
         const auto [stop, error] = std::from_chars(first, bytes.data() + end, number);
-        if (bytes[place] != mark || error != std::errc() || stop != bytes.data() + end) {
-            throw std::runtime_error("not a command: " + std::string(bytes.substr(place, 32)));
-        }
+        require(error == std::errc() && stop == bytes.data() + end);
         place = end + 2;
         return true;
     };
@@ -324,13 +345,17 @@ bool take_command(std::string_view bytes, std::size_t& at, std::vector<std::stri
     if (place >= bytes.size() || !number_after('*', count)) {
         return false;
     }
+    require(count > 0);
     for (std::size_t i = 0; i < count; ++i) {
         std::size_t size = 0;
-        if (place >= bytes.size() || !number_after('$', size) || bytes.size() < place + size + 2) {
+        if (place >= bytes.size() || !number_after('$', size) || bytes.size() - place < 2
+            || bytes.size() - place - 2 < size) {
             return false;
         }
         words.push_back(bytes.substr(place, size));
-        place += size + 2;
+        place += size;
+        require(bytes.substr(place, 2) == "\r\n");
+        place += 2;
     }
     at = place;
     return true;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ public:
     std::string former_replication_id; // not empty: this process was a replica before
     std::int64_t started_us = 0;
     dialect speaks = dialect::redis_7_0;
+    std::string password; // as `requirepass`; empty: none
+    /// Fields of INFO that differ from the truth, or are added to it.
+    std::map<std::string, std::string> claims;
     bool refuses_publish = false; // like an ACL without PUBLISH
     bool appends = false;
     std::string appendfsync = "everysec";
