@@ -65,6 +65,7 @@ docs/packaging.md
 docs/compilers.md
 docs/platforms.md
 docs/model.md
+docs/design.md
 CHANGELOG.md
 CONTRIBUTING.md
 SECURITY.md
