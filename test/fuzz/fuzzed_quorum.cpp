@@ -45,7 +45,7 @@ fuzzed_quorum::fuzzed_quorum(rules chosen)
         proof_.push_back(std::make_unique<evidence>(engine_.rules().drift));
         servers_[i].run_id = "run-" + std::to_string(i);
         servers_[i].password = "pw";
-        servers_[i].started = chosen.young ? now_ : time_point();
+        servers_[i].started_us = chosen.young ? servers_[i].wall_us(now_) : 0;
     }
 }
 
@@ -156,19 +156,22 @@ void fuzzed_quorum::settle() {
 }
 
 void fuzzed_quorum::change(std::size_t master, std::size_t how) {
+    using dialect = unit::virtual_master::dialect;
     unit::virtual_master& server = servers_[master];
     switch (how % 9) {
     case 0:
-        server.loading = !server.loading;
+        server.claims["loading"] = server.claims["loading"] == "1" ? "0" : "1";
         break;
     case 1:
-        server.role = server.role == "master" ? "slave" : "master";
+        server.claims["role"] = server.claims["role"] == "slave" ? "master" : "slave";
         break;
     case 2:
-        server.version = server.version == "7.0.15" ? "8.4.0" : "7.0.15";
+        server.speaks =
+            server.speaks == dialect::redis_8_4 ? dialect::redis_7_0 : dialect::redis_8_4;
         break;
     case 3:
-        server.valkey_version = server.valkey_version.empty() ? "9.0.0" : "";
+        server.speaks =
+            server.speaks == dialect::valkey_9_0 ? dialect::redis_7_0 : dialect::valkey_9_0;
         break;
     case 4:
         server.unknown = {"EVALSHA", "DELEX", "DELIFEQ", "IFEQ"};
@@ -184,7 +187,7 @@ void fuzzed_quorum::change(std::size_t master, std::size_t how) {
         server.run_id = servers_[(master + 1) % masters].run_id;
         break;
     default:
-        server.scripts.clear();
+        server.forget_scripts();
     }
     // Of one server under two names, each has keys of its own here; and a native extension is sound
     // only on a server that has it.
@@ -195,7 +198,7 @@ void fuzzed_quorum::restart(std::size_t master) {
     unit::virtual_master& server = servers_[master];
     server.forget();
     server.run_id += "'";
-    server.started = now_;
+    server.started_us = server.wall_us(now_);
     honest_ = false; // it forgets leases, which only the quarantine makes up for
     disconnect(master);
 }

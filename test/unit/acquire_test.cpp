@@ -29,7 +29,7 @@ acquire_options waiting_forever() {
 
 void hold_everywhere(virtual_quorum& it, const std::string& token = "somebody") {
     for (virtual_master& server : it.masters) {
-        server.keys[it.key()] = {token};
+        server.put(it.key(), token);
     }
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("every mask of keys that others hold has the right outcome, and leaves
             std::size_t theirs = 0;
             for (std::size_t i = 0; i < masters; ++i) {
                 if ((mask >> i & 1U) != 0) {
-                    it.masters[i].keys[it.key()] = {"somebody"};
+                    it.masters[i].put(it.key(), "somebody");
                     ++theirs;
                 }
             }
@@ -181,14 +181,14 @@ TEST_CASE("a held key beside dead masters is an outage when no majority answered
     virtual_quorum it(5);
     it.paths[0].reachable = it.paths[1].reachable = false;
     it.start();
-    it.masters[2].keys[it.key()] = {"somebody"};
+    it.masters[2].put(it.key(), "somebody");
     it.masters[3].replies["SET"] = "-OOM command not allowed\r\n";
     const answer got = it.acquire_now(once());
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[3] == vote::error);
     CHECK(got.ballots.text(3) == "OOM command not allowed");
     it.run_for(10ms);
-    CHECK(it.masters[4].keys.empty());
+    CHECK(it.masters[4].data.entries().empty());
 }
 
 TEST_CASE("a majority that granted too late is too slow") {
@@ -244,7 +244,8 @@ TEST_CASE("an attempt is given up when what is left of the lease is worth nothin
 TEST_CASE("a rollback goes to every master that was asked, behind the SET, before the next SET") {
     virtual_quorum it(5);
     it.start();
-    it.masters[0].keys[it.key()] = it.masters[1].keys[it.key()] = {"somebody"};
+    it.masters[0].put(it.key(), "somebody");
+    it.masters[1].put(it.key(), "somebody");
     it.masters[2].replies["SET"] = "-OOM command not allowed\r\n";
     const std::uint64_t name = it.acquire(waiting(40ms));
     it.run_for(200ms);
@@ -278,7 +279,7 @@ TEST_CASE("a rollback goes to every master that was asked, behind the SET, befor
     }
     CHECK(arbiters == 1);
     CHECK(it.idle());
-    CHECK(it.masters[3].keys.empty());
+    CHECK(it.masters[3].data.entries().empty());
 }
 
 TEST_CASE("without a wait there is one attempt") {
@@ -324,7 +325,7 @@ TEST_CASE("an acquire that waits for ever gets the lock once it is free") {
     CHECK(it.answer_to(name) == nullptr);
     CHECK(it.engine.count().waiting == 1);
     for (virtual_master& server : it.masters) {
-        server.keys.clear();
+        server.data.clear();
     }
     it.run_for(210ms);
     REQUIRE(it.answer_to(name) != nullptr);
@@ -385,8 +386,8 @@ TEST_CASE("a pause is never shorter than the round trip of a majority") {
 TEST_CASE("a grant that arrives after the rollback is not counted, and is undone") {
     virtual_quorum it(3);
     it.start();
-    it.masters[0].keys[it.key()] = {"somebody"};
-    it.masters[1].keys[it.key()] = {"somebody"};
+    it.masters[0].put(it.key(), "somebody");
+    it.masters[1].put(it.key(), "somebody");
     it.paths[2].back = 60ms;
     const std::uint64_t name = it.acquire(waiting(50ms));
     it.run_for(30ms);
@@ -397,7 +398,7 @@ TEST_CASE("a grant that arrives after the rollback is not counted, and is undone
     it.run_for(300ms);
     REQUIRE(it.answer_to(name) != nullptr);
     CHECK(!it.answer_to(name)->won);
-    CHECK(it.masters[2].keys.empty());
+    CHECK(it.masters[2].data.entries().empty());
 }
 
 TEST_CASE("a straggler's grant carries the lease when another vote is gone") {
@@ -554,7 +555,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow answ
     }
     SECTION("also where an attempt before has found it taken") {
         for (virtual_master& server : it.masters) {
-            server.keys[it.key()] = {"somebody"};
+            server.put(it.key(), "somebody");
         }
         brief.wait = 1s;
         const std::uint64_t name = it.acquire(brief);

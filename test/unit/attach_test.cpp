@@ -24,7 +24,7 @@ const std::string mine(40, 'a');
 
 // A lock that was taken elsewhere, with so much of its lease left.
 void put(virtual_quorum& q, std::size_t master, const std::string& token, nanoseconds left) {
-    q.masters[master].keys[q.key()] = {token, q.now() + left};
+    q.masters[master].put(q.key(), token, q.now() + left);
 }
 
 answer attach(virtual_quorum& q, const acquire_options& options, const std::string& token = mine) {
@@ -61,15 +61,15 @@ TEST_CASE("an attach is answered at the deciding vote") {
     q.start();
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 5s);
-        q.masters[i].scripts.insert(std::string(core::compare_and_extend.sha1));
+        q.masters[i].know(core::compare_and_extend);
         q.paths[i].back = milliseconds(10 * (i + 1));
     }
-    q.masters[1].keys.clear();
+    q.masters[1].data.clear();
     const time_point began = q.now();
     const answer got = attach(q, once());
     REQUIRE(got.won);
     CHECK(got.at == began + 30ms);
-    q.masters[2].keys.clear();
+    q.masters[2].data.clear();
     const time_point again = q.now();
     const answer lost = attach(q, once());
     CHECK(lost.why == errc::lost);
@@ -101,7 +101,7 @@ TEST_CASE("a master that lags too far behind is not asked to keep a lock") {
     for (std::size_t i = 0; i < core::connection::in_flight_max / 2; ++i) {
         q.engine.ask(i, "other", q.now());
     }
-    q.masters[0].keys.clear();
+    q.masters[0].data.clear();
     const answer got = attach(q, once());
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[1] == vote::unreachable);
@@ -120,7 +120,7 @@ TEST_CASE("an attached lock is renewed, and lost when it is not") {
     q.run_for(60s);
     CHECK(!q.loss_of(got));
     for (auto& server : q.masters) {
-        server.keys[q.key()].value = theirs;
+        server.put(q.key(), theirs);
     }
     q.run_for(10s);
     REQUIRE(q.loss_of(got));
@@ -130,7 +130,7 @@ TEST_CASE("an attached lock is renewed, and lost when it is not") {
 TEST_CASE("an extension never shortens what was asked for elsewhere") {
     virtual_quorum q(3);
     for (auto& server : q.masters) {
-        server.version = "8.4.0"; // SET with IFEQ would
+        server.speaks = virtual_master::dialect::redis_8_4; // SET with IFEQ would
     }
     q.start();
     for (std::size_t i = 0; i < 3; ++i) {
@@ -140,7 +140,7 @@ TEST_CASE("an extension never shortens what was asked for elsewhere") {
     REQUIRE(attach(q, once()).won);
     q.run_for(10ms);
     for (auto& server : q.masters) {
-        CHECK(server.keys[q.key()].expires == expires);
+        CHECK(server.expires(q.key()) == expires);
     }
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves nothing behind"
                 it.paths[i].there = milliseconds(2 * i + 1);
                 it.paths[i].back = milliseconds(3 * i + 1);
                 if (contended && i != 2) {
-                    it.masters[i].keys[it.key()] = {"somebody"};
+                    it.masters[i].put(it.key(), "somebody");
                 }
             }
             const std::uint64_t name = it.acquire(patient());
@@ -99,7 +99,7 @@ TEST_CASE("an acquire that is cancelled in its pause is done") {
     virtual_quorum it(3);
     it.start();
     for (virtual_master& server : it.masters) {
-        server.keys[it.key()] = {"somebody"};
+        server.put(it.key(), "somebody");
     }
     const std::uint64_t name = it.acquire(patient());
     it.run_for(30ms);

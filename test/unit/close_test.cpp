@@ -17,7 +17,8 @@ TEST_CASE("close tells holders and waiters, and is done when all is let go and a
     const answer lock = it.acquire_now(renewed(), "held");
     acquire_options patient = once();
     patient.wait = wait_for::forever();
-    it.masters[0].keys[it.key()] = it.masters[1].keys[it.key()] = {"somebody"};
+    it.masters[0].put(it.key(), "somebody");
+    it.masters[1].put(it.key(), "somebody");
     const std::uint64_t waiting = it.acquire(patient);
     it.run_for(5ms);
     it.extend(lock, 10s);
@@ -136,8 +137,8 @@ TEST_CASE("close undoes nothing twice of an acquire that pauses") {
     virtual_quorum it(3);
     it.start();
     for (virtual_master& server : it.masters) {
-        server.keys[it.key()] = {"somebody"};
-        server.scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+        server.put(it.key(), "somebody");
+        server.know(redlock::core::compare_and_delete);
     }
     acquire_options waits = once();
     waits.wait = 10s;
@@ -157,7 +158,7 @@ TEST_CASE("close undoes nothing twice of an acquire that pauses") {
 TEST_CASE("close waits for a removal that goes on in other words") {
     virtual_quorum it(3);
     for (virtual_master& server : it.masters) {
-        server.version = "8.4.0";
+        server.speaks = virtual_master::dialect::redis_8_4;
         server.forbidden = {"DELEX"};
     }
     it.start();

@@ -110,7 +110,6 @@ TEST_CASE("plain: a server that took another's place is quarantined, however lon
     settings rules = unit::settings_for(1);
     rules.quarantine = true;
     connection_site it(rules);
-    it.server.started = time_point(0s);
     it.bring_up();
     CHECK(it.link.judgement().votes_from == never);
     it.link.closed("reset", it.now);
@@ -130,8 +129,7 @@ TEST_CASE("plain: a promoted server is quarantined from the moment that it is fi
     settings rules = unit::settings_for(1);
     rules.quarantine = true;
     connection_site it(rules);
-    it.server.started = time_point(0s);
-    it.server.promoted_from = "f00";
+    it.server.former_replication_id = "f00";
     it.bring_up();
     time_point seen = it.now;
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
@@ -140,7 +138,7 @@ TEST_CASE("plain: a promoted server is quarantined from the moment that it is fi
     it.hear(it.server.execute({"INFO"}, it.now));
     CHECK(it.link.judgement().votes_from <= it.now);
     for (const bool promoted_again : {false, true}) { // at first it forgets that it was
-        it.server.promoted_from = promoted_again ? "ba7" : "";
+        it.server.former_replication_id = promoted_again ? "ba7" : "";
         it.now += 1s;
         it.link.introduce_again(it.now);
         it.hear(it.server.execute({"INFO"}, it.now));
@@ -258,7 +256,7 @@ TEST_CASE("a master is asked to introduce itself again once, however many errors
     it.link.introduce_again(it.now);
     it.link.introduce_again(it.now);
     CHECK(it.written() == lines{"INFO"});
-    it.server.loading = true;
+    it.server.claims["loading"] = "1";
     it.hear(it.server.execute({"INFO"}, it.now));
     CHECK(it.link.up());
     CHECK(!it.link.judgement().fit);
@@ -268,7 +266,7 @@ TEST_CASE("a master is asked to introduce itself again once, however many errors
 
 TEST_CASE("a step that was taken down stays taken until the connection is a new one") {
     connection_site it;
-    it.server.version = "8.4.0";
+    it.server.speaks = unit::virtual_master::dialect::redis_8_4;
     it.bring_up();
     CHECK(it.link.commands().delete_command == native_delete::delex);
     CHECK(it.link.commands().set_ifeq);

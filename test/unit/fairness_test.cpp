@@ -1,11 +1,13 @@
 // Turns on a virtual clock: when the queue is asked, and what comes of its answers. The queue here
 // is the virtual master's; that of a real one is seen in test/integration/fairness_test.cpp.
 
+#include "core/turn_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,19 +53,37 @@ struct site : virtual_quorum {
         }
     }
 
-    auto& queue() { return masters[keeper].queues[queue_key]; }
-    // Somebody else's process, which is first until it goes.
-    void enter(const std::string& waiter, nanoseconds lease = place_lease) {
-        queue().emplace_back(waiter, now() + lease);
+    struct place {
+        std::string waiter;
+        redlock::time_point until;
+    };
+    std::vector<place> queue() {
+        std::vector<place> found;
+        const std::string ends = "p:{r}:queue:until";
+        std::istringstream all(masters[keeper].run({"ZRANGE", queue_key, "0", "-1"}, now()));
+        for (std::string waiter; std::getline(all, waiter) && waiter != "(empty array)";) {
+            const std::string us = masters[keeper].run({"ZSCORE", ends, waiter}, now());
+            found.push_back(
+                {waiter, redlock::time_point(std::chrono::microseconds(std::stoll(us)))});
+        }
+        return found;
     }
+    // Somebody else's process, which is first until it goes.
+    void enter(const std::string& waiter, milliseconds lease = place_lease) {
+        const std::string text(core::turn_take.text);
+        const std::string span = std::to_string(lease.count());
+        masters[keeper].run(
+            {"EVAL", text, "3", key(), queue_key, queue_key + ":until", waiter, span}, now());
+    }
+    void first_leaves() { masters[keeper].run({"ZREM", queue_key, queue().front().waiter}, now()); }
     void hold_everywhere() {
         for (virtual_master& server : masters) {
-            server.keys[key()] = {"somebody"};
+            server.put(key(), "somebody");
         }
     }
     void free_everywhere() {
         for (virtual_master& server : masters) {
-            server.keys.erase(key());
+            server.drop(key());
         }
     }
     void told(const std::string& release) { push(keeper, "p:{r}:free", release); }
@@ -123,11 +143,11 @@ TEST_CASE("who is not first makes no attempt, keeps its place, and goes on when 
     it.run_for(10s);
     CHECK(it.asked() == 0);
     REQUIRE(it.queue().size() == 2);
-    CHECK(it.queue()[1].second > it.now() + 1s);
+    CHECK(it.queue()[1].until > it.now() + 1s);
     CHECK(it.turns() >= 20);
     CHECK(it.turns() <= 25); // each half second, and for each confirmed subscription
 
-    it.queue().erase(it.queue().begin());
+    it.first_leaves();
     it.told("somebody-left");
     it.run_for(5ms);
     CHECK(it.won(name));
@@ -151,7 +171,7 @@ TEST_CASE("who is first, but before a held lock, makes no attempt before it is t
 TEST_CASE("who is first and does not come holds the next up for its lease at most") {
     site it(with_pushes(3));
     it.enter("dead");
-    const redlock::time_point ends = it.queue()[0].second;
+    const redlock::time_point ends = it.queue()[0].until;
     const std::uint64_t name = it.acquire(in_order());
     REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
     CHECK(it.won(name));
@@ -170,10 +190,10 @@ TEST_CASE("who is first and cannot have it goes to the end") {
     it.run_for(50ms);
     REQUIRE(it.queue().size() == 1);
     it.enter("another", 1h);
-    REQUIRE(it.run_while_not([&] { return it.queue().front().first == "another"; }, 1s));
+    REQUIRE(it.run_while_not([&] { return it.queue().front().waiter == "another"; }, 1s));
     it.run_for(10s);
     CHECK(it.answer_to(name) == nullptr);
-    CHECK(it.queue().front().first == "another");
+    CHECK(it.queue().front().waiter == "another");
 }
 
 TEST_CASE("a waiter that goes away leaves the queue") {
@@ -214,7 +234,7 @@ TEST_CASE("a waiter that goes away leaves the queue") {
     }
     CHECK(it.masters[it.keeper].count("EVAL") > 0);
     REQUIRE(it.queue().size() == 1);
-    CHECK(it.queue()[0].first == "another");
+    CHECK(it.queue()[0].waiter == "another");
 }
 
 TEST_CASE("the next of a line has its place when the one before goes without the lock") {
@@ -224,12 +244,12 @@ TEST_CASE("the next of a line has its place when the one before goes without the
     const std::uint64_t second = it.acquire(in_order());
     it.run_for(100ms);
     REQUIRE(it.queue().size() == 2);
-    const std::string place = it.queue()[1].first;
+    const std::string place = it.queue()[1].waiter;
     it.enter("later", 1h);
     it.cancel(first);
     it.run_for(3s);
     REQUIRE(it.queue().size() == 3);
-    CHECK(it.queue()[1].first == place);
+    CHECK(it.queue()[1].waiter == place);
     CHECK(it.answer_to(second) == nullptr);
 }
 
@@ -242,12 +262,12 @@ TEST_CASE("the next of a line goes to the end when the one before has the lock")
     it.run_for(100ms);
     REQUIRE(it.won(first));
     REQUIRE(it.queue().size() == 2);
-    CHECK(it.queue()[0].first == "another");
+    CHECK(it.queue()[0].waiter == "another");
     it.release(*it.answer_to(first));
     it.run_for(5s);
     CHECK(it.answer_to(second) == nullptr); // no hand-over past somebody else
     CHECK(!it.has_key());
-    it.queue().erase(it.queue().begin());
+    it.first_leaves();
     it.told("somebody-left");
     it.run_for(5ms);
     CHECK(it.won(second));
@@ -307,7 +327,7 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
 
 TEST_CASE("a script that the keeper has forgotten is sent again") {
     site it(with_pushes(3));
-    it.masters[it.keeper].scripts.clear();
+    it.masters[it.keeper].forget_scripts();
     const std::uint64_t name = it.acquire(in_order());
     it.run_for(10ms);
     CHECK(it.won(name));
@@ -375,7 +395,7 @@ TEST_CASE("the name of a place is too long to be anybody else's") {
     it.acquire(in_order());
     it.run_for(10ms);
     REQUIRE(it.queue().size() == 2);
-    CHECK(it.queue()[1].first.size() == 20);
+    CHECK(it.queue()[1].waiter.size() == 20);
 }
 
 } // namespace fairness_test

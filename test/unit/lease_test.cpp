@@ -169,8 +169,9 @@ TEST_CASE("a loss is signalled by the timer, also while an extension is in fligh
         // It reaches everybody in time, but the deciding answer comes at the deadline.
         it.paths[0].back = 49ms;
         it.paths[1].back = it.paths[2].back = 50ms;
-        it.masters[0].scripts = it.masters[1].scripts =
-            it.masters[2].scripts = {std::string(redlock::core::compare_and_extend.sha1)};
+        for (virtual_master& server : it.masters) {
+            server.know(redlock::core::compare_and_extend);
+        }
         it.run_until(got.deadline - 50ms);
         it.extend(got, 10s);
         it.run_until(got.deadline - 1ns);
@@ -193,7 +194,7 @@ TEST_CASE("an answer that comes after held() has become false does not bring the
     options.stop_margin = 1s;
     const answer got = it.acquire_now(options);
     for (virtual_master& server : it.masters) {
-        server.scripts = {std::string(redlock::core::compare_and_extend.sha1)};
+        server.know(redlock::core::compare_and_extend);
     }
     it.paths[0].back = 49ms; // one answer before that moment, the deciding one at it
     it.paths[1].back = it.paths[2].back = 50ms;
@@ -240,7 +241,8 @@ TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays"
     it.start();
     const answer got = it.acquire_now(renewed());
     it.run_for(1s);
-    it.masters[0].keys[it.key()] = it.masters[1].keys[it.key()] = {"somebody"};
+    it.masters[0].put(it.key(), "somebody");
+    it.masters[1].put(it.key(), "somebody");
     it.run_for(5s);
     REQUIRE(it.loss_of(got));
     CHECK(it.loss_of(got)->why == loss_reason::foreign);
@@ -314,7 +316,7 @@ TEST_CASE("an extension moves the deadline, and never shortens it") {
     CHECK(it.extensions_of(got).size() == 2);
     CHECK(!it.extensions_of(got)[1].error);
     CHECK(it.deadlines_of(got).back() == sent + usable(20s));
-    CHECK(it.masters[0].keys.at(it.key()).expires >= sent + 20s);
+    CHECK(it.masters[0].expires(it.key()) >= sent + 20s);
     it.run_until(sent + usable(20s) - 1ns);
     CHECK(!it.loss_of(got));
     it.run_for(1ns);
@@ -447,7 +449,7 @@ TEST_CASE("one master's two answers are one vote for an extension") {
     it.extend(got, 20s);
     it.run_for(10ms);
     REQUIRE(it.extensions_of(got).size() == 1);
-    it.masters[2].scripts.clear();
+    it.masters[2].forget_scripts();
     it.paths[2].back = 10ms;
     it.extend(got, 20s);
     it.run_for(3ms);
@@ -464,7 +466,7 @@ TEST_CASE("one master's two answers are one vote for an extension") {
 TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl than before") {
     virtual_quorum it(3);
     for (virtual_master& server : it.masters) {
-        server.version = "8.4.0";
+        server.speaks = virtual_master::dialect::redis_8_4;
     }
     it.start();
     const answer got = it.acquire_now(once());
@@ -480,11 +482,11 @@ TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl t
     it.extend(got, 20s);
     it.run_for(10ms);
     CHECK(native() == 2);
-    const redlock::time_point expires = it.masters[0].keys.at(it.key()).expires;
+    const redlock::time_point expires = it.masters[0].expires(it.key());
     it.extend(got, 10s);
     it.run_for(10ms);
     CHECK(native() == 2);
-    CHECK(it.masters[0].keys.at(it.key()).expires == expires);
+    CHECK(it.masters[0].expires(it.key()) == expires);
     CHECK(it.extensions_of(got).size() == 4);
     for (const extension_end& one : it.extensions_of(got)) {
         CHECK(!one.error);
@@ -495,15 +497,15 @@ TEST_CASE("a native extension that found nothing or somebody else asks which") {
     for (const bool foreign : {false, true}) {
         virtual_quorum it(3);
         for (virtual_master& server : it.masters) {
-            server.version = "8.4.0";
+            server.speaks = virtual_master::dialect::redis_8_4;
         }
         it.start();
         const answer got = it.acquire_now(renewed());
         it.run_for(1s);
         for (const std::size_t i : {0U, 1U}) {
-            it.masters[i].keys.clear();
+            it.masters[i].data.clear();
             if (foreign) {
-                it.masters[i].keys[it.key()] = {"somebody"};
+                it.masters[i].put(it.key(), "somebody");
             }
         }
         it.run_for(5s);
@@ -516,7 +518,7 @@ TEST_CASE("a native extension that found nothing or somebody else asks which") {
 TEST_CASE("a server that refuses SET IFEQ or EVALSHA is told in another way, and remembered") {
     virtual_quorum it(3);
     for (virtual_master& server : it.masters) {
-        server.version = "8.4.0";
+        server.speaks = virtual_master::dialect::redis_8_4;
         server.unknown = {"IFEQ"};
         server.forbidden = {"EVALSHA"};
     }

@@ -302,7 +302,8 @@ TEST_CASE("a release after a loss says what was found, and never released") {
         it.start();
         const answer got = it.acquire_now(with_margin(once(), 2s));
         it.run_until(got.held_until + 1s);
-        it.masters[0].keys[it.key()] = it.masters[2].keys[it.key()] = {"somebody"};
+        it.masters[0].put(it.key(), "somebody");
+        it.masters[2].put(it.key(), "somebody");
         it.release(got);
         it.run_for(50ms);
         CHECK(it.removal_of(got)->what == release_result::stolen);

@@ -55,8 +55,8 @@ struct crowd {
 
     std::size_t keys(std::size_t master) {
         return static_cast<std::size_t>(
-            std::ranges::count_if(it.masters[master].keys, [&](auto& one) {
-                return one.first.starts_with("p:{") && one.second.expires > it.now();
+            std::ranges::count_if(it.masters[master].data.entries(), [&](auto& one) {
+                return it.masters[master].expires(one.key) > it.now();
             }));
     }
 

@@ -189,7 +189,7 @@ TEST_CASE("who may have missed a release makes up the majority that tells of it"
     waiting_quorum it(3);
     const std::size_t first = arbiter(it, 1);
     free_everywhere(it);
-    it.masters[first].keys[it.key()] = {"a leftover"};
+    it.masters[first].put(it.key(), "a leftover");
     it.push((first + 1) % 3, channel, "release-one");
     it.run_for(50ms);
     CHECK(it.answer_to(it.name) == nullptr);
@@ -275,7 +275,8 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     const bool native = GENERATE(false, true);
     virtual_quorum it(rules_with(3, 0ms, true));
     for (virtual_master& server : it.masters) {
-        server.version = native ? "8.4.0" : "7.0.0";
+        server.speaks =
+            native ? virtual_master::dialect::redis_8_4 : virtual_master::dialect::redis_7_0;
         server.forbidden.insert("PUBLISH");
     }
     it.start();

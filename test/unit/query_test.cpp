@@ -37,9 +37,9 @@ TEST_CASE("a lock that nobody has is free") {
 TEST_CASE("a lock that a majority has with one token is held, until that majority ends") {
     virtual_quorum it(3);
     it.start();
-    it.masters[0].keys[it.key()] = {"token", it.now() + 1s};
-    it.masters[1].keys[it.key()] = {"token", it.now() + 3s};
-    it.masters[2].keys[it.key()] = {"token", it.now() + 2s};
+    it.masters[0].put(it.key(), "token", it.now() + 1s);
+    it.masters[1].put(it.key(), "token", it.now() + 3s);
+    it.masters[2].put(it.key(), "token", it.now() + 2s);
     const lock_status found = asked(it);
     CHECK(found.state == lock_state::held);
     CHECK(found.time_left == 2s);
@@ -53,7 +53,7 @@ TEST_CASE("a key that stays for longer than nanoseconds can count is held for a 
     virtual_quorum it(3);
     it.start();
     for (virtual_master& server : it.masters) {
-        server.keys[it.key()] = {"somebody"};
+        server.put(it.key(), "somebody");
         server.replies["PTTL"] = ":9000000000000000000\r\n";
     }
     const lock_status found = asked(it);
@@ -65,8 +65,8 @@ TEST_CASE("a key that stays for longer than nanoseconds can count is held for a 
 TEST_CASE("a lock that is split between tokens is undecided") {
     virtual_quorum it(3);
     it.start();
-    it.masters[0].keys[it.key()] = {"a", it.now() + 1s};
-    it.masters[1].keys[it.key()] = {"b", it.now() + 1s};
+    it.masters[0].put(it.key(), "a", it.now() + 1s);
+    it.masters[1].put(it.key(), "b", it.now() + 1s);
     const lock_status found = asked(it);
     CHECK(found.state == lock_state::undecided);
     CHECK(found.masters[0].owner != found.masters[1].owner);
@@ -77,7 +77,7 @@ TEST_CASE("a minority that is silent or down does not hide who has a lock") {
     it.paths[0].reachable = false;
     it.start();
     for (virtual_master& server : it.masters) {
-        server.keys[it.key()] = {"token", it.now() + 9s};
+        server.put(it.key(), "token", it.now() + 9s);
     }
     it.paths[1].hung = true;
     const redlock::time_point began = it.now();
@@ -115,7 +115,7 @@ TEST_CASE("a master that breaks in the middle of a query is unreachable, and cou
 TEST_CASE("a key without expiry or of another type is no lock of this library") {
     virtual_quorum it(3);
     it.start();
-    it.masters[0].keys[it.key()] = {"token"};
+    it.masters[0].put(it.key(), "token");
     it.masters[1].replies["GET"] = "-WRONGTYPE Operation against a key\r\n";
     it.masters[2].replies["GET"] = "-NOPERM no permissions\r\n";
     const lock_status found = asked(it);

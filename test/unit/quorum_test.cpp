@@ -172,7 +172,7 @@ TEST_CASE("quorum: a quarantine ends by itself, when it is due") {
     rules.quarantine = true;
     site it(rules);
     for (virtual_master& server : it.servers) {
-        server.started = it.now;
+        server.started_us = server.wall_us(it.now);
     }
     it.bring_up();
     CHECK(it.votes() == all(3, vote::quarantined));

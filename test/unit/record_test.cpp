@@ -10,8 +10,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -219,24 +219,11 @@ namespace {
 
 struct served_quorum {
     explicit served_quorum(std::size_t masters, bool new_servers = true) : it(rules_for(masters)) {
-        for (std::size_t i = 0; i < masters; ++i) {
-            virtual_master& shown = it.masters[i];
-            memory::server& made = *servers.emplace_back(std::make_unique<memory::server>(lua));
-            ahead.push_back(0);
+        for (virtual_master& one : it.masters) {
+            one.ahead = std::chrono::microseconds(date);
             if (new_servers) {
-                made.data.put(epoch).value = core::record_of_new_server(shown.run_id);
+                one.data.put(epoch).value = core::record_of_new_server(one.run_id);
             }
-            // INFO is the virtual master's, the rest is the server's.
-            shown.when = [this, i, &shown, &made](const arguments& words) {
-                if (words[0] == "EVAL" || words[0] == "EVALSHA" || words[0] == "TIME") {
-                    shown.replies.erase("EVALSHA");
-                    const std::vector<std::string_view> views(words.begin(), words.end());
-                    std::string said;
-                    made.execute(views, wall_of(i)).encode(said);
-                    shown.replies[words[0]] = said;
-                }
-                return mishap::none;
-            };
         }
     }
 
@@ -249,20 +236,13 @@ struct served_quorum {
         rules.health_check_interval = 1s;
         return rules;
     }
-    std::int64_t wall_of(std::size_t master) const {
-        return date + ahead[master]
-               + std::chrono::floor<std::chrono::microseconds>(it.now().time_since_epoch()).count();
-    }
-    std::string record(std::size_t master) { return servers[master]->data.find(epoch, 0)->value; }
+    std::string record(std::size_t master) { return it.masters[master].data.find(epoch, 0)->value; }
     std::size_t admitted() { return it.engine.examine(it.now()).admitted; }
     master_state state(std::size_t master) {
         return it.engine.examine(it.now()).masters[master].state;
     }
     nanoseconds quarantine() const { return it.engine.rules().quarantine_time(); }
 
-    memory::lua_machine lua;
-    std::vector<std::unique_ptr<memory::server>> servers;
-    std::vector<std::int64_t> ahead;
     virtual_quorum it;
 };
 
@@ -270,9 +250,6 @@ struct served_quorum {
 
 TEST_CASE("a new quorum votes after one quarantine, a new server of it as well") {
     served_quorum q(3, false);
-    for (virtual_master& one : q.it.masters) {
-        one.started = time_point(-1'000'000s);
-    }
     q.it.start();
     CHECK(q.admitted() == 0);
     CHECK(q.it.acquire_now(once()).votes == std::vector<vote>(3, vote::quarantined));
@@ -281,9 +258,8 @@ TEST_CASE("a new quorum votes after one quarantine, a new server of it as well")
     q.it.run_for(1s);
     CHECK(q.admitted() == 3);
     // Another server answers under the address of the first: empty, and up for long.
-    q.servers[0]->data.clear();
     q.it.restart(0, "stranger");
-    q.it.masters[0].started = time_point(-1'000'000s);
+    q.it.masters[0].started_us = 0;
     q.it.run_for(5s);
     CHECK(q.state(0) == master_state::quarantined);
     q.it.run_for(q.quarantine());
@@ -294,7 +270,7 @@ TEST_CASE("a master that was a replica meanwhile is quarantined, though its reco
     served_quorum q(3);
     q.it.start();
     REQUIRE(q.admitted() == 3);
-    q.it.masters[1].promoted_from = "f00";
+    q.it.masters[1].former_replication_id = "f00";
     q.it.disconnect(1);
     q.it.run_for(5s);
     CHECK(q.state(1) == master_state::quarantined);
@@ -305,7 +281,7 @@ TEST_CASE("a master that was a replica meanwhile is quarantined, though its reco
 TEST_CASE("a flushed master does not vote, and the next handshake records that") {
     served_quorum q(3);
     q.it.start();
-    q.servers[2]->data.clear();
+    q.it.masters[2].data.clear();
     const answer got = q.it.acquire_now(once());
     CHECK(got.won);
     q.it.run_for(10ms);
@@ -314,11 +290,11 @@ TEST_CASE("a flushed master does not vote, and the next handshake records that")
 }
 
 TEST_CASE("a master whose clock is stepped while clients are connected begins to remember") {
-    for (const std::int64_t by : {3600 * second, -3600 * second}) {
+    for (const auto by : {3600s, -3600s}) {
         served_quorum q(3);
         q.it.start();
         q.it.run_for(5s);
-        q.ahead[1] = by;
+        q.it.masters[1].ahead += by;
         q.it.run_for(3s);
         CHECK(q.state(1) == master_state::quarantined);
         CHECK(q.record(1).starts_with("2 run-1 - 1")); // born, not 0
@@ -333,7 +309,7 @@ TEST_CASE("a step within the margin is none") {
     served_quorum q(3);
     q.it.start();
     q.it.run_for(5s);
-    q.ahead[1] = second / 10;
+    q.it.masters[1].ahead += 100ms;
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
     CHECK(q.record(1).starts_with("2 run-1 - 0 "));
@@ -344,8 +320,8 @@ TEST_CASE(
     served_quorum q(3);
     q.it.start();
     q.it.run_for(5s);
-    for (std::int64_t& one : q.ahead) {
-        one += 3600 * second;
+    for (virtual_master& one : q.it.masters) {
+        one.ahead += 3600s;
     }
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
@@ -353,7 +329,7 @@ TEST_CASE(
         CHECK(q.record(i).starts_with("2 run-" + std::to_string(i) + " - 0 "));
     }
     // A step after that is seen as any.
-    q.ahead[0] -= 3600 * second;
+    q.it.masters[0].ahead -= 3600s;
     q.it.run_for(5s);
     CHECK(q.admitted() == 2);
 }
@@ -366,7 +342,7 @@ TEST_CASE("a clock that is set while a master is quarantined ends no quarantine"
         q.it.start();
         q.it.run_for(2s);
         for (std::size_t i = 0; i < stepped; ++i) {
-            q.ahead[i] += 3600 * second;
+            q.it.masters[i].ahead += 3600s;
         }
         q.it.run_for(q.quarantine() - 3s);
         CHECK(q.admitted() == 0);
@@ -382,7 +358,7 @@ TEST_CASE("a step that is seen while a handshake is under way is told by the nex
     served_quorum q(1, false); // quarantined: it is asked by handshakes
     q.it.start();
     q.it.run_for(2500ms);
-    q.ahead[0] = 3600 * second;
+    q.it.masters[0].ahead += 3600s;
     q.it.run_for(3s);
     const std::string born = q.record(0).substr(std::string("2 run-0 - ").size(), 16);
     CHECK(std::stoll(born) > date + 3600 * second);
@@ -390,8 +366,8 @@ TEST_CASE("a step that is seen while a handshake is under way is told by the nex
 
 TEST_CASE("a master with a record of another format does not vote, and says what to do") {
     served_quorum q(3);
-    q.servers[0]->data.put(epoch).is = memory::entry::type::hash; // of version 0.1
-    q.servers[1]->data.put(epoch).value = "3 of a version to come";
+    q.it.masters[0].data.put(epoch).is = memory::entry::type::hash; // of version 0.1
+    q.it.masters[1].data.put(epoch).value = "3 of a version to come";
     q.it.start();
     for (const std::size_t i : {0U, 1U}) {
         const auto seen = q.it.engine.examine(q.it.now()).masters[i];
@@ -402,7 +378,7 @@ TEST_CASE("a master with a record of another format does not vote, and says what
                "of that version, then delete the record");
     }
     CHECK(q.record(1) == "3 of a version to come");
-    q.servers[0]->data.clear();
+    q.it.masters[0].data.clear();
     q.it.run_for(2s);
     CHECK(q.state(0) == master_state::quarantined);
     q.it.run_for(q.quarantine());

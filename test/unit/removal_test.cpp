@@ -17,11 +17,10 @@ namespace {
 // A quorum with one lock held, released by the test.
 struct held {
     explicit held(
-        std::size_t masters, const std::string& version = "7.0.15", const std::string& valkey = {})
+        std::size_t masters, virtual_master::dialect speaks = virtual_master::dialect::redis_7_0)
         : it(masters) {
         for (virtual_master& server : it.masters) {
-            server.version = version;
-            server.valkey_version = valkey;
+            server.speaks = speaks;
         }
         it.start();
         got = it.acquire_now(once());
@@ -51,7 +50,7 @@ TEST_CASE("a lock that was held to the end is released, everywhere") {
 TEST_CASE("a release is answered at the deciding vote") {
     held one(5);
     for (virtual_master& server : one.it.masters) {
-        server.scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+        server.know(redlock::core::compare_and_delete);
     }
     for (std::size_t i = 0; i < 5; ++i) {
         one.it.paths[i].back = milliseconds(10 * (i + 1));
@@ -63,13 +62,14 @@ TEST_CASE("a release is answered at the deciding vote") {
 
 TEST_CASE("a lock that is gone from a majority was expired, one that is another's was stolen") {
     held gone(3);
-    gone.it.masters[0].keys.clear();
-    gone.it.masters[2].keys.clear();
+    gone.it.masters[0].data.clear();
+    gone.it.masters[2].data.clear();
     CHECK(gone.release() == release_result::expired);
     CHECK(gone.it.engine.count().released_late == 1);
 
     held taken(3);
-    taken.it.masters[0].keys[taken.it.key()] = taken.it.masters[1].keys[taken.it.key()] = {"other"};
+    taken.it.masters[0].put(taken.it.key(), "other");
+    taken.it.masters[1].put(taken.it.key(), "other");
     CHECK(taken.release() == release_result::stolen);
     taken.it.run_for(10ms);
     CHECK(taken.it.masters[0].value_of("p:{r}", taken.it.now()) == "other");
@@ -78,8 +78,8 @@ TEST_CASE("a lock that is gone from a majority was expired, one that is another'
 
 TEST_CASE("without a majority of one kind the result of a release is uncertain") {
     held mixed(3);
-    mixed.it.masters[0].keys.clear();
-    mixed.it.masters[1].keys[mixed.it.key()] = {"other"};
+    mixed.it.masters[0].data.clear();
+    mixed.it.masters[1].put(mixed.it.key(), "other");
     CHECK(mixed.release() == release_result::uncertain);
 
     held errors(3);
@@ -103,7 +103,7 @@ TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
 TEST_CASE("a release that is decided names those who have not answered yet as pending") {
     held one(3);
     for (virtual_master& server : one.it.masters) {
-        server.scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+        server.know(redlock::core::compare_and_delete);
     }
     one.it.paths[1].back = 50ms;
     CHECK(one.release() == release_result::released);
@@ -124,24 +124,25 @@ TEST_CASE("a release with two of three masters down is uncertain at once") {
 }
 
 TEST_CASE("the native compare-and-delete of the server is used") {
-    held delex(3, "8.4.0");
+    held delex(3, virtual_master::dialect::redis_8_4);
     CHECK(delex.release() == release_result::released);
     CHECK(delex.it.masters[0].count("DELEX p:{r} IFEQ " + delex.got.token) == 1);
-    held delifeq(3, "7.2.4", "9.0.0");
+    held delifeq(3, virtual_master::dialect::valkey_9_0);
     CHECK(delifeq.release() == release_result::released);
     CHECK(delifeq.it.masters[0].count("DELIFEQ p:{r} " + delifeq.got.token) == 1);
     CHECK(delifeq.it.masters[0].count("EVAL") == 0);
 }
 
 TEST_CASE("a native compare-and-delete that removed nothing asks whether the key is there") {
-    held gone(3, "8.4.0");
-    gone.it.masters[0].keys.clear();
-    gone.it.masters[1].keys.clear();
+    held gone(3, virtual_master::dialect::redis_8_4);
+    gone.it.masters[0].data.clear();
+    gone.it.masters[1].data.clear();
     CHECK(gone.release() == release_result::expired);
     CHECK(gone.it.masters[0].count("EXISTS p:{r}") == 1);
 
-    held taken(3, "7.2.4", "9.0.0");
-    taken.it.masters[0].keys[taken.it.key()] = taken.it.masters[1].keys[taken.it.key()] = {"other"};
+    held taken(3, virtual_master::dialect::valkey_9_0);
+    taken.it.masters[0].put(taken.it.key(), "other");
+    taken.it.masters[1].put(taken.it.key(), "other");
     CHECK(taken.release() == release_result::stolen);
 }
 
@@ -157,7 +158,7 @@ TEST_CASE("a script that the server has not seen is said in full, and known from
 }
 
 TEST_CASE("a native command that is forbidden is said as a script, and not tried again") {
-    held one(3, "8.4.0");
+    held one(3, virtual_master::dialect::redis_8_4);
     for (virtual_master& server : one.it.masters) {
         server.forbidden = {"DELEX"};
     }
@@ -172,7 +173,7 @@ TEST_CASE("a native command that is forbidden is said as a script, and not tried
 }
 
 TEST_CASE("where all ways to remove are forbidden the key is left to its expiry") {
-    held one(3, "8.4.0");
+    held one(3, virtual_master::dialect::redis_8_4);
     for (virtual_master& server : one.it.masters) {
         server.forbidden = {"DELEX", "EVAL", "EVALSHA"};
     }
@@ -322,7 +323,7 @@ TEST_CASE("a removal that finds nothing is repeated while a stray SET may still 
     CHECK(it.removal_of(got)->what == release_result::released);
     CHECK(it.masters[1].count("EVAL remove") == 1);
     CHECK(it.engine.count().debts == 0); // it is not waited for
-    it.masters[1].keys[it.key()] = {got.token, it.now() + 10s};
+    it.masters[1].put(it.key(), got.token, it.now() + 10s);
     it.run_until(began + 10s + 102ms - 1ns);
     CHECK(it.masters[1].value_of(it.key(), it.now()) == got.token);
     it.run_for(10ms);
@@ -334,7 +335,7 @@ TEST_CASE("what was answered before its connection broke is not waited for") {
     held one(3);
     one.it.disconnect(1);
     one.it.run_for(1s);
-    one.it.masters[1].keys.clear();
+    one.it.masters[1].data.clear();
     CHECK(one.release() == release_result::released);
     one.it.run_for(10ms);
     CHECK(one.it.engine.count().debts == 0);
@@ -367,7 +368,7 @@ TEST_CASE("a removal that is repeated is one vote") {
 TEST_CASE("each master is told to remove in the words that it knows") {
     virtual_quorum it(3);
     it.paths[1].reachable = it.paths[2].reachable = false;
-    it.masters[0].scripts.insert(std::string(redlock::core::compare_and_delete.sha1));
+    it.masters[0].know(redlock::core::compare_and_delete);
     it.start();
     for (const std::size_t away : {2U, 1U}) { // first 0 and 1 learn the script, then 2
         it.paths[1].reachable = it.paths[2].reachable = true;

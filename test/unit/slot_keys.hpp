@@ -17,20 +17,21 @@ inline std::string slot_key(std::uint32_t number, const std::string& pool = "r")
 /// Somebody else's, for good.
 inline void hold(virtual_quorum& it, std::uint32_t number) {
     for (virtual_master& server : it.masters) {
-        server.keys[slot_key(number)] = {"somebody"};
+        server.put(slot_key(number), "somebody");
     }
 }
 
 inline void let_go(virtual_quorum& it, std::uint32_t number) {
     for (virtual_master& server : it.masters) {
-        server.keys.erase(slot_key(number));
+        server.drop(slot_key(number));
     }
 }
 
 inline bool has_slot_key(virtual_quorum& it) {
     return std::ranges::any_of(it.masters, [&](const virtual_master& server) {
-        return std::ranges::any_of(server.keys, [&](const auto& one) {
-            return one.first.find(":slot:") != std::string::npos && one.second.expires > it.now();
+        return std::ranges::any_of(server.data.entries(), [&](const auto& one) {
+            return one.key.find(":slot:") != std::string::npos
+                   && server.expires(one.key) > it.now();
         });
     });
 }

@@ -189,7 +189,7 @@ TEST_CASE("who had a part of a slot, and looks for another, tells other processe
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].when = [&, i](const arguments& words) {
             if (words[0] == "SET" && firsts.emplace(words[1], i).first->second != i) {
-                it.masters[i].keys[words[1]] = {"thief"};
+                it.masters[i].put(words[1], "thief");
             }
             return mishap::none;
         };
@@ -224,7 +224,7 @@ TEST_CASE("a lock that is called as a pool's slots are is not handed over as a s
     it.start();
     const answer mine = it.acquire_now(waiting(), "{r}:slot");
     for (virtual_master& server : it.masters) {
-        server.keys["{r}:slot:0"] = {"somebody"};
+        server.put("{r}:slot:0", "somebody");
     }
     const auto other = it.acquire_slot(waiting(), 1);
     it.run_for(50ms);

@@ -74,7 +74,7 @@ TEST_CASE("a slot that somebody else took since the survey costs one attempt") {
             if (words[0] == "SET" && taken.empty()) {
                 taken = words[1];
                 for (virtual_master& each : it.masters) {
-                    each.keys[taken] = {"somebody"};
+                    each.put(taken, "somebody");
                 }
             }
             return mishap::none;
@@ -91,7 +91,7 @@ TEST_CASE("a slot whose key was left on a minority is free, and is tried") {
     virtual_quorum it(3);
     it.start();
     hold(it, 0);
-    it.masters[2].keys[slot_key(1)] = {"left over"};
+    it.masters[2].put(slot_key(1), "left over");
     const answer mine = it.acquire_slot_now(once(), 2);
     REQUIRE(mine.won);
     CHECK(mine.slots.at(0) == 1);
@@ -163,7 +163,7 @@ TEST_CASE("the status of a pool says who has which slot") {
     virtual_quorum it(3);
     it.start();
     const answer mine = it.acquire_slot_now(once(), 600);
-    it.masters[1].keys[slot_key(mine.slots.at(0) == 7 ? 8 : 7)] = {"left over"};
+    it.masters[1].put(slot_key(mine.slots.at(0) == 7 ? 8 : 7), "left over");
     it.paths[2].hung = true;
     it.engine.ask_slots(1, "r", 600, it.now());
     REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
@@ -193,7 +193,7 @@ TEST_CASE("a pool, its slots and a lock of the same name do not touch each other
 TEST_CASE("the status of a pool asks who is there, whether it may vote or not") {
     virtual_quorum it(5);
     it.masters[1].run_id = it.masters[0].run_id; // a duplicate would tell the same twice
-    it.masters[2].role = "slave";
+    it.masters[2].claims["role"] = "slave";
     it.paths[3].reachable = false;
     it.start();
     hold(it, 1);
@@ -209,7 +209,7 @@ TEST_CASE("who finds a pool full is told where slots are free, though too few ar
     it.start();
     hold(it, 0);
     hold(it, 1);
-    it.masters[2].keys.erase(slot_key(1));
+    it.masters[2].drop(slot_key(1));
     const answer none = it.acquire_slot_now(once(), 2);
     CHECK(none.why == errc::contended);
     CHECK(none.ballots.text(0).empty());

@@ -1,23 +1,25 @@
-// A master in memory: reads the commands that the engine wrote, keeps keys which expire on a
-// virtual clock, and writes replies. What a test wants to go wrong is a member of it.
+// A master in memory on the virtual clock of a test, which reads what the engine wrote and answers
+// in bytes. What a test wants to go wrong is a member of it, or of the server that it is.
 
 #pragma once
 
 #include "core/scripts.hpp"
 #include "core/validity.hpp"
+#include "memory/server.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace unit {
 
+namespace memory = redlock::testing::memory;
 using redlock::time_point;
 
 using arguments = std::vector<std::string>;
@@ -31,64 +33,52 @@ enum class mishap {
     hang_after,   // it is executed, but no answer leaves, nor to what follows, until `resume`
 };
 
-struct virtual_master {
-    struct entry {
-        std::string value;
-        time_point expires = redlock::core::forever;
-    };
+struct virtual_master : memory::server {
+    using dialect = server::dialect;
 
-    // What INFO says.
-    std::string run_id;
-    std::string version = "7.0.15";
-    std::string valkey_version;
-    std::string role = "master";
-    std::string eviction_policy = "noeviction";
-    std::string maxmemory = "0";
-    std::string promoted_from;
-    bool loading = false;
-    time_point started = time_point(std::chrono::seconds(0));
+    virtual_master();
 
-    // How it answers.
-    std::string password;            // AUTH with another one is an error
-    std::set<std::string> unknown;   // commands that it does not know
+    /// How far its clock is ahead of the test's.
+    std::chrono::microseconds ahead{0};
+
+    std::set<std::string> unknown;   // commands that it does not know; IFEQ: the option of SET
     std::set<std::string> forbidden; // commands that the user may not say
     /// A reply in place of the ordinary one, without execution. First word in upper case.
     std::map<std::string, std::string> replies;
     /// Consulted before each command; the test says what goes wrong with it.
     std::function<mishap(const arguments&)> when;
 
-    std::map<std::string, entry> keys;
-    /// The queue for a lock: who waits, by arrival, and until when it keeps its place.
-    std::map<std::string, std::vector<std::pair<std::string, time_point>>> queues;
-    std::set<std::string> scripts;
     /// Every command that was executed, its words separated by spaces, scripts by their names.
     std::vector<std::string> seen;
 
     /// The reply to one command.
     std::string execute(const arguments& words, time_point now);
+    /// The same for somebody else: it is not in `seen`, nothing goes wrong, and the reply is text.
+    std::string run(const arguments& words, time_point now);
 
+    void
+    put(const std::string& key,
+        const std::string& value,
+        time_point expires = redlock::core::forever);
+    void drop(const std::string& key);
     /// The value of a key that has not expired.
-    std::optional<std::string> value_of(const std::string& key, time_point now);
+    std::optional<std::string> value_of(std::string_view key, time_point now);
+    time_point expires(std::string_view key) const;
+    void know(const redlock::core::script& one);
+    void forget_scripts() { run({"SCRIPT", "FLUSH"}, {}); }
+    void forget() {
+        data.clear();
+        forget_scripts();
+    }
     /// How many of the executed commands begin with `start`.
     std::size_t count(std::string_view start) const;
-    void forget() {
-        keys.clear();
-        queues.clear();
-        scripts.clear();
-    }
+    std::int64_t wall_us(time_point now) const;
 
     /// Takes one complete command from the front of `bytes`, if there is one.
     static std::optional<arguments> take_command(std::string& bytes);
 
 private:
-    entry* find(const std::string& key, time_point now);
-    std::string info(time_point now) const;
-    std::string set(const arguments& words, time_point now);
-    std::string evaluate(const arguments& words, time_point now);
-    std::string take_turn(const arguments& words, time_point now);
-    std::string leave_queue(const arguments& words);
-    std::string
-    remove_if(const std::string& key, const std::string& token, bool script, time_point now);
+    memory::answer reply_to(const arguments& words, time_point now);
 };
 
 } // namespace unit

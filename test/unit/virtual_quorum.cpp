@@ -196,9 +196,7 @@ void virtual_quorum::push(std::size_t master, std::string_view channel, std::str
 }
 
 void virtual_quorum::restart(std::size_t master, const std::string& run_id) {
-    masters[master].forget();
-    masters[master].run_id = run_id;
-    masters[master].started = now_;
+    masters[master].restart(run_id, masters[master].wall_us(now_), {});
     disconnect(master);
 }
 

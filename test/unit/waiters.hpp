@@ -35,13 +35,13 @@ rules_without_polling(std::size_t masters, std::chrono::milliseconds handoff_tim
 /// Somebody else's, for good.
 inline void hold_everywhere(virtual_quorum& it) {
     for (virtual_master& server : it.masters) {
-        server.keys[it.key()] = {"somebody"};
+        server.put(it.key(), "somebody");
     }
 }
 
 inline void free_everywhere(virtual_quorum& it) {
     for (virtual_master& server : it.masters) {
-        server.keys.erase(it.key());
+        server.drop(it.key());
     }
 }
 

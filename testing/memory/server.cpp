@@ -148,6 +148,12 @@ void server::promote(std::string id, std::int64_t began_us, store kept) {
     former_replication_id = std::move(before);
 }
 
+void server::know(const lua_machine::script& one) {
+    if (std::ranges::find(scripts_, &one) == scripts_.end()) {
+        scripts_.push_back(&one);
+    }
+}
+
 answer server::evaluate(words command) {
     const bool by_digest = same(command[0], "EVALSHA");
     const std::optional<std::int64_t> count = integer_in(command[2]);
@@ -175,8 +181,8 @@ answer server::evaluate(words command) {
         }
     } else {
         what = &lua_->compile(command[1]);
-        if (what->error.empty() && std::ranges::find(scripts_, what) == scripts_.end()) {
-            scripts_.push_back(what);
+        if (what->error.empty()) {
+            know(*what);
         }
     }
     const auto keys = static_cast<std::size_t>(*count);
@@ -198,6 +204,14 @@ answer server::ping(words command) {
 }
 
 answer server::script(words command) {
+    if (same(command[1], "LOAD") && command.size() == 3) {
+        const lua_machine::script& made = lua_->compile(command[2]);
+        if (!made.error.empty()) {
+            return answer::error(made.error);
+        }
+        know(made);
+        return answer::bulk(made.sha1);
+    }
     if (!same(command[1], "FLUSH") || command.size() > 3) {
         return answer::error(
             "ERR unknown subcommand '" + std::string(command[1]) + "'. Try SCRIPT HELP.");

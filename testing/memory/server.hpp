@@ -57,6 +57,7 @@ private:
     struct command_entry;
     const command_entry* find_command(std::string_view name) const;
 
+    void know(const lua_machine::script& one);
     answer dispatch(words command);
     answer from_script(words command);
     answer evaluate(words command);
