@@ -1,5 +1,5 @@
-// Loaded into the tool by LD_PRELOAD: a look at which child has ended takes so long that one ends
-// meanwhile.
+// Loaded into the tool by LD_PRELOAD: looking for ended children takes so much time that a child
+// ends while it runs.
 
 #include <sys/syscall.h>
 #include <sys/types.h>

@@ -74,7 +74,9 @@ examples/README.md
 '''.split()
 
 # C++ sources whose comments or strings are checked. Add more when they pass.
-COMMENTS = ['bench/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'testing/**/*', 'tools/*']
+COMMENTS = [
+    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'test/**/*', 'testing/**/*', 'tools/*',
+]
 MESSAGES = ['include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.

@@ -107,7 +107,7 @@ TEST_CASE("a minority's clock that is stepped forward loses its vote, not the lo
     run_until(io, [&] { return !exists(site.masters[0], lock_key("r")); }); // expired over there
     CHECK(other.acquire("r", with_token(once()))->error == errc::contended);
     CHECK(mine.held());
-    // What it is told, it takes for late, until its clock is known again. Then the vote is healed.
+    // It refuses commands as late until its clock is known again. Then the vote is healed.
     run_until(io, [&] {
         CHECK(me.extend(mine, 20s) == error_code());
         return me.count().masters[0].healed > 0;

@@ -126,7 +126,7 @@ TEST_CASE("a minority of hung masters stops nobody, a majority everybody, and al
     all.where.master(1).hang();
     CHECK(all.goes_on());
     all.where.master(2).hang();
-    all.pass(1'500ms); // whoever had it, has it no more
+    all.pass(1'500ms); // every earlier lease is over
     const std::uint64_t before = all.where.the_store().read().writes;
     all.pass(500ms);
     CHECK(all.where.the_store().read().writes == before);

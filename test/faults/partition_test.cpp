@@ -1,4 +1,4 @@
-// Partitions of a real network: packets are lost, and nobody is told.
+// Partitions of a real network: packets are lost without a report.
 #include "network_site.hpp"
 
 #include <algorithm>

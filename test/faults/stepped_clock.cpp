@@ -1,6 +1,6 @@
-// Loaded into a server by LD_PRELOAD: its wall clock, and no other clock, is off by as many
-// microseconds as the file in REDLOCK_CLOCK_FILE says, from the moment it says so. libfaketime does
-// more, and hangs a server that uses jemalloc before it starts.
+// Loaded into a server by LD_PRELOAD. Shifts its wall clock, and no other clock. The file that
+// REDLOCK_CLOCK_FILE names has the microseconds, and takes effect at once. libfaketime does more,
+// and hangs a server that uses jemalloc before it starts.
 
 #include <fcntl.h>
 #include <sys/mman.h>

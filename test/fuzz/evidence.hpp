@@ -32,7 +32,7 @@ public:
 
     /// Until when the answers to commands with that token can be relied on.
     time_point until(const std::string& token);
-    /// The tokens that this connection was told to set, and not to remove after that.
+    /// The tokens that this connection was sent a command to set, and none to remove after that.
     const std::set<std::string>& set_and_not_removed() const noexcept { return left_; }
     /// Whether this master was ever told to remove the key with that token.
     bool was_removed(const std::string& token) const { return removed_.contains(token); }
@@ -51,7 +51,7 @@ private:
     std::deque<command> commands_;
     std::deque<std::string> statuses_; // of each reply, if it is a status; ":1" for the number 1
     std::map<std::string, time_point> until_;
-    std::set<std::string> named_; // the tokens that this connection was told of
+    std::set<std::string> named_; // the tokens in commands on this connection
     std::set<std::string> left_;
     std::set<std::string> removed_;
 };

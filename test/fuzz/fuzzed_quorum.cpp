@@ -497,8 +497,8 @@ void fuzzed_quorum::end_of_event() {
     require_keys();
 }
 
-// A key that was asked for on this connection belongs to a lease, or to an attempt that is still
-// under way, or its removal is behind it.
+// A key that was asked for on this connection belongs to a lease or to an attempt in flight, or its
+// removal was sent after it.
 void fuzzed_quorum::require_rollbacks() {
     std::set<std::string> wanted = abandoned_;
     for (const lease& one : leases_) {
@@ -515,7 +515,7 @@ void fuzzed_quorum::require_rollbacks() {
     }
 }
 
-// No master is told to remove the key of a holder that may still act on it.
+// No master is sent a removal of the key of a holder that may still act.
 void fuzzed_quorum::require_keys() {
     for (const lease& one : leases_) {
         for (std::size_t i = 0; one.acts(now_) && i < masters; ++i) {

@@ -1,10 +1,9 @@
-// An engine whose masters, network, callers and clock do what a fuzzer says, and which holds the
-// engine to what it promises: each caller is answered once, no lease is longer than what the
-// masters' bytes prove, no lease comes back, every key is removed, but not while its holder may
-// act, and time goes on.
+// An engine whose masters, network, callers and clock do what a fuzzer decides. Checked promises:
+// each caller gets one result, no lease is longer than the masters' bytes prove, no lease comes
+// back, every key is removed but not while its holder may act, and time advances.
 //
-// A holder acts until it lets go or until the last deadline that it was ever told of has passed.
-// That it was told of a loss stops nobody.
+// A holder acts until it lets go or until the last deadline that it ever saw has passed. A signal
+// of the loss stops no holder.
 
 #pragma once
 
@@ -49,7 +48,7 @@ public:
     void answer(std::size_t master);
     /// ... or does not execute it, and says something else.
     void answer_with(std::size_t master, std::string_view bytes);
-    /// Bytes that nobody asked for, behind what the master has said.
+    /// Unrequested bytes after the master's replies.
     void say(std::size_t master, std::string_view bytes);
     /// At most so much of what the master has said arrives.
     void deliver(std::size_t master, std::size_t bytes);
@@ -90,7 +89,7 @@ private:
         std::size_t seen = 0; // of the output: read by `listen`
         std::string writing;  // taken by the socket
         std::string inbox;    // at the master
-        std::string outbox;   // said by the master, on its way
+        std::string outbox;   // sent by the master, in flight
     };
     struct lease {
         enum class state : std::uint8_t { held, lost, ending, over } is = state::held;
@@ -99,7 +98,7 @@ private:
         std::string token;
         time_point held_until;
         time_point deadline;        // the last that its holder ever believed in
-        bool late = false;          // it was told of a loss
+        bool late = false;          // its loss was signalled
         std::size_t extensions = 0; // asked for and not answered
 
         bool acts(time_point now) const noexcept {

@@ -25,7 +25,7 @@ void run(const fs::path& file) {
         throw std::runtime_error("cannot read " + file.string());
     }
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-    // A copy without a byte more than that, so that a sanitizer sees who reads on.
+    // A copy without a byte more than that, so that a sanitizer sees a read past the end.
     const std::vector<std::uint8_t> exact(bytes.begin(), bytes.end());
     // Before it is run: the last line names what ended the program.
     std::printf("%s\n", file.string().c_str());

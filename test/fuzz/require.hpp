@@ -1,4 +1,5 @@
-// What a fuzz target expects to hold. Not `assert`: a build without assertions must find it, too.
+// What a fuzz target expects to hold. Not `assert`: a build without assertions must find it as
+// well.
 
 #pragma once
 

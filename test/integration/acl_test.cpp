@@ -11,8 +11,8 @@ namespace {
 const std::vector<std::string> minimal = {
     "+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
 
-// What a deployment should allow: scripts by their digest, health checks, a name, wake-ups, and the
-// commands that spare the scripts where a server has them.
+// What a deployment should allow: scripts by their digest, health checks, a name, release
+// notifications, and the native commands that replace scripts where a server has them.
 const std::vector<std::string> recommended = {
     "+info",
     "+set",
@@ -150,7 +150,7 @@ TEST_CASE("with what the order of arrival needs beside that nothing of it is ref
     in_order.order = fairness::fifo;
     lock mine = site.me->take("r", in_order);
     for (master_process& master : site.masters) {
-        master.command({"ACL", "LOG", "RESET"}); // native commands are asked for, too
+        master.command({"ACL", "LOG", "RESET"}); // native commands are requested as well
     }
     const acquisition_ptr waiter = site.me->begin("r", in_order);
     const acquisition_ptr another = site.me->begin("r", in_order);

@@ -1,4 +1,5 @@
-// Who gets a lock, for every pattern of keys that somebody else has, and what it leaves behind.
+// Which client gets a lock, for every pattern of keys that another owner has, and what remains
+// afterwards.
 #include "quorum_fixture.hpp"
 
 #include <bit>

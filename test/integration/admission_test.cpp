@@ -33,7 +33,7 @@ TEST_CASE("a replica does not vote") {
 TEST_CASE("a master that is made a replica loses its vote, and has it again when promoted") {
     quorum_fixture site(3, [](config& c) { c.health_check_interval = 100ms; });
     site.masters[0].command({"REPLICAOF", "127.0.0.1", std::to_string(site.masters[1].port())});
-    // Its connections stay, and it refuses what it is told to write.
+    // Its connections stay, and it refuses writes.
     CHECK(site.eventually([&] {
         const acquisition_ptr got = site.me.acquire("r");
         if (!got->error) {

@@ -1,4 +1,4 @@
-// A lock is handed over from one client to another, by its token: against real masters, in both
+// A lock is passed from one client to another by its token: against real masters, in both
 // protocols.
 #include "guarded_quorum.hpp"
 
@@ -9,7 +9,7 @@ namespace redlock::test::attaching {
 
 namespace {
 
-// A client beside that of the fixture, as in another process.
+// A second client next to that of the fixture, as in another process.
 struct other_client {
     explicit other_client(const quorum_fixture& site) : me(io, site.changed(change)) {
         me.until_admitted(site.masters.size());

@@ -198,7 +198,7 @@ TEST_CASE("blocking shared mutex: readers rely on the lease that lasts longest")
     CHECK(clock::now() >= second);
     CHECK(lost.stop_requested());
     CHECK(!here.mine.held());
-    // Who has lost it does not share the object with others before it has unlocked.
+    // A reader that has lost the lock does not share the object with others before it has unlocked.
     CHECK(!here.mine.try_lock_shared());
     here.theirs.unlock();
     CHECK(!here.mine.try_lock_shared());
@@ -208,7 +208,7 @@ TEST_CASE("blocking shared mutex: readers rely on the lease that lasts longest")
     CHECK(here.mine.try_lock_shared());
     CHECK(!here.mine.lost().stop_requested());
     here.mine.unlock_shared();
-    CHECK(!here.mine.lost().stop_requested()); // it was given back
+    CHECK(!here.mine.lost().stop_requested()); // it was released
 }
 
 TEST_CASE("blocking shared mutex: a loss is told while the lease lasts, to writers, too") {

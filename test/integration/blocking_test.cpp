@@ -111,7 +111,7 @@ TEST_CASE("a quorum that does not come is waited for no longer than was said") {
         error_of([&] { manager.ready(60s, stop.get_token()); }) == asio::error::operation_aborted);
     blocking::mutex m(manager, "r", once());
     CHECK(error_of([&] { m.lock(); }) == errc::no_quorum);
-    CHECK(error_of([&] { m.try_lock(); }) == errc::no_quorum); // not false: that is no contention
+    CHECK(error_of([&] { m.try_lock(); }) == errc::no_quorum); // not false: this is an outage
     CHECK(m.last_attempt().votes.at(0).vote == vote::unreachable);
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("a wait that is stopped leaves nothing behind, and the next one succee
     CHECK(!m.held());
     n.unlock();
     CHECK(m.try_lock());
-    // Who waits for another thread of the process is stopped as well.
+    // A waiter for another thread of the process is stopped as well.
     std::stop_source again;
     std::jthread second([&] { error = error_of([&] { m.lock(again.get_token()); }); });
     again.request_stop();
@@ -289,7 +289,7 @@ TEST_CASE("a loss stops the token while the lease still lasts, and unlock does n
     m.lock();
     CHECK(!m.lost().stop_requested());
     m.unlock();
-    CHECK(!m.lost().stop_requested()); // it was given back
+    CHECK(!m.lost().stop_requested()); // it was released
 }
 
 TEST_CASE("after a loss the mutex is still this thread's to unlock, and others keep their lock") {
@@ -379,7 +379,7 @@ TEST_CASE("a mutex that goes releases its lock, and a manager that goes takes no
     manager.reset();
     CHECK(!left.held());
     CHECK(here.masters.total_keys("*{r}") == 0);
-    CHECK(here.masters.total_keys("*{s}") == 3); // whoever has it may still act
+    CHECK(here.masters.total_keys("*{s}") == 3); // its holder may still act
 }
 
 } // namespace redlock::test::blocking_use

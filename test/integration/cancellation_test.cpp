@@ -1,4 +1,4 @@
-// Cancelling at any moment: whoever goes away leaves no key behind.
+// Cancelling at any moment: a cancelled acquire leaves no key.
 #include "quorum_fixture.hpp"
 
 #include <random>

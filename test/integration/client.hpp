@@ -78,7 +78,8 @@ struct acquisition {
 };
 using acquisition_ptr = std::shared_ptr<acquisition>;
 
-/// The handler that notes there what became of an acquire. It can be cancelled from there, too.
+/// The handler that records the result of an acquire there. The acquire can be cancelled from there
+/// as well.
 inline auto noted_in(const acquisition_ptr& result) {
     return asio::bind_cancellation_slot(
         result->cancel.slot(), [result](error_code error, redlock::lock lock) {

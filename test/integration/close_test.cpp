@@ -1,5 +1,5 @@
-// The end of a manager: waiters and holders are told, what holders let go is released, connections
-// are closed.
+// The end of a manager: waiters and holders are notified, locks that holders let go are released,
+// connections are closed.
 #include "quorum_fixture.hpp"
 #include "support/resp_text.hpp"
 

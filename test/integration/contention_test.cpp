@@ -45,7 +45,7 @@ public:
         }
     }
 
-    // Whether so many turns have been taken.
+    // Whether this number of turns has been taken.
     bool reached(std::size_t count) const {
         const auto end = std::chrono::steady_clock::now() + 60s;
         while (turns().size() < count) {

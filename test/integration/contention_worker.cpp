@@ -5,9 +5,9 @@
 //
 // The directory's file `turns` gets a line for each turn: when it began, when it ended or the lease
 // did, whichever came first (nanoseconds of the monotonic clock, which all processes share), and
-// the process. A machine may hold a worker up for longer than its lease: what that one does then,
-// nothing promises, and it is no overlap. Lines with what went wrong go to the standard output, and
-// make the exit status 1.
+// the process. A machine may pause a worker for longer than its lease: what the worker does then
+// counts as no overlap, because nothing promises it. Lines with what went wrong go to the standard
+// output, and make the exit status 1.
 
 #include <redlock/redlock.hpp>
 
@@ -45,7 +45,7 @@ public:
             return false;
         }
         for (int i = 0; i < 10; ++i) {
-            ::sched_yield(); // gives whoever is in by mistake its chance
+            ::sched_yield(); // gives a wrong second holder its chance
         }
         const auto ended = std::min(std::chrono::steady_clock::now(), lease);
         std::ostringstream line;

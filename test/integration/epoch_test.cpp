@@ -1,5 +1,5 @@
-// A master's own record of when its memory began: one that may have forgotten a lock is kept out
-// for every client, whoever noticed it, until no forgotten lease can be left.
+// A master's own record of when its memory began: a master that may have lost leases is excluded
+// until all of them have expired, for every client, whichever of them noticed the loss.
 #include "guarded_quorum.hpp"
 #include "relay.hpp"
 

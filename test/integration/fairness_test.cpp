@@ -115,7 +115,7 @@ TEST_CASE("the order of arrival is the order of the owners, round after round") 
         for (const auto& one : site.others) {
             waiters.push_back(site.enter(*one));
         }
-        // Whoever has had it stands at the end again.
+        // After its turn a process joins the end of the queue again.
         for (std::size_t turn = 0; turn < rounds * clients; ++turn) {
             client& before = turn == 0 ? site.me : *site.others[(turn - 1) % clients];
             CHECK(before.release(held) == release_result::released);

@@ -213,7 +213,7 @@ TEST_CASE("a script of one's own behind the check runs only with a token that is
     CHECK(server.command(eval(transfer, keys, {"soon", "5"})).starts_with("(error) FENCE"));
     CHECK(server.command({"GET", "{bank}:a"}) == "-10");
     CHECK(server.command({"GET", "{bank}:b"}) == "10");
-    // One fence, whoever checks it.
+    // One fence for all programs that check it.
     const fenced_set save("{bank}:c", fence_key{"{bank}:fence"});
     CHECK(server.command(save.eval(22, "v")) == refused(23));
     CHECK(server.command(save.eval(24, "v")) == accepted(24));

@@ -10,7 +10,7 @@ using namespace redlock::test;
 
 namespace {
 
-// Takes and gives back, and returns the token.
+// Acquires and releases, and returns the token.
 std::uint64_t
 pass_through(quorum_fixture& site, acquire_options options = with_token(waiting(20s))) {
     lock mine = site.me.take("r", options);
@@ -175,7 +175,7 @@ TEST_CASE("a token stays the same for as long as the lock is held") {
     for (int i = 0; i < 3; ++i) {
         CHECK(site.me.extend(mine, 1s) == error_code());
     }
-    run_until(site.io, [&] { return site.me.count().renewed >= renewed + 5; }); // by itself, too
+    run_until(site.io, [&] { return site.me.count().renewed >= renewed + 5; }); // by itself as well
     CHECK(mine.held());
     CHECK(token_of(mine) == token);
 }

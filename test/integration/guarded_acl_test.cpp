@@ -15,8 +15,8 @@ namespace {
 const std::vector<std::string> minimal = {
     "+info", "+eval", "+time", "+get", "+set", "+del", "+pttl", "+pexpire"};
 
-// What a deployment should allow besides: scripts by their digest, health checks, a name, and
-// wake-ups.
+// What a deployment should allow in addition: scripts by their digest, health checks, a name, and
+// release notifications.
 const std::vector<std::string> comfort = {
     "+evalsha", "+ping", "+client|setname", "+publish", "+subscribe", "+unsubscribe", "&redlock:*"};
 

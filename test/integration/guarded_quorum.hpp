@@ -40,7 +40,7 @@ inline std::uint64_t counter_on(const master_process& master, const std::string&
     return std::stoull(master.command({"GET", fence_key_of(resource)}));
 }
 
-/// How often a command was called since the server began, by scripts, too.
+/// How often a command was called since the server began, calls in scripts included.
 inline std::uint64_t calls_of(const master_process& master, const std::string& command) {
     const std::string stats = master.command({"INFO", "commandstats"});
     const std::string field = "cmdstat_" + command + ":calls=";

@@ -106,7 +106,7 @@ TEST_CASE("guarded: scripts are sent by digest, and in full again when a server 
         round();
     }
     CHECK(calls_of(site.masters[0], "eval") > in_full);
-    // With the second round trip of an acquire, too: no two masters share a counter. (Below the
+    // Also with the second round trip of an acquire: no two masters share a counter. (Below the
     // time in microseconds an acquire would begin anew with that, on two of them in the same one.)
     for (std::size_t turn = 0; turn < 2; ++turn) {
         site.everywhere({"SCRIPT", "FLUSH"});
@@ -181,7 +181,7 @@ TEST_CASE("guarded: a counter of another type is no vote, and leaves no half-tak
     site.masters[0].command({"DEL", fence_key_of("r")});
     lock mine = site.me.take("r", with_token());
     CHECK(site.me.release(mine) == release_result::released);
-    // Nor does it matter to whoever wants no token.
+    // Nor does it matter to a client that wants no token.
     site.masters[0].command({"DEL", fence_key_of("r")});
     site.masters[0].command({"LPUSH", fence_key_of("r"), "a"});
     CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));

@@ -1,5 +1,5 @@
-// Keys that masters have lost behind a holder: a minority's are healed, a majority's are the end of
-// the lock.
+// Masters lose keys of a held lock: keys of a minority are healed; without those of a majority the
+// lock is lost.
 #include "guarded_quorum.hpp"
 #include "two_managers.hpp"
 

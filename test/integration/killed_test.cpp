@@ -71,7 +71,7 @@ TEST_CASE("killed: a waiter for each primitive keeps nobody out") {
         doomed waiter(here, kind, 10s);
         REQUIRE(waiter.says("waits"));
         waiter.kill();
-        if (rival_of(kind) == "reader") { // who shares it does not even wait for its release
+        if (rival_of(kind) == "reader") { // a reader does not even wait for the release
             CHECK(take_member(*other, "reader", waiting(30s)) != nullptr);
         }
         held.reset();

@@ -1,4 +1,4 @@
-// A command that was stuck on its way and arrives when its attempt is long over does nothing.
+// A command that was delayed and arrives when its attempt is long over does nothing.
 #include "guarded_quorum.hpp"
 
 using namespace redlock;

@@ -1,4 +1,4 @@
-// How a held lock is lost, and that its holder is told so, in time and with the reason.
+// How a held lock is lost, and that its holder is notified in time and with the reason.
 #include "quorum_fixture.hpp"
 
 using namespace redlock;

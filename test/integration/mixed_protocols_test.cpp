@@ -34,8 +34,8 @@ void excludes(protocol holder, protocol other) {
     client& theirs = site.speaking(other);
 
     lock held = mine.take("r", once_unrenewed(10s));
-    // The last of its keys, too: the other would hold that one for a moment, and plain heals
-    // nothing.
+    // The last of its keys as well: the other client would hold that one for a moment, and plain
+    // heals nothing.
     run_until(site.io, [&] { return site.masters.total_keys(lock_key("r")) == 3; });
     CHECK(theirs.acquire("r")->error == errc::contended);
     CHECK(mine.extend(held, 20s) == error_code());
@@ -107,7 +107,7 @@ TEST_CASE("plain and guarded clients that contend never have it at the same time
     int inside = 0;
     int overlaps = 0;
     int finished = 0;
-    // Each goes round on its own: takes, holds for a turn of the loop or so, gives back.
+    // Each repeats by itself: acquires, holds for about a turn of the loop, releases.
     struct contender {
         client* speaks;
         int left;

@@ -274,7 +274,7 @@ TEST_CASE("multi-lock: the release of any of its resources wakes who waits for a
     site.me.finish(waiter);
     INFO(waiter->explained());
     REQUIRE(waiter->lock.held());
-    // And the other way round: who waits for one of them hears of the release of all.
+    // And the other way round: a waiter for one of them is notified of the release of all.
     const acquisition_ptr single = site.other.begin("b", waiting(1h));
     run_until(site.io, [&] { return site.other.count().push_connections == 3; });
     site.pass(100ms);

@@ -1,4 +1,4 @@
-// What an observer is told: each operation from its start to its end, each lock from its first
+// What an observer receives: each operation from its start to its end, each lock from its first
 // moment to its last, and how the masters voted.
 #include "quorum_fixture.hpp"
 
@@ -14,7 +14,7 @@ using namespace redlock::test;
 
 namespace {
 
-/// Writes down what it is told, and checks what must hold of every story. The manager runs in the
+/// Records its notifications, and checks what must hold of every story. The manager runs in the
 /// test's thread only.
 class notebook : public observer {
 public:
@@ -163,7 +163,7 @@ TEST_CASE("an observer sees who was refused, and what a query found") {
 
     const std::size_t before = it.notes->story.size();
     CHECK(it.site.me.acquire("")->error == errc::invalid_argument);
-    CHECK(it.notes->story.size() == before); // refused arguments are no operation
+    CHECK(it.notes->story.size() == before); // refused arguments start no operation
 }
 
 TEST_CASE("a loss is told with its reason and votes, and counted by it") {

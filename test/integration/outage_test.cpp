@@ -1,4 +1,4 @@
-// Masters that are dead or hung: what an acquire says, how soon, and what it leaves behind.
+// Masters that are dead or hung: what an acquire reports, how soon, and what remains afterwards.
 #include "quorum_fixture.hpp"
 
 using namespace redlock;
@@ -83,7 +83,7 @@ TEST_CASE("with a majority hung an acquire fails after master_timeout, and later
     CHECK(first->error == errc::no_quorum);
     CHECK(count_votes(first->why, vote::timed_out) == 3);
     CHECK(first->why.elapsed >= 500ms);
-    site.pass(200ms); // the others are told to forget it, with a script that they do not know yet
+    site.pass(200ms); // the others get its removal, with a script that they have not loaded yet
 
     const auto before = commands_sent(site.me);
     const acquisition_ptr second = site.me.acquire("r");
@@ -93,7 +93,7 @@ TEST_CASE("with a majority hung an acquire fails after master_timeout, and later
     CHECK(commands_sent(site.me) == before);
     CHECK(site.me.health().masters[0].state == master_state::silent);
 
-    // What had been sent before is executed now, and undone right behind.
+    // What had been sent before is executed now, and undone directly after it.
     for (std::size_t i = 0; i < 3; ++i) {
         site.masters[i].resume();
     }

@@ -1,5 +1,5 @@
-// A waiter is told that the lock is free. The delay between attempts is an hour in most of these
-// tests: who gets the lock was woken.
+// A waiter is notified that the lock is free. The delay between attempts is an hour in most of
+// these tests: a waiter that gets the lock was woken.
 #include "guarded_quorum.hpp"
 #include "quorum_fixture.hpp"
 
@@ -33,7 +33,7 @@ std::size_t push_connections(const master_process& master) {
     return found;
 }
 
-// Push connections that may not subscribe, and so are none to CLIENT KILL TYPE.
+// Push connections that may not subscribe, so that CLIENT KILL TYPE does not count them.
 void kill_refused(const master_process& master) {
     const std::string list = master.command({"CLIENT", "LIST"});
     for (std::size_t at = list.find("id="); at != std::string::npos; at = list.find("\nid=", at)) {
@@ -52,7 +52,7 @@ struct push_site : quorum_fixture {
         other.until_admitted(3);
     }
 
-    // Waits until each master knows so many subscribers to it.
+    // Waits until each master has this number of subscribers to it.
     bool heard_by(const std::string& resource, const std::string& count) {
         return eventually([&] {
             return std::all_of(masters.begin(), masters.end(), [&](const master_process& one) {

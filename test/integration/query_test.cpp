@@ -1,4 +1,4 @@
-// Asking who has a lock, without touching it.
+// Querying the owner of a lock, without touching it.
 #include "quorum_fixture.hpp"
 
 using namespace redlock;

@@ -85,7 +85,7 @@ TEST_CASE("an owner enters again without asking the masters, and under the same 
     INFO(to_string(first->why));
     REQUIRE(!first->error);
     CHECK(first->hold.depth() == 1);
-    site.pass(50ms); // the votes behind the deciding one
+    site.pass(50ms); // the votes after the deciding one
     const std::uint64_t before = commands(site);
     std::vector<entry_ptr> more;
     for (std::uint32_t i = 2; i < 10; ++i) {

@@ -1,5 +1,5 @@
-// A wire between a client and a real master that the test can hold: while it is held, what the
-// client says is not passed on, so that the order in which masters hear of contenders is known.
+// A relay between a client and a real master. While the test holds it, nothing from the client is
+// passed on, so that the test decides in which order masters receive the commands of contenders.
 // Runs on the test's context.
 #pragma once
 

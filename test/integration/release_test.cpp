@@ -1,4 +1,4 @@
-// Releasing: the result says what was found, and whoever has the lock by then keeps it.
+// Releasing: the result reports what was found, and an owner that has the lock by then keeps it.
 #include "quorum_fixture.hpp"
 
 #include <thread>

@@ -231,13 +231,13 @@ TEST_CASE("shared mutex: a stream of readers does not starve a writer") {
     lock first = take_as(as::reader, site.me);
     const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(60s));
     CHECK(site.eventually([&] { return exists(site.masters[0], intent_key); }));
-    // From now on whoever comes is refused, so that those who are there can be waited for.
+    // From now on new readers are refused, so that the writer waits only for the present ones.
     std::vector<acquisition_ptr> late;
     for (int i = 0; i < 5; ++i) {
         late.push_back(begin_as(as::reader, site.me, waiting(60s)));
     }
     CHECK(try_as(as::reader, site.me)->error == errc::contended);
-    CHECK(site.me.extend(first, 10s) == error_code()); // who reads goes on
+    CHECK(site.me.extend(first, 10s) == error_code()); // a reader continues
     site.pass(3s); // longer than the word that it left is kept without being repeated
     CHECK(try_as(as::reader, site.me)->error == errc::contended);
     CHECK(!writer->done);

@@ -45,7 +45,8 @@ inline taking_ptr begin(slot_pool& pool, acquire_options options = once()) {
 struct pool_site : quorum_fixture {
     static constexpr milliseconds long_wait = std::chrono::hours(24);
 
-    /// Nobody asks again but who was told to, or whose time has come by what the masters said.
+    /// A waiter asks again only after a notification, or when a lease that the masters reported has
+    /// ended.
     static void patient(config& settings) {
         guarded(settings);
         settings.retry_delay_min = settings.retry_delay_max = std::chrono::hours(1);

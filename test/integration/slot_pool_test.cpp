@@ -1,5 +1,4 @@
-// A pool of slots on real masters: never more holders than slots, nothing left behind, and few
-// commands.
+// A pool of slots on real masters: never more holders than slots, no key left, and few commands.
 #include "slot_pool_site.hpp"
 #include "support/free_port.hpp"
 
@@ -52,7 +51,7 @@ TEST_CASE("each of the slots is taken once, in both protocols") {
         CHECK(!held[2].held());
         slot again = site.take(pool);
         CHECK(again.number() == number);
-        again = slot(); // gives it back
+        again = slot(); // releases it
         held.clear();
         CHECK(site.no_slot_left());
         CHECK(site.settled());

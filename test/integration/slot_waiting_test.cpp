@@ -1,4 +1,4 @@
-// Waiting for any slot of a pool on real masters: who is woken, and by what.
+// Waiting for any slot of a pool on real masters: which waiter is woken, and by what.
 #include "slot_pool_site.hpp"
 
 using namespace redlock;

@@ -22,7 +22,7 @@ struct split_vote {
                 urls.push_back(wire(i, j).url());
             }
             config settings = config_for(urls);
-            settings.health_check_interval = 1h; // a PING would be kept back, too
+            settings.health_check_interval = 1h; // a PING would be held back as well
             settings.master_timeout = 10s;
             settings.retry_delay_min = 50ms; // an arbiter has four times as long to answer
             contenders.push_back(std::make_unique<client>(io, settings));
@@ -43,7 +43,7 @@ struct split_vote {
         for (auto& one : contenders) {
             begun.push_back(one->begin("r", options));
         }
-        run_until(io, [this] { // each master has granted to its own, and all the rest is on its way
+        run_until(io, [this] { // each master has granted to its own, and the rest is in flight
             std::size_t waiting = 0;
             for (const relay& one : wires) {
                 waiting += one.waiting() > 0 ? 1U : 0U;

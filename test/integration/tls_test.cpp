@@ -1,4 +1,4 @@
-// TLS: who is trusted, and who is not.
+// TLS: which server is trusted, and which is not.
 #include "quorum_fixture.hpp"
 #include "support/tls_files.hpp"
 

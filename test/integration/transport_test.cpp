@@ -90,7 +90,7 @@ TEST_CASE("masters are reached over Unix sockets") {
     lock mine = me.take("r", once(30s));
     masters[0].restart();
     masters[1].restart();
-    me.until_admitted(3); // a socket file is found again, too
+    me.until_admitted(3); // a socket file is found again as well
     CHECK(mine.held());
 }
 

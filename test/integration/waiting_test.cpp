@@ -1,4 +1,4 @@
-// Lines of waiters on real masters: who is next, what it costs the masters, what is handed over.
+// Wait queues on real masters: which waiter is next, what it costs the masters, what is handed off.
 #include "guarded_quorum.hpp"
 #include "quorum_fixture.hpp"
 
@@ -194,7 +194,7 @@ TEST_CASE("10,000 locks are held and renewed together, in few writes") {
             begun.clear();
         }
     }
-    // Of renewals alone: until the last lock was taken some had been renewed, too.
+    // Of renewals alone: some locks had been renewed before the last one was acquired.
     const std::uint64_t first = site.me.count().renewed;
     const std::uint64_t reads = figure(site.masters[0], "total_reads_processed");
     const std::uint64_t commands = commands_of(site.masters[0]);

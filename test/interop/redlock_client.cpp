@@ -1,5 +1,5 @@
-// Our library, told what to do by lines: see client.py for their form. Its releases wake nobody,
-// and it waits for nobody's to be told: the other clients tell of none.
+// Our library, controlled by lines: see client.py for their form. It neither publishes nor awaits
+// release notifications, because the other clients have none.
 //
 //     redlock_client plain|guarded PREFIX URL...
 #include <redlock/blocking.hpp>

@@ -1,4 +1,4 @@
-// Every operation can be cancelled at every point, completes once, and leaves no key behind.
+// Every operation can be cancelled at every point, completes once, and leaves no key.
 #include "quorum.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>

@@ -245,8 +245,8 @@ TEST_CASE("an empty handle holds nothing and takes no orders") {
     other = lock();
 }
 
-// The system goes on to send for minutes what was written to a socket that is closed in the
-// ordinary way: behind the back of the next connection.
+// The system goes on for minutes to send what was written to a socket that is closed in the
+// ordinary way, while the next connection is already in use.
 TEST_CASE(
     "a connection that is given up takes with it what was not sent, one that is done does not") {
     const bool gives_up = GENERATE(true, false);

@@ -218,7 +218,7 @@ TEST_CASE("a lock that was granted but not delivered dies with its context") {
         f.manager->async_acquire(
             "r", once(), asio::bind_executor(never_run.get_executor(), handler));
     }
-    // Handler by handler up to the grant: the caller's is another one, behind it.
+    // Handler by handler up to the grant: the caller's handler comes after it.
     for (int i = 0; i < 10'000 && f.manager->get_metrics().acquired == 0; ++i) {
         f.io->run_one_for(10ms);
     }
@@ -241,7 +241,7 @@ TEST_CASE("a lock may outlive its manager") {
     CHECK(held.resource() == "r");
     q.wait(*q.running);
     CHECK(!q.running->error());
-    CHECK(q.keys() == 3); // it was not let go: who has it may act to the end of its lease
+    CHECK(q.keys() == 3); // it was not let go: its holder may act until the lease ends
     // Nobody is there any more to ask, and that is said, not thrown.
     q.poll();
     CHECK(q.extend(held, 5s).error() == errc::closed);

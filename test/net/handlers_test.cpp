@@ -97,7 +97,7 @@ TEST_CASE("a handler never runs inside the function that began the operation") {
     q.release(released);
     lock also_held = q.acquired("c");
     int expected = 0;
-    // Also where the caller is on the manager's own executor.
+    // Even if the caller is on the manager's own executor.
     asio::post(q.io, [&] {
         inside = true;
         expected = begin_all(q, held, released, make);

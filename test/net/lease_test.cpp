@@ -58,7 +58,7 @@ TEST_CASE("without renewal a lease ends with its ttl, by a timer") {
     CHECK(held.remaining() == 0s);
     CHECK(q.manager->get_metrics().lost == 1);
     CHECK(q.manager->get_metrics().held == 0);
-    // A loss that was told to one is told to the next, too.
+    // A loss that was reported to one waiter is reported to the next as well.
     CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::expired);
     CHECK(q.extend(held, 300ms).error() == errc::lost);
     q.run_until([&] { return q.keys() == 0; });

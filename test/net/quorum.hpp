@@ -37,7 +37,7 @@ public:
     explicit quorum(std::size_t masters = 3, const tuning& tune = {});
     explicit quorum(const std::vector<fake_options>& masters, const tuning& tune = {});
 
-    // Runs the manager until so many masters are admitted: all by default.
+    // Runs the manager until this number of masters is admitted: all by default.
     void start();
     void start(std::size_t admitted);
     // Closes it; `running` has ended afterwards.

@@ -1,4 +1,4 @@
-// An attempt that did not succeed leaves no key behind, whatever happened to its commands.
+// An attempt that did not succeed leaves no key, whatever happened to its commands.
 #include "quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>

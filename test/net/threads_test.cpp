@@ -49,7 +49,7 @@ struct tally {
     std::atomic<int> strange{0};
 };
 
-// One worker: takes, uses and gives back locks, some of which others want too.
+// One worker: acquires, uses and releases locks, some of which other workers want as well.
 void work(lock_manager& manager, std::size_t me, int rounds, tally& count) {
     acquire_options options = once(20s);
     options.wait = wait_for::forever();

@@ -133,7 +133,7 @@ void check_coroutine(Token token) {
             try {
                 co_await std::move(waiting);
             } catch (const boost::system::system_error&) {
-                // An error is an answer, too.
+                // An error is a reply as well.
             }
             done = true;
         },

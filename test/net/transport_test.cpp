@@ -88,7 +88,7 @@ TEST_CASE("two masters of three that misbehave are two votes with a text") {
                 CHECK_THAT(refused.vote_of(master).text, ContainsSubstring(one.text));
                 CHECK_THAT(to_string(refused.why()), ContainsSubstring(one.text));
             }
-            // Whatever it was, it passes, and nothing stays behind.
+            // Whatever it was, it passes, and nothing remains.
             q.run_until([&] { return q.keys() == 0 && q.admitted() == 3; });
             CHECK(!q.acquire("r").error());
         }

@@ -1,4 +1,4 @@
-// Who listens is told by the simulated master what a real redis-server tells.
+// Subscribers get from the simulated master what they get from a real redis-server.
 
 #include "memory.hpp"
 #include "random.hpp"
@@ -32,7 +32,7 @@ using command = std::vector<std::string>;
 constexpr std::array channels{"p:{a}:free", "p:{b}:free", "other"};
 constexpr const char* publishing = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
 
-/// A connection to the real master, of whose answers any number may be on their way.
+/// A connection to the real master, with any number of replies in flight.
 class wire_tap {
 public:
     explicit wire_tap(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -51,7 +51,7 @@ public:
     void say(const std::string& bytes) {
         REQUIRE(::send(socket_, bytes.data(), bytes.size(), 0) == std::ssize(bytes));
     }
-    /// The next so many bytes, or fewer if no more come.
+    /// The next `bytes` bytes, or fewer if no more come.
     std::string hear(std::size_t bytes) {
         std::string heard(bytes, '\0');
         std::size_t have = 0;

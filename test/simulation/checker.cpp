@@ -107,14 +107,14 @@ void checker::released(nanos now, std::size_t number) {
     }
 }
 
-// Readers may meet each other, and those who do not ask for readers.
+// Readers may meet each other, and owners of locks that ignore readers.
 bool checker::may_meet(const ownership& a, const ownership& b) noexcept {
     const auto writes = [](const ownership& one) { return one.how == taking::writing; };
     const auto reads = [](const ownership& one) { return one.how == taking::reading; };
     return (reads(a) && !writes(b)) || (reads(b) && !writes(a));
 }
 
-// Holders begin or are prolonged at events only, so two overlap at an event if they overlap at all.
+// Holders begin or are extended at events only, so two overlap at an event if they overlap at all.
 void checker::look(nanos now, unsigned resource) {
     const std::vector<std::size_t>& actors = resources_[resource].actors;
     for (std::size_t i = 0; i < actors.size(); ++i) {
@@ -169,7 +169,7 @@ void checker::all_leave(unsigned client) {
     std::erase_if(waiters_, [&](const waiter& one) { return one.client == client; });
 }
 
-// Who has given up is overtaken by right, and may be told so only later.
+// A waiter that has given up is overtaken by right, and may learn so only later.
 void checker::end_wait(unsigned client, unsigned number, nanos until) {
     for (const waiter& one : waiters_) {
         if (one.client == client && one.number == number && one.overtaken < until) {

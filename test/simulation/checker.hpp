@@ -19,12 +19,12 @@ enum class promise : std::uint8_t {
     order,     // fencing tokens are unique and increase in the order of ownership
     store,     // the fenced store accepts no write of an older owner after one of a newer owner
     no_orphan, // no key outlives its bound
-    loss_told, // each loss is told before its deadline, unless the process did not run
-    progress,  // once faults have ended, whoever waits gets its lock, and nothing is left over
+    loss_told, // each loss is signalled by its deadline, unless the process did not run
+    progress,  // once faults have ended, each waiter gets its lock, and nothing is left over
     sane,      // the engine keeps its contract with its host
-    turn,      // who waits for a resource in one client has it before those who came later
+    turn,      // the waiters of one client for a resource get it in order of arrival
     truth,     // "released" means that nobody else held the lock before it was let go
-    attempt,   // a waiter tries soon beside a free lock
+    attempt,   // while the lock is free, a waiter tries soon
 };
 std::string_view to_string(promise) noexcept;
 
@@ -41,13 +41,13 @@ public:
         bool order = false;
         bool unique = false; // of the tokens, where their order is not demanded
         bool bounds = true;  // of how long a key stays
-        nanos yields = 0;    // not 0: who is overtaken acts for that long at most
+        nanos yields = 0;    // not 0: a holder that is overtaken acts for at most this time
     };
 
     checker(demands wanted, std::size_t resources) : wanted_(wanted), resources_(resources) {}
 
     /// A client's holder acts on `resource` from now on. Gives the ownership a number. `since` is
-    /// when its keys were set, if that was for somebody else who passed the lock on.
+    /// when its keys were set, if another holder set them and passed the lock on.
     std::size_t takes(
         nanos now,
         unsigned client,
@@ -61,9 +61,9 @@ public:
     /// Until when, in true time, it goes on acting unless it lets go before.
     void acts_until(nanos now, std::size_t ownership, nanos until);
     void lets_go(nanos now, std::size_t ownership);
-    /// It was told that it has lost the lock. It may go on acting.
+    /// Its loss was signalled. It may go on acting.
     void loses(std::size_t ownership) { ownerships_[ownership].lost = true; }
-    /// It was told, after it had let go, that it had released the lock.
+    /// After it had let go, its release reported `released`.
     void released(nanos now, std::size_t ownership);
 
     /// A write with the ownership's fencing token arrives at the fenced store.
@@ -72,7 +72,7 @@ public:
     /// A lock key was written that stays until `until`, unless somebody removes it before.
     void key_stays(nanos now, std::string_view where, nanos until, nanos bound);
 
-    /// A client is told of a loss, this long after its deadline by its own clock.
+    /// A loss is signalled to a client, this long after its deadline by its own clock.
     void loss_told(nanos now, unsigned client, nanos late, bool was_paused);
 
     /// \name The line for a resource in one client, whose waiters have numbers of its own
@@ -105,7 +105,7 @@ private:
         taking how;
         nanos began = 0;
         nanos keys_since = 0;
-        nanos overtaken = no_time; // since then somebody else holds it, too
+        nanos overtaken = no_time; // since then another owner holds it as well
         bool lost = false;
     };
     struct resource_state {

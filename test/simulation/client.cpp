@@ -293,7 +293,7 @@ void client::look_for_listeners() {
     }
 }
 
-// Not those of a pause: whatever is due is told when the process goes on.
+// Not those of a pause: whatever is due is reported when the process continues.
 void client::look_for_untold_losses() {
     for (const worker& one : workers_) {
         const nanos late = one.held.open ? (local() - one.held.until).count() : 0;

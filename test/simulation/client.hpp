@@ -1,7 +1,7 @@
 // One client: a process with a lock manager's engine, its own clock, and workers that take locks as
-// the plan says. A holder acts on a lock until it lets go, or until the last deadline that it was
-// ever told of has passed by its own clock. That `held()` is false, or that it was told of a loss,
-// stops nobody: it lets go at once, later or never.
+// the plan says. A holder acts on a lock until it lets go, or until the last deadline that it ever
+// saw has passed by its own clock. Neither a false `held()` nor the signal of a loss stops it by
+// itself: it lets go at once, later or never.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace simulation {
 
-/// Writes on their way to the fenced store: their numbers are those of the events.
+/// Writes in flight to the fenced store: their numbers are those of the events.
 using writes_under_way = std::vector<std::size_t>; // of ownerships
 
 /// What a client's clock says at the beginning.
@@ -57,9 +57,8 @@ public:
     void look_for_idle_waiters();
     /// \}
 
-    /// \name The end
-    /// \{
-    /// Lets go of all locks. Who waits for ever goes on waiting, and that is its last lock.
+    /// \name The end \{ Lets go of all locks. A worker that waits for ever goes on waiting, and
+    /// that is its last lock.
     void begin_finals();
     bool waits() const noexcept;
     /// Each of the others takes one last lock, however long that takes.
@@ -101,7 +100,7 @@ private:
         hold held;
     };
 
-    /// A holder that was told of a loss, and may still act.
+    /// A holder whose loss was signalled, and which may still act.
     struct lost_hold {
         std::vector<std::size_t> ownerships;
         redlock::core::handle claim;

@@ -26,7 +26,7 @@ std::vector<unsigned> resources_of(const op& what) {
     return all;
 }
 
-// Who waits in one line in a client: who wants the same, as the same.
+// The members of one wait queue of a client: waiters for the same keys, in the same form.
 unsigned line_of(const op& what) {
     if (what.how != taking::all) {
         return what.resource + (what.how == taking::writing ? 100 : 0);
@@ -332,7 +332,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
         here_.judge.fail(promise::sane, here_.now, "a lease was lost that nobody has");
         return;
     }
-    // What moved the deadline into the past in this very event is no delay.
+    // If this very event moved the deadline into the past, nothing is late.
     hold& mine = one->held;
     const redlock::time_point deadline =
         mine.changed == here_.now ? std::max(mine.until, mine.until_before) : mine.until;
@@ -410,7 +410,7 @@ void client::lets_go(const std::vector<std::size_t>& ownerships) {
     }
 }
 
-// A holder that was told of a loss stops acting, and says so.
+// A holder whose loss was signalled stops acting, and reports it.
 void client::stop(unsigned which) {
     if (which >= lost_.size() || lost_[which].ownerships.empty()) {
         return; // its process is gone

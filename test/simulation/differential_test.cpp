@@ -116,8 +116,8 @@ std::optional<std::int64_t> number_in(const std::string& text) {
                : std::nullopt;
 }
 
-/// Whether the answers are the same, but for the moments at which they were given: times of day and
-/// what is left of a ttl, both in the thousands of anything and more, may differ by `slack`.
+/// Whether the replies are the same except for the time of the reply: times of day and remaining
+/// ttls, which are numbers of a thousand and more, may differ by `slack`.
 bool alike(const std::string& a, const std::string& b, bool in_any_order = false) {
     constexpr std::int64_t slack = 5'000'000;
     constexpr std::int64_t small = 10'000;
@@ -312,7 +312,7 @@ command random_guarded_script(generator& random) {
 }
 
 // Readers and writers of one resource, and several resources. What is left of a lease differs by
-// what the clocks do meanwhile; scores are far in the future or long over.
+// what the clocks advance between the two; scores are far in the future or long over.
 command random_form_script(generator& random) {
     const std::string a = "p:{a}";
     const std::string b = "p:{b}";
@@ -431,8 +431,7 @@ command random_form_script(generator& random) {
     }
 }
 
-// The queue of those who wait for one resource. Places are kept for longer than the test, or have
-// ended long ago.
+// The fair queue of one resource. Tickets last for longer than the test, or have ended long ago.
 command random_turn_script(generator& random) {
     const std::string queue = "p:{a}:queue";
     const std::string places = "p:{a}:places";
@@ -469,7 +468,7 @@ command random_turn_script(generator& random) {
     }
 }
 
-// So many histories of so many commands each, given to both.
+// `seeds` histories of `commands` commands each, given to both.
 void require_same_answers(
     std::uint64_t seeds, int commands, const std::function<command(generator&)>& next) {
     const auto master = start_master();

@@ -14,7 +14,7 @@ enum class event_kind : std::uint8_t {
     arrive_there, // a: connection
     arrive_back,  // a: connection
     connect,      // a: connection
-    hang_up,      // a: connection: the client is told
+    hang_up,      // a: connection: the client is notified
     wake,         // a: client, b: incarnation
     flush,        // a: client, b: incarnation
     resume,       // a: client

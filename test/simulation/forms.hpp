@@ -8,8 +8,8 @@ namespace simulation {
 
 class generator;
 
-/// Has the workers take in any form what they would take as one resource each. Who takes several
-/// takes them from one more resource than there was.
+/// Has the workers take in any form what they would take as one resource each. A worker that takes
+/// several chooses from one resource more than there was.
 void choose_forms(plan& what, generator& random);
 
 /// The same of any trouble.

@@ -104,7 +104,7 @@ std::string network::new_run_id(unsigned number) {
 
 nanos network::delay(link& way) {
     const weather& air = here_.what.air;
-    const bool fair = here_.now >= here_.what.faults_end; // slowness is a fault, too
+    const bool fair = here_.now >= here_.what.faults_end; // slowness is a fault as well
     if (!fair && air.slow_percent != 0 && way.random.percent(air.slow_percent)) {
         return way.random.between(air.delay_max, air.slow_max);
     }
@@ -149,7 +149,7 @@ void network::leave(connection_id id) {
     }
     const weather& air = here_.what.air;
     link& way = link_of(one);
-    // What was written is on its way; a socket that is closed does not call it back.
+    // What was written is in flight; closing the socket does not take it back.
     const bool late = air.late_max != 0 && way.random.percent(air.late_percent);
     scatter(one, id, late, late ? air.late_max : 0);
 }
@@ -545,7 +545,7 @@ std::vector<std::int64_t> network::expiries_of(unsigned number, server::words wo
     return found;
 }
 
-// A key that a command wrote, or prolonged, must be gone in time.
+// A key that a command wrote or extended must be gone in time.
 void network::check_key(
     unsigned number, server::words words, const std::vector<std::int64_t>& before) {
     const std::optional<lock_write> what = lock_write_in(words);
@@ -569,10 +569,9 @@ void network::check_key(
     const nanos ttl = slow(what->ttl_ms * ms) + 2 * ms;
     nanos bound = here_.now + ttl;
     if (const attempt* const made = find_attempt(what->token); what->guarded && made != nullptr) {
-        // Guarded: nothing is executed once its attempt is over, or the deadline of its lease. How
-        // far a client can be wrong about that: what it knows of the master's clock is as old as
-        // the run at most, was as long on its way as a command can be, and the clock may have been
-        // stepped.
+        // Guarded: nothing is executed once its attempt is over, or the deadline of its lease. A
+        // client's bound on the master's clock can be wrong by three things: the drift over the
+        // whole run at most, the largest delay of a command, and steps of the clock.
         const plan& all = here_.what;
         const nanos error = here_.now / 1'000 * all.drift_ppb * 2 / 1'000'000
                             + std::max(all.connect_timeout_ms * ms, all.air.slow_max)

@@ -91,11 +91,11 @@ public:
     /// Lock keys that are there.
     std::vector<std::string> lock_keys();
 
-    /// When an attempt with this token began; who makes tokens tells.
+    /// When an attempt with this token began; the maker of tokens reports it.
     void note_attempt(std::string token, nanos began);
     /// An attach to the lock with this token begins.
     void note_attach(std::string_view token, nanos now);
-    /// A holder with this token was told that it holds the lock until then.
+    /// A holder with this token saw that it holds the lock until then.
     void note_deadline(std::string_view token, nanos deadline);
     /// Since when the lock is held with this token, by whomever.
     nanos note_holder(std::string_view token);

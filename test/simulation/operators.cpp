@@ -123,7 +123,7 @@ void choose_holders(plan& what, generator& random) {
             one.attaches = attached && !named;
         }
     });
-    // A client may be told of longer leases than anybody takes.
+    // A client may be configured for longer leases than any that is taken.
     for (client_plan& client : what.clients) {
         const std::int64_t factor = random.percent(15) ? random.between(2, 3) : 1;
         client.max_ttl_ms *= sharp ? 1 : factor;
@@ -226,7 +226,7 @@ void trouble_take_overs(plan& what, generator& random) {
 void trouble_boot_steps(plan& what, generator& random) {
     what.bounded = what.ordered = false;
     what.air.late_max = 0;
-    if (random.percent(70)) { // who asks again does so in the quarantine
+    if (random.percent(70)) { // a client that asks again does so in the quarantine
         what.health_check_ms = random.between(30, 150);
     }
     for (client_plan& client : what.clients) {

@@ -1,4 +1,4 @@
-// What operators and failovers do to masters, and what holders do that were told of a loss.
+// What operators and failovers do to masters, and what holders do after the signal of a loss.
 
 #pragma once
 
@@ -23,7 +23,7 @@ void trouble_take_overs(plan&, generator&);
 void trouble_boot_steps(plan&, generator&);
 /// Records and fencing counters are deleted.
 void trouble_lost_records(plan&, generator&);
-/// Lock keys are deleted behind their holders: more than the assumptions allow.
+/// Lock keys of holders are deleted: more than the assumptions allow.
 void trouble_deletions(plan&, generator&);
 /// Long leases, and pushes that end, are refused or get lost: waiters must not sleep.
 void trouble_free_locks(plan&, generator&);

@@ -33,13 +33,13 @@ std::string_view to_string(taking) noexcept;
 /// What a worker does in one go: acquires, holds, lets go.
 struct op {
     enum class ending : std::uint8_t { release, abandon, keep };
-    /// What a holder does that is told of a loss: it stops, stops later, or acts for as long as it
-    /// was ever promised.
+    /// What a holder does after the signal of a loss: it stops, stops later, or acts for as long as
+    /// it was ever promised.
     enum class obedience : std::uint8_t { at_once, later, never };
 
     unsigned resource = 0;
-    unsigned wants = 1; // so many slots
-    unsigned slots = 0; // not 0: any slot of the pool of that name and so many slots
+    unsigned wants = 1; // the number of slots
+    unsigned slots = 0; // not 0: any slot of the pool of that name and size
     taking how = taking::one;
     std::vector<unsigned> with;      // of `all`: the other resources
     nanos downgrade_after = no_time; // of a writer, from the acquisition
@@ -69,7 +69,7 @@ struct client_plan {
     speech speaks = speech::plain;
     std::int64_t max_ttl_ms = 400;
     std::size_t masters = 0; // 0: all of them, as it should be
-    bool pushes = false;     // releases are told, and waiters listen
+    bool pushes = false;     // releases are published, and waiters subscribe
     std::int64_t local_handoff_ms = 0;
     std::vector<std::vector<op>> workers;
 };
@@ -85,8 +85,8 @@ struct master_plan {
 enum class fault_kind : std::uint8_t {
     partition,    // between `client` and `master`, in the directions of `amount` (1 there, 2 back)
     refuse,       // connections to the master are refused; those that are stay
-    break_late,   // what is on its way there arrives up to `amount` ns late; nobody hears answers
-    break_lost,   // what is on its way is lost
+    break_late,   // what is in flight there arrives up to `amount` ns late; replies are lost
+    break_lost,   // what is in flight is lost
     stall,        // the master executes nothing
     crash,        // the master; its data are as they were `amount` ns before (-1: gone)
     flush,        // FLUSHALL
@@ -96,7 +96,7 @@ enum class fault_kind : std::uint8_t {
     suspend,      // the client's machine: the same, but a clock that is not BOOTTIME stops
     client_crash, // the process is gone; another one starts after `span`
     client_close, // the manager is closed; another one starts after `span`
-    promote,      // the master dies; a replica that is `amount` ns behind answers after `span`
+    promote,      // the master dies; a replica that lags by `amount` ns answers after `span`
     take_over,    // the master dies; a server answers after `span` that is empty and was always up
     flush_db,     // FLUSHDB
     forget_words, // SCRIPT FLUSH
@@ -128,7 +128,7 @@ enum class mistake : std::uint8_t {
     fewer_masters,            // one client is configured with fewer masters
     monotonic_clock,          // a clock that stops while the machine is suspended
     believes_while_releasing, // a holder goes on until its release is confirmed
-    believes_until_told,      // a holder does not look at the clock, but waits to be told of a loss
+    believes_until_told,      // a holder ignores the clock and waits for the signal of a loss
     no_quarantine,
 };
 inline constexpr std::size_t mistakes = 6;
@@ -153,8 +153,8 @@ struct plan {
     bool ordered = false;     // fencing tokens must increase
     bool unique = false;      // fencing tokens must differ: also beyond A2, while no memory is lost
     bool bounded = true;      // keys are gone in time; if the assumptions are kept
-    bool yields = false;      // who is overtaken is not prolonged: also where keys were deleted
-    nanos attempt_within = 0; // not 0: a waiter tries that soon beside a free lock
+    bool yields = false;      // no extension after being overtaken: even if keys were deleted
+    nanos attempt_within = 0; // not 0: while the lock is free, a waiter tries that soon
     mistake wrong = mistake::none;
 
     std::int64_t drift_ppb = 10'000'000; // clock_drift_factor

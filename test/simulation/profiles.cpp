@@ -267,12 +267,12 @@ void trouble_heals(plan& what, generator& random) {
     add_some(what, random, 2, add_pause);
 }
 
-// Long leases: what a failed attempt or a release leaves behind must be removed, as it would stay.
+// Long leases: what remains of a failed attempt or a release must be removed, as it would stay.
 // Nothing is late, since a late command may take a lock that nobody removes before it expires.
 void trouble_rollbacks(plan& what, generator& random) {
     what.prompt = true;
     what.air.late_max = 0;
-    what.air.lost_pushes_percent = 0; // who misses one waits for as long as a lease
+    what.air.lost_pushes_percent = 0; // a waiter that misses one waits for a whole lease
     const std::int64_t ttl = random.between(10'000, 30'000);
     for (client_plan& client : what.clients) {
         client.pushes = what.clients.front().pushes;

@@ -10,7 +10,7 @@
 
 namespace simulation {
 
-/// Who speaks what on the same resources.
+/// Which clients use which protocol on the same resources.
 enum class mixture : std::uint8_t { plain, guarded, mixed };
 
 struct profile {

@@ -54,7 +54,7 @@ std::string describe_command(std::span<const std::string_view> words) {
                 }
             }
         }
-        // Tokens and run ids are told apart by their first digits.
+        // Tokens and run ids are distinguished by their first digits.
         const bool long_word = word.size() >= 40;
         out += (out.empty() ? "" : " ") + std::string(long_word ? word.substr(0, 8) : word);
     }

@@ -1,4 +1,4 @@
-// What happened, for people: a line per event, with the virtual time and who it was.
+// What happened, for people: a line per event, with the virtual time and its originator.
 
 #pragma once
 

@@ -13,13 +13,13 @@ namespace simulation {
 
 namespace {
 
-// More in one run, or at one moment, is no progress of any kind.
+// More in one run, or at one moment, means that there is no progress of any kind.
 constexpr std::uint64_t events_max = 2'000'000;
 constexpr std::uint64_t events_at_once_max = 20'000;
 
 constexpr nanos look_period = 100 * ms;
 
-// How long a holder that was overtaken may be prolonged by what was under way then.
+// For how long commands that were in flight may extend a holder after it was overtaken.
 nanos longest_yield(const plan& what) {
     const nanos one = (what.max_ttl_ms() + what.master_timeout_ms + 2 * what.drift_margin_ms) * ms;
     return one + one / 1'000'000 * what.drift_ppb / 500;
@@ -219,9 +219,9 @@ void world::dispatch(const event& what) {
     }
 }
 
-// Not while a command is under way: an answer that was true when it was given may not be when it is
-// counted, and a key that is deleted in between may be somebody else's for a moment unseen. Nor of
-// an acquire: its SET may come after the deletion of what had kept it out.
+// Not while a command is in flight. A reply that was true when it was given may be false when it is
+// counted, and a key that is deleted in between may be another owner's for a moment unseen. Nor
+// during an acquire: its SET may come after the deletion of what had kept it out.
 bool world::comes_later(const fault& one, std::uint32_t number) {
     if (one.kind != fault_kind::remove_keys || !here_.what.yields) {
         return false;
@@ -455,7 +455,7 @@ outcome world::run() {
         } catch (const std::exception& error) {
             here_.judge.fail(promise::sane, here_.now, error.what());
         }
-        // Nobody's lock but its own wakes who has missed something.
+        // Only a release of its own client wakes a waiter that has missed a notification.
         if (finals_ && !others_go_on_) {
             bool waits = false;
             for_clients(-1, [&](client& who, unsigned) { waits = waits || who.waits(); });

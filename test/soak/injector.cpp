@@ -54,7 +54,7 @@ void injector::mend_all() {
 
 void injector::inject() {
     if (pick(3) == 0) {
-        // Half of the time whoever seems to have the lock.
+        // Half of the time the worker that seems to have the lock.
         const std::size_t any = pick(workers_.size());
         hurt_worker(pick(2) == 0 ? site_.holder().value_or(any) : any);
         return;

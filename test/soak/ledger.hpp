@@ -1,11 +1,11 @@
 // What the workers say of their locks, and what follows from it.
 //
-// An overlap is one of *belief*: at one moment two workers would have been told by `held()` that
-// they have the lock. It is proven, never guessed. A worker reads the clock, then asks `held()`; if
-// that is true, it also was at the moment read before, since a handle that is no longer held never
-// is again. So a tenure lasts from the moment read before the first such answer to the one read
-// before the last, and every moment between was one of belief. The clock is CLOCK_BOOTTIME, one for
-// all processes of the machine.
+// An overlap is one of *belief*: at one moment `held()` would have been true for two workers. It is
+// proven, never guessed. A worker reads the clock, then asks `held()`; if that is true, it also was
+// at the moment read before, since a handle that is no longer held never is again. So a tenure
+// lasts from the moment read before the first such answer to the one read before the last, and
+// every moment between was one of belief. The clock is CLOCK_BOOTTIME, one for all processes of the
+// machine.
 //
 // A worker that is stopped past its deadline and then writes is thus no overlap: its last true
 // answer lies before the stop. Its late write is what the fencing token is for (store.hpp).

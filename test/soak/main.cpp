@@ -1,9 +1,9 @@
 // soak: real masters, real processes, real faults, and one verdict at the end.
 //
-// What must not happen, and is counted: two workers that believe at the same time that they have
-// the lock (ledger.hpp), tokens that do not increase, updates that are lost at the fenced store
-// (store.hpp), holders that the store refuses, and a quorum that does not come back when all faults
-// are over. Exit status: 0 none of it happened, 1 something did, 2 the run says nothing.
+// Five things are counted and must not happen. Two workers believe at the same time that they have
+// the lock (ledger.hpp). Tokens do not increase. Updates are lost at the fenced store (store.hpp),
+// or the store refuses a holder. The quorum does not come back after all faults. Exit status: 0
+// none of it happened, 1 something did, 2 the run says nothing.
 
 #include "injector.hpp"
 #include "site.hpp"
@@ -189,7 +189,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN); // a master that dies while it is told something
+    std::signal(SIGPIPE, SIG_IGN); // a master that dies while a command is written to it
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {

@@ -50,7 +50,7 @@ public:
     test::child_process& worker(std::size_t i) { return workers_.at(i).process; }
     void start_worker(std::size_t i);
     void kill_worker(std::size_t i);
-    /// Who was last to get the lock, and may have it still.
+    /// The worker that got the lock last, and may have it still.
     std::optional<std::size_t> holder() const;
 
     store& the_store() { return *store_; }

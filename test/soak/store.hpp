@@ -1,5 +1,5 @@
-// The resource that the lock guards: a number in a Redis of its own, behind a fence, in which every
-// holder adds one.
+// The resource that the lock guards: a number in a Redis of its own, protected by a fence, to which
+// every holder adds one.
 //
 // Each holder first opens it with his token, which reads the number and shuts out all smaller
 // tokens from then on, and later writes what he read plus one. So a write can only be accepted if

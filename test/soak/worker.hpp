@@ -22,7 +22,7 @@ struct worker_settings {
     std::vector<std::string> masters;
     std::filesystem::path store;  // socket
     std::filesystem::path ledger; // file
-    std::filesystem::path holder; // file: who was last to get the lock, for the injector's aim
+    std::filesystem::path holder; // file: the last worker to get the lock, for the injector's aim
     unsigned number = 0;
     std::uint64_t seed = 0;
     std::chrono::milliseconds ttl{};

@@ -1,6 +1,6 @@
-// The ways in which a fake master can misbehave on a command. A connection answers in order, so
-// whatever holds one answer back holds back the answers behind it; those commands are executed all
-// the same, except behind one that hangs unexecuted. Other connections go on.
+// The ways in which a fake master can misbehave on a command. A connection replies in order, so
+// whatever holds one reply back holds back the later replies; those commands are executed all the
+// same, except after one that hangs unexecuted. Other connections go on.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // A scripted Redis master inside the test, on loopback: it behaves like a healthy one that has been
-// up for long until a rule tells it to misbehave, and it records what it was sent, in which order,
-// on which connection and in which read.
+// up for long until a rule makes it misbehave. It records what it was sent: in which order, on
+// which connection and in which read.
 //
 //     fake_master master;
 //     master.when("SET", fake_action::execute_then_close(), 1);
@@ -9,8 +9,8 @@
 //
 // It runs on a thread of its own, and then every function may be called from any thread but from
 // inside a predicate. Or it runs on an io_context it is given: then all functions belong to the one
-// thread that runs the context, wait_for* make no sense there (use run_until), and the context must
-// outlive the fake master.
+// thread that runs the context, and the context must outlive the fake master. The functions
+// wait_for* make no sense there (use run_until).
 #pragma once
 
 #include "fake_action.hpp"
@@ -52,14 +52,14 @@ public:
     std::string run_id() const;
 
     // Rules. The first in order of addition that matches and is not used up decides, when the
-    // command arrives or, behind one that hangs, when that is released. A name may have several
+    // command arrives or, after one that hangs, when that is released. A name may have several
     // words ("CLIENT SETNAME"), in any case; "*" is every command.
     void when(const std::string& command, fake_action action, std::size_t times = for_ever);
     void when(command_predicate matches, fake_action action, std::size_t times = for_ever);
     void clear_rules();
 
     // Lets every command that hangs now go on: it has been executed (late!) when this returns, and
-    // is answered. Rules are not asked again about it, but about those that wait behind it.
+    // is answered. Rules are not asked again about it, but about those that wait after it.
     void release_hung();
 
     // Connections.
@@ -97,7 +97,7 @@ public:
 
     // Block until it is so; time_limit_error with the record so far when it is not in time. The
     // predicate runs with the state locked. What is in the record has been executed, unless it
-    // hangs, waits behind one that does, or is not to be executed at all.
+    // hangs, waits for one that does, or is not to be executed at all.
     void wait_for(const log_predicate& holds, std::chrono::seconds limit = default_limit);
     void wait_for_command(
         const std::string& name, std::size_t times = 1, std::chrono::seconds limit = default_limit);

@@ -1,5 +1,5 @@
-// The fake master, tested against a client that is known to be right. That the master in memory
-// behind it answers as a real one does is shown by the suite `simulation`.
+// The fake master, tested against a client that is known to be right. The suite `simulation` shows
+// that the master in memory that it uses replies as a real one does.
 #include "fake_master.hpp"
 #include "raw_client.hpp"
 #include "resp_text.hpp"

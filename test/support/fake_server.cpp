@@ -134,7 +134,7 @@ private:
                 co_await arrival_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
                 continue;
             }
-            co_await answer(pending_.front()); // stays in place: others may be added behind it
+            co_await answer(pending_.front()); // stays in place: others may be added after it
             pending_.pop_front();
         }
         close();

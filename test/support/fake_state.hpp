@@ -1,5 +1,5 @@
 // The part of a fake master that a test and the serving thread share: rules, a master in memory and
-// the record of what came in, behind one mutex. It does no I/O; fake_master.hpp is what tests use.
+// the record of what came in, under one mutex. It does no I/O; fake_master.hpp is what tests use.
 #pragma once
 
 #include "fake_action.hpp"
@@ -55,15 +55,15 @@ public:
 
     static constexpr std::size_t for_ever = static_cast<std::size_t>(-1);
 
-    // What is to be done with a command. Decided when it is its turn to be executed, which is at
-    // once upon arrival unless an earlier one of the connection hangs: what a test sees in the
-    // record has been executed, if it ever is.
+    // What is to be done with a command. Decided when its turn comes, which is upon arrival unless
+    // an earlier command of the connection hangs. What a test sees in the record has been executed,
+    // if it ever is.
     struct turn {
         fake_action action;
         std::string reply;
         bool held = false; // not to be answered before release_hung()
 
-        bool stops_others() const; // those behind it have no turn before it has passed
+        bool stops_others() const; // later ones have no turn before it has passed
     };
 
     struct pending {
@@ -96,7 +96,7 @@ public:
         std::vector<std::vector<std::string>> requests,
         bool stopped);
 
-    // Releases what is held in a connection's queue and decides what comes behind it.
+    // Releases what is held in a connection's queue and decides what comes after it.
     void release(session& who, std::deque<pending>& queue);
 
     // The test's side.

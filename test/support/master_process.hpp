@@ -18,7 +18,7 @@ namespace redlock::test {
 using testing::process::find_server_program;
 
 struct master_options : testing::process::master_options {
-    bool tls = false;                              // a TLS port beside the plain one
+    bool tls = false;                              // a TLS port next to the plain one
     std::shared_ptr<const tls_files> certificates; // none: made when tls asks for them
 };
 

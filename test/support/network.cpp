@@ -164,8 +164,8 @@ void network::plug_in(std::size_t host) {
     ip("link set " + port_of(host) + " master bridge\n");
 }
 
-// A bucket that is too small is what many kernels have where the emulator is missing: packets queue
-// up behind it, and those that find the queue full are dropped.
+// A bucket that is too small is what many kernels have where the emulator is missing: packets wait
+// in its queue, and those that find the queue full are dropped.
 std::string network::degrade(std::size_t host) {
     const std::filesystem::path tc = program("tc");
     if (tc.empty()) {

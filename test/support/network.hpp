@@ -1,9 +1,9 @@
-// A network of hosts that exist only for a test: each is a network namespace with one address, all
-// on one bridge, and what one host sends to another can be lost, in either direction alone.
+// A network of hosts that exist only for a test. Each is a network namespace with one address, all
+// on one bridge; what one host sends to another can be lost, in either direction alone.
 //
 // The namespaces have no names. They live by this object's descriptors and by the processes in
-// them, which the kernel kills with the test (see child_process.hpp): so nothing is left behind to
-// be cleaned up, however the test ends, and tests at the same time do not see each other.
+// them, which the kernel kills with the test (see child_process.hpp). So nothing is left to clean
+// up, however the test ends, and tests at the same time do not see each other.
 #pragma once
 
 #include "temp_dir.hpp"
@@ -55,12 +55,12 @@ public:
     const network_namespace& host(std::size_t i) const { return hosts_.at(i); }
     static std::string address(std::size_t host);
 
-    // One way: what `from` sends to these is lost from now on, without a word to anybody but
-    // whoever tries to connect at `from`: he is told at once that it cannot be reached.
+    // One way: what `from` sends to these is lost from now on, without a report. Only a connect at
+    // `from` fails at once: the host cannot be reached.
     void cut(std::size_t from, const std::vector<std::size_t>& to);
     void mend(std::size_t from, const std::vector<std::size_t>& to);
 
-    // The host's cable: nothing comes in or out while it is pulled, and nobody is told.
+    // The host's cable: nothing comes in or out while it is pulled, without a report.
     void unplug(std::size_t host);
     void plug_in(std::size_t host);
 

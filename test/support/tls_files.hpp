@@ -1,6 +1,6 @@
-// Everything a TLS test needs, made on the spot: an authority with a server certificate for
-// `localhost` and 127.0.0.1 and a client certificate, and a second, unrelated authority with a
-// client certificate of its own for the cases that must fail. All valid for a day.
+// Everything a TLS test needs, made on the spot, valid for a day: an authority with a server
+// certificate for `localhost` and 127.0.0.1 and a client certificate. For the cases that must fail
+// there is a second, unrelated authority with a client certificate of its own.
 #pragma once
 
 #include "temp_dir.hpp"

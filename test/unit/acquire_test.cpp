@@ -391,7 +391,7 @@ TEST_CASE("a grant that arrives after the rollback is not counted, and is undone
     it.paths[2].back = 60ms;
     const std::uint64_t name = it.acquire(waiting(50ms));
     it.run_for(30ms);
-    // Now two masters are free, and the late grant of the first attempt is on its way.
+    // Now two masters are free, and the late grant of the first attempt is in flight.
     it.masters[0].when = it.masters[1].when = [](const arguments& words) -> mishap {
         return words[0] == "SET" ? mishap::hang_before : mishap::none;
     };

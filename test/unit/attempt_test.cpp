@@ -1,4 +1,4 @@
-// Attempts alone: whom they ask, and what follows from the answers.
+// Attempts alone: which masters they ask, and what follows from the replies.
 
 #include "core/attempt.hpp"
 #include "virtual_quorum.hpp"
@@ -302,7 +302,7 @@ TEST_CASE("attempt: a fenced attach reads the counters, and goes one further") {
     CHECK(one.last.anew);
     CHECK(one.last.masters == (only(0) | only(1)));
     CHECK(one.asking.token() == 0);                   // to nothing: that reads them
-    CHECK(one.extended(2, granted()) == kind::raise); // late: it is read, too
+    CHECK(one.extended(2, granted()) == kind::raise); // late: it is read as well
     CHECK(one.last.masters == only(2));
     CHECK(one.raised(0, {.said = vote::held, .counter = 4}) == kind::open);
     CHECK(one.raised(1, {.said = vote::held, .counter = 6}) == kind::level);

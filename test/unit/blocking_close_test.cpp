@@ -1,5 +1,4 @@
-// Blocking calls that need no masters to be asked: behind the end of their manager, or of their
-// time.
+// Blocking calls that ask no masters: after the end of their manager, or of their time.
 
 #include <redlock/blocking.hpp>
 

@@ -1,4 +1,5 @@
-// What a survey makes of the masters' answers: which slots are free, and who has the others.
+// What a survey makes of the masters' answers: which slots are free, and which owners have the
+// others.
 
 #include "core/census.hpp"
 
@@ -64,7 +65,7 @@ TEST_CASE("a survey that found nothing waits for all who owe an answer") {
     found.told(2, 0, none);
     found.failed(2);
     CHECK(found.decided());
-    CHECK(found.complete() == 2); // half an answer is none
+    CHECK(found.complete() == 2); // half a reply does not count
     CHECK(chosen(found, 9).empty());
 }
 

@@ -205,7 +205,7 @@ TEST_CASE("where a key was deleted the round is not won by a heal, but one that 
     one.answer(1, key_state::unknown, vote::error);
     one.misses(2);
     CHECK(one.mine.removal_seen);
-    CHECK(one.judge() == ruling::failed); // what is kept may be gone, too, and both another's
+    CHECK(one.judge() == ruling::failed); // the kept keys may be gone, and both another owner's
 
     site won;
     won.extend();

@@ -181,7 +181,7 @@ TEST_CASE("who is first and does not come holds the next up for its lease at mos
 
 TEST_CASE("who is first and cannot have it goes to the end") {
     site it(with_pushes(5));
-    for (std::size_t i = 0; i < 5; ++i) { // it reaches the keeper and one other
+    for (std::size_t i = 0; i < 5; ++i) { // it reaches the queue's master and one other
         if (i != it.keeper && i != (it.keeper + 1) % 5) {
             it.paths[i].hung = true;
         }
@@ -265,7 +265,7 @@ TEST_CASE("the next of a line goes to the end when the one before has the lock")
     CHECK(it.queue()[0].waiter == "another");
     it.release(*it.answer_to(first));
     it.run_for(5s);
-    CHECK(it.answer_to(second) == nullptr); // no hand-over past somebody else
+    CHECK(it.answer_to(second) == nullptr); // no handoff past another waiter
     CHECK(!it.has_key());
     it.first_leaves();
     it.told("somebody-left");

@@ -217,7 +217,7 @@ TEST_CASE("several threads write a fenced value in the order of their tokens") {
                 log.write(token, [&](std::vector<std::uint64_t>& entries) {
                     overlaps += inside++ != 0 ? 1 : 0;
                     entries.push_back(token);
-                    std::this_thread::yield(); // to whoever would come in
+                    std::this_thread::yield(); // to a thread that would come in
                     --inside;
                 });
                 ++accepted[me];
@@ -335,7 +335,7 @@ TEST_CASE("the fenced SET checks, by the text that other scripts can use, before
     const std::size_t check = fenced_set::script.find(fence_check);
     REQUIRE(check != std::string_view::npos);
     CHECK(fenced_set::script.substr(0, check).find("redis.call") == std::string_view::npos);
-    CHECK(fence_check.ends_with('\n')); // what is put behind it begins a line
+    CHECK(fence_check.ends_with('\n')); // what is appended begins a line
 }
 
 } // namespace fenced_test

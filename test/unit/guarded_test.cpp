@@ -380,7 +380,7 @@ TEST_CASE("an extension asks all masters, and a second step heals the key where 
     CHECK(q.it.engine.count().masters[2].extend_votes[vote::absent] == 1);
     q.it.release(got);
     q.it.run_for(50ms);
-    CHECK(q.scripts[2].said["remove"] == 1); // what was healed is removed, too
+    CHECK(q.scripts[2].said["remove"] == 1); // what was healed is removed as well
 }
 
 TEST_CASE("a vote that was healed lasts from the extension on") {
@@ -548,7 +548,7 @@ TEST_CASE("a heal that nobody answers ends its round, and the lease at its old e
     CHECK(q.it.extensions_of(got)[0].at >= sent + 100ms);
     CHECK(q.it.extensions_of(got)[0].at <= sent + 105ms);
     CHECK(q.it.deadlines_of(got).empty()); // 0 alone lasts longer
-    q.it.resume(2);                        // what comes after the round is no vote of it
+    q.it.resume(2);                        // what comes after the round does not count in it
     q.it.run_until(got.deadline - 1ns);
     CHECK(!q.it.loss_of(got));
     CHECK(q.it.deadlines_of(got).empty());

@@ -13,7 +13,7 @@ using redlock::renewal;
 
 namespace {
 
-// Does something to each script that a master is told to run.
+// Does something to each script that a master is sent.
 auto on_script(mishap what) {
     return [what](const arguments& words) {
         return words[0].starts_with("EVAL") ? what : mishap::none;
@@ -88,7 +88,7 @@ TEST_CASE("a lock with the shortest of leases is renewed, too") {
     virtual_quorum it(3);
     it.start();
     acquire_options options = renewed();
-    options.ttl = 20ms; // a hundredth of it is no whole number of milliseconds
+    options.ttl = 20ms; // a hundredth of it is a fraction of a millisecond
     const answer got = it.acquire_now(options);
     it.run_for(1s);
     CHECK(!it.loss_of(got));
@@ -440,7 +440,7 @@ TEST_CASE("an extension of a lock that is released or lost says nothing more") {
 }
 
 TEST_CASE("one master's two answers are one vote for an extension") {
-    // The first extension ends with the votes of 0 and 1. The second is on its way when master 2,
+    // The first extension ends with the votes of 0 and 1. The second is in flight when master 2,
     // slow and robbed of the script (SCRIPT FLUSH), refuses both EVALSHAs.
     virtual_quorum it(3);
     it.start();

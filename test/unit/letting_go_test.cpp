@@ -330,7 +330,7 @@ TEST_CASE(
     REQUIRE(it.removal_of(got));
     CHECK(it.removal_of(got)->what != release_result::released);
     CHECK(it.engine.count().released == 0);
-    CHECK(!it.loss_of(got)); // its holder need not be told
+    CHECK(!it.loss_of(got)); // its holder needs no notification
 }
 
 TEST_CASE("a lock that is let go in the last moment before its loss was released") {

@@ -1,4 +1,4 @@
-// What an observer is told, and that what it throws ends with the call.
+// What an observer receives, and that what it throws ends with the call.
 
 #include "observer_feed.hpp"
 

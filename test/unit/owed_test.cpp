@@ -221,7 +221,7 @@ TEST_CASE("the ledger has room for so many, and sends what is owed when half of 
     CHECK(ledger.due() == forever);
     ledger.answered(1, now);
     CHECK(ledger.due() == now);
-    claims.find({0, 1})->owes = true; // behind its back
+    claims.find({0, 1})->owes = true; // without its knowledge
     ledger.search(1, now);
     CHECK(turn() == 2); // those after
     CHECK(ledger.due() == forever);

@@ -152,7 +152,7 @@ TEST_CASE("a master that is back is paid its debts at a pace, and keeps its vote
     REQUIRE(all.it.run_while_not([&] { return all.it.engine.count().masters[0].connects == 2; }));
     all.begin();
     REQUIRE(all.it.run_while_not([&] { return all.removals_in_flight(0) > 0; }));
-    // It votes meanwhile, behind no more than the removals that are in flight.
+    // It votes during that time, after no more than the removals that are in flight.
     const answer other = all.it.acquire_now(once(), "another");
     CHECK(other.won);
     CHECK(all.it.engine.count().debts > many / 2);

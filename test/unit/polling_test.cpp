@@ -1,5 +1,5 @@
 // The promise to a waiter: with a majority admitted, and without an order of arrival, an attempt on
-// all masters begins within 2 s beside a free lock, whatever became of the notifications.
+// all masters begins within 2 s while the lock is free, whatever became of the notifications.
 
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"

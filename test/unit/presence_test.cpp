@@ -131,7 +131,7 @@ TEST_CASE("an idle connection is checked with PING, and a busy one is not") {
     it.wait(1ms);
     it.hear("+PONG\r\n");
     CHECK(it.link.up());
-    CHECK(it.replies.size() == 1); // nobody is told of it
+    CHECK(it.replies.size() == 1); // it is not reported
     CHECK(it.link.next_due() == it.now + 1s);
 }
 

@@ -67,7 +67,7 @@ page parse(const std::string& text) {
             CHECK(helped.insert(match[1]).second);
             current = match[1];
         } else if (boost::regex_match(line, match, type)) {
-            CHECK(match[1] == current); // right behind its help
+            CHECK(match[1] == current); // directly after its help
             CHECK(out.types.emplace(match[1], match[2]).second);
             CHECK((match[2] == "counter") == match[1].str().ends_with("_total"));
         } else {

@@ -1,4 +1,4 @@
-// Pushes on a virtual clock: what they bring about for who waits, and the part of the arbiter.
+// Pushes on a virtual clock: their effect on waiters, and the part of the arbiter.
 
 #include "waiters.hpp"
 
@@ -135,7 +135,7 @@ TEST_CASE("a push during an attempt counts when it is newer than the vote") {
     it.push(first, channel, "release-one");
     it.run_for(30ms); // the arbiter said no; its answer is on the way
     free_everywhere(it);
-    it.push(first, channel, "release-two"); // behind it
+    it.push(first, channel, "release-two"); // after it
     it.run_for(200ms);
     REQUIRE(it.answer_to(it.name) != nullptr);
     CHECK(it.answer_to(it.name)->won);

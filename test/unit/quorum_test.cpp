@@ -1,4 +1,4 @@
-// The quorum alone: who may vote, who is asked first, and when a majority is heard of.
+// The quorum alone: which masters may vote, which one is asked first, and when a majority is known.
 
 #include "core/quorum.hpp"
 #include "virtual_master.hpp"
@@ -157,7 +157,7 @@ TEST_CASE("quorum: a server with two names votes once, under the name that was s
     it.wait(2s);
     it.introduce(1);
     CHECK(it.votes() == all{vote::duplicate, admitted, admitted});
-    // The name comes to mean another server: the other one is no duplicate any more.
+    // The name comes to mean another server: the other one ceases to be a duplicate.
     it.servers[1].run_id = "another";
     it.masters.closed(1, "reset", it.now);
     it.changed = 0;
@@ -245,7 +245,7 @@ TEST_CASE("quorum: contenders agree on the arbiter, whatever the order of the ma
 
     const std::size_t first = here.masters.arbiter_of("r");
     here.masters.closed(first, "reset", here.now);
-    CHECK(here.masters.arbiter_of("r") != first); // only who may vote is asked
+    CHECK(here.masters.arbiter_of("r") != first); // only a master that may vote is asked
     CHECK(here.masters.arbiter_of("r") != nobody);
 }
 

@@ -5,9 +5,9 @@
 //
 // Of the arguments those that differ from the usual ones. `=` are the keys before. A key is
 // name=value/ms left, name=# one of another type, name={member@score,...} a sorted set; `,` stands
-// for a blank, and `none` for nothing. T is the present in us of the server's clock, M in ms, and
-// $ the token of whoever asks; only a part of that is published. Without a word of it, the master
-// has the record of one that remembers for 100 s.
+// for a blank, and `none` for nothing. T is the present in us of the server's clock, M in ms, and $
+// the token of the caller; only a part of that is published. Without a word of it, the master has
+// the record of one that remembers for 100 s.
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"

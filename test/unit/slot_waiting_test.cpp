@@ -18,7 +18,7 @@ namespace core = redlock::core;
 
 namespace {
 
-// The slots of whose removal the pool's waiters are told.
+// The slots whose removal notifies the pool's waiters.
 std::set<std::string> told_free(const virtual_quorum& it) {
     std::set<std::string> out;
     for (const virtual_master& server : it.masters) {
@@ -185,7 +185,7 @@ TEST_CASE("a slot that a hand-over has made needless is told to other processes"
 TEST_CASE("who had a part of a slot, and looks for another, tells other processes") {
     virtual_quorum it(rules_without_polling(3));
     it.start();
-    std::map<std::string, std::size_t> firsts; // who voted for it; on the others a thief was faster
+    std::map<std::string, std::size_t> firsts; // its voters; elsewhere a thief was faster
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].when = [&, i](const arguments& words) {
             if (words[0] == "SET" && firsts.emplace(words[1], i).first->second != i) {

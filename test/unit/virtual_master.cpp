@@ -59,7 +59,7 @@ std::string virtual_master::execute(const arguments& words, time_point now) {
     }
     seen.push_back(line);
     const std::string& name = words.at(0);
-    // What is said to EVALSHA is said to EVAL, too.
+    // What holds for EVALSHA holds for EVAL as well.
     for (const std::string& key : {name, name == "EVAL" ? std::string("EVALSHA") : name}) {
         if (const auto found = replies.find(key); found != replies.end()) {
             return found->second;

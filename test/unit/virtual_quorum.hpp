@@ -162,7 +162,7 @@ public:
     std::vector<std::uint64_t> fences; // the fencing tokens of what was acquired; 0: without
     std::vector<std::string> log_lines;
     std::vector<std::string> long_holds; // the keys that the engine has warned of
-    std::vector<std::string> heard_of;   // the keys of whose release it was told
+    std::vector<std::string> heard_of;   // the keys whose release it was notified of
     std::vector<std::pair<std::string, std::size_t>> contentions; // that it has warned of
     std::vector<std::string> renewals; // "begun", then "renewed" or the error
     std::vector<std::pair<std::size_t, time_point>> opens;

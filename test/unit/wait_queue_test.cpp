@@ -1,4 +1,4 @@
-// A wait queue alone: who is next, and what it decides for its front.
+// A wait queue alone: which waiter is next, and what it decides for its front.
 
 #include "core/wait_queue.hpp"
 
@@ -242,7 +242,7 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
         check_about(high, (missing + 1) * 5ms);
     }
     CHECK(one.ask_arbiter);
-    // What one master said was no vote of all: it is not believed for ever.
+    // One master's reply was not a vote of all: it is not believed for ever.
     CHECK(!it.queue.failed(false, 0, held_for({1s}), it.view(), it.random));
     CHECK(!one.ask_arbiter);
 }
@@ -502,7 +502,7 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     CHECK(!one.ask_arbiter);
     CHECK(it.queue.handed_since == never);
     CHECK(it.queue.holder == handle());
-    // That it is announced as well is no news.
+    // The announcement as well changes nothing.
     CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
     // After hand-offs for long the others come first: they hear of it, and ask.
     CHECK(it.queue.released("c", it.now - 40ms, it.view()) == it.now + 5ms + 5ms);

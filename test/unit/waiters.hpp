@@ -1,4 +1,4 @@
-// What the tests of those who wait have in common.
+// What the tests of waiters have in common.
 
 #pragma once
 
@@ -24,7 +24,7 @@ rules_with(std::size_t masters, std::chrono::milliseconds handoff_time, bool pus
     return rules;
 }
 
-/// Nothing but pushes and hand-over wakes anybody.
+/// Only pushes and local handoffs wake a waiter.
 inline redlock::core::settings
 rules_without_polling(std::size_t masters, std::chrono::milliseconds handoff_time = {}) {
     redlock::core::settings rules = rules_with(masters, handoff_time, true);

@@ -1,4 +1,4 @@
-// Waiting on a virtual clock: who of a line is next, and what is handed over.
+// Waiting on a virtual clock: which waiter of a queue is next, and what is handed off.
 
 #include "waiters.hpp"
 

@@ -49,9 +49,9 @@ std::vector<op>& ops_of(plan& what, std::size_t client) {
     return what.clients[client].workers.front();
 }
 
-// Leases that are longer than anybody waits: a key that is left behind is noticed. Masters stall
-// about as long as clients wait for an answer; no connection breaks by itself, as a lease that long
-// may rightly block the lock when a command arrives after its debt was paid.
+// Leases that are longer than anybody waits: a key that remains is noticed. Masters stall about as
+// long as clients wait for a reply; no connection breaks by itself, as a lease that long may
+// rightly block the lock when a command arrives after its removal was confirmed.
 void long_leases(plan& what, generator& random) {
     const scene wanted{.clients = 2 + random.below(2), .ttl_ms = 60'000};
     begin(what, wanted);
@@ -76,7 +76,7 @@ void long_leases(plan& what, generator& random) {
     }
 }
 
-// Clocks as far apart as they may be, and leases so long that it matters: nobody renews.
+// Clocks as far apart as they may be, and leases long enough to matter: nobody renews.
 void far_clocks(plan& what, generator& random) {
     const scene wanted{.clients = 2 + random.below(3), .ttl_ms = 3000};
     begin(what, wanted);
@@ -141,7 +141,7 @@ void amnesia(plan& what, generator& random) {
     }
 }
 
-// Attempts that collide advance the counters of single masters; then whoever wins has to raise the
+// Attempts that collide advance the counters of single masters; then the winner has to raise the
 // others. Leases end by themselves, because a release would level the counters once more; and each
 // client is out of reach of some master most of the time, so that majorities differ.
 void raises(plan& what, generator& random) {
@@ -210,7 +210,7 @@ void leaps(plan& what, generator& random) {
     first.think = asked;
     ops_of(what, 0) = {first};
     cut_off(what, 0, c, 40 * ms, over);
-    // Behind the acquire, and before the raise.
+    // After the acquire, and before the raise.
     what.faults.push_back(
         {fault_kind::partition, asked + 600 * us, random.between(20, 60) * ms, 0, b, 1});
     what.faults.push_back(
@@ -317,8 +317,9 @@ void own_lines(plan& what, generator& random) {
     what.faults.push_back(one);
 }
 
-// Short holds of leases that are longer than anybody waits, by few: whoever misses the last release
-// is told of no other. Pushes and votes overtake each other, and push connections break.
+// Short holds of leases that are longer than anybody waits, by few: a waiter that misses the last
+// release gets no other notification. Pushes and votes overtake each other, and push connections
+// break.
 void wake_ups(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2 + random.below(2), .ttl_ms = 30'000};
     begin(what, wanted);
@@ -351,7 +352,7 @@ void wake_ups(plan& what, generator& random) {
     }
 }
 
-// A holder hands over when no master hears of it, and the next one keeps the lease to its end.
+// A holder hands off while no master can be reached, and the next one keeps the lease to its end.
 void hand_over_raises(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 100};
     begin(what, wanted);
@@ -377,8 +378,8 @@ void hand_over_raises(plan& what, generator& random) {
     }
 }
 
-// Two hand-overs in a row. The answer of `c` to the raise of the first comes while that of the
-// second is awaited, of which only `a` hears. Another client, without `a`, is the next owner.
+// Two handoffs in a row. The reply of `c` to the raise of the first comes while that of the second
+// is awaited, which only `a` receives. Another client, without `a`, is the next owner.
 void late_raises(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 120};
     begin(what, wanted);
@@ -416,8 +417,9 @@ void late_raises(plan& what, generator& random) {
     }
 }
 
-// A lease of a short ttl is handed over to who wants a longer one, and only then `c` tells that it
-// granted it. Of the extension only `a` hears: the others are free when the short ttl is over.
+// A lease of a short ttl is handed off to a waiter that wants a longer one, and only then `c`
+// reports its grant. Only `a` receives the extension: the others are free when the short ttl is
+// over.
 void late_grants(plan& what, generator& random) {
     const scene wanted{.clients = 3, .ttl_ms = random.between(100, 200)};
     begin(what, wanted);

@@ -1,5 +1,5 @@
 // Plans that are aimed at one bug each, where chance would take too long. The correct protocol
-// survives them, too.
+// survives them as well.
 
 #pragma once
 

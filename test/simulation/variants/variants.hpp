@@ -22,7 +22,7 @@ struct variant {
     std::string_view name;
     std::string_view profile;  // in which it is known to die
     std::uint64_t first;       // seed
-    std::uint64_t seeds;       // within so many it must die
+    std::uint64_t seeds;       // within this number it must die
     bool* decision;            // of lib/core that is taken the wrong way, or null
     std::string_view sentence; // what is wrong
     std::vector<script_change> changes{};
