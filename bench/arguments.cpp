@@ -39,7 +39,7 @@ void add_options(CLI::App& app, arguments& into) {
             ->delimiter(',')
             // Everybody can read a command line.
             ->envname("QUORUM_BENCH_MASTERS");
-    app.add_option("--start", into.start, "start so many masters on this machine")
+    app.add_option("--start", into.start, "number of masters to start on this machine")
         ->check(CLI::Range(1, 32))
         ->capture_default_str()
         ->excludes(given);
@@ -80,7 +80,7 @@ void add_options(CLI::App& app, arguments& into) {
     app.add_option(
         "--pairs",
         into.pairs,
-        "run so many pairs once, without warm-up, table or time limit: for profilers");
+        "run this number of pairs once, without warm-up, table or time limit: for profilers");
     app.add_option("--json", into.json_file, "write the results here; - is the standard output");
     auto* const html =
         app.add_option("--html", into.html_file, "write the results as a page; - as above");
@@ -118,7 +118,7 @@ bool arguments::wants(std::string_view workload) const {
 }
 
 std::optional<int> parse_arguments(int argc, char** argv, arguments& into) {
-    CLI::App app{"Measures a quorum of Redis masters: redlock beside bare sockets."};
+    CLI::App app{"Measures a quorum of Redis masters: redlock next to bare sockets."};
     add_options(app, into);
     try {
         app.parse(argc, argv);

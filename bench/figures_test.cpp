@@ -30,7 +30,7 @@ const target* find(const report& all, const std::string& what) {
 
 } // namespace
 
-TEST_CASE("hand-overs are told apart by the process of the next holder") {
+TEST_CASE("handoffs are distinguished by the process of the next holder") {
     // asked, acquired, releasing, waiter, process; not in order, as two processes wrote them
     const auto found = figures_of(
         {{0, 100, 110, 0, 0}, {0, 400, 410, 0, 0}, {50, 150, 160, 1, 0}, {60, 230, 240, 2, 1}},

@@ -154,10 +154,10 @@ void measure_basis(const plan& asked, side who, row& into, report& all) {
 table& add_basis_table(report& into) {
     return into.tables.emplace_back(table{
         "handover_basis",
-        "What a hand-over is measured against",
+        "What a handoff is measured against",
         "An acquire of a lock that is free, by one loop alone; a message from PUBLISH on one "
         "bare socket to a subscribed other one through a master. `remote_p50_us` is their sum: "
-        "nobody can know of a release sooner, nor take the lock faster.",
+        "no process can learn of a release sooner, nor acquire the lock faster.",
         {"side"},
         {{"acquire_p50_us", "acquire p50, us", 1},
          {"push_p50_us", "push p50, us", 1},
@@ -168,16 +168,16 @@ table& add_basis_table(report& into) {
 table& add_hand_over_table(report& into) {
     return into.tables.emplace_back(table{
         "handover",
-        "Hand-over: waiters for one lock, in one or more processes",
-        "Each waiter takes one and the same lock, gives it back at once and asks again. A "
-        "hand-over is counted from just before the release is started until just after the "
+        "Handoff: waiters for one lock, in one or more processes",
+        "Each waiter acquires one and the same lock, releases it at once and acquires it again. A "
+        "handoff is counted from just before the release is started until just after the "
         "next holder has the lock, by CLOCK_MONOTONIC; remote: the next holder is in another "
         "process. Commands are those that the masters counted, scripts as one each; wasted are "
-        "those beyond an acquire and a release per master for each hand-over that the masters "
-        "had to know of. The longest gap is without a holder, the longest wait that of one "
+        "those beyond an acquire and a release per master for each handoff through the "
+        "masters. The longest gap is without a holder, the longest wait that of one "
         "waiter.",
         {"waiters", "processes", "side"},
-        {{"hand_overs_per_second", "hand-overs/s", 0},
+        {{"hand_overs_per_second", "handoffs/s", 0},
          {"remote_p50_us", "remote p50, us", 1},
          {"remote_p99_us", "remote p99, us", 1},
          {"local_p50_us", "local p50, us", 1},
@@ -229,10 +229,10 @@ void run_fairness(const plan& asked, report& all) {
         fmt::format(
             "Fairness: waiters in one process, {} s",
             std::chrono::duration<double>(asked.fairness_duration).count()),
-        "As the table of hand-overs, but for longer and once.",
+        "As the table of handoffs, but for longer and once.",
         {"waiters", "side"},
         {{"jain_index", "Jain", 4},
-         {"hand_overs_per_second", "hand-overs/s", 0},
+         {"hand_overs_per_second", "handoffs/s", 0},
          {"longest_wait_ms", "longest wait, ms", 1}},
         {}});
     const auto waiters = *std::max_element(asked.waiters.begin(), asked.waiters.end());

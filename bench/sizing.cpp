@@ -188,9 +188,9 @@ void run_load(const plan& asked, report& into) {
         "load",
         fmt::format(
             "Load: acquires that begin by the clock, locks held for {} ms", asked.hold.count()),
-        "So many acquires begin each second, on a resource of their own each, whatever became "
-        "of those before them; each lock is held for a time and given back. An acquire counts "
-        "from the moment it was due, so a quorum that cannot keep up shows. A share of 1 is "
+        "The given number of acquires begin each second, each on a resource of its own, whatever "
+        "became of those before; each lock is held for a time and released. An acquire counts "
+        "from the moment when it was due, so a quorum that cannot keep up is seen. A share of 1 is "
         "one processor; a server uses one for commands, and has no more to give near 1.",
         {"rate", "side"},
         {{"acquired_per_second", "acquired/s", 0},

@@ -152,14 +152,14 @@ void judge_hand_over(judge& of, const std::string& side) {
     }
     if (many != nullptr) {
         of.at_most(
-            fmt::format("commands wasted per hand-over, 64 waiters in 4 processes, {}", side),
+            fmt::format("commands wasted per handoff, 64 waiters in 4 processes, {}", side),
             many->over_rounds("wasted_commands_per_hand_over"),
             2 * masters_meant,
             "(2 x N)");
     }
     if (local != nullptr) {
         of.at_least(
-            fmt::format("hand-overs inside a process, 64 waiters, {}", side),
+            fmt::format("handoffs inside a process, 64 waiters, {}", side),
             local->over_rounds("hand_overs_per_second"),
             500'000,
             "a second");

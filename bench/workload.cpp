@@ -42,8 +42,7 @@ void note_failure(report& into, std::string_view where, const result& found) {
             fmt::format("{}: {} commands were never answered", where, found.unanswered));
     }
     if (found.keys_left > 0) {
-        into.failures.push_back(
-            fmt::format("{}: {} lock keys were left behind", where, found.keys_left));
+        into.failures.push_back(fmt::format("{}: {} lock keys were left", where, found.keys_left));
     }
 }
 

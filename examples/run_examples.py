@@ -45,7 +45,7 @@ EXPECTED = {
     ],
     'leader': ['host-', 'host-', 'host-', 'host-'],
     'multi_lock': ['locked account/alice, account/bob', 'together they have 200'],
-    'shared_mutex': ['two read', 'one writes, with token ', 'it reads on, and another one beside it'],
+    'shared_mutex': ['two read', 'one writes, with token ', 'it reads on, together with another one'],
     'several_quorums': ['orders/1 is locked in quorum-', 'orders/4 is locked in', 'quorum-3: ready'],
 }
 

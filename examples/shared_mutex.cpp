@@ -35,7 +35,7 @@ asio::awaitable<void> work(redlock::lock_manager& manager) {
 
     co_await catalogue.async_downgrade(writer, asio::use_awaitable);
     redlock::lock beside = co_await catalogue.async_lock_shared(options, asio::use_awaitable);
-    std::cout << "it reads on, and another one beside it\n";
+    std::cout << "it reads on, together with another one\n";
     co_await beside.async_release(asio::use_awaitable);
     co_await writer.async_release(asio::use_awaitable);
 }

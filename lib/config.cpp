@@ -33,8 +33,8 @@ std::optional<std::string> wrong_with(const endpoint& where) {
         // sockaddr_un has room for 108 bytes including the final zero.
         if (where.path.empty() || where.path.front() != '/' || where.path.size() > 107) {
             return fmt::format(
-                "master '{}': the path of a Unix socket is absolute and has at most "
-                "107 bytes, not {}",
+                "master '{}': the path of the Unix socket has {} bytes; allowed: an absolute "
+                "path of at most 107",
                 name,
                 where.path.size());
         }

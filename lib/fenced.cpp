@@ -57,6 +57,11 @@ constexpr bool is_token(std::uint64_t token) noexcept {
     return token >= 1 && token <= fencing_token_max;
 }
 
+std::string not_a_token(std::uint64_t token) {
+    return "fencing token " + std::to_string(token) + "; allowed: 1 to "
+           + std::to_string(fencing_token_max);
+}
+
 std::string stale_text(std::uint64_t token, std::optional<std::uint64_t> highest) {
     return "stale fencing token " + std::to_string(token) + ": the resource has seen "
            + (highest ? std::to_string(*highest) : "a larger one");
@@ -93,9 +98,7 @@ stale_token_error::stale_token_error(
 
 fence_guard::fence_guard(std::uint64_t highest) : highest_(highest) {
     if (highest > fencing_token_max) {
-        throw std::invalid_argument(
-            "the largest fencing token is " + std::to_string(fencing_token_max) + ", not "
-            + std::to_string(highest));
+        throw std::invalid_argument(not_a_token(highest));
     }
 }
 
@@ -121,7 +124,7 @@ void fence_guard::require(std::uint64_t token) {
         throw stale_token_error(token, seen);
     }
     if (error) {
-        throw boost::system::system_error(error, std::to_string(token) + " is not a fencing token");
+        throw boost::system::system_error(error, not_a_token(token));
     }
 }
 
@@ -132,8 +135,8 @@ fence_key fence_key::beside(std::string_view key) {
         name = "{" + name + "}";
         if (hash_tag(name) != key || key.empty()) {
             throw std::invalid_argument(
-                "no fence can be named after the key \"" + std::string(key)
-                + "\": it is empty, or has a '}' but no hash tag");
+                "no fence can be named after the key '" + std::string(key)
+                + "': it is empty, or has a '}' but no hash tag; name the fence yourself");
         }
     }
     return {name.append(suffix)};
@@ -161,7 +164,7 @@ void fenced_reply::require(std::uint64_t token) const {
     if (error) {
         throw boost::system::system_error(
             error,
-            "no answer of a fenced script to token " + std::to_string(token) + ": {"
+            "not a reply of a fenced script to token " + std::to_string(token) + ": {"
                 + std::to_string(accepted) + ", " + std::to_string(highest) + "}");
     }
 }
@@ -176,7 +179,7 @@ fenced_set::fenced_set(std::string key, fence_key fence)
     : key_(std::move(key)),
       fence_(std::move(fence)) {
     if (key_ == fence_.name) {
-        throw std::invalid_argument("the key and its fence have the same name: \"" + key_ + "\"");
+        throw std::invalid_argument("the key and its fence have the same name, '" + key_ + "'");
     }
 }
 
@@ -197,11 +200,11 @@ std::vector<std::string> fenced_set::command(
     std::string_view value,
     std::chrono::milliseconds ttl) const {
     if (!is_token(token)) {
-        throw std::invalid_argument(std::to_string(token) + " is not a fencing token");
+        throw std::invalid_argument(not_a_token(token));
     }
     if (ttl < std::chrono::milliseconds::zero()) {
         throw std::invalid_argument(
-            "a ttl must not be negative: " + std::to_string(ttl.count()) + " ms");
+            "ttl is " + std::to_string(ttl.count()) + " ms; allowed: 0 ms or more");
     }
     std::vector<std::string> words{
         name,

@@ -85,7 +85,7 @@ local_server::local_server(
     throw failure(
         exit_code::internal,
         fmt::format(
-            "{0} does not start as a server of Redis' kind; what it says: {0} --port {1}",
+            "{0} does not start as a Redis or Valkey server; to see why: {0} --port {1}",
             program_,
             port_));
 }
@@ -184,7 +184,7 @@ void local_server::write_record(const std::string& key_prefix) const {
     } catch (const connection_error& error) {
         throw failure(
             exit_code::internal,
-            fmt::format("{} started, and is gone again: {}", program_, error.what()));
+            fmt::format("{} started, but ended at once: {}", program_, error.what()));
     }
 }
 

@@ -85,7 +85,7 @@ private:
         const bool known = text_.starts_with("GET /metrics ") || text_.starts_with("GET /metrics?");
         const std::string body =
             known ? redlock::to_prometheus(manager_.get_metrics(), manager_.get_health(), quorum_)
-                  : "only /metrics is here\n";
+                  : "not found; the only path is /metrics\n";
         text_ = fmt::format(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
             known ? "200 OK" : "404 Not Found",

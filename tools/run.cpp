@@ -92,7 +92,7 @@ private:
             throw failure(
                 exit_code::configuration,
                 fmt::format(
-                    "--grace is {}; allowed: half of --ttl, {}, at most",
+                    "--grace is {}; allowed: at most half of --ttl, {}",
                     duration_text(options_.grace),
                     duration_text(options_.lock.ttl / 2)));
         }

@@ -62,7 +62,7 @@ const hasFigure = (spread) => spread && isNumber(spread.median);
 const units = {us: 'µs', ms: 'ms', ns: 'ns'};
 const spellings = {cpu: 'CPU', jain: 'Jain'};
 function wording(name) {
-    const words = name.replace(/hand_over/g, 'hand-over').split('_').map((word) => spellings[word] || word);
+    const words = name.replace(/hand_over/g, 'handoff').split('_').map((word) => spellings[word] || word);
     const unit = words.find((word) => units[word]);
     const rest = words.filter((word) => word !== unit).join(' ');
     return unit ? `${rest}, ${units[unit]}` : rest;

@@ -764,7 +764,7 @@ def _():
     with Quorum() as quorum:
         for words, env, said in (
                 (['--ttl', '1m'], {}, '30'),
-                (['--grace', '6s'], {}, '--grace is 6s; allowed: half of --ttl, 5s, at most'),
+                (['--grace', '6s'], {}, '--grace is 6s; allowed: at most half of --ttl, 5s'),
                 ([], {'REDLOCK_MASTERS': 'http://a'}, 'is not redis, rediss or unix'),
                 ([], {'REDLOCK_MASTERS': ''}, 'no masters'),
                 ([], {'REDLOCK_TTL': '10sec'}, 'did you mean 10s?'),

@@ -77,7 +77,7 @@ examples/README.md
 COMMENTS = [
     'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'test/**/*', 'testing/**/*', 'tools/*',
 ]
-MESSAGES = ['include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
+MESSAGES = ['bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
 
 # "who" is a relative pronoun after one of these, and otherwise lacks its noun.
 PEOPLE = set('''
