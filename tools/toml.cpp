@@ -3,6 +3,7 @@
 #include "text.hpp"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -15,152 +16,99 @@ namespace {
 constexpr std::string_view key_letters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 
-class reader {
-public:
-    explicit reader(std::string text) : text_(std::move(text)) {}
+[[noreturn]] void refuse(std::size_t line, std::string_view key, std::string_view why) {
+    // Shows the name and never a value or a part of one, which may be a password.
+    throw std::invalid_argument(
+        fmt::format("line {}: {}{}{}", line, printable(key), key.empty() ? "" : ": ", why));
+}
 
-    std::vector<toml_entry> all() {
-        std::vector<toml_entry> out;
-        std::string section;
-        for (skip(true); !at_end(); skip(true)) {
-            if (take('[')) {
-                section = key();
-                expect(']', "a section ends with ]");
-            } else {
-                toml_entry one{section, key(), {}, line_};
-                expect('=', "= and a value are missing");
-                name_ = one.key;
-                skip(false);
-                value(one.values);
-                out.push_back(std::move(one));
-            }
-            skip(false);
-            if (!at_end() && !take('\n')) {
-                fail("one value per line; put text in quotes");
-            }
-            name_.clear();
+// Returns the key before the `=` in a line, if there is one.
+std::string key_in(std::string_view text, std::size_t line) {
+    for (; line > 1 && !text.empty(); --line) {
+        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    }
+    text = text.substr(0, text.find('\n'));
+    const std::size_t from = std::min(text.find_first_not_of(" \t"), text.size());
+    const std::size_t to = std::min(text.find_first_not_of(key_letters, from), text.size());
+    const std::size_t mark = text.find_first_not_of(" \t", to);
+    return mark != std::string_view::npos && text[mark] == '='
+               ? std::string(text.substr(from, to - from))
+               : "";
+}
+
+// Returns the reason of the parser, without what it quotes from the file.
+std::string_view reason_of(std::string_view description) {
+    if (const std::size_t scope = description.find(": "); scope != std::string_view::npos) {
+        description.remove_prefix(scope + 2);
+    }
+    description = description.substr(0, description.find(", saw"));
+    description = description.substr(0, description.find(" (TOML_")); // its constants
+    if (!description.starts_with("expected ")) {
+        description = description.substr(0, description.find('\''));
+    }
+    return description.substr(0, description.find_last_not_of(' ') + 1);
+}
+
+std::string text_of(const toml::node& value, const toml_entry& of) {
+    if (const auto* const text = value.as_string()) {
+        return text->get();
+    }
+    if (const auto* const number = value.as_integer()) {
+        return fmt::to_string(number->get());
+    }
+    if (const auto* const number = value.as_floating_point()) {
+        return fmt::to_string(number->get());
+    }
+    if (const auto* const flag = value.as_boolean()) {
+        return flag->get() ? "true" : "false";
+    }
+    refuse(of.line, of.key, "allowed: text in quotes, a number, true, false, or an array of these");
+}
+
+toml_entry entry_of(std::string_view section, const toml::key& key, const toml::node& value) {
+    toml_entry out{std::string(section), std::string(key.str()), {}, key.source().begin.line};
+    if (const toml::array* const values = value.as_array()) {
+        for (const toml::node& one : *values) {
+            out.values.push_back(text_of(one, out));
         }
-        return out;
+    } else {
+        out.values.push_back(text_of(value, out));
     }
-
-private:
-    bool at_end() const noexcept { return at_ == text_.size(); }
-    char next() const noexcept { return at_end() ? '\0' : text_[at_]; }
-
-    [[noreturn]] void fail(std::string_view why) const {
-        // Shows the name and never a value or a part of one, which may be a password.
-        throw std::invalid_argument(fmt::format(
-            "line {}: {}{}{}", line_, printable(name_), name_.empty() ? "" : ": ", why));
-    }
-
-    bool take(char c) {
-        if (at_end() || text_[at_] != c) {
-            return false;
-        }
-        line_ += c == '\n' ? 1U : 0U;
-        ++at_;
-        return true;
-    }
-
-    void expect(char c, std::string_view why) {
-        skip(false);
-        if (!take(c)) {
-            fail(why);
-        }
-    }
-
-    void skip(bool lines) {
-        while (take(' ') || take('\t') || take('\r') || (lines && take('\n'))) {
-        }
-        if (next() == '#') {
-            at_ = std::min(text_.find('\n', at_), text_.size());
-            if (lines) {
-                skip(true);
-            }
-        }
-    }
-
-    std::string word() {
-        const std::size_t from = at_;
-        at_ = std::min(text_.find_first_not_of(key_letters, at_), text_.size());
-        return text_.substr(from, at_ - from);
-    }
-
-    std::string key() {
-        skip(false);
-        std::string out = next() == '"' || next() == '\'' ? quoted() : word();
-        if (out.empty()) {
-            fail("a name is missing");
-        }
-        return out;
-    }
-
-    std::string quoted() {
-        const char quote = next();
-        take(quote);
-        std::string out;
-        while (!take(quote)) {
-            if (at_end() || next() == '\n') {
-                fail("a quote is not closed");
-            }
-            if (quote == '"' && take('\\')) {
-                out += escaped();
-            } else {
-                out += text_[at_++];
-            }
-        }
-        return out;
-    }
-
-    char escaped() {
-        constexpr std::string_view names = "\"\\nt";
-        constexpr std::string_view meant = "\"\\\n\t";
-        const std::size_t which = names.find(next());
-        if (at_end() || which == std::string_view::npos) {
-            fail(R"(after \ come ", \, n or t; text in 'single quotes' is taken as it stands)");
-        }
-        ++at_;
-        return meant[which];
-    }
-
-    void value(std::vector<std::string>& into) {
-        if (next() == '"' || next() == '\'') {
-            into.push_back(quoted());
-        } else if (take('[')) {
-            for (skip(true); !take(']'); skip(true)) {
-                value(into);
-                skip(true);
-                if (!take(',') && next() != ']') {
-                    fail("separate the values of an array by commas, and end it with ]");
-                }
-            }
-        } else {
-            bare(into);
-        }
-    }
-
-    void bare(std::vector<std::string>& into) {
-        const std::size_t from = at_;
-        at_ = std::min(text_.find_first_of(" \t\r\n,]#", at_), text_.size());
-        std::string out = text_.substr(from, at_ - from);
-        const bool number =
-            !out.empty() && out.find_first_not_of("0123456789.") == std::string::npos;
-        if (!number && out != "true" && out != "false") {
-            fail("put text and durations in quotes");
-        }
-        into.push_back(std::move(out));
-    }
-
-    std::string text_;
-    std::string name_; // of the value that is read
-    std::size_t at_ = 0;
-    std::size_t line_ = 1;
-};
+    return out;
+}
 
 } // namespace
 
-std::vector<toml_entry> read_toml(std::string text) {
-    return reader(std::move(text)).all();
+std::vector<toml_entry> read_toml(const std::string& text) {
+    std::vector<toml_entry> out;
+    try {
+        const toml::table file = toml::parse(text);
+        for (const auto& [name, value] : file) {
+            if (const toml::table* const section = value.as_table()) {
+                for (const auto& [key, inner] : *section) {
+                    out.push_back(entry_of(name.str(), key, inner));
+                }
+            } else {
+                out.push_back(entry_of("", name, value));
+            }
+        }
+    } catch (const toml::parse_error& error) {
+        const std::size_t line = error.source().begin.line;
+        const std::string_view reason = reason_of(error.description());
+        refuse(
+            line,
+            key_in(text, line),
+            fmt::format(
+                "not valid TOML{}{}{}; put text and durations in quotes, one value per line",
+                reason.empty() ? "" : " (",
+                reason,
+                reason.empty() ? "" : ")"));
+    }
+    // The table is ordered by name, and the first error has to be that of the first line.
+    std::stable_sort(out.begin(), out.end(), [](const toml_entry& one, const toml_entry& other) {
+        return one.line < other.line;
+    });
+    return out;
 }
 
 } // namespace cli

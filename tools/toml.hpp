@@ -1,4 +1,4 @@
-// A configuration file: the part of TOML that options need.
+// A configuration file: TOML, of which options need text, numbers, true, false and arrays of these.
 
 #pragma once
 
@@ -16,9 +16,9 @@ struct toml_entry {
     std::size_t line = 0;
 };
 
-/// Parses strings, whole numbers, decimals, true and false, and arrays of these over any number of
-/// lines. Throws `std::invalid_argument` with the line and the key, and never shows a value. (The
-/// option library also has a parser, which cuts off a password at its `#`.)
-std::vector<toml_entry> read_toml(std::string text);
+/// Returns the entries in the order of the file. Throws `std::invalid_argument` with the line and
+/// the key, and never shows a value. (The option library also has a parser, which cuts off a
+/// password at its `#`.)
+std::vector<toml_entry> read_toml(const std::string& text);
 
 } // namespace cli

@@ -65,12 +65,17 @@ def _():
         file = quorum.path('redlock.toml')
         for text, said in (
                 ('max-tl = "1s"\n', 'did you mean max-ttl?'),
-                ('\nttl = 10s\n', 'line 2: ttl: put text and durations in quotes'),
+                ('\nttl = 10s\n', 'line 2: ttl: not valid TOML (expected digit); put text and durations in quotes'),
                 ('ttl = "10sec"\n', 'did you mean 10s?'),
                 ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
-                ('ttl = "10s\n', 'line 1: ttl: a quote is not closed'),
-                ('ttl = "10s" wait = "none"\n', 'line 1: ttl: one value per line'),
-                ('prefix = ["a", "b"\n', 'end it with ]'),
+                ('ttl = "10s\n', 'line 1: ttl: not valid TOML ('),
+                ('ttl = "10s" wait = "none"\n', 'line 1: ttl: not valid TOML (expected a comment or whitespace)'),
+                ('prefix = ["a", "b"\n', 'line 1: prefix: not valid TOML (encountered end-of-file)'),
+                ('ttl = "1s"\nttl = "2s"\n', 'line 2: ttl: not valid TOML (cannot redefine'),
+                ('ttl = 2026-01-01\n', 'line 1: ttl: allowed: text in quotes, a number, true, false, or an array'),
+                ('[run.again]\nttl = "1s"\n', 'line 1: again: allowed: text in quotes'),
+                ('masters = ' + '[' * 100_000 + '\n', 'line 1: masters: not valid TOML (exceeded maximum nested'),
+                ('masters = ' + '[' * 200 + '"a"' + ']' * 200 + '\n', 'line 1: masters: allowed: text in quotes'),
                 ('no-quarantine = "perhaps"\n', 'no-quarantine'),
                 ('protocol = "gaurded"\n', 'protocol')):
             file.write_text(text)

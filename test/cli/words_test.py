@@ -106,7 +106,7 @@ def _():
                 exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
         file = quorum.path('redlock.toml')
         for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
-                           ('ttl', '= and a value are missing'), ('wait = soon', 'wait: put text and durations')):
+                           ('wait = soon', 'wait: not valid TOML'), ('ttl', "not valid TOML (expected '=')")):
             file.write_text(text + '\n')
             refused(quorum, ['--config', file, *run], CONFIGURATION, f'{file}: line 1: {said}')
         for option in ('--config', '--password-file'):
@@ -206,12 +206,14 @@ def _():
                      f'password = "{SECRET}" "{SECRET}"', f'password = ["{SECRET}", "{SECRET}"]', SECRET,
                      f'password = ["{SECRET}"', f'masters = ["{url}:y"]', f'masters = [{url}]', f'masters = {url}',
                      f'password = "\\{SECRET}"', f'paswsord = "{SECRET}"', f'ttl = "{url}"', f'verbose = "{url}"',
-                     f'[run]\npassword = {SECRET}', f'[{url}]\nttl = "1s"'):
+                     f'[run]\npassword = {SECRET}', 'password = 99999999999999999999', f'password = "{SECRET}\\q"',
+                     f'password = 7{SECRET}', f'password = true{SECRET}', f'password = """{SECRET}',
+                     f'password = {{ x = {SECRET} }}', f'password = [{SECRET}]', f'[{url}]\nttl = "1s"'):
             file.write_text(text + '\n')
             env = {'REDLOCK_MASTERS': ''} if 'masters' in text else {}
             result = quorum.run('--config', file, 'run', 'a', *run, env=env)
             equal(result.returncode, CONFIGURATION, text)
-            assert SECRET not in result.stderr, (text, result.stderr)
+            assert SECRET not in result.stderr and '9999' not in result.stderr, (text, result.stderr)
 
         # A prefix that is a URL is printed where it is asked for.
         for words in (['doctor', '--clock-time', '10ms'], ['doctor', '--json', '--clock-time', '10ms']):
