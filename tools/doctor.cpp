@@ -9,7 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <set>
+#include <string_view>
 
 namespace cli {
 namespace {
@@ -26,32 +29,102 @@ redlock::health health_of(const redlock::config& how) {
     return now.manager.get_health();
 }
 
+// Whether a master with this finding grants nothing. One that votes although an assumption does not
+// hold for it endangers the locks of all.
+bool costs_a_vote_only(
+    const finding& it, const std::vector<facts>& masters, const redlock::health& health) {
+    constexpr std::array<std::string_view, 6> refusals{
+        "acl", "latency", "persistence", "scripts", "slots", "writes"};
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        if (masters[i].endpoint == it.master) {
+            return health.masters[i].state != redlock::master_state::admitted
+                   || std::ranges::find(refusals, it.check) != refusals.end();
+        }
+    }
+    return false; // it is about the quorum
+}
+
+// Whether all that is broken are masters without which the others are a majority.
+bool works(
+    const std::vector<finding>& found,
+    const std::vector<facts>& masters,
+    const redlock::health& health) {
+    std::set<std::string_view> broken;
+    for (const finding& one : found) {
+        if (one.level == severity::broken) {
+            if (!costs_a_vote_only(one, masters, health)) {
+                return false;
+            }
+            broken.insert(one.master);
+        }
+    }
+    return health.ready && masters.size() >= health.quorum + broken.size();
+}
+
+struct judgement_of_all {
+    exit_code code;
+    tint colour;
+    std::string_view name; // in JSON
+    std::string_view words;
+};
+
+judgement_of_all verdict_of(
+    const std::vector<finding>& found,
+    const std::vector<facts>& masters,
+    const redlock::health& health) {
+    switch (found.empty() ? severity::note : found.front().level) {
+    case severity::note:
+        return {exit_code::done, tint::good, "well", "well"};
+    case severity::warning:
+        return {exit_code::warnings, tint::fair, "warning", "works, with warnings"};
+    case severity::broken:
+        break;
+    }
+    return works(found, masters, health)
+               ? judgement_of_all{exit_code::degraded, tint::fair, "degraded", "degraded: locks work without a master"}
+               : judgement_of_all{exit_code::broken, tint::bad, "broken", "broken"};
+}
+
+// Median of the replies, what a restart costs, and the version.
+std::string details_of(const facts& it, const redlock::master_health& mine) {
+    if (!it.unreachable.empty() || it.round_trips.empty()) {
+        return {};
+    }
+    const bool always = it["aof_enabled"] == "1" && it.parameter("appendfsync") == "always";
+    return fmt::format(
+        "  {:>8}  {:<14}  {}",
+        latency_text(it.round_trips[it.round_trips.size() / 2]),
+        always ? "keeps locks" : "may lose locks",
+        printable(mine.version));
+}
+
 void print_table(const std::vector<facts>& masters, const redlock::health& health) {
-    std::size_t width = 0;
+    constexpr std::string_view title = "MASTER";
+    std::size_t width = title.size();
     for (const facts& one : masters) {
         width = std::max(width, one.endpoint.size());
     }
+    fmt::print(
+        "{:{}}  {:<11}  {:>8}  {:<14}  VERSION\n", title, width, "STATE", "REPLY", "RESTART");
     for (std::size_t i = 0; i < masters.size(); ++i) {
         const redlock::master_health& mine = health.masters[i];
         const bool votes = mine.state == redlock::master_state::admitted;
         fmt::print(
-            "{:{}}  {}  {}\n",
+            "{:{}}  {}{}\n",
             masters[i].endpoint,
             width,
             tinted(
                 votes ? tint::good : tint::bad,
                 fmt::format("{:<11}", redlock::to_string(mine.state))),
-            printable(mine.version));
+            details_of(masters[i], mine));
     }
 }
 
-void print_text(
-    const std::vector<facts>& masters,
-    const redlock::config& how,
-    const redlock::health& health,
-    const std::vector<finding>& found) {
-    print_table(masters, health);
+void print_findings(const std::vector<finding>& found, bool notes) {
     for (const finding& one : found) {
+        if (one.level == severity::note && !notes) {
+            continue;
+        }
         fmt::print(
             "\n{} [{}] {}{}\n",
             tinted(tint_of(one.level), to_string(one.level)),
@@ -62,15 +135,19 @@ void print_text(
             fmt::print("    {}\n", printable(one.change));
         }
     }
-    fmt::print("\nSufficient ACL:\n    {}\n", acl_line(how));
 }
 
-int doctor(milliseconds clock_time, const settings& common) {
+struct doctor_options {
+    milliseconds clock_time{1'000};
+    bool notes = false;
+};
+
+int doctor(const doctor_options& wanted, const settings& common) {
     const redlock::config how = config_of(common);
     const redlock::health health = health_of(how);
-    const std::vector<facts> masters = examine(how, clock_time);
+    const std::vector<facts> masters = examine(how, wanted.clock_time);
     const std::vector<finding> found = judge(masters, how, health);
-    const severity worst = found.empty() ? severity::note : found.front().level;
+    const judgement_of_all verdict = verdict_of(found, masters, health);
     if (common.json) {
         json list = json::array();
         for (const finding& one : found) {
@@ -82,7 +159,7 @@ int doctor(milliseconds clock_time, const settings& common) {
                  {"change", printable(one.change)}});
         }
         print(
-            {{"verdict", worst == severity::note ? "well" : to_string(worst)},
+            {{"verdict", verdict.name},
              {"ready", health.ready},
              {"admitted", health.admitted},
              {"quorum", health.quorum},
@@ -90,33 +167,38 @@ int doctor(milliseconds clock_time, const settings& common) {
              {"acl", acl_line(how)},
              {"findings", std::move(list)}});
     } else {
-        print_text(masters, how, health, found);
+        print_table(masters, health);
+        print_findings(found, wanted.notes);
+        if (wanted.notes) {
+            fmt::print("\nSufficient ACL:\n    {}\n", acl_line(how));
+        }
         fmt::print(
-            "\nVerdict: {}\n",
-            worst == severity::note      ? tinted(tint::good, "well")
-            : worst == severity::warning ? tinted(tint::fair, "works, with warnings")
-                                         : tinted(tint::bad, "broken"));
+            "\nVerdict: {} ({} of {} masters vote, {} needed)\n",
+            tinted(verdict.colour, verdict.words),
+            health.admitted,
+            masters.size(),
+            health.quorum);
     }
-    return static_cast<int>(
-        worst == severity::note      ? exit_code::done
-        : worst == severity::warning ? exit_code::warnings
-                                     : exit_code::broken);
+    return static_cast<int>(verdict.code);
 }
 
 } // namespace
 
 void add_doctor(command_line& to) {
-    const auto clock_time = std::make_shared<milliseconds>(1'000);
+    const auto wanted = std::make_shared<doctor_options>();
     CLI::App& app = to.add(
         "doctor",
         "Check a quorum and say what to change",
         "  redlock doctor\n"
         "  redlock doctor --json | jq '.findings[] | select(.severity != \"note\")'\n\n"
-        "Exits with 0 if all is well, 207 with warnings, 208 if a master cannot vote or an\n"
-        "assumption of the guarantees does not hold. Acquires test locks under its own name for a\n"
-        "moment, and changes nothing else.");
-    add_duration(app, "--clock-time", *clock_time, "Time over which clock drift is measured");
-    to.when(app, [clock_time, &to] { return doctor(*clock_time, to.common); });
+        "Exits with 0 if all is well, 207 with warnings. 209: something is broken on a minority\n"
+        "of the masters, and locks work. 208: there is no majority to lock on, or an assumption\n"
+        "of the guarantees does not hold. Acquires test locks under its own name for a moment,\n"
+        "and changes nothing else.");
+    add_duration(
+        app, "--clock-time", wanted->clock_time, "Time over which clock drift is measured");
+    app.add_flag("--notes", wanted->notes, "Print what is in order, and the least ACL, as well");
+    to.when(app, [wanted, &to] { return doctor(*wanted, to.common); });
 }
 
 } // namespace cli

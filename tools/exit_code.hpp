@@ -18,7 +18,8 @@ enum class exit_code : int {
     internal = 205,       ///< anything else, such as no more processes
     undecided = 206,      ///< status: neither held nor free; release: no majority agrees
     warnings = 207,       ///< doctor: nothing is broken, but something should change
-    broken = 208,         ///< doctor: a master cannot vote, or an assumption does not hold
+    broken = 208,         ///< doctor: no majority to lock on, or an assumption does not hold
+    degraded = 209,       ///< doctor: a minority of the masters is broken, and locks work
     not_executable = 126, ///< the command was found, and cannot be run; as of a shell
     not_found = 127,      ///< the command was not found; as of a shell
 };

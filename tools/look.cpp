@@ -78,7 +78,10 @@ void check(const std::vector<std::string>& resources) {
 // Ordered by severity.
 int worse(int one, int other) {
     const auto rank = [](int status) {
-        return status == static_cast<int>(exit_code::undecided) ? 2 : status == 0 ? 0 : 1;
+        return status == static_cast<int>(exit_code::no_quorum)   ? 3
+               : status == static_cast<int>(exit_code::undecided) ? 2
+               : status == 0                                      ? 0
+                                                                  : 1;
     };
     return rank(other) > rank(one) ? other : one;
 }
@@ -187,10 +190,15 @@ std::string text_of(const std::string& resource, const redlock::lock_status& fou
 }
 
 int status_of(const redlock::lock_status& found) {
+    const auto replied = std::ranges::count_if(found.masters, [](const auto& one) {
+        return one.vote == redlock::vote::absent || one.vote == redlock::vote::held
+               || one.vote == redlock::vote::foreign;
+    });
     return static_cast<int>(
-        found.state == redlock::lock_state::free   ? exit_code::done
-        : found.state == redlock::lock_state::held ? exit_code::held
-                                                   : exit_code::undecided);
+        found.state == redlock::lock_state::free                        ? exit_code::done
+        : found.state == redlock::lock_state::held                      ? exit_code::held
+        : 2 * static_cast<std::size_t>(replied) <= found.masters.size() ? exit_code::no_quorum
+                                                                        : exit_code::undecided);
 }
 
 void add_look(command_line& to) {
@@ -200,9 +208,10 @@ void add_look(command_line& to) {
         "Show the holder of a lock, per master and by majority",
         "  redlock status backup cron/clean\n"
         "  redlock status --json backup | jq -r '.[].state'\n\n"
-        "Exits with 0 if all are free, 200 if one is held, 206 if one is undecided. The result may "
-        "be\n"
-        "out of date when it is printed: do not use it in place of a lock.");
+        "Exits with 0 if all are free, 200 if one is held, 206 if one is undecided, 201 if too "
+        "few\n"
+        "masters replied to tell. The result may be out of date when it is printed: do not use it\n"
+        "in place of a lock.");
     asks.add_option("RESOURCE", asked->resources, "Names of resources")->required()->type_name("");
     to.when(asks, [asked, &to] { return status(*asked, to.common); });
 

@@ -15,9 +15,9 @@ import threading
 import time
 
 from harness import (
-    BROKEN, WARNINGS, Master, Quorum, ServerError, Skip, case, contains, ended, equal, free_port, main, until)
+    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Master, Quorum, ServerError, Skip, case, contains, ended, equal, free_port, main, until)
 
-FINDS = {'broken': BROKEN, 'warning': WARNINGS, 'well': 0}
+FINDS = {'broken': BROKEN, 'degraded': DEGRADED, 'warning': WARNINGS, 'well': 0}
 
 
 def examine(quorum, *words, env=None):
@@ -62,8 +62,27 @@ def _():
         equal((report['verdict'], report['ready'], report['admitted']), ('well', True, 3))
         equal({one['severity'] for one in report['findings']}, {'note'})
         text = ended(quorum.run('doctor', '--clock-time', '10ms'), 0).stdout
-        contains(text, 'Verdict: well', 'ACL SETUSER', *(master.name for master in quorum.masters))
+        lines = text.splitlines()
+        equal([line.split()[0] for line in lines[:-2]], ['MASTER', *(master.name for master in quorum.masters)], text)
+        equal(lines[-2:], ['', 'Verdict: well (3 of 3 masters vote, 2 needed)'])
+        text = ended(quorum.run('doctor', '--notes', '--clock-time', '10ms'), 0).stdout
+        contains(text, 'note [clock]', 'ACL SETUSER')
         equal(quorum.keys(), [])
+
+
+@case('a master that is broken, and locks that work, are told from no locks')
+def _():
+    with Quorum(5) as quorum:
+        words = ('doctor', '--clock-time', '10ms')
+        quorum.masters[0].kill()
+        quorum.masters[1].ask('CONFIG', 'SET', 'maxmemory', '1')  # grants nothing
+        text = ended(quorum.run(*words), DEGRADED).stdout
+        contains(text, 'Verdict: degraded: locks work without a master (3 of 5 masters vote, 3 needed)')
+        equal(examine(quorum)['verdict'], 'degraded')
+        ended(quorum.run('run', '--wait', '10s', 'a', '--', 'true'), 0)
+        quorum.masters[2].kill()
+        contains(ended(quorum.run(*words), BROKEN).stdout, 'Verdict: broken (2 of 5 masters vote, 3 needed)')
+        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), NO_QUORUM)
 
 
 @case('silent masters are asked all at once')
@@ -196,8 +215,9 @@ def slow(quorum, seconds):
 
 @case('proxy: one address, several servers')
 def _():
-    with Quorum() as quorum, socket.create_server(('127.0.0.1', 0)) as server:
+    with Quorum() as quorum, Quorum(1) as other, socket.create_server(('127.0.0.1', 0)) as server:
         turns = [0]
+        ports = [quorum.masters[0].port, other.masters[0].port]
 
         def copy(source, target):
             with contextlib.suppress(OSError):
@@ -210,14 +230,16 @@ def _():
                 while True:
                     client, _ = server.accept()
                     turns[0] += 1
-                    master = socket.create_connection(('127.0.0.1', quorum.masters[turns[0] % 2].port))
+                    master = socket.create_connection(('127.0.0.1', ports[turns[0] % 2]))
                     threading.Thread(target=copy, args=(client, master), daemon=True).start()
                     threading.Thread(target=copy, args=(master, client), daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
         balanced = f'redis://127.0.0.1:{server.getsockname()[1]}'
         env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, balanced)}
-        found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
+        report = found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
+        # It votes, although it must not be trusted: that endangers the locks of all.
+        equal((report['verdict'], report['ready']), ('broken', True))
 
 
 @case('proxy: something that is no server of Redis\' kind')

@@ -182,7 +182,7 @@ def _():
         assert found['owner'] not in quorum.masters[0].ask('GET', 'redlock:{a}')
         for master in quorum.masters[:2]:
             master.kill()
-        contains(ended(quorum.run('status', 'a'), UNDECIDED).stdout, 'unreachable')
+        contains(ended(quorum.run('status', 'c', 'a'), NO_QUORUM).stdout, 'c: undecided', 'unreachable')
 
 
 @case('watch tells each change in a line')

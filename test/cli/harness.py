@@ -23,7 +23,7 @@ from standstill import Witness  # pylint: disable=wrong-import-position
 LIMIT_S = 60  # no wait of any case is longer; a slow machine is no failure
 
 # Of the tool, as docs/cli.md lists them.
-HELD, NO_QUORUM, LOST, USAGE, CONFIGURATION, INTERNAL, UNDECIDED, WARNINGS, BROKEN = range(200, 209)
+HELD, NO_QUORUM, LOST, USAGE, CONFIGURATION, INTERNAL, UNDECIDED, WARNINGS, BROKEN, DEGRADED = range(200, 210)
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 CASES = []
