@@ -18,6 +18,9 @@
 namespace cli {
 namespace {
 
+constexpr std::string_view how_to_run =
+    "; to run a command under a lock: redlock run RESOURCE -- COMMAND";
+
 const std::string hidden; // the group of options that no help shows
 
 class formatter : public CLI::Formatter {
@@ -55,9 +58,14 @@ std::string known_as(std::string_view name, const CLI::App& asked) {
     };
     constexpr std::array synonyms{
         synonym{"-n", "--wait", " none"},
+        synonym{"--nb", "--wait", " none"},
         synonym{"--nonblock", "--wait", " none"},
+        synonym{"--no-wait", "--wait", " none"},
         synonym{"-w", "--wait", ""},
         synonym{"--timeout", "--wait", ""},
+        synonym{"--expire", "--ttl", ""},
+        synonym{"--expiry", "--ttl", ""},
+        synonym{"-V", "--version", ""},
         synonym{"-s", "--shared", ""},
         synonym{"-x", "--exclusive", ""},
     };
@@ -72,9 +80,26 @@ std::string known_as(std::string_view name, const CLI::App& asked) {
 }
 
 std::string known_as(std::string_view name, const std::vector<std::string>& commands) {
-    return name == "lock"     ? ", did you mean run or acquire?"
-           : name == "unlock" ? ", did you mean release?"
-                              : did_you_mean(name, commands);
+    constexpr std::array<std::array<std::string_view, 2>, 12> synonyms{{
+        {"lock", "run or acquire"},
+        {"unlock", "release"},
+        {"exec", "run"},
+        {"try", "run"},
+        {"renew", "extend"},
+        {"refresh", "extend"},
+        {"break", "force-release"},
+        {"steal", "force-release"},
+        {"ls", "list"},
+        {"check", "doctor"},
+        {"help", "--help"},
+        {"version", "--version"},
+    }};
+    for (const auto& [theirs, ours] : synonyms) {
+        if (theirs == name) {
+            return fmt::format(", did you mean {}?", ours);
+        }
+    }
+    return did_you_mean(name, commands);
 }
 
 void add_masters(CLI::App& app, settings& into) {
@@ -154,6 +179,15 @@ void add_credentials(CLI::App& app, settings& into) {
             // A part that may be a value, as in -pPASSWORD, is not shown.
             const std::string name =
                 word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+            if (const std::vector<std::string> flags = flags_of(asked);
+                std::find(flags.begin(), flags.end(), name) != flags.end()) {
+                throw failure(
+                    exit_code::usage,
+                    fmt::format(
+                        "{0} is an option of {1}: put it after that word: redlock {1} {0} ...",
+                        name,
+                        asked.get_name()));
+            }
             throw failure(
                 exit_code::usage,
                 fmt::format(
@@ -163,12 +197,13 @@ void add_credentials(CLI::App& app, settings& into) {
                     no_mark ? "; put -- before the command and its options" : ""));
         }
         if (&asked == &from.app) {
+            const std::string meant = known_as(word, commands_of(from.app));
             throw failure(
                 exit_code::usage,
                 fmt::format(
                     "unknown command '{}'{}",
                     misplaced(word),
-                    known_as(word, commands_of(from.app))));
+                    meant.empty() && from.has_command ? std::string(how_to_run) : meant));
         }
         if (no_mark) {
             throw failure(
@@ -184,7 +219,11 @@ void add_credentials(CLI::App& app, settings& into) {
             fmt::format("unexpected argument '{}'; see {}", misplaced(word), help));
     }
     if (&asked == &from.app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-        throw failure(exit_code::usage, "no command given; redlock --help lists the commands");
+        throw failure(
+            exit_code::usage,
+            fmt::format(
+                "no command given; {}",
+                from.has_command ? how_to_run.substr(2) : "redlock --help lists the commands"));
     }
     throw failure(exit_code::usage, fmt::format("{}; see {}", printable(sentence_of(error)), help));
 }
@@ -344,9 +383,16 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
                    throw CLI::ValidationError("--wait", error.what());
                }
            },
-           "Longest wait for the lock")
+           "Longest wait for the lock; none: one attempt, after at most --connect-timeout")
         ->type_name("none|DURATION|forever")
         ->default_str(usual_wait);
+    app.add_option(
+           "-E,--conflict-exit-code",
+           into.conflict_exit_code,
+           "Exit status in place of 200, held by another")
+        ->check(whole_number(0, 255))
+        ->type_name("STATUS")
+        ->capture_default_str();
     app.add_flag(
         "--fencing", into.fencing, "Request a fencing token; all owners must do so, or none");
     app.add_flag("--fifo", into.fifo, "Serve waiters in the order of arrival");
@@ -367,6 +413,14 @@ void read_command_line(command_line& into, int argc, char** argv) {
         throw;
     } catch (const CLI::ParseError& error) {
         refuse(into, error);
+    }
+    if (const CLI::App& asked = asked_of(into); into.has_command && tail_of(asked).empty()) {
+        throw failure(
+            exit_code::usage,
+            fmt::format(
+                "{} takes nothing after --{}",
+                asked.get_name(),
+                asked.get_name() == "acquire" ? how_to_run : ""));
     }
     if (into.config_file.empty()) {
         const char* const named = std::getenv("REDLOCK_CONFIG");

@@ -46,7 +46,7 @@ int refused(
              {"error", error.code().message()},
              {"diagnostics", json_of(why)}});
     }
-    return ended_with(mine.lock.resource, error.code(), why);
+    return ended_with(mine.lock, error.code(), why);
 }
 
 int acquire(const hand& mine, const settings& common) {
@@ -116,6 +116,15 @@ int extend(const hand& mine, const settings& common) {
     }
 }
 
+// Whether a majority has replied: then the answers differ, and the masters are not away.
+bool differ(const redlock::diagnostics& why) {
+    const auto replied = std::ranges::count_if(why.votes, [](const redlock::master_vote& one) {
+        return one.vote == redlock::vote::granted || one.vote == redlock::vote::held
+               || one.vote == redlock::vote::foreign || one.vote == redlock::vote::absent;
+    });
+    return !why.votes.empty() && static_cast<std::size_t>(replied) >= why.quorum;
+}
+
 int release(const hand& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     hand brief = mine;
@@ -144,7 +153,13 @@ int release(const hand& mine, const settings& common) {
             : result == redlock::release_result::uncertain ? exit_code::undecided
                                                            : exit_code::lost);
     } catch (const boost::system::system_error& error) {
-        return now.signal() != 0 ? 128 + now.signal() : refused(mine, common.json, error, why);
+        if (now.signal() != 0) {
+            return 128 + now.signal();
+        }
+        const int status = refused(mine, common.json, error, why);
+        return status == static_cast<int>(exit_code::no_quorum) && differ(why)
+                   ? static_cast<int>(exit_code::undecided)
+                   : status;
     }
 }
 
@@ -200,9 +215,8 @@ void add_hands(command_line& to) {
         "release",
         "Release a lock",
         "  redlock release backup\n\n"
-        "Exits with 0, 202 if the lock was lost before, 201 or 206 if too few masters replied: "
-        "then\n"
-        "the lock ends with its ttl.");
+        "Exits with 0, 202 if the lock was lost before, 201 if too few masters replied, 206 if\n"
+        "their answers differ. With 201 and 206 the lock ends with its ttl.");
     add_resource(releases, given->lock.resource);
     add_token(releases, given->token);
     to.when(releases, [given, &to] {

@@ -114,11 +114,13 @@ int status(const looks& wanted, const settings& common) {
     return out;
 }
 
-// Changes without an event: the rest of a lease.
-std::string without_times(const redlock::lock_status& found) {
+// What a line shows, without the rest of a lease, which changes without an event.
+std::string without_times(const redlock::lock_status& found, bool masters_shown) {
     std::string out = found.owner + std::string(to_string(found.state));
-    for (const auto& one : found.masters) {
-        out += fmt::format("|{}|{}|{}", to_string(one.vote), one.owner, one.text);
+    if (masters_shown) {
+        for (const auto& one : found.masters) {
+            out += fmt::format("|{}|{}|{}", to_string(one.vote), one.owner, one.text);
+        }
     }
     return out;
 }
@@ -144,7 +146,7 @@ int watch(const looks& wanted, const settings& common) {
         } catch (const boost::system::system_error& error) {
             return now.signal() != 0 ? 0 : ended_with(resource, error.code(), {});
         }
-        const std::string now_is = without_times(found);
+        const std::string now_is = without_times(found, common.json);
         if (live) {
             const std::string text = text_of(resource, found);
             // Overwrites the lines of the last output.

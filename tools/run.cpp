@@ -132,7 +132,7 @@ private:
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }
-                return ended_with(options_.lock.resource, error.code(), why);
+                return ended_with(options_.lock, error.code(), why);
             }
         }
         if (session_->signal() != 0) {
@@ -425,8 +425,9 @@ public:
             printable(program),
             error == ENOENT && program.empty() ? "the name is empty"
             : error == ENOENT && found         ? "the interpreter in its first line does not exist"
-            : error == ENOENT && by_name       ? "not found in PATH"
-                                               : std::strerror(error)));
+            : by_name && program.starts_with("-") ? "not found in PATH; options go before --"
+            : error == ENOENT && by_name          ? "not found in PATH"
+                                                  : std::strerror(error)));
         return static_cast<int>(error == ENOENT ? exit_code::not_found : exit_code::not_executable);
     }
 

@@ -162,6 +162,12 @@ int ended_with(
     return static_cast<int>(exit_code::internal);
 }
 
+int ended_with(
+    const lock_wishes& wishes, const redlock::error_code& error, const redlock::diagnostics& why) {
+    const int status = ended_with(wishes.resource, error, why);
+    return status == static_cast<int>(exit_code::held) ? wishes.conflict_exit_code : status;
+}
+
 bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why) {
     return error == redlock::errc::contended
            || (error == redlock::errc::timed_out

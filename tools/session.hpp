@@ -93,6 +93,9 @@ bool held_by_another(const redlock::error_code& error, const redlock::diagnostic
 /// `resource`.
 int ended_with(
     const std::string& resource, const redlock::error_code& error, const redlock::diagnostics& why);
+/// The same for an acquire, whose conflict may have an exit status of its own.
+int ended_with(
+    const lock_wishes& wishes, const redlock::error_code& error, const redlock::diagnostics& why);
 
 /// Adds the signals that end a program, except for ignored ones, as with nohup.
 void add_ending_signals(asio::signal_set& to);

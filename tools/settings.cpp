@@ -2,6 +2,8 @@
 
 #include "exit_code.hpp"
 
+#include <redlock/sizing.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -169,8 +171,12 @@ redlock::wait_for parse_wait(std::string_view text) {
     return parse_duration(text);
 }
 
-milliseconds ttl_of(milliseconds given, milliseconds max_ttl) {
-    return given == redlock::default_ttl ? std::min(milliseconds(10'000), max_ttl) : given;
+milliseconds ttl_of(milliseconds given, const redlock::config& config) {
+    if (given != redlock::default_ttl) {
+        return given;
+    }
+    // A lock whose holder crashes just after the acquire lives for its ttl.
+    return std::chrono::duration_cast<milliseconds>(redlock::times_of(config, {}).crash_longest);
 }
 
 redlock::acquire_options
@@ -180,7 +186,7 @@ options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::co
         throw failure(exit_code::usage, reason);
     }
     redlock::acquire_options out;
-    out.ttl = ttl_of(wishes.ttl, config.max_ttl);
+    out.ttl = ttl_of(wishes.ttl, config);
     out.wait = !wishes.wait.empty()  ? parse_wait(wishes.wait)
                : wishes.skip_if_held ? redlock::wait_for::none()
                                      : usual;

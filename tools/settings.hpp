@@ -45,8 +45,8 @@ std::string in_options(std::string_view reason);
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);
 
-/// Replaces `redlock::default_ttl` by its value: 10 s, at most `max_ttl`.
-milliseconds ttl_of(milliseconds given, milliseconds max_ttl);
+/// Replaces `redlock::default_ttl` by the ttl that the library takes for it.
+milliseconds ttl_of(milliseconds given, const redlock::config& config);
 
 /// Options of one acquire that several commands have.
 struct lock_wishes {
@@ -56,6 +56,7 @@ struct lock_wishes {
     bool fencing = false;
     bool fifo = false;
     bool skip_if_held = false;
+    int conflict_exit_code = 200; ///< in place of `exit_code::held`
 };
 
 /// Parses a wait: "none", "forever" or a duration. Throws `std::invalid_argument`.

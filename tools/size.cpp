@@ -83,12 +83,13 @@ std::string text_of(const redlock::lease_times& times, const size_wishes& wanted
     return out;
 }
 
-int size(const size_wishes& wanted, const settings& common) {
+int size(size_wishes wanted, const settings& common) {
     settings given = common;
     if (given.masters.empty()) {
         given.masters = {"redis://localhost"}; // which ones they are makes no difference
     }
     const redlock::config known = config_of(given);
+    wanted.ttl = ttl_of(wanted.ttl, known);
     redlock::acquire_options options;
     options.ttl = wanted.ttl;
     options.stop_margin = wanted.stop_margin;
@@ -158,10 +159,7 @@ void add_size(command_line& to) {
         ->default_str("1,2,3,4,5,7,9");
     add_ttl(app, wanted->ttl, "Duration of the lease");
     add_duration(app, "--stop-margin", wanted->stop_margin, "Time that your work needs to stop");
-    to.when(app, [wanted, &to] {
-        wanted->ttl = ttl_of(wanted->ttl, to.common.max_ttl);
-        return size(*wanted, to.common);
-    });
+    to.when(app, [wanted, &to] { return size(*wanted, to.common); });
 }
 
 } // namespace cli

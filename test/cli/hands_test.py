@@ -164,6 +164,34 @@ def _():
         equal(result.stderr, '')
 
 
+@case('a conflict ends with a status of one\'s own choice, and nothing else does')
+def _():
+    with Quorum() as quorum:
+        quorum.holder('a')
+        own = ('--wait', 'none', '-E', '9', 'a')
+        ended(quorum.run('acquire', *own), 9)
+        ended(quorum.run('run', *own, '--', 'true'), 9)
+        ended(quorum.run('run', '--exclusive', *own, '--', 'true'), 9)
+        ended(quorum.run('acquire', '--wait', '50ms', '--conflict-exit-code', '0', 'a'), 0)
+        ended(quorum.run('acquire', '--wait', 'none', 'a', env={'REDLOCK_CONFLICT_EXIT_CODE': '75'}), 75)
+        ended(quorum.run('run', '--skip-if-held', '-E', '9', 'a', '--', 'true'), 0)
+        ended(quorum.run('run', '-E', '9', 'b', '--', 'sh', '-c', 'exit 3'), 3)
+        for master in quorum.masters[1:]:
+            master.kill()
+        ended(quorum.run('run', '--wait', 'none', '-E', '9', 'b', '--', 'true'), NO_QUORUM)
+
+
+@case('release: answers that differ are no outage')
+def _():
+    with Quorum() as quorum:
+        token = acquired(quorum, 'a', '--ttl', '20s')
+        quorum.masters[1].ask('SET', 'redlock:{a}', 'somebody else', 'PX', 60_000)
+        quorum.masters[2].kill()
+        ended(quorum.run('release', 'a', '--token', token), UNDECIDED)
+        quorum.masters[1].kill()
+        ended(quorum.run('release', 'a', '--token', token), NO_QUORUM)
+
+
 @case('status: free, held, undecided, by master')
 def _():
     with Quorum() as quorum:

@@ -71,6 +71,65 @@ def _():
         contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'at most')
 
 
+@case('what a new user is likely to type: the message names the right thing')
+def _():
+    run_it = '; to run a command under a lock: redlock run RESOURCE -- COMMAND'
+    with Quorum(1) as quorum:
+        run = ['a', '--', 'true']
+        for words, status, exactly in (
+                # a forgotten word, or one of another program
+                (['backup', '--', 'true'], USAGE, "unknown command 'backup'" + run_it),
+                (['--', 'true'], USAGE, 'no command given' + run_it),
+                (['exec', *run], USAGE, "unknown command 'exec', did you mean run?"),
+                (['try', *run], USAGE, "unknown command 'try', did you mean run?"),
+                (['renew', 'a'], USAGE, "unknown command 'renew', did you mean extend?"),
+                (['steal', 'a'], USAGE, "unknown command 'steal', did you mean force-release?"),
+                (['ls'], USAGE, "unknown command 'ls', did you mean list?"),
+                (['check'], USAGE, "unknown command 'check', did you mean doctor?"),
+                (['help'], USAGE, "unknown command 'help', did you mean --help?"),
+                (['version'], USAGE, "unknown command 'version', did you mean --version?"),
+                (['-V'], USAGE, 'unknown option -V, did you mean --version?'),
+                (['run', '--nonblock', *run], USAGE, 'unknown option --nonblock, did you mean --wait none?'),
+                (['run', '--no-wait', *run], USAGE, 'unknown option --no-wait, did you mean --wait none?'),
+                (['acquire', '-w', '3s', 'a'], USAGE, 'unknown option -w, did you mean --wait?'),
+                (['run', '--expire', '5s', *run], USAGE, 'unknown option --expire, did you mean --ttl?'),
+                # the order of words
+                (['--wait', '5s', 'run', *run], USAGE,
+                 '--wait is an option of run: put it after that word: redlock run --wait ...'),
+                (['run', 'a', '--', '--ttl', '5s', 'true'], NOT_FOUND,
+                 "the command '--ttl' cannot be run: not found in PATH; options go before --"),
+                (['run', '--', 'true'], USAGE, 'RESOURCE is missing; see redlock run --help'),
+                (['acquire', *run], USAGE, 'acquire takes nothing after --' + run_it),
+                (['status', *run], USAGE, 'status takes nothing after --'),
+                (['release', 'a'], USAGE,
+                 'no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token'),
+                # values
+                (['run', '--wait', '5', *run], USAGE,
+                 "--wait: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d; see redlock run --help"),
+                (['run', '--wait', 'never', *run], USAGE,
+                 "--wait: 'never' is not a wait; write none, forever or a duration such as 10s; see redlock run --help"),
+                (['run', '-E', '256', *run], USAGE,
+                 "--conflict-exit-code: '256' is not a number from 0 to 255; see redlock run --help"),
+                (['run', '--password', SECRET, *run], USAGE,
+                 'a password on the command line is visible to all users of this machine: use REDLOCK_PASSWORD, '
+                 '--password-file or the file of --config'),
+                # URLs
+                (['run', '--masters', 'localhost:6379', *run], CONFIGURATION,
+                 "master 'localhost:6379': not a URL; expected redis://host:.../database, "
+                 'rediss://host:.../database or unix:///path?db=database'),
+                (['run', '--masters', 'http://localhost:6379', *run], CONFIGURATION,
+                 "master 'http://localhost:6379': scheme 'http' is not redis, rediss or unix"),
+                (['run', '--masters', 'redis://localhost:99999', *run], CONFIGURATION,
+                 "master 'redis://localhost:99999': port '99999' is not a number from 1 to 65535")):
+            refused(quorum, words, status, exactly=exactly)
+        equal(quorum.keys(), [])
+        # A password that is wrong, and one that is missing.
+        quorum.masters[0].ask('CONFIG', 'SET', 'requirepass', SECRET)
+        for env, said in (({}, 'NOAUTH'), ({'REDLOCK_PASSWORD': 'other'}, 'WRONGPASS')):
+            line = refused(quorum, ['run', '--wait', 'none', *run], NO_QUORUM, said, 'run redlock doctor', env=env)
+            assert 'other' not in line, line
+
+
 @case('a value that the quorum does not allow: its option, the value and the range')
 def _():
     with Quorum(0) as quorum:
