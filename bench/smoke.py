@@ -60,7 +60,7 @@ def main():
             [sys.argv[1], "--workload", "all", "--rounds", str(ROUNDS), "--json", file.name]
             + ["--seconds-per-round", "0.05", "--in-flight", "1,16", "--waiters", "2,8"]
             + ["--rate", "100,400"]
-            # A busy machine is no outage.
+            # A busy machine is not an outage.
             + ["--memory-locks", "100", "--master-timeout", "300"],
             check=True,
         )

@@ -54,7 +54,7 @@ OPTIONS = {'prometheus_endpoint': ['--check'], 'slots': ['--seconds', '6']}
 
 
 def die_with_parent():
-    """In the server: no test, however it ends, leaves a server behind."""
+    """In the server: no test, however it ends, leaves a server running."""
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -135,7 +135,7 @@ def missing(expected, lines):
 
 
 def check_spans(lines):
-    """One lock is one trace, and who came too late has another."""
+    """One lock is one trace, and a client that came too late has another."""
     request = json.loads(lines[-1])
     spans = request['resourceSpans'][0]['scopeSpans'][0]['spans']
     for span in spans:

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Runs an example of several processes end to end: run_services.py PROGRAM
 
-Starts the masters, PostgreSQL where the example needs it, and as many instances as the story has;
-stops, kills and continues them, and checks what they print and what they leave behind. It waits for
-what happens and not for a time. Ends with 77, for "skipped", when PostgreSQL is needed and not here.
+Starts the masters, PostgreSQL if the example needs it, and the instances. Stops, kills and continues
+them, and checks what they print and what they leave. It waits for events and not for a time. Ends with 77, for "skipped", when PostgreSQL is needed and not here.
 """
 
 import contextlib

@@ -57,7 +57,7 @@ def moving():
 
 
 def down(masters, p):
-    """A quorum of so many masters has no majority, when each is away for the share p of the time."""
+    """The probability that a quorum has no majority, if each master is away for the share p of the time."""
     needed = masters // 2 + 1
     return sum(math.comb(masters, up) * (1 - p) ** up * p ** (masters - up)
                for up in range(needed))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Whether the machine stood still: a processor that ran nobody, or a disk that took no file.
 
-A shared machine does so now and then, for longer than the leases of the tests last. Who held a
-lock then has lost it by right: a test that failed meanwhile has shown nothing, and is begun again.
+A shared machine does so now and then, for longer than the leases of the tests last. A
+holder rightly loses its lock then: a test that failed during that time has shown nothing, and is
+repeated.
 
     standstill.py SCRIPT ARGUMENT...   does so with a script of Python
 """
@@ -24,7 +25,7 @@ class Witness:
 
     def __init__(self):
         self.over = []  # (end, how long, where)
-        self.looking = {}  # where, and since when: a standstill that goes on is seen, too
+        self.looking = {}  # where, and since when: a standstill that goes on is seen as well
         for cpu in os.sched_getaffinity(0):
             self._watch(f'processor {cpu}', lambda: None, cpu)
         directory = tempfile.gettempdir()

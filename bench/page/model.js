@@ -20,7 +20,7 @@ const chosen = {
     peers: {shown: ['pairs_per_second', 'acquire_p50_us', 'acquire_p99_us'], ratios: ['pairs_per_second']},
 };
 const shownOtherwise = 4;
-// The axis whose values are drawn beside each other, in a colour each.
+// The axis whose values are drawn next to each other, in a colour each.
 const sideAxes = ['side', 'peer', 'protocol'];
 // A side has one colour in all charts.
 const colours = new Map([['floor', 0], ['plain', 1], ['guarded', 2], ['fenced', 3],

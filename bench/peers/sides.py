@@ -1,4 +1,4 @@
-"""Who is measured, each in rounds that a process of its own runs: ours and the peers."""
+"""The clients that are measured, ours and the peers, each in rounds that a process of its own runs."""
 
 import contextlib
 import json

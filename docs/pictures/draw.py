@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the timelines of docs/algorithm.md: draw.py PROGRAM [--check]
 
-PROGRAM is the built `timelines`. Writes one SVG for each of its runs beside this file; with --check it only
+PROGRAM is the built `timelines`. Writes one SVG for each of its runs next to this file; with --check it only
 says, in TAP, whether the pictures that are there are those.
 """
 
@@ -14,7 +14,7 @@ import sys
 
 PICTURES = ['acquire', 'rollback', 'loss', 'fenced']
 
-LEFT, WIDTH, RIGHT = 82, 600, 28  # of the names, of the time, behind it
+LEFT, WIDTH, RIGHT = 82, 600, 28  # of the names, of the time, after it
 LETTER = 6.9  # the width of one in a label, roughly
 LABEL = 17  # the height of one line of labels
 BAR = 16
@@ -84,7 +84,7 @@ class Drawing:
         y = 44
         for row in self.run.rows:
             taken = []  # of each level the labels: where they begin and end
-            # From the last to the first, as the line of a mark goes up beside the labels behind it.
+            # From the last to the first, as the line of a mark goes up next to the labels after it.
             for mark in sorted((mark for mark in self.run.marks if mark[0] == row), reverse=True):
                 start = self.start(mark)
                 end = start + LETTER * len(mark[2])
@@ -105,7 +105,7 @@ class Drawing:
         self.height = self.axis + 48 + 22
 
     def start(self, mark):
-        """Where its label begins: behind the moment, or before it where the picture ends."""
+        """Where its label begins: after the moment, or before it where the picture ends."""
         width = LETTER * len(mark[2])
         at = self.x(mark[1]) + 4
         return at if at + width < LEFT + WIDTH + RIGHT else self.x(mark[1]) - 4 - width

@@ -35,7 +35,7 @@ def main(root, version, directory=None):
         config += ''.join(f'{name} = {value}\n' for name, value in options.items())
         done = subprocess.run(['doxygen', '-'], input=config, cwd=root, text=True, check=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    # The number of the line is that behind filter.py, and would mislead.
+    # The line number is that of the output of filter.py, and would mislead.
     warnings = [re.sub(r'(\.\w+):\d+:', r'\1:', line) for line in done.stderr.splitlines() if line.strip() and not NOT_OURS.search(line)]
     if warnings:
         sys.exit('\n'.join(warnings))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What mkdocs does not do: stage.py stage SOURCE_ROOT DIRECTORY | stage.py check SITE
 
-stage: the pages as the generator takes them. A link that leads out of docs/ leads to the reference if
-it is to a public header, else to a page that shows the file; so the site needs no forge.
+stage: the pages as the generator takes them. A link out of docs/ to a public header becomes one to the
+reference; any other becomes one to a page that shows the file. So the site needs no forge.
+
 check: nothing is loaded from the net, and every link within the site leads somewhere.
 """
 
@@ -26,7 +27,7 @@ LIST = re.compile(r'(\s*)([-*+]|\d+\.) +')
 
 
 def cell(code):
-    """Code in a table, where the generator shows the backslash of `\\|`, too."""
+    """Code in a table, where the generator would show the backslash of `\\|`."""
     if not code.startswith('`') or '\\|' not in code:
         return code
     return '<code>' + html.escape(code.strip('`').replace('\\|', '|')).replace('|', '&#124;') + '</code>'
@@ -125,7 +126,7 @@ class Stage:
                 shutil.copy(path, self.out / 'docs' / inside)
         for path in pages:
             self.write(self.place(path), self.convert(Page(self.root, path)))
-        for path in self.shown:  # it grows meanwhile
+        for path in self.shown:  # it grows in the loop
             self.show(path)
         shutil.copy(self.root / 'docs' / 'site' / 'extra.css', self.out / 'docs' / 'extra.css')
         version = re.search(r"^    version: '([0-9.]+)'", (self.root / 'meson.build').read_text(), re.MULTILINE)[1]

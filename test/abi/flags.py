@@ -3,7 +3,7 @@
 flags.py LIBRARY INCLUDE_DIRECTORY... -- COMPILER...
 
 A flag that changes the layout of a type or the reactor of Asio must end in a link error that names
-it, and a flag that cannot work in an #error; never in a program that crashes or hangs.
+it. A flag that cannot work must end in an #error. No program may crash or hang.
 """
 
 import pathlib

@@ -357,7 +357,7 @@ def _():
     with Quorum() as quorum:
         directory = quorum.path('loading')
         directory.mkdir()
-        # Loading takes longer than the case, and is interrupted for those who ask.
+        # Loading takes longer than the case, and is interrupted for each request.
         options = ['--rdbcompression', 'no', '--key-load-delay', '2000', '--loading-process-events-interval-bytes',
                    '1024']
         master = Master(str(directory), options)

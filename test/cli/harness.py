@@ -20,7 +20,7 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from standstill import Witness  # pylint: disable=wrong-import-position
 
-LIMIT_S = 60  # no wait of any case is longer; a slow machine is no failure
+LIMIT_S = 60  # no wait of any case is longer; a slow machine is not a failure
 
 # Of the tool, as docs/cli.md lists them.
 HELD, NO_QUORUM, LOST, USAGE, CONFIGURATION, INTERNAL, UNDECIDED, WARNINGS, BROKEN, DEGRADED = range(200, 210)
@@ -40,7 +40,7 @@ LIBC = ctypes.CDLL(None)  # loaded before there are threads: a child that was ju
 
 
 def die_with_parent():
-    """In a child: no test, however it ends, leaves a process behind."""
+    """In a child: no test, however it ends, leaves a process running."""
     PR_SET_PDEATHSIG = 1
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -207,7 +207,7 @@ class Quorum:
         return sorted({key for master in self.masters for key in master.keys()})
 
     def holder(self, resource, *options):
-        """Somebody who has the lock until it is told to end."""
+        """A process that has the lock until it is ended."""
         process = self.start('run', *options, resource, '--', 'sh', '-c', 'echo held; exec sleep 600')
         equal(process.stdout.readline(), 'held\n')
         return process

@@ -101,7 +101,7 @@ def _():
 
 
 class Slow:
-    """Passes on what a master answers, each time after so long."""
+    """Passes on what a master replies, each time after a delay."""
 
     def __init__(self, port, seconds):
         self.port, self.seconds = port, seconds
@@ -338,7 +338,7 @@ def _():
         equal(process.stdout.readline(), 'ready\n')
         for name in ('HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'):
             process.send_signal(getattr(signal, f'SIG{name}'))
-            # A child of bash, caught between fork and exec, tells of the one before, too.
+            # A child of bash, caught between fork and exec, reports the one before as well.
             until(lambda name=name: process.stdout.readline() == name + '\n', f'the word of {name}')
         equal(process.wait(), 5)
         equal(quorum.keys(), [])

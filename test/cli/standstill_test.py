@@ -9,7 +9,7 @@ from standstill import NOTABLE_S, Witness
 
 
 class Told(Witness):
-    """Watches nothing, and says what it was told to."""
+    """Watches nothing, and reports the given reasons."""
 
     def __init__(self, *reasons):  # pylint: disable=super-init-not-called
         self.reasons = list(reasons)

@@ -206,7 +206,7 @@ def _():
         {'record': f'panel:{number}', 'expr': re.sub(r'\$__\w+', '5m', query)}
         for number, (_, query) in enumerate(dashboard_queries())]}]}
     with tempfile.NamedTemporaryFile('w', suffix='.yml') as file:
-        json.dump(groups, file)  # which is YAML, too
+        json.dump(groups, file)  # which is YAML as well
         file.flush()
         promtool('check', 'rules', file.name)
 

@@ -21,7 +21,7 @@ results = []
 
 
 def point(name, error):
-    """One line for scripts/summarize, with what is wrong behind it."""
+    """One line for scripts/summarize, with what is wrong after it."""
     results.append(error is None)
     print(f'{"ok" if error is None else "not ok"} {len(results)} - {name}')
     if error is not None:

@@ -10,7 +10,7 @@ LEFT_OUT = re.compile(r'\s*(//|#|--|;)\s*\.\.\.\s*')
 
 
 def compiled_files(build, root):
-    """The source files that Meson compiles; what a target's unity is made of, too."""
+    """The source files that Meson compiles; the parts of a target's unity included."""
     targets = json.loads((pathlib.Path(build) / 'meson-info' / 'intro-targets.json').read_text())
     groups = [group for target in targets for group in target['target_sources']]
     files = {pathlib.Path(source).resolve() for group in groups for source in group.get('sources', ())}
@@ -19,7 +19,7 @@ def compiled_files(build, root):
         if re.search(r'-unity\d+\.\w+$', unity) and pathlib.Path(unity).exists():
             text = pathlib.Path(unity).read_text()
             files.update(pathlib.Path(name).resolve() for name in re.findall(r'^#include *[<"](.+)[>"]', text, re.M))
-    # The headers are compiled by the suite of that name; who depends on us is, by the suite `consumer`.
+    # The headers are compiled by the suite of that name; projects that depend on us, by the suite `consumer`.
     files.update((root / 'include').resolve().rglob('*.hpp'))
     files.update((root / 'test' / 'consumer').resolve().rglob('*.cpp'))
     return files
@@ -47,7 +47,7 @@ def segments(lines):
 
 
 def quotation_error(lines, source):
-    """Why these lines are no excerpt of the source, or None."""
+    """Why these lines are not an excerpt of the source, or None."""
     position, something = 0, False
     for wanted in segments(lines):
         if not wanted:
@@ -150,7 +150,7 @@ def navigation_errors(root):
     docs = root / 'docs'
     listed = navigation(root / 'mkdocs.yml')
     there = {str(path.relative_to(docs)) for path in docs.rglob('*.md')}
-    outside = {'CONTRIBUTING.md', 'CHANGELOG.md'}  # the site's build puts them beside the pages
+    outside = {'CONTRIBUTING.md', 'CHANGELOG.md'}  # the site's build puts them next to the pages
     errors = [f'docs/{name} is not in the navigation of mkdocs.yml' for name in sorted(there - set(listed))]
     errors += [f'mkdocs.yml lists {name}, which is not there' for name in sorted(set(listed) - there - outside)]
     errors += [f'mkdocs.yml lists {name} twice' for name in sorted({n for n in listed if listed.count(n) > 1})]

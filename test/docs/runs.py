@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-LIMIT_S = 150  # of a page; nothing waits for so long unless it hangs
+LIMIT_S = 150  # of a page; nothing waits for that long unless it hangs
 ISOLATED = ['unshare', '--net', '--pid', '--mount', '--fork', '--kill-child', '--mount-proc']
 
 

@@ -1,4 +1,4 @@
-"""The texts in C++ sources: comments, and the strings that people read."""
+"""The texts in sources: comments, and the strings in C++ that people read."""
 
 import re
 
@@ -44,6 +44,40 @@ def comments(source):
     return [(line, plain(text)) for line, text in found]
 
 
+def script_comments(source):
+    """(line, text) of each paragraph of # comments and docstrings. What is indented further is usage, and left out."""
+    found, previous, indent = [], None, None  # indent: that of the docstring, or None outside
+    for number, line in enumerate(source.splitlines(), 1):
+        stripped, more = line.strip(), len(line) - len(line.lstrip())
+        quotes, alone = stripped.count('"""'), True
+        if indent is not None or stripped.startswith('"""'):
+            begins = indent is None
+            indent = more if begins else indent
+            text = stripped.replace('"""', '') if begins or more == indent else ''
+            indent = None if quotes == (2 if begins else 1) else indent
+        else:
+            match = re.search(r'(?:^|\s)#(?!!)(?: (?! )(.*))?$', line)
+            text, alone = match and match[1] or '', stripped.startswith('#')
+        if not text:
+            previous = None
+        elif alone and previous == number - 1:
+            found[-1][1] += ' ' + text
+            previous = number
+        else:
+            found.append([number, text])
+            previous = number if alone else None
+    return [(line, plain(text)) for line, text in found]
+
+
+def comments_of(path):
+    """Those of a file, by its kind."""
+    if path.suffix in ('.cpp', '.hpp'):
+        return comments(path.read_text())
+    if path.suffix == '.py' or path.name == 'meson.build' or path.is_file() and path.read_bytes()[:2] == b'#!':
+        return script_comments(path.read_text())
+    return []
+
+
 def messages(source):
     """(line, text) of each string of three words or more; those that the compiler joins are one."""
     found, end = [], None
@@ -64,3 +98,7 @@ def messages(source):
         for part in re.split(r'\n(?=\s|\n|[-*] )', text):
             if len(re.findall(r'[a-z]{2,}', part)) >= 3 and ' ' in part:
                 yield line, plain(' '.join(part.split()))
+
+
+def messages_of(path):
+    return messages(path.read_text()) if path.suffix in ('.cpp', '.hpp') else []

@@ -73,13 +73,14 @@ CODE_OF_CONDUCT.md
 examples/README.md
 '''.split()
 
-# C++ sources whose comments or strings are checked. Add more when they pass.
+# Sources whose comments are checked, and C++ sources whose strings are. Add more when they pass.
 COMMENTS = [
-    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'test/**/*', 'testing/**/*', 'tools/*',
+    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'scripts/*', 'test/**/*',
+    'testing/**/*', 'tools/*',
 ]
 MESSAGES = ['bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
 
-# "who" is a relative pronoun after one of these, and otherwise lacks its noun.
+# The relative pronoun is right after one of these, and lacks its noun elsewhere.
 PEOPLE = set('''
     administrator anybody anyone caller client colleague developer everybody everyone holder maintainer nobody
     one operator owner people person process reader somebody someone user waiter
@@ -207,8 +208,13 @@ TEXTS = [
 ]
 
 
-# (about, source, kind, rule): C++ as it is read.
+# (about, source, kind, rule)
 SOURCES = [
+    ('a comment of a script', '# A replica is\n# no master.', 'script_comments', 'is no'),
+    ('a docstring', 'def f():\n    """A replica is no master."""', 'script_comments', 'is no'),
+    ('a long docstring', '"""About.\n\nA replica is\nno master.\n"""', 'script_comments', 'is no'),
+    ('usage', '"""About:\n\n    who is no master\n"""\n#   who is no master', 'script_comments', None),
+    ('a script', 'who = "who is no master"', 'script_comments', None),
     ('a comment', '/// Returns who holds it.', 'comments', 'who'),
     ('a comment over two lines', '// A replica is\n// no master.', 'comments', 'is no'),
     ('two parameters', '/// \\param a ' + 'word ' * 20 + '\n/// \\param b ' + 'word ' * 20, 'comments', None),
@@ -220,7 +226,7 @@ SOURCES = [
     ('a message', 'f("it is no option");', 'messages', 'is no'),
     ('a message in parts', 'f("it is "\n  "no option");', 'messages', 'is no'),
     ('a message that a value parts', 'f("it is " + a + "no option");', 'messages', None),
-    ('a script', 'f(R"(who is no master)");', 'messages', None),
+    ('a script in a string', 'f(R"(who is no master)");', 'messages', None),
     ('a message in a comment', '// "it is no option"', 'messages', None),
     ('a file that is included', '#include "who is no master.hpp"', 'messages', None),
     ('lines of a help text', 'f("' + 'word ' * 20 + '\\n  ' + 'word ' * 20 + '");', 'messages', None),
@@ -280,11 +286,12 @@ def main():
     for name in names or FINISHED:
         page = Page(root, root / name)
         show(name, sum(len(text.split()) for _, text in units(page)), list(findings(page, phrases)))
-    for kind, patterns in [] if names else [('comments', COMMENTS), ('messages', MESSAGES)]:
+    for kind, patterns, read in [] if names else [('comments', COMMENTS, texts.comments_of),
+                                                  ('messages', MESSAGES, texts.messages_of)]:
         for name in patterns:
             words, found = 0, []
-            for path in sorted(path for path in root.glob(name) if path.suffix in ('.cpp', '.hpp')):
-                for line, text in getattr(texts, kind)(path.read_text()):
+            for path in sorted(root.glob(name)):
+                for line, text in read(path):
                     words += len(text.split())
                     found += [(f'{path.relative_to(root)}:{line}', *rest)
                               for _, *rest in findings_of(line, text, phrases)]

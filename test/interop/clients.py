@@ -1,9 +1,9 @@
-"""Lock clients in processes of their own, ours and others', which are told what to do by lines:
+"""Lock clients in processes of their own, ours and others', which are controlled by lines:
 
     acquire NAME TTL_MS [WAIT_MS]          takes the lock, and does not renew it; WAIT_MS: ours only
     extend NAME TTL_MS                     from now on
     release NAME
-    contend NAME TTL_MS ROUNDS DIRECTORY   takes and releases it until it has been in so many times;
+    contend NAME TTL_MS ROUNDS DIRECTORY   takes and releases it until it has been in ROUNDS times;
                                            inside it counts in a file that only the lock protects
 
 Each answers a line with `yes ...` or `no REASON`; to acquire with the lock's value.
@@ -64,7 +64,7 @@ def node_modules():
         except subprocess.TimeoutExpired:
             return None, f'npm ci took longer than {INSTALL_LIMIT_S} s'
         if done.returncode != 0:
-            # EINTEGRITY is no reason to look away: what came is not what was locked.
+            # EINTEGRITY is an error and never skipped: what came is not what was locked.
             if 'EINTEGRITY' in done.stderr:
                 raise AssertionError(done.stderr)
             lines = [line for line in done.stderr.splitlines() if 'error' in line] or ['?']

@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli'))
 from clients import Client
 from harness import Quorum, case, equal, main, until
 
-LONG_MS = 300_000  # no case lives so long: a lock that is gone has not expired
+LONG_MS = 300_000  # no case lasts that long: a lock that is gone has not expired
 
 OURS = ('plain', 'guarded')
 QUORUM_CLIENTS = (*OURS, 'npm redlock')
@@ -195,7 +195,7 @@ def _():
 
 @case('who waits for releases to be told gets a foreign lock when its lease would have ended')
 def _():
-    # `redlock run` listens by default. No foreign release is told.
+    # `redlock run` subscribes by default. The releases of other clients are not announced.
     resource = taken('npm redlock', 3, 3000)
     waits = quorum(3).start('run', '--wait', '60s', resource, '--', 'true')
     client('npm redlock', 3).does('release', resource)

@@ -19,7 +19,7 @@ const clients = masters.map((master) => {
     client.on('error', () => {}); // a master may be down: that is for the quorum to say
     return client;
 });
-// One attempt: who may wait, and for how long, is told by the lines.
+// One attempt: the lines say whether to wait, and for how long.
 const locker = new Redlock(clients, {retryCount: 0});
 const held = new Map();
 

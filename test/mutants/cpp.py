@@ -1,8 +1,8 @@
 """Makes mutants of C++, all of them at once: each place asks at run time whether its mutant is on.
 
-This is no compiler. It knows the tokens, what brackets match, what is a body of a function, a
-statement and an operand, and it relies on how clang-format lays code out: a binary operator has
-space on both sides, an angle bracket of a template has none before it.
+This is not a compiler. It knows tokens, matching brackets, and what is a body of a function, a
+statement or an operand. It relies on the layout by clang-format: a binary operator has space on both
+sides, an angle bracket of a template has none before it.
 What it makes and does not compile is found by the compiler, and left out (see tree.py).
 """
 

@@ -27,7 +27,7 @@ class Mutant:
 
 
 def short(text):
-    """On one line, and not too long; what is left out is told apart by a digest."""
+    """On one line, and not too long; a digest distinguishes what is left out."""
     text = ' '.join(text.split())
     if len(text) <= LONGEST:
         return text

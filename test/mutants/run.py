@@ -17,7 +17,7 @@ import time
 import tree
 
 KILLED, SURVIVED, NOT_REACHED, IMPOSSIBLE = 'killed', 'survived', 'not reached', 'does not compile'
-QUICK = 0.1  # seconds of a case; what takes longer is run behind the others
+QUICK = 0.1  # seconds of a case; what takes longer is run after the others
 MEMORY = 4 << 30
 OUTPUT = 32 << 20
 IDLE = 60  # seconds without any use of the processor

@@ -4,8 +4,8 @@
     command.py DIRECTORY RUN SECONDS HEEDS
 
 Each process has a file of its own in DIRECTORY: the run, the resource, the fencing token, the
-lock's token, who it is, the moment at which it began and the last one at which it lived, both of
-CLOCK_BOOTTIME in ns. The last is written in its place, so what a killed process wrote is all there.
+lock's token, and its role. The moments at which it began and last lived follow, by CLOCK_BOOTTIME in
+ns. The last is written in its place, so what a killed process wrote is all there.
 With HEEDS 0 it ignores TERM. Its child is in a session of its own and ignores it always: it lives
 until it is killed.
 """

@@ -4,10 +4,10 @@
     commands.py REDLOCK [--seconds N] [--seed S] [--verbose] [--calm]
 
 Six loops of `redlock run` want two locks. Half of the commands ignore TERM and use their whole
-grace; each has a child in a session of its own that always does. Meanwhile masters are killed,
-flushed, stopped, promoted (a replica takes over the address, up to date or not) and replaced (an
-empty server that was up for long takes it over), never so many that fewer than three can vote, and
-of a command either the tool or the supervisor is killed or stopped, not both.
+grace; each has a child in a session of its own that always does. During that time masters are
+killed, flushed, stopped, promoted (a replica takes over the address, up to date or not) and replaced
+(an empty server that was up for long takes over the address). Three can vote at any time. Of a command
+either the tool or the supervisor is killed or stopped, not both.
 
 What must not happen, and is counted:
   overlaps     two commands on one name that lived at one moment, by what they and their children
@@ -417,7 +417,7 @@ class Soak:
                         f'{where} is there {asked - run.ended:.1f} s after run {run.number} had ended')
 
     def processes(self):
-        """Of the runs: whoever has our mark in its environment, and is no zombie."""
+        """Of the runs: each process that has our mark in its environment, except zombies."""
         mark = f'REDLOCK_SOAK={self.directory}'.encode()
         found = []
         for entry in pathlib.Path('/proc').iterdir():
