@@ -102,7 +102,7 @@ LAYERS = {
     'lib': {'lib', 'lib/net', 'lib/core', 'include'},
     'testing/process': {'testing/process', 'include'},
     'testing': {'testing', 'testing/process', 'lib', 'lib/net', 'lib/core', 'include'},
-    'tools': {'tools', 'include'},
+    'tools': {'tools', 'testing/process', 'include'},
     'examples': {'examples', 'include'},
     'examples/demo': {'examples/demo', 'testing/process', 'include'},
     'bench': {'bench', 'testing/process', 'include'},

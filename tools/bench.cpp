@@ -2,7 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
-#include "local_server.hpp"
+#include "local.hpp"
 
 #include <fmt/format.h>
 

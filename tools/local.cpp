@@ -2,7 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
-#include "local_server.hpp"
+#include "process/master_process.hpp"
 #include "session.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -14,13 +14,15 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 namespace cli {
 namespace {
+
+using redlock::testing::process::master_process;
 
 constexpr std::size_t masters_max = 32;
 constexpr milliseconds glance{200};
@@ -31,27 +33,12 @@ struct wishes {
     milliseconds every{3'000};
 };
 
-class scratch_directory {
-public:
-    scratch_directory() {
-        std::string name = (std::filesystem::temp_directory_path() / "redlock-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) {
-            throw failure(exit_code::internal, "cannot create a directory for the servers");
-        }
-        path_ = name;
-    }
-    ~scratch_directory() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    scratch_directory(const scratch_directory&) = delete;
-    scratch_directory& operator=(const scratch_directory&) = delete;
+enum class state { up, hung, down };
 
-    const std::string& path() const noexcept { return path_; }
-
-private:
-    std::string path_;
-};
+// Also notices that another process has ended it.
+state state_of(master_process& one) noexcept {
+    return !one.running() ? state::down : one.hung() ? state::hung : state::up;
+}
 
 // Reads single keys without echo.
 class key_mode {
@@ -102,9 +89,14 @@ public:
                 io_.stop();
             }
         });
-        const std::string program = server_program();
+        redlock::testing::process::master_options how;
+        how.program = server_program();
         for (std::size_t i = 0; i < wanted.count && !ended(); ++i) {
-            servers_.emplace_back(program, directory_.path(), key_prefix);
+            servers_.emplace_back(how, master_process::no_wait());
+        }
+        for (std::size_t i = 0; i < servers_.size() && !ended(); ++i) {
+            servers_[i].wait_until_ready();
+            servers_[i].declare_new(key_prefix);
         }
         next_fault_ = std::chrono::steady_clock::now() + wanted.every;
     }
@@ -114,7 +106,7 @@ public:
             return 0;
         }
         std::string urls;
-        for (const local_server& one : servers_) {
+        for (const master_process& one : servers_) {
             urls += (urls.empty() ? "" : ",") + one.url();
         }
         fmt::print("export REDLOCK_MASTERS={}\n", urls);
@@ -150,26 +142,24 @@ private:
         });
     }
 
-    static std::string_view name_of(local_server::state what) {
-        return what == local_server::state::up     ? "up"
-               : what == local_server::state::hung ? "hung"
-                                                   : "down";
+    static std::string_view name_of(state what) {
+        return what == state::up ? "up" : what == state::hung ? "hung" : "down";
     }
 
     void show() {
         std::string text;
         for (std::size_t i = 0; i < servers_.size(); ++i) {
-            const auto state = servers_[i].now();
+            const state now = state_of(servers_[i]);
             text += fmt::format(
                 "{}{}  {}  {}\n",
                 keys_ && i == chosen_ ? '>' : ' ',
                 i + 1,
                 servers_[i].url(),
                 tinted(
-                    state == local_server::state::up     ? tint::good
-                    : state == local_server::state::hung ? tint::fair
-                                                         : tint::bad,
-                    name_of(state)));
+                    now == state::up     ? tint::good
+                    : now == state::hung ? tint::fair
+                                         : tint::bad,
+                    name_of(now)));
         }
         if (live_) {
             fmt::print("{}\x1b[J{}", shown_ ? fmt::format("\x1b[{}A", servers_.size()) : "", text);
@@ -184,26 +174,37 @@ private:
     // Never more than a minority is away, so that locks go on.
     void random_fault() {
         std::size_t away = 0;
-        for (local_server& one : servers_) {
-            away += one.now() != local_server::state::up ? 1U : 0U;
+        for (master_process& one : servers_) {
+            away += state_of(one) != state::up ? 1U : 0U;
         }
-        local_server& victim = servers_[random_() % servers_.size()];
-        switch (victim.now()) {
-        case local_server::state::up:
+        master_process& victim = servers_[random_() % servers_.size()];
+        switch (state_of(victim)) {
+        case state::up:
             if (away < (servers_.size() - 1) / 2) {
-                if (random_() % 2 == 0) {
-                    victim.kill();
-                } else {
-                    victim.hang();
-                }
+                hurt(victim, random_() % 2 == 0 ? 'k' : 'h');
             }
             break;
-        case local_server::state::hung:
-            victim.resume();
+        case state::hung:
+            hurt(victim, 'c');
             break;
-        case local_server::state::down:
-            victim.restart();
+        case state::down:
+            hurt(victim, 'r');
             break;
+        }
+    }
+
+    static void hurt(master_process& one, char key) {
+        try {
+            if (key == 'k') {
+                one.kill();
+            } else if (key == 'h' && state_of(one) == state::up) {
+                one.hang();
+            } else if (key == 'c' && state_of(one) == state::hung) {
+                one.resume();
+            } else if (key == 'r') {
+                one.restart_empty(); // its memory record is gone, so it is in quarantine
+            }
+        } catch (const std::runtime_error&) { // it has ended, or its port is taken now
         }
     }
 
@@ -219,19 +220,12 @@ private:
     }
 
     void press(char key) {
-        local_server& one = servers_[chosen_];
         if (key >= '1' && key <= '9' && static_cast<std::size_t>(key - '1') < servers_.size()) {
             chosen_ = static_cast<std::size_t>(key - '1');
-        } else if (key == 'k') {
-            one.kill();
-        } else if (key == 'h') {
-            one.hang();
-        } else if (key == 'c') {
-            one.resume();
-        } else if (key == 'r') {
-            one.restart();
         } else if (key == 'q') {
             io_.stop();
+        } else {
+            hurt(servers_[chosen_], key);
         }
         show();
     }
@@ -242,8 +236,7 @@ private:
     asio::io_context io_;
     ending_signals signals_; // before all objects that a signal must clean up
     key_mode mode_;
-    scratch_directory directory_;
-    std::vector<local_server> servers_;
+    std::vector<master_process> servers_;
     asio::steady_timer timer_;
     asio::posix::stream_descriptor input_;
     std::array<char, 1> key_{};
@@ -255,6 +248,14 @@ private:
 };
 
 } // namespace
+
+std::string server_program() {
+    try {
+        return redlock::testing::process::find_server_program().string();
+    } catch (const std::runtime_error& error) {
+        throw failure(exit_code::not_found, error.what());
+    }
+}
 
 void add_local(command_line& to) {
     const auto wanted = std::make_shared<wishes>();

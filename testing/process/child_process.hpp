@@ -44,6 +44,7 @@ public:
 
     pid_t pid() const noexcept { return pid_; } // -1 without a child
     bool running() noexcept;                    // true also for a stopped child
+    bool stopped() const noexcept { return stopped_; }
 
     void stop();          // SIGSTOP; returns when the child has stopped
     void resume();        // SIGCONT; returns when the child has continued

@@ -67,6 +67,7 @@ public:
     bool running() noexcept { return process_.running(); } // true if it hangs
     std::string log() const;
 
+    bool hung() const noexcept { return process_.stopped(); }
     void hang() { process_.stop(); }          // SIGSTOP: connections stay open, without replies
     void resume() { process_.resume(); }      // SIGCONT
     void kill() noexcept { process_.kill(); } // SIGKILL
