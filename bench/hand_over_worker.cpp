@@ -23,7 +23,9 @@ namespace {
 // Only a library that passes locks on inside the process counts that.
 template <class Metrics>
 std::uint64_t local_hand_overs(const Metrics& counted) {
-    if constexpr (requires { counted.hand_overs; }) {
+    if constexpr (requires { counted.local_handoffs; }) {
+        return counted.local_handoffs;
+    } else if constexpr (requires { counted.hand_overs; }) { // its name before 0.9
         return counted.hand_overs;
     } else {
         return 0;

@@ -339,7 +339,7 @@ core::settings settings_of(const config& configuration) {
     out.retry_delay_min = configuration.retry_delay_min;
     out.retry_delay_max = configuration.retry_delay_max;
     out.local_handoff_time = configuration.local_handoff_time;
-    out.pushes = configuration.wake_ups == wake_up::push;
+    out.pushes = configuration.release_notifications == release_notifications::on;
     out.held_warning = configuration.held_warning;
     out.contention_warning = configuration.contention_warning;
     return out;

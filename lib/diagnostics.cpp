@@ -54,12 +54,12 @@ std::string_view to_string(loss_reason reason) noexcept {
         return "none";
     case loss_reason::expired:
         return "expired";
-    case loss_reason::foreign:
-        return "foreign";
+    case loss_reason::owned_by_other:
+        return "owned_by_other";
     case loss_reason::majority_unreachable:
         return "majority_unreachable";
-    case loss_reason::renew_limit:
-        return "renew_limit";
+    case loss_reason::max_hold_reached:
+        return "max_hold_reached";
     case loss_reason::closed:
         return "closed";
     case loss_reason::stalled:
@@ -88,8 +88,8 @@ std::string_view to_string(vote what) noexcept {
         return "granted";
     case vote::held:
         return "held";
-    case vote::foreign:
-        return "foreign";
+    case vote::owned_by_other:
+        return "owned_by_other";
     case vote::absent:
         return "absent";
     case vote::unreachable:
@@ -162,8 +162,8 @@ std::string_view to_string(master_state state) noexcept {
         return "quarantined";
     case master_state::duplicate:
         return "duplicate";
-    case master_state::unfit:
-        return "unfit";
+    case master_state::ineligible:
+        return "ineligible";
     }
     return "unknown";
 }
@@ -289,8 +289,8 @@ std::string message_of(const error_code& error, const diagnostics& it) {
             it.votes.size());
     }
     if (error == errc::no_quorum) {
-        const auto voted =
-            count(vote::granted) + count(vote::held) + count(vote::foreign) + count(vote::absent);
+        const auto voted = count(vote::granted) + count(vote::held) + count(vote::owned_by_other)
+                           + count(vote::absent);
         const auto pending = count(vote::pending);
         return pending == 0
                    ? fmt::format("no quorum: {} of {} masters could vote", voted, it.votes.size())

@@ -18,10 +18,11 @@ public:
             return "contended: another owner holds the lock";
         case errc::no_quorum:
             return "no quorum: too few masters could vote; see the diagnostics";
-        case errc::too_slow:
-            return "too slow: the lease was used up before a majority granted it; use a longer ttl";
-        case errc::timed_out:
-            return "timed out: the wait ended in the middle of an attempt; wait longer than a "
+        case errc::validity_exhausted:
+            return "validity exhausted: the lease was used up before a majority granted it; use a "
+                   "longer ttl";
+        case errc::wait_timed_out:
+            return "wait timed out: the wait ended in the middle of an attempt; wait longer than a "
                    "round trip";
         case errc::lost:
             return "the lock was lost: its lease ended or a majority has no key for it; stop the "
@@ -44,8 +45,8 @@ public:
         case errc::would_deadlock:
             return "would deadlock: a blocking call on the manager's own thread, or for a lock "
                    "that this object has";
-        case errc::too_deep:
-            return "too deep: the owner has entered as often as depth_max allows";
+        case errc::recursion_limit:
+            return "recursion limit: the owner has entered as often as depth_max allows";
         }
         return "unknown redlock error " + std::to_string(value);
     }
@@ -82,7 +83,8 @@ public:
         const errc error = static_cast<errc>(code.value());
         switch (static_cast<condition>(value)) {
         case condition::not_acquired:
-            return error == errc::contended || error == errc::too_slow || error == errc::timed_out;
+            return error == errc::contended || error == errc::validity_exhausted
+                   || error == errc::wait_timed_out;
         case condition::unavailable:
             return error == errc::no_quorum;
         case condition::stopped:

@@ -128,7 +128,7 @@ void fence_guard::require(std::uint64_t token) {
     }
 }
 
-fence_key fence_key::beside(std::string_view key) {
+fence_key fence_key::for_key(std::string_view key) {
     constexpr std::string_view suffix = ":highest-token";
     std::string name(key);
     if (hash_tag(key).empty()) {
@@ -173,7 +173,7 @@ constinit const std::string_view fence_check = check_text;
 constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenced_set_text.size()};
 constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
 
-fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::beside(key_)) {}
+fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::for_key(key_)) {}
 
 fenced_set::fenced_set(std::string key, fence_key fence)
     : key_(std::move(key)),

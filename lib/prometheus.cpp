@@ -110,8 +110,8 @@ void acquires(writer& out, const metrics& counted, const health&) {
     out.sample(counted.acquired, "outcome=\"acquired\"");
     out.sample(counted.contended, "outcome=\"contended\"");
     out.sample(counted.no_quorum, "outcome=\"no_quorum\"");
-    out.sample(counted.too_slow, "outcome=\"too_slow\"");
-    out.sample(counted.timed_out, "outcome=\"timed_out\"");
+    out.sample(counted.validity_exhausted, "outcome=\"validity_exhausted\"");
+    out.sample(counted.wait_timed_out, "outcome=\"wait_timed_out\"");
     out.sample(counted.cancelled, "outcome=\"cancelled\"");
 }
 
@@ -204,7 +204,7 @@ void config_info(writer& out, const metrics&, const health& now) {
 // One series for each state, so that a query does not need numbers.
 void states(writer& out, const metrics&, const health& now) {
     for (const master_health& one : now.masters) {
-        for (std::size_t i = 0; i <= static_cast<std::size_t>(master_state::unfit); ++i) {
+        for (std::size_t i = 0; i <= static_cast<std::size_t>(master_state::ineligible); ++i) {
             const auto state = static_cast<master_state>(i);
             out.sample(
                 one.state == state ? 1 : 0,
@@ -254,26 +254,29 @@ constexpr family families[] = {
      distributes,
      "Time from an acquire to its release or loss.",
      times<&metrics::hold>},
-    {"redlock_hand_overs_total",
+    {"redlock_local_handoffs_total",
      counts,
      "Leases passed to a waiter of this process without a round trip.",
-     counter<&metrics::hand_overs>},
+     counter<&metrics::local_handoffs>},
     {"redlock_renewals_total", counts, "Finished extensions, by outcome.", renewals},
     {"redlock_losses_total", counts, "Held locks that were lost, by reason.", losses},
     {"redlock_releases_total", counts, "Finished releases, by result.", releases},
-    {"redlock_debts",
+    {"redlock_pending_removals",
      measures,
      "Removals that a master has not confirmed yet.",
-     counter<&metrics::debts>},
-    {"redlock_debts_paid_total",
+     counter<&metrics::pending_removals>},
+    {"redlock_removals_repeated_total",
      counts,
      "Removals sent again after a connection had broken.",
-     counter<&metrics::debts_paid>},
-    {"redlock_pushes_total", counts, "Release notifications received.", counter<&metrics::pushes>},
-    {"redlock_push_connections",
+     counter<&metrics::removals_repeated>},
+    {"redlock_release_notifications_total",
+     counts,
+     "Release notifications received.",
+     counter<&metrics::release_notifications>},
+    {"redlock_notification_connections",
      measures,
      "Masters whose notifications can be received.",
-     counter<&metrics::push_connections>},
+     counter<&metrics::notification_connections>},
     {"redlock_subscriptions",
      measures,
      "Locks whose release notifications are subscribed to.",

@@ -98,7 +98,7 @@ bool redis_lock::locked() {
     const auto answered =
         std::ranges::count_if(status.masters, [](const master_lock_status& master) {
             return master.vote == vote::held || master.vote == vote::absent
-                   || master.vote == vote::foreign;
+                   || master.vote == vote::owned_by_other;
         });
     if (2 * static_cast<std::size_t>(answered) <= status.masters.size()) {
         detail::throw_error(errc::no_quorum);
@@ -141,7 +141,7 @@ release_result redis_lock::release() {
     return manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
 }
 
-std::string redis_lock::hand_on() {
+std::string redis_lock::hand_off() {
     require_lock();
     if (!lock_.held()) {
         detail::throw_error(errc::lost);

@@ -122,7 +122,7 @@ private:
         }
         const std::uint32_t depth = lease->enter(depth_max_);
         if (depth == 0) {
-            return {errc::too_deep, reentrant_hold()};
+            return {errc::recursion_limit, reentrant_hold()};
         }
         return {error_code(), reentrant_hold(lease, depth)};
     }

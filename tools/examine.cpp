@@ -138,7 +138,7 @@ private:
         attempt("+exists", false, {"EXISTS", lock});
         attempt("+ping", false, {"PING"});
         attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
-        if (how_.wake_ups == redlock::wake_up::push) {
+        if (how_.release_notifications == redlock::release_notifications::on) {
             attempt("+publish", false, {"PUBLISH", channel, "doctor"});
         }
         attempt("+del", true, {"DEL", lock, fence});

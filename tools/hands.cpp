@@ -120,7 +120,7 @@ int extend(const hand& mine, const settings& common) {
 bool differ(const redlock::diagnostics& why) {
     const auto replied = std::ranges::count_if(why.votes, [](const redlock::master_vote& one) {
         return one.vote == redlock::vote::granted || one.vote == redlock::vote::held
-               || one.vote == redlock::vote::foreign || one.vote == redlock::vote::absent;
+               || one.vote == redlock::vote::owned_by_other || one.vote == redlock::vote::absent;
     });
     return !why.votes.empty() && static_cast<std::size_t>(replied) >= why.quorum;
 }

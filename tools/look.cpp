@@ -43,7 +43,7 @@ std::string verdict_of(const redlock::lock_status& found) {
 
 std::string line_of(const redlock::master_lock_status& one) {
     std::string out(to_string(one.vote));
-    if (one.vote == redlock::vote::held || one.vote == redlock::vote::foreign) {
+    if (one.vote == redlock::vote::held || one.vote == redlock::vote::owned_by_other) {
         if (!one.owner.empty()) {
             out += " by " + one.owner.substr(0, digest_shown);
         }
@@ -194,7 +194,7 @@ std::string text_of(const std::string& resource, const redlock::lock_status& fou
 int status_of(const redlock::lock_status& found) {
     const auto replied = std::ranges::count_if(found.masters, [](const auto& one) {
         return one.vote == redlock::vote::absent || one.vote == redlock::vote::held
-               || one.vote == redlock::vote::foreign;
+               || one.vote == redlock::vote::owned_by_other;
     });
     return static_cast<int>(
         found.state == redlock::lock_state::free                        ? exit_code::done

@@ -313,7 +313,7 @@ private:
         lost_ = reason;
         const auto now = redlock::clock::now();
         // If another owner may hold it already, there is no grace.
-        const bool at_once = reason == redlock::loss_reason::foreign
+        const bool at_once = reason == redlock::loss_reason::owned_by_other
                              || (reason == redlock::loss_reason::expired && unguarded());
         supervisor_->stop(at_once ? now : now + options_.grace);
         refresh();
@@ -331,7 +331,8 @@ private:
         const auto& votes = why_lost_.votes;
         const auto without =
             std::count_if(votes.begin(), votes.end(), [](const redlock::master_vote& one) {
-                return one.vote == redlock::vote::absent || one.vote == redlock::vote::foreign;
+                return one.vote == redlock::vote::absent
+                       || one.vote == redlock::vote::owned_by_other;
             });
         return session_->manager.get_health().protocol == redlock::protocol::plain
                || 2 * static_cast<std::size_t>(without) > votes.size();

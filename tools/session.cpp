@@ -170,7 +170,7 @@ int ended_with(
 
 bool held_by_another(const redlock::error_code& error, const redlock::diagnostics& why) {
     return error == redlock::errc::contended
-           || (error == redlock::errc::timed_out
+           || (error == redlock::errc::wait_timed_out
                && std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
                       return one.vote == redlock::vote::held;
                   }));

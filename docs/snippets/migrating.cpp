@@ -21,7 +21,8 @@ redlock::config beside_others(const std::vector<std::string>& masters) {
     config.protocol = redlock::protocol::plain;
     config.key_prefix = "";                    // the resource's name is the key
     config.max_ttl = std::chrono::seconds(30); // the longest ttl of theirs and of ours
-    config.wake_ups = redlock::wake_up::poll;  // their releases notify nobody
+    // Their releases notify nobody.
+    config.release_notifications = redlock::release_notifications::off;
     return config;
 }
 

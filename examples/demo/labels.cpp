@@ -54,7 +54,7 @@ mark mark_of(redlock::vote vote) {
         return {'+', style::green};
     case redlock::vote::held:
         return {'#', style::cyan};
-    case redlock::vote::foreign:
+    case redlock::vote::owned_by_other:
         return {'?', style::red};
     case redlock::vote::absent:
         return {'-', style::dim};

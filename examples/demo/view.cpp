@@ -125,7 +125,7 @@ void view::add_workers(std::vector<std::string>& lines) const {
     lines.push_back(screen_.paint(
         style::dim,
         "+ granted  # held  - absent  x unreachable  t timed out  q quarantined  . pending  "
-        "? foreign  ! error"));
+        "? other owner  ! error"));
 }
 
 std::string view::worker_line(std::size_t index) const {

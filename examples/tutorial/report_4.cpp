@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
                 }));
         }
         io.run();
-        std::cout << "handed off in this process: " << manager.get_metrics().hand_overs
+        std::cout << "handed off in this process: " << manager.get_metrics().local_handoffs
                   << std::endl;
         return status;
     } catch (const std::exception& error) {

@@ -90,7 +90,7 @@ enum class quarantine : std::uint8_t {
 };
 
 /// How waiters learn that a lock may be free.
-enum class wake_up : std::uint8_t {
+enum class release_notifications : std::uint8_t {
     /// A release is published on the channel `prefix{resource}:free` of every master (with an empty
     /// prefix: `resource:free`). Waiters subscribe to it over one additional connection to each
     /// master.
@@ -98,12 +98,12 @@ enum class wake_up : std::uint8_t {
     /// A notification only starts an attempt. Waiters poll as well: with a majority admitted, an
     /// attempt starts within 2 s after the lock became free, even if no notification arrives. If
     /// the server refuses PUBLISH, SUBSCRIBE or the channel, this costs latency only.
-    push,
+    on,
     /// Nothing is published or subscribed to. Waiters retry after `retry_delay_min` to
     /// `retry_delay_max`. Use it for servers whose ACL or cost rules out notifications. Releases by
     /// such a process send no notifications, so all processes that share locks should use the same
     /// value.
-    poll,
+    off,
 };
 
 /// Configuration of a manager; one per process and quorum. All members except `masters` have
@@ -178,8 +178,8 @@ struct config {
     /// other processes get a chance. Range: 0 to 1 h. Default: 1 ms. 0 disables local handoff.
     std::chrono::milliseconds local_handoff_time{1};
 
-    /// How waiters learn of a release. Default: push.
-    wake_up wake_ups = wake_up::push;
+    /// How waiters learn of a release. Default: on.
+    redlock::release_notifications release_notifications = release_notifications::on;
 
     /// ACL user for masters whose endpoint has no credentials of its own.
     std::string username;

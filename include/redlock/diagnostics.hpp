@@ -16,16 +16,16 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 /// Reply of one master to one request, or the reason for a missing reply.
 enum class vote : std::uint8_t {
-    pending,     ///< no reply yet when the operation was decided
-    granted,     ///< the request succeeded: the key was set, extended or removed
-    held,        ///< the key exists: another owner has the lock
-    foreign,     ///< the key has another token, or a value that is not a lock of this library
-    absent,      ///< the key does not exist
-    unreachable, ///< not connected, or the connection broke before the reply
-    timed_out,   ///< connected, but no reply for `master_timeout`
-    error,       ///< error reply, or ineligible to vote; the text has the reason
-    quarantined, ///< in quarantine: may have lost a lock that is still held
-    duplicate,   ///< the same server as another configured master; counts once
+    pending,        ///< no reply yet when the operation was decided
+    granted,        ///< the request succeeded: the key was set, extended or removed
+    held,           ///< the key exists: another owner has the lock
+    owned_by_other, ///< the key has another token, or a value that is not a lock of this library
+    absent,         ///< the key does not exist
+    unreachable,    ///< not connected, or the connection broke before the reply
+    timed_out,      ///< connected, but no reply for `master_timeout`
+    error,          ///< error reply, or ineligible to vote; the text has the reason
+    quarantined,    ///< in quarantine: may have lost a lock that is still held
+    duplicate,      ///< the same server as another configured master; counts once
 };
 
 /// Returns the name of the enumerator. The text has static lifetime.
@@ -63,7 +63,7 @@ std::string to_string(const diagnostics&);
 /// What a query found on one master.
 struct master_lock_status {
     std::string endpoint; ///< address as configured, without the password
-    /// `held`, `absent`, `foreign`, or why the state is unknown.
+    /// `held`, `absent`, `owned_by_other`, or why the state is unknown.
     redlock::vote vote = vote::pending;
     /// Digest of the holder's token. It distinguishes holders, and cannot be used to release the
     /// lock.

@@ -33,8 +33,8 @@ struct election_options {
     std::chrono::milliseconds stop_margin{1'000};
     /// Maximum time that a candidate waits. Default: forever.
     wait_for wait{wait_for::forever()};
-    /// Maximum total length of a term. After it the term is lost with `loss_reason::renew_limit`.
-    /// Default: 0, unlimited.
+    /// Maximum total length of a term. After it the term is lost with
+    /// `loss_reason::max_hold_reached`. Default: 0, unlimited.
     std::chrono::milliseconds max_term{0};
     /// Whether candidates are elected in the order of their arrival. Default: none.
     fairness order{fairness::none};
@@ -212,8 +212,8 @@ public:
     /// Waits until the leader is not `seen` any more: another candidate leads, or none. Completes
     /// at once if this is already so, and never with `undecided`.
     ///
-    /// Retries when the leader resigns (with `wake_up::push`), and after `poll` at the latest.
-    /// Leaders that came and went in between are not reported.
+    /// Retries when the leader resigns (with `release_notifications::on`), and after `poll` at the
+    /// latest. Leaders that came and went in between are not reported.
     /// \param seen a previous `leader_status::leader`; empty if there was no leader
     /// \par Completion signature
     /// `void(error_code, leader_status)`

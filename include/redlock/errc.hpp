@@ -16,10 +16,10 @@ enum class errc : int {
     /// The replies arrived too late: less of the lease was left than `min_validity` or
     /// `stop_margin`, whichever is larger. Either a majority had granted the lock by then, or no
     /// majority had replied.
-    too_slow,
+    validity_exhausted,
     /// The wait ended while an attempt was undecided, and the missing masters had had little time
     /// to reply. (If they had had enough time, the error is `no_quorum`.)
-    timed_out,
+    wait_timed_out,
     /// The lease has ended, or a majority of the masters no longer has the lock.
     lost,
     /// The holder has released the lock or given up the handle, so it can no longer be lost.
@@ -41,14 +41,14 @@ enum class errc : int {
     /// same object already holds. Equal to `std::errc::resource_deadlock_would_occur`.
     would_deadlock,
     /// The owner has entered the reentrant mutex as often as its limit allows.
-    too_deep,
+    recursion_limit,
 };
 
 /// Groups of errors for the decisions of a caller: `if (ec == condition::unavailable)`. No error
 /// belongs to more than one.
 enum class condition : int {
     /// The quorum works, but the lock could not be acquired in the given time: `contended`,
-    /// `too_slow`, `timed_out`. Skip the work or try again later.
+    /// `validity_exhausted`, `wait_timed_out`. Skip the work or try again later.
     not_acquired = 1,
     /// The lock service cannot be used now: `no_quorum`. Raise an alert.
     unavailable,

@@ -167,7 +167,7 @@ struct fence_key {
     /// `account:7`, and `{user:1}:cart:highest-token` for `{user:1}:cart`.
     /// \throws std::invalid_argument if no such name exists: the key is empty, or has a `}` but no
     ///   hash tag. In this case choose a name for the fence.
-    static fence_key beside(std::string_view key);
+    static fence_key for_key(std::string_view key);
 };
 
 /// The reply of a fenced script, independent of the client library: its first two integers.
@@ -224,7 +224,7 @@ public:
     /// The SHA-1 of `script` in hexadecimal, for EVALSHA.
     static const std::string_view sha1;
 
-    /// Constructs the command for one key with its own fence, `fence_key::beside(key)`.
+    /// Constructs the command for one key with its own fence, `fence_key::for_key(key)`.
     /// \throws std::invalid_argument if no fence can be named after the key.
     explicit fenced_set(std::string key);
     /// Constructs the command for one of several keys that share a fence. In a cluster all must be

@@ -123,8 +123,8 @@ public:
     /// \par Errors
     /// - `errc::contended`: a majority replied, and another owner has the lock.
     /// - `errc::no_quorum`: no majority of the masters could vote.
-    /// - `errc::too_slow`: the replies arrived too late for `min_validity` or `stop_margin`.
-    /// - `errc::timed_out`: the wait ended during an attempt.
+    /// - `errc::validity_exhausted`: too late for `min_validity` or `stop_margin`.
+    /// - `errc::wait_timed_out`: the wait ended during an attempt.
     /// - `errc::not_running`, `errc::closed`.
     /// - `errc::invalid_argument`: the name or an option is out of range. Nothing was sent.
     ///
@@ -238,7 +238,7 @@ public:
     ///   leave no majority for it.
     /// - `errc::no_quorum`: neither confirmed nor known to be gone; or, with fencing, no majority
     ///   of the masters has a counter for this lock.
-    /// - `errc::too_slow`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
+    /// - `errc::validity_exhausted`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
     /// - `errc::invalid_argument`: the name, the token or an option is out of range. Nothing was
     ///   sent.
     ///

@@ -152,13 +152,13 @@ struct master_metrics {
 
 /// Counters of a manager since it was constructed. All but the gauges only increase.
 struct metrics {
-    std::uint64_t acquired = 0;  ///< acquires that succeeded
-    std::uint64_t contended = 0; ///< acquires that failed with `errc::contended`
-    std::uint64_t no_quorum = 0; ///< acquires that failed with `errc::no_quorum`
-    std::uint64_t too_slow = 0;  ///< acquires that failed with `errc::too_slow`
-    std::uint64_t timed_out = 0; ///< acquires that failed with `errc::timed_out`
-    std::uint64_t cancelled = 0; ///< acquires that were cancelled
-    std::uint64_t attempts = 0;  ///< rounds of votes that were started
+    std::uint64_t acquired = 0;           ///< acquires that succeeded
+    std::uint64_t contended = 0;          ///< acquires that failed with `errc::contended`
+    std::uint64_t no_quorum = 0;          ///< acquires that failed with `errc::no_quorum`
+    std::uint64_t validity_exhausted = 0; ///< acquires that failed with `errc::validity_exhausted`
+    std::uint64_t wait_timed_out = 0;     ///< acquires that failed with `errc::wait_timed_out`
+    std::uint64_t cancelled = 0;          ///< acquires that were cancelled
+    std::uint64_t attempts = 0;           ///< rounds of votes that were started
     /// Attempts that needed a second round trip to raise the fencing counters.
     std::uint64_t raised = 0;
     std::uint64_t renewed = 0;         ///< extensions that moved the deadline
@@ -168,23 +168,24 @@ struct metrics {
     std::uint64_t released = 0;        ///< releases with `release_result::released`
     /// Releases with `expired` or `stolen`, including releases after a loss.
     std::uint64_t released_late = 0;
-    std::uint64_t released_uncertain = 0; ///< releases with `uncertain`
-    std::uint64_t pushes = 0;             ///< release notifications received
-    std::uint64_t debts_paid = 0;         ///< removals that were repeated after a connection broke
+    std::uint64_t released_uncertain = 0;    ///< releases with `uncertain`
+    std::uint64_t release_notifications = 0; ///< release notifications received
+    std::uint64_t removals_repeated = 0; ///< removals that were repeated after a connection broke
     /// Leases that were handed off to a waiter of this process.
-    std::uint64_t hand_overs = 0;
+    std::uint64_t local_handoffs = 0;
     std::uint64_t observer_errors = 0; ///< exceptions thrown by `config::observer`
     /// Time from the start of an acquire to its success; failed acquires are not included.
     histogram acquire_wait;
     /// Time from success to release or loss; abandoned locks are not included.
     histogram hold;
-    std::size_t waiting = 0;          ///< gauge: acquires in progress
-    std::size_t held = 0;             ///< gauge: locks held
-    std::size_t push_connections = 0; ///< gauge: masters that can send release notifications
+    std::size_t waiting = 0; ///< gauge: acquires in progress
+    std::size_t held = 0;    ///< gauge: locks held
+    /// Gauge: masters that can send release notifications.
+    std::size_t notification_connections = 0;
     /// Gauge: locks with a subscription to release notifications.
     std::size_t subscriptions = 0;
     /// Gauge: removals that wait for a master to reconnect. Removals in flight are not included.
-    std::size_t debts = 0;
+    std::size_t pending_removals = 0;
     std::vector<master_metrics> masters; ///< one per master, in the order of the configuration
 };
 
@@ -198,7 +199,7 @@ enum class master_state : std::uint8_t {
     duplicate,   ///< the same server as another configured master
     /// Ineligible to vote: a replica, loading, with the record of another version, or allowed to
     /// evict keys. The text has the reason.
-    unfit,
+    ineligible,
 };
 
 /// Returns the name of the enumerator.
@@ -220,10 +221,10 @@ struct master_health {
     std::string compare_and_delete;
     /// State of the release notifications of this master:
     /// - "live": notifications arrive.
-    /// - "off": `wake_up::poll`, or no acquire has had to wait yet.
+    /// - "off": `release_notifications::off`, or no acquire has had to wait yet.
     /// - "down: " and the reason: the connection is down.
     /// - "refused: " and the error of the server, for a SUBSCRIBE or for a PUBLISH of this manager.
-    std::string pushes;
+    std::string release_notifications;
 };
 
 /// Health of a quorum.

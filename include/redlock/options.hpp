@@ -87,8 +87,8 @@ struct acquire_options {
     wait_for wait{std::chrono::seconds(10)};
 
     /// Minimum validity of a new lock. If no more than this is left of the lease at the deciding
-    /// vote, the attempt fails with `too_slow` and is rolled back. Range: 0 up to the ttl; see
-    /// `ttl`. Default: 0.
+    /// vote, the attempt fails with `validity_exhausted` and is rolled back. Range: 0 up to the
+    /// ttl; see `ttl`. Default: 0.
     std::chrono::milliseconds min_validity{0};
 
     /// Time before the end of the lease at which the holder is signalled to stop. `held()` is false
@@ -100,9 +100,9 @@ struct acquire_options {
     renewal renew{renewal::automatic};
 
     /// Maximum total time to hold the lock, including renewals. After it the lock is lost with
-    /// `loss_reason::renew_limit`. This is the limit that the Redis page asks for ("the number of
-    /// lock reacquisition attempts should be limited"). Range: more than `stop_margin`. Default: 0,
-    /// unlimited.
+    /// `loss_reason::max_hold_reached`. This is the limit that the Redis page asks for ("the number
+    /// of lock reacquisition attempts should be limited"). Range: more than `stop_margin`. Default:
+    /// 0, unlimited.
     std::chrono::milliseconds max_hold{0};
 
     /// Whether the lock has a fencing token (guarded protocol only): a number larger than that of

@@ -27,9 +27,9 @@ enum class loss_reason : std::uint8_t {
     none, ///< the lock was not lost
     /// A majority of the masters no longer has the key, or the lease was not renewed.
     expired,
-    foreign,              ///< a majority replied, and the key has another owner
+    owned_by_other,       ///< a majority replied, and the key has another owner
     majority_unreachable, ///< no renewal reached a majority before the deadline
-    renew_limit,          ///< `max_hold` was reached
+    max_hold_reached,     ///< `max_hold` was reached
     closed,               ///< the manager was closed or destroyed
     /// This process did not run from before a renewal was due until the lease was over, for example
     /// because it was suspended.

@@ -81,7 +81,7 @@ public:
     /// its token.
     /// \par Errors
     /// `errc::not_locked`; `errc::lost` if it is no longer held.
-    std::string hand_on();
+    std::string hand_off();
 
     /// Returns true if the lock may be relied on now; see `lock::held`. No I/O.
     bool held() const noexcept { return lock_.held(); }

@@ -171,7 +171,7 @@ public:
     /// - `errc::lost`: the owner is in, but has lost the lock. It must leave all its entries before
     ///   it can acquire the lock again: other owners may have changed what it did under the lost
     ///   lock.
-    /// - `errc::too_deep`: the owner already has `depth_max` entries. Nothing else changes.
+    /// - `errc::recursion_limit`: the owner already has `depth_max` entries. Nothing else changes.
     ///
     /// \par Cancellation
     /// Terminal and partial: ends the wait with `operation_aborted` and rolls back as

@@ -72,8 +72,8 @@ struct initiate_downgrade : initiation_base {
 /// `master_timeout`, if longer). A reader that crashes keeps writers out no longer than its lease.
 ///
 /// Upgrading is not supported. A reader that tries to acquire the writer's lock would wait for
-/// itself, and fails with `errc::contended` or `errc::timed_out`. Release the reader's lock first,
-/// and check again what was read.
+/// itself, and fails with `errc::contended` or `errc::wait_timed_out`. Release the reader's lock
+/// first, and check again what was read.
 ///
 /// \par Thread safety
 /// Distinct objects: safe. Shared objects: safe, except for assignment and destruction.

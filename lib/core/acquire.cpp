@@ -63,10 +63,10 @@ void engine::finish_if_on_wire(operation& wanted, time_point now) {
         ++counters_.contended;
     } else if (*wanted.outcome == errc::no_quorum) {
         ++counters_.no_quorum;
-    } else if (*wanted.outcome == errc::too_slow) {
-        ++counters_.too_slow;
-    } else if (*wanted.outcome == errc::timed_out) {
-        ++counters_.timed_out;
+    } else if (*wanted.outcome == errc::validity_exhausted) {
+        ++counters_.validity_exhausted;
+    } else if (*wanted.outcome == errc::wait_timed_out) {
+        ++counters_.wait_timed_out;
     }
     host_.not_acquired(wanted);
     operations_.destroy(wanted);
@@ -101,7 +101,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_);
     // The wait ends in the middle of an attempt. What an earlier one found out says more than votes
     // that were cut off.
-    if (next.next == attempt::decision::kind::lost && next.why == errc::timed_out
+    if (next.next == attempt::decision::kind::lost && next.why == errc::wait_timed_out
         && wanted.outcome) {
         attempt.announced = attempt.votes.may_be_set();
         attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;

@@ -16,7 +16,7 @@ constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
 answer read_error(std::string_view error, rung how) noexcept {
     // A key of another type with the lock's name belongs to another owner.
     if (error.find("WRONGTYPE") != std::string_view::npos) {
-        return {.said = vote::foreign};
+        return {.said = vote::owned_by_other};
     }
     return {
         .say_otherwise =
@@ -74,7 +74,7 @@ answer read_compared(const reply& got, rung how) noexcept {
     case 1:
         return {.said = vote::granted};
     case 0:
-        return {.said = vote::foreign};
+        return {.said = vote::owned_by_other};
     case -1:
         return {.said = vote::absent};
     default:
@@ -140,7 +140,7 @@ answer read_raise(const reply& got, rung how) noexcept {
     }
     return {
         .said = said->status == 1  ? vote::granted
-                : said->value == 0 ? vote::foreign
+                : said->value == 0 ? vote::owned_by_other
                                    : vote::held,
         .counter = static_cast<std::uint64_t>(said->value)};
 }
@@ -158,7 +158,7 @@ answer read_remove(const reply& got, rung how) noexcept {
     }
     return {
         .said = said->status == 1    ? vote::granted
-                : said->status == 0  ? vote::foreign
+                : said->status == 0  ? vote::owned_by_other
                 : said->status == -1 ? vote::absent
                                      : vote::error,
         .unpublished = said->value == 1,
@@ -182,7 +182,7 @@ answer read_extend(const reply& got, rung how) noexcept {
         out.unpublished = said->value == 1;
         break;
     case 0:
-        out.said = vote::foreign;
+        out.said = vote::owned_by_other;
         out.left = lease_left(said->value);
         break;
     case -1:
@@ -220,7 +220,7 @@ vote vote_on_exists(const reply& got) noexcept {
     if (got.type != reply_type::integer) {
         return vote::error;
     }
-    return got.integer == 0 ? vote::absent : vote::foreign;
+    return got.integer == 0 ? vote::absent : vote::owned_by_other;
 }
 
 std::optional<memory> read_handshake(const reply& got) noexcept {
@@ -256,7 +256,7 @@ bool refuses_command(std::string_view error) noexcept {
 }
 
 // Before Redis 7, the error of a command in a script is wrapped.
-bool means_unfit(std::string_view error) noexcept {
+bool means_ineligible(std::string_view error) noexcept {
     return error.starts_with("READONLY") || error.find(" -READONLY ") != std::string_view::npos
            || error.starts_with("LOADING") || error.starts_with("NOAUTH")
            || error.starts_with("MASTERDOWN");

@@ -60,6 +60,6 @@ bool refuses_command(std::string_view error) noexcept;
 
 /// Whether an error means that this server cannot serve locks at the moment (replica, loading, not
 /// authenticated), so that it has to introduce itself again.
-bool means_unfit(std::string_view error) noexcept;
+bool means_ineligible(std::string_view error) noexcept;
 
 } // namespace redlock::core

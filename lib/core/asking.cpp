@@ -214,7 +214,7 @@ void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point
 
 void engine::raise_answered(
     claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now) {
-    const bool gone = got.said == vote::foreign;
+    const bool gone = got.said == vote::owned_by_other;
     if (gone) {
         attempt.removal_seen |= attempt.votes.of[master].remove(now);
     }
@@ -330,7 +330,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
                             ? -attempt.ttl
                             : std::max(options.min_validity, options.stop_margin);
     if (now >= lasts_until - needed) {
-        fail(wanted, attempt, errc::too_slow, now);
+        fail(wanted, attempt, errc::validity_exhausted, now);
         return;
     }
     // One that asks the arbiter first takes two. Where everybody does, there is nothing else to

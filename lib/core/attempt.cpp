@@ -87,7 +87,7 @@ attempt::decision attempt::raised(claim_record& mine, std::size_t master, const 
     if (got.said == vote::held) {
         mine.votes.note(master, "its fencing counter is ahead");
     }
-    count_.add(got.said == vote::foreign ? vote::held : got.said);
+    count_.add(got.said == vote::owned_by_other ? vote::held : got.said);
     return decide(mine);
 }
 
@@ -135,7 +135,8 @@ attempt::decision attempt::decide_attach(const claim_record& mine) const noexcep
     const std::size_t quorum = count_.quorum();
     const std::size_t granted = mine.votes.count(vote::granted);
     const std::size_t pending = mine.votes.count(vote::pending);
-    const std::size_t gone = mine.votes.count(vote::absent) + mine.votes.count(vote::foreign);
+    const std::size_t gone =
+        mine.votes.count(vote::absent) + mine.votes.count(vote::owned_by_other);
     if (granted >= quorum) {
         const bool levels = mine.fencing && stage_ != stage::raises;
         return {levels ? decision::kind::level : decision::kind::won};
@@ -246,14 +247,14 @@ attempt::decision attempt::due(
     }
     const bool working = works(mine, slow, rules.quorum());
     if (now >= caller.patience) {
-        return lost(asked_all() && !working ? errc::no_quorum : errc::timed_out);
+        return lost(asked_all() && !working ? errc::no_quorum : errc::wait_timed_out);
     }
     // Of a lease that is handed over only the counters are asked for; an attach has what there is.
     const bool used_up =
         from_ == origin::acquire
         && now >= guaranteed_until(mine.asked_at, mine.ttl, rules.drift) - caller.min_validity;
     if (used_up && (working || now < later(mine.asked_at, rules.master_timeout))) {
-        return lost(working ? errc::too_slow : errc::no_quorum);
+        return lost(working ? errc::validity_exhausted : errc::no_quorum);
     }
     return {decision::kind::over};
 }

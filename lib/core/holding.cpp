@@ -21,7 +21,7 @@ key_state state_of(const answer& got, bool heals) noexcept {
         return heals ? key_state::healed : key_state::kept;
     case vote::absent:
         return got.forgot ? key_state::quarantined : key_state::missing;
-    case vote::foreign:
+    case vote::owned_by_other:
         return key_state::foreign;
     default:
         return key_state::unknown;

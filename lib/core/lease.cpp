@@ -16,12 +16,12 @@ lease::renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& ran
 
 loss_reason lease::reason(const claim_record& mine, std::size_t quorum) const noexcept {
     if (deadline_ == terms_.hold_limit) {
-        return loss_reason::renew_limit;
+        return loss_reason::max_hold_reached;
     }
-    const std::size_t foreign = mine.votes.count(vote::foreign);
+    const std::size_t foreign = mine.votes.count(vote::owned_by_other);
     const std::size_t absent = mine.votes.count(vote::absent);
     if (deadline_ == never || foreign + absent + quorum > mine.votes.of.size()) {
-        return foreign > absent ? loss_reason::foreign : loss_reason::expired;
+        return foreign > absent ? loss_reason::owned_by_other : loss_reason::expired;
     }
     return terms_.renew == renewal::automatic ? loss_reason::majority_unreachable
                                               : loss_reason::expired;

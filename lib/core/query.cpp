@@ -53,7 +53,7 @@ void engine::query_answered(
             mine.time_left = std::min(std::chrono::milliseconds(answer.integer), most);
         } else if (
             answer.type == reply_type::integer && answer.integer == -1 && mine.vote == vote::held) {
-            mine.vote = vote::foreign;
+            mine.vote = vote::owned_by_other;
             mine.text = "the key has no expiry: not a lock of this library";
         }
         return;
@@ -68,7 +68,7 @@ void engine::query_answered(
         mine.owner = digest_of(answer.text);
         break;
     default:
-        mine.vote = answer.text.starts_with("WRONGTYPE") ? vote::foreign : vote::error;
+        mine.vote = answer.text.starts_with("WRONGTYPE") ? vote::owned_by_other : vote::error;
         mine.text = answer.text;
     }
 }

@@ -189,11 +189,11 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
     mine.run_id = link.info().run_id;
     mine.version = link.info().version;
     const std::string& unpublished = link.unpublished();
-    mine.pushes = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
-                  : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
-                  : one.pushes->live()    ? "live"
-                  : !one.pushes->wanted() ? "off"
-                                          : "down: " + one.pushes->why_not();
+    mine.release_notifications = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
+                                 : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
+                                 : one.pushes->live()    ? "live"
+                                 : !one.pushes->wanted() ? "off"
+                                                         : "down: " + one.pushes->why_not();
     switch (one.otherwise) {
     case vote::granted:
         mine.state = master_state::admitted;
@@ -210,7 +210,7 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
             std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
         break;
     default:
-        mine.state = link.up()           ? master_state::unfit
+        mine.state = link.up()           ? master_state::ineligible
                      : link.connecting() ? master_state::connecting
                                          : master_state::down;
     }

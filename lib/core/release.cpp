@@ -196,7 +196,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
     if (got.confirmed) {
         closing_moved(now);
     }
-    counters_.debts_paid += got.debt_paid ? 1U : 0U;
+    counters_.removals_repeated += got.debt_paid ? 1U : 0U;
     decide_removal(ended, now);
 }
 

@@ -28,7 +28,7 @@ namespace redlock::core {
 
 /// Whether a removal with this reply means that the key is not ours, at that moment.
 constexpr bool confirms_removal(vote what) noexcept {
-    return what == vote::granted || what == vote::absent || what == vote::foreign;
+    return what == vote::granted || what == vote::absent || what == vote::owned_by_other;
 }
 
 class removal {

@@ -33,7 +33,7 @@ bool attaches(const claim& owner) noexcept {
 
 // What a reply says of the server itself.
 void engine::notice(std::size_t master, const reply& error, time_point now) {
-    if (means_unfit(error.text)) {
+    if (means_ineligible(error.text)) {
         masters_.introduce_again(master, now);
         wants_write_ = true;
     }

@@ -38,13 +38,13 @@ metrics engine::count() const {
     claims_.for_each([&](const claim& one) {
         out.held += one.is_held() ? 1U : 0U;
         if (one.is_ending()) {
-            out.debts +=
+            out.pending_removals +=
                 static_cast<std::size_t>(std::popcount(one.ending().debts(one.left_behind)));
         }
     });
     for (const member& one : masters_) {
-        out.pushes += one.pushes->messages();
-        out.push_connections += one.notifies() ? 1U : 0U;
+        out.release_notifications += one.pushes->messages();
+        out.notification_connections += one.notifies() ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
     for (std::size_t i = 0; i < masters_.size(); ++i) {

@@ -98,7 +98,7 @@ void wait_queue::time_out(waiter& one, const ballots* outage, bool held_here) co
     one.outcome = outage != nullptr ? errc::no_quorum
                   : outcome_        ? *outcome_
                   : held_here       ? errc::contended
-                                    : errc::timed_out;
+                                    : errc::wait_timed_out;
     one.last = outage != nullptr ? *outage : last_;
 }
 

@@ -144,7 +144,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     }
     end_survey(next);
     since = since == never ? now : since;
-    ++counters_.hand_overs;
+    ++counters_.local_handoffs;
     ++counters_.released;
     host_.removed(lease, release_result::released);
     lease.ttl = next.options.ttl;
@@ -184,7 +184,7 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
         return;
     }
     const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
-                       || wanted.outcome == errc::too_slow;
+                       || wanted.outcome == errc::validity_exhausted;
     const bool waits = again && !closing() && now < wanted.wait_until;
     const time_point due = waits ? next_try(wanted, attempt, now) : forever;
     // Who goes on will either have the lock, and release it, or end here. Who ends, or may have

@@ -552,7 +552,7 @@ def _():
             began = now()
             result = quorum.run('run', '--ttl', '1s', '--max-hold', f'{round(hold * 1000)}ms', '--grace', '200ms',
                                 'a', '--', *heart(path))
-            contains(ended(result, LOST).stderr, 'renew_limit')
+            contains(ended(result, LOST).stderr, 'max_hold_reached')
             if not beats(path):
                 continue  # it took this machine longer than that to start the command
             (granted, pid), (last, _) = beats(path)[0], beats(path)[-1]

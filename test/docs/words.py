@@ -3,7 +3,7 @@
 
 That is the pages of FINISHED, the comments of the sources in COMMENTS, and the messages (errors, log lines, help
 texts) of those in MESSAGES. None may use the phrases of PHRASES, a phrase that docs/glossary.md has replaced, or a
-sentence of more than LONGEST words. In pages, blocks, code in backticks and the targets of links are ignored.
+sentence of more than LONGEST words. No file of NAMES may use a name in code that the glossary has replaced. In pages, blocks, code in backticks and the targets of links are ignored.
 --count prints the number of findings per page, directory and rule, and always succeeds. Reports in TAP.
 """
 
@@ -79,6 +79,8 @@ COMMENTS = [
     'testing/**/*', 'tools/*',
 ]
 MESSAGES = ['bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
+# Files that may not use a public name that was replaced, code included.
+NAMES = ['README.md', 'deploy/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
 
 # The relative pronoun is right after one of these, and lacks its noun elsewhere.
 PEOPLE = set('''
@@ -112,6 +114,26 @@ def replaced(glossary):
             found += [('glossary', re.compile(rf'\b{re.escape(phrase)}\b', re.IGNORECASE), term)
                       for phrase in re.findall(r'"([^"]+)"', cells[2])]
     return found
+
+
+def replaced_names(glossary):
+    """(pattern, name, term) of the names in backticks in the third column of the glossary's tables."""
+    found = []
+    for line in glossary.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip('|').split('|')]
+        if line.startswith('|') and len(cells) == 3:
+            term = cells[0].strip('*')
+            found += [(re.compile(rf'\b{re.escape(name)}\b'), name, term)
+                      for name in re.findall(r'`([^`]+)`', cells[2])]
+    return found
+
+
+def old_names(text, names):
+    """(line, rule, name, what to write) of each replaced name in a source, a page or a configuration."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, name, term in names:
+            if pattern.search(line):
+                yield number, 'name', name, term
 
 
 def plain(text):
@@ -261,6 +283,9 @@ def self_test():
         found = {rule for line, text in getattr(texts, kind)(source)
                  for _, rule, _, _ in findings_of(line, text, phrases)}
         report.point(about, [f'found {found}, not {expected}'] if found != {expected} - {None} else [])
+    names = replaced_names('| term | meaning | replaces |\n|---|---|---|\n| **new_name** | x | `old_name` |')
+    for about, text, expected in [('a replaced name', 'x::old_name();', 1), ('part of a name', 'my_old_name', 0)]:
+        report.point(about, [] if len(list(old_names(text, names))) == expected else ['found another number'])
     report.point('phrases of the glossary', ['none was read'] if len(phrases) == len(PHRASES) else [])
     report.end()
 
@@ -296,6 +321,13 @@ def main():
                     found += [(f'{path.relative_to(root)}:{line}', *rest)
                               for _, *rest in findings_of(line, text, phrases)]
             show(f'{kind} of {name}', words, found)
+    names_replaced = replaced_names(glossary.read_text()) if glossary.exists() else []
+    for name in [] if names else NAMES:
+        found = []
+        for path in sorted(path for path in root.glob(name) if path.is_file() and path != glossary):
+            found += [(f'{path.relative_to(root)}:{line}', *rest)
+                      for line, *rest in old_names(path.read_text(errors='replace'), names_replaced)]
+        show(f'names of {name}', 0, found)
     if not counting:
         report.end()
 

@@ -125,7 +125,7 @@ void check_answers(std::string_view bytes) {
         }
         check_handshake(*answer);
         check_exists(*answer);
-        core::means_unfit(answer->text);
+        core::means_ineligible(answer->text);
     }
 }
 
@@ -167,7 +167,7 @@ void check_info(std::string_view text, bool met_late) {
         rules.quarantine = quarantine;
         const redlock::time_point since = met_late ? now - std::chrono::seconds(9) : core::never;
         const core::fitness judged = core::judge(*info, rules, now, since);
-        require(judged.fit == judged.text.empty(), "who is unfit is told why");
+        require(judged.fit == judged.text.empty(), "an ineligible master has a reason");
         require(
             !judged.fit
                 || (info->role == "master" && !info->loading

@@ -340,7 +340,9 @@ void fuzzed_quorum::finish() {
         require(one.extensions == 0, "every extension was answered");
     }
     const redlock::metrics counters = engine_.count();
-    require(counters.waiting == 0 && counters.held == 0 && counters.debts == 0, "nothing is left");
+    require(
+        counters.waiting == 0 && counters.held == 0 && counters.pending_removals == 0,
+        "nothing is left");
     for (const path& way : paths_) {
         require(way.is == path::state::down, "no connection is left");
     }

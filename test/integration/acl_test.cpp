@@ -126,7 +126,7 @@ TEST_CASE("with the recommended commands nothing is refused") {
     CHECK(site.works());
     lock mine = site.me->take("r"); // somebody has to wait
     const acquisition_ptr waiter = site.me->begin("r", waiting(1h));
-    run_until(site.io, [&] { return site.me->count().push_connections == 3; });
+    run_until(site.io, [&] { return site.me->count().notification_connections == 3; });
     CHECK(site.me->release(mine) == release_result::released);
     CHECK(!site.me->finish(waiter)->error);
     CHECK(site.me->release(waiter->lock) == release_result::released);
@@ -207,6 +207,7 @@ TEST_CASE(
     REQUIRE(refused != released.votes.end());
     CHECK(refused->text.find("NOPERM") != std::string::npos);
     CHECK(refused->text.find("eval") != std::string::npos);
-    run_until(
-        site.io, [&] { return site.masters.total_keys() == 0 && site.me->count().debts == 0; });
+    run_until(site.io, [&] {
+        return site.masters.total_keys() == 0 && site.me->count().pending_removals == 0;
+    });
 }

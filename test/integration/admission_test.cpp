@@ -18,7 +18,8 @@ TEST_CASE("a replica does not vote") {
     asio::io_context io;
     client me(io, config_for(masters.urls()));
     run_until(io, [&] {
-        return me.health().admitted == 2 && me.health().masters[0].state == master_state::unfit;
+        return me.health().admitted == 2
+               && me.health().masters[0].state == master_state::ineligible;
     });
     const acquisition_ptr got = me.acquire("r");
     INFO(got->explained());
@@ -39,7 +40,7 @@ TEST_CASE("a master that is made a replica loses its vote, and has it again when
         if (!got->error) {
             site.me.release(got->lock);
         }
-        return site.me.health().masters[0].state == master_state::unfit;
+        return site.me.health().masters[0].state == master_state::ineligible;
     }));
     const acquisition_ptr got = site.me.acquire("r");
     REQUIRE(!got->error);
@@ -61,7 +62,7 @@ TEST_CASE("a server that may evict locks does not vote, until it is told not to"
     config settings = config_for(urls);
     settings.health_check_interval = 100ms;
     client me(io, settings);
-    run_until(io, [&] { return me.health().masters[2].state == master_state::unfit; });
+    run_until(io, [&] { return me.health().masters[2].state == master_state::ineligible; });
     CHECK(contains(me.health().masters[2].text, "evict"));
     CHECK(contains(me.health().masters[2].text, "noeviction"));
     me.until_admitted(2);

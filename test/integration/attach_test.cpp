@@ -105,7 +105,7 @@ TEST_CASE("who attaches to a lock that somebody else has by now is told so, and 
     redlock::lock second = site.take_everywhere("r");
     const acquisition_ptr theirs = other.attach("r", token);
     CHECK(theirs->error == errc::lost);
-    CHECK(count_votes(theirs->why, vote::foreign) >= 2);
+    CHECK(count_votes(theirs->why, vote::owned_by_other) >= 2);
     CHECK(second.held());
     CHECK(site.me.release(second) == release_result::released);
 }

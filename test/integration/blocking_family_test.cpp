@@ -49,7 +49,7 @@ struct family : site {
                                - masters.total_keys(epoch_key);
             for (blocking::manager* const each : {one.get(), two.get()}) {
                 const metrics now = each->async().get_metrics();
-                left += now.waiting + now.held + now.debts + now.subscriptions;
+                left += now.waiting + now.held + now.pending_removals + now.subscriptions;
             }
             return left == 0;
         });

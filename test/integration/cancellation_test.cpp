@@ -14,7 +14,7 @@ void check_nothing_left(quorum_fixture& site) {
     CHECK(site.settled());
     CHECK(site.no_key_left());
     CHECK(site.me.count().waiting == 0);
-    CHECK(site.me.count().debts == 0);
+    CHECK(site.me.count().pending_removals == 0);
 }
 
 // Begins acquires and cancels each after a random moment; one that was faster gives its lock up.

@@ -76,7 +76,7 @@ public:
             options_,
             why_,
             [me = shared_from_this()](error_code error, lock held) mutable {
-                if (error == errc::no_quorum || error == errc::too_slow) {
+                if (error == errc::no_quorum || error == errc::validity_exhausted) {
                     me->next(); // an outage that has lasted for the whole wait
                 } else if (error) {
                     std::printf("%s\n", to_string(me->why_).c_str());

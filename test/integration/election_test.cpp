@@ -190,7 +190,7 @@ TEST_CASE("an observer is told of a resignation, of the next leader, and of a cr
     CHECK(seen->status.leader == first->term.id());
 
     const auto over = here.wait_change(here.theirs, seen->status.leader);
-    run_until(here.io, [&] { return here.rival.count().push_connections == 3; });
+    run_until(here.io, [&] { return here.rival.count().notification_connections == 3; });
     here.pass(50ms);
     CHECK(!over->done);
     here.resign(first->term);

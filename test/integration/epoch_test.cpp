@@ -259,7 +259,7 @@ TEST_CASE("a record of version 0.1 is left alone, and says what to do") {
     site.masters[0].command({"DEL", epoch_key});
     site.masters[0].command({"HSET", epoch_key, "run", "x", "born", "1", "q", "0", "dur", "0"});
     CHECK(site.me->acquire("r", once(1s))->error == errc::no_quorum);
-    until_state(site.io, *site.me, 0, master_state::unfit);
+    until_state(site.io, *site.me, 0, master_state::ineligible);
     CHECK(site.me->health().masters[0].text.find("another version") != std::string::npos);
     CHECK(site.masters[0].command({"HGET", epoch_key, "dur"}) == "0");
     site.masters[0].command({"DEL", epoch_key});

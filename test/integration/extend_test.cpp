@@ -69,7 +69,7 @@ TEST_CASE("an extension that a majority does not know the lock for says lost") {
     INFO(to_string(why));
     CHECK_FALSE(mine.held());
     run_until(site.io, [&] { return watched->signalled; });
-    CHECK(watched->reason == loss_reason::foreign);
+    CHECK(watched->reason == loss_reason::owned_by_other);
     CHECK(site.masters[0].command({"GET", "redlock:{r}"}) == "thief");
 }
 

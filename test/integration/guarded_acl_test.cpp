@@ -163,7 +163,7 @@ TEST_CASE("guarded: where scripts are forbidden, health says what to do") {
     CHECK(now.admitted == 0);
     CHECK_FALSE(now.ready);
     for (const master_health& one : now.masters) {
-        CHECK(one.state == master_state::unfit);
+        CHECK(one.state == master_state::ineligible);
         CHECK(one.text.find("NOPERM") != std::string::npos);
         CHECK(one.text.find("needs EVAL") != std::string::npos);
         CHECK(one.text.find("protocol::plain") != std::string::npos);

@@ -155,7 +155,7 @@ TEST_CASE("guarded: a lock that a key of another type replaces is lost, and the 
     }
     CHECK(site.me.extend(mine, 10s) == errc::lost);
     run_until(site.io, [&] { return watched->signalled; });
-    CHECK(watched->reason == loss_reason::foreign);
+    CHECK(watched->reason == loss_reason::owned_by_other);
     CHECK_FALSE(mine.held());
     CHECK(site.eventually([&] { return !exists(site.masters[2], lock_key("r")); }));
     for (std::size_t i = 0; i < 2; ++i) {
@@ -195,7 +195,7 @@ TEST_CASE("guarded: a release beside a counter of another type is reported and p
     other.until_admitted(3);
     lock mine = site.take_everywhere("r", with_token(once_unrenewed(20s)));
     const acquisition_ptr waiter = other.begin("r", waiting(24h)); // it wants no token
-    run_until(site.io, [&] { return other.count().push_connections == 3; });
+    run_until(site.io, [&] { return other.count().notification_connections == 3; });
     for (master_process& master : site.masters) {
         master.command({"DEL", fence_key_of("r")});
         master.command({"LPUSH", fence_key_of("r"), "a", "b"});
@@ -205,7 +205,7 @@ TEST_CASE("guarded: a release beside a counter of another type is reported and p
     INFO(to_string(why));
     CHECK(count_votes(why, vote::granted) >= 2);
     CHECK(!other.finish(waiter)->error);
-    CHECK(site.eventually([&] { return other.count().pushes > 0; }));
+    CHECK(site.eventually([&] { return other.count().release_notifications > 0; }));
     CHECK(site.masters[0].command({"LLEN", fence_key_of("r")}) == "2");
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("guarded: a record of another type keeps the master out, and nothing i
     guarded(settings);
     client me(io, settings);
     me.until_admitted(2);
-    until_state(io, me, 0, master_state::unfit);
+    until_state(io, me, 0, master_state::ineligible);
     INFO(to_string(me.health()));
     CHECK(contains(me.health().masters[0].text, "another version"));
     lock mine = me.take("r", with_token());

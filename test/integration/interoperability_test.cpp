@@ -98,7 +98,7 @@ TEST_CASE("a key of another type under the lock's name counts as somebody else's
     }
     CHECK(site.me.acquire("r")->error == errc::contended);
     const lock_status status = site.me.query("r");
-    CHECK(status.masters[0].vote == vote::foreign);
+    CHECK(status.masters[0].vote == vote::owned_by_other);
     CHECK(status.state != lock_state::held);
     CHECK(site.eventually([&] { return site.masters[2].keys().empty(); }));
     for (std::size_t i = 0; i < 2; ++i) {
@@ -113,6 +113,6 @@ TEST_CASE("a lock that a key of another type has replaced is stolen, and the key
     site.everywhere({"LPUSH", "redlock:{r}", "a"});
     diagnostics why;
     CHECK(site.me.release(mine, &why) == release_result::stolen);
-    CHECK(count_votes(why, vote::foreign) >= 2);
+    CHECK(count_votes(why, vote::owned_by_other) >= 2);
     CHECK(site.masters[0].command({"LLEN", "redlock:{r}"}) == "1");
 }

@@ -29,7 +29,7 @@ TEST_CASE("nobody gets a lock between its loss and the moment in which its holde
     const acquisition_ptr here = site.me.begin("r", waiting(10s));
     const acquisition_ptr there = site.other.begin("r", waiting(10s));
     run_until(site.io, [&] { return watched->signalled; });
-    CHECK(watched->reason == (by_max_hold ? loss_reason::renew_limit : loss_reason::expired));
+    CHECK(watched->reason == (by_max_hold ? loss_reason::max_hold_reached : loss_reason::expired));
     CHECK_FALSE(mine.held());
     site.pass(500ms);
     const bool taken = here->done || there->done;

@@ -57,8 +57,8 @@ TEST_CASE("keys overwritten on a majority are a loss to somebody foreign, and ar
         CHECK(site.masters[i].command({"SET", "redlock:{r}", "thief", "PX", "60000"}) == "OK");
     }
     const loss& lost = await_loss(site, watched);
-    CHECK(lost.reason == loss_reason::foreign);
-    CHECK(count_votes(lost.why, vote::foreign) >= 3);
+    CHECK(lost.reason == loss_reason::owned_by_other);
+    CHECK(count_votes(lost.why, vote::owned_by_other) >= 3);
     CHECK(site.settled());
     CHECK(site.eventually([&] { return site.masters.total_keys() == 3; }));
     CHECK(site.masters[1].command({"GET", "redlock:{r}"}) == "thief");
@@ -135,7 +135,7 @@ TEST_CASE("a lock is not held for longer than max_hold, however often it is rene
         CHECK(mine.deadline() <= after + 2'500ms);
         return watched->signalled;
     });
-    CHECK(await_loss(site, watched).reason == loss_reason::renew_limit);
+    CHECK(await_loss(site, watched).reason == loss_reason::max_hold_reached);
     CHECK(clock::now() >= before + 2'500ms);
     CHECK(site.me.count().renewed >= 1);
     CHECK(site.settled());

@@ -15,7 +15,8 @@ struct half_real_site {
             urls.push_back(fake.url());
         }
         config settings = config_for(urls);
-        settings.wake_ups = wake_up::poll; // the fake ones publish nothing
+        settings.release_notifications =
+            release_notifications::off; // the fake ones publish nothing
         me.emplace(io, settings);
         me->until_admitted(n_real + n_fake);
     }
@@ -37,7 +38,7 @@ struct half_real_site {
     void check_nothing_left() {
         run_until(io, [this] {
             const metrics now = me->count();
-            return now.waiting == 0 && now.held == 0 && now.debts == 0 && keys() == 0;
+            return now.waiting == 0 && now.held == 0 && now.pending_removals == 0 && keys() == 0;
         });
         for (fake_master& fake : fakes) {
             CHECK(fake.protocol_errors().empty());
@@ -72,7 +73,7 @@ TEST_CASE("lost answers on a majority: no quorum, and what was granted is undone
     CHECK(got->error == errc::no_quorum);
     CHECK(count_votes(got->why, vote::unreachable) == 3);
     site.check_nothing_left();
-    run_until(site.io, [&] { return site.me->count().debts_paid == 3; });
+    run_until(site.io, [&] { return site.me->count().removals_repeated == 3; });
     CHECK(!site.me->acquire("r")->error); // the lease of 30 s is not in the way
 }
 
@@ -83,7 +84,7 @@ TEST_CASE("a lost answer and a key of somebody else: contended, and ours is undo
     const acquisition_ptr got = site.me->acquire("r", once(30s));
     INFO(got->explained());
     CHECK(got->error == errc::contended);
-    run_until(site.io, [&] { return site.keys() == 1 && site.me->count().debts == 0; });
+    run_until(site.io, [&] { return site.keys() == 1 && site.me->count().pending_removals == 0; });
     CHECK(site.real[0].command({"GET", "redlock:{r}"}) == "somebody else");
 }
 
@@ -124,5 +125,5 @@ TEST_CASE("a release whose answer is lost is repeated until it is known") {
     site.fakes[0].when(removal, fake_action::close_before_reply(), 1);
     CHECK(site.me->release(mine) == release_result::released);
     site.check_nothing_left();
-    run_until(site.io, [&] { return site.me->count().debts_paid == 1; });
+    run_until(site.io, [&] { return site.me->count().removals_repeated == 1; });
 }

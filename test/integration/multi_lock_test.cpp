@@ -181,7 +181,7 @@ TEST_CASE("multi-lock: one resource that was lost on a majority loses the lock, 
     }
     CHECK(site.me.extend(mine, 10s) == errc::lost);
     run_until(site.io, [&] { return lost->signalled; });
-    CHECK(lost->reason == loss_reason::foreign);
+    CHECK(lost->reason == loss_reason::owned_by_other);
     CHECK(!mine.held());
     CHECK(site.eventually([&] {
         return site.masters.total_keys(lock_key("a")) == 0
@@ -266,7 +266,7 @@ TEST_CASE("multi-lock: the release of any of its resources wakes who waits for a
     lock a = site.other.take("a", once(30s));
     lock b = site.other.take("b", once(30s));
     const acquisition_ptr waiter = begin_all(site.me, {"a", "b"}, waiting(1h));
-    run_until(site.io, [&] { return site.me.count().push_connections == 3; });
+    run_until(site.io, [&] { return site.me.count().notification_connections == 3; });
     CHECK(site.other.release(b) == release_result::released);
     site.pass(100ms);
     CHECK(!waiter->done);
@@ -276,7 +276,7 @@ TEST_CASE("multi-lock: the release of any of its resources wakes who waits for a
     REQUIRE(waiter->lock.held());
     // And the other way round: a waiter for one of them is notified of the release of all.
     const acquisition_ptr single = site.other.begin("b", waiting(1h));
-    run_until(site.io, [&] { return site.other.count().push_connections == 3; });
+    run_until(site.io, [&] { return site.other.count().notification_connections == 3; });
     site.pass(100ms);
     CHECK(site.me.release(waiter->lock) == release_result::released);
     site.other.finish(single);
@@ -326,7 +326,7 @@ TEST_CASE("multi-lock: the same resources pass from one waiter of a process to t
         latest = token_of(one->lock);
         CHECK(site.me.release(one->lock) == release_result::released);
     }
-    CHECK(site.me.count().hand_overs >= 9);
+    CHECK(site.me.count().local_handoffs >= 9);
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{?}") == 0; }));
 }
 

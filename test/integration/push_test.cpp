@@ -65,7 +65,7 @@ struct push_site : quorum_fixture {
     acquisition_ptr wait_for(const std::string& resource) {
         const acquisition_ptr waiter = other.begin(resource, waiting(long_wait));
         REQUIRE(heard_by(resource, "1"));
-        REQUIRE(eventually([&] { return other.count().push_connections == 3; }));
+        REQUIRE(eventually([&] { return other.count().notification_connections == 3; }));
         return waiter;
     }
 
@@ -92,7 +92,7 @@ TEST_CASE("a waiter is woken by the release, in both protocols") {
         site.other.finish(waiter);
         INFO(waiter->explained());
         CHECK(!waiter->error);
-        CHECK(site.other.count().pushes >= 1);
+        CHECK(site.other.count().release_notifications >= 1);
         CHECK(site.heard_by("r", "0")); // nobody waits: nothing is left
         CHECK(site.other.count().subscriptions == 0);
     });
@@ -107,7 +107,7 @@ TEST_CASE("the bare name of a lock without a prefix makes a channel, too") {
     const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
     REQUIRE(site.eventually([&] {
         const std::string said = site.masters[0].command({"PUBSUB", "NUMSUB", "r:free"});
-        return said.ends_with("1") && site.other.count().push_connections == 3;
+        return said.ends_with("1") && site.other.count().notification_connections == 3;
     }));
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(!site.other.finish(waiter)->error);
@@ -122,8 +122,9 @@ TEST_CASE("one master that tells is enough") {
     const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
     REQUIRE(site.eventually([&] {
         const health now = site.other.health();
-        return now.masters[0].pushes == "live" && now.masters[1].pushes.starts_with("refused: ")
-               && now.masters[2].pushes.starts_with("refused: NOPERM");
+        return now.masters[0].release_notifications == "live"
+               && now.masters[1].release_notifications.starts_with("refused: ")
+               && now.masters[2].release_notifications.starts_with("refused: NOPERM");
     }));
     REQUIRE(site.eventually([&] { return subscribers(site.masters[0], "r") == "1"; }));
     CHECK(site.me.release(mine) == release_result::released);
@@ -143,7 +144,7 @@ TEST_CASE("where nobody may subscribe or publish the lock is got by asking again
         run_until(site.io, [&] { return site.other.count().attempts >= 3; });
         CHECK(site.me.release(mine) == release_result::released);
         CHECK(!site.other.finish(waiter)->error);
-        CHECK(site.other.count().pushes == 0);
+        CHECK(site.other.count().release_notifications == 0);
     }
 }
 
@@ -155,7 +156,8 @@ TEST_CASE("a lock that is free is found long before the lease would have ended, 
     push_site site(long_leases);
     config of_holder = site.changed(long_leases);
     const bool polls = GENERATE(false, true);
-    of_holder.wake_ups = polls ? wake_up::poll : wake_up::push;
+    of_holder.release_notifications =
+        polls ? release_notifications::off : release_notifications::on;
     client holder(site.io, of_holder);
     holder.until_admitted(3);
     const std::string trouble = GENERATE(
@@ -199,24 +201,26 @@ TEST_CASE("a refused PUBLISH is counted and shown, in both protocols") {
         CHECK(site.eventually([&] {
             const auto masters = site.me.health().masters;
             return std::ranges::all_of(masters, [](const master_health& one) {
-                return one.pushes.starts_with("refused: PUBLISH: ");
+                return one.release_notifications.starts_with("refused: PUBLISH: ");
             });
         }));
         CHECK(site.me.count().masters[0].publish_refused == 1);
         site.everywhere({"ACL", "SETUSER", "default", "+publish"});
         lock again = site.me.take("r");
         CHECK(site.me.release(again) == release_result::released);
-        CHECK(site.eventually([&] { return site.me.health().masters[2].pushes == "off"; }));
+        CHECK(site.eventually(
+            [&] { return site.me.health().masters[2].release_notifications == "off"; }));
     });
 }
 
-TEST_CASE("with wake_up::poll nothing is published or subscribed to") {
-    push_site site([](config& settings) { settings.wake_ups = wake_up::poll; });
+TEST_CASE("with release_notifications::off nothing is published or subscribed to") {
+    push_site site(
+        [](config& settings) { settings.release_notifications = release_notifications::off; });
     lock mine = site.me.take("r");
     const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
     run_until(site.io, [&] { return site.other.count().attempts >= 3; });
     CHECK(push_connections(site.masters[0]) == 0);
-    CHECK(site.other.health().masters[0].pushes == "off");
+    CHECK(site.other.health().masters[0].release_notifications == "off");
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(!site.other.finish(waiter)->error);
     const std::string stats = site.masters[0].command({"INFO", "commandstats"});
@@ -247,7 +251,7 @@ TEST_CASE("one push connection to each master, whatever the number of waiters") 
     }
     CHECK(site.heard_by("r", "0"));
     CHECK(site.heard_by("s", "0"));
-    CHECK(site.other.count().push_connections == 3); // kept for the next one
+    CHECK(site.other.count().notification_connections == 3); // kept for the next one
 }
 
 TEST_CASE("a push connection that was killed is made again, and the waiter is woken") {
@@ -270,8 +274,8 @@ TEST_CASE("a release that is missed while the push connections are down is not w
     site.everywhere({"ACL", "SETUSER", "default", "-subscribe"});
     site.everywhere({"CLIENT", "KILL", "TYPE", "pubsub"});
     REQUIRE(site.eventually([&] {
-        return site.other.health().masters[2].pushes.starts_with("refused")
-               && site.other.count().push_connections == 0;
+        return site.other.health().masters[2].release_notifications.starts_with("refused")
+               && site.other.count().notification_connections == 0;
     }));
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(!waiter->done);

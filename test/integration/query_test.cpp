@@ -92,9 +92,9 @@ TEST_CASE("a key without an expiry, or of another type, is foreign") {
     site.masters[1].command({"LPUSH", "redlock:{r}", "a"});
     const lock_status status = site.me.query("r");
     INFO(to_string(status));
-    CHECK(status.masters[0].vote == vote::foreign);
+    CHECK(status.masters[0].vote == vote::owned_by_other);
     CHECK_FALSE(status.masters[0].text.empty());
-    CHECK(status.masters[1].vote == vote::foreign);
+    CHECK(status.masters[1].vote == vote::owned_by_other);
     CHECK(status.masters[1].text.find("WRONGTYPE") != std::string::npos);
     CHECK(status.masters[2].vote == vote::absent);
     CHECK(status.state == lock_state::undecided);

@@ -80,7 +80,7 @@ struct quorum_fixture {
     bool settled() {
         return eventually([this] {
             const metrics now = me.count();
-            return now.waiting == 0 && now.held == 0 && now.debts == 0;
+            return now.waiting == 0 && now.held == 0 && now.pending_removals == 0;
         });
     }
 

@@ -75,7 +75,7 @@ TEST_CASE("not locked and no longer owned are two errors") {
     CHECK(error_of([&] { one.extend(1s); }) == errc::not_locked);
     CHECK(error_of([&] { one.reacquire(); }) == errc::not_locked);
     CHECK(error_of([&] { one.release(); }) == errc::not_locked);
-    CHECK(error_of([&] { one.hand_on(); }) == errc::not_locked);
+    CHECK(error_of([&] { one.hand_off(); }) == errc::not_locked);
     REQUIRE(one.acquire());
     CHECK(error_of([&] { one.acquire(); }) == errc::would_deadlock);
     site.remove_everywhere(); // as if it had expired
@@ -86,7 +86,7 @@ TEST_CASE("not locked and no longer owned are two errors") {
     CHECK(!one.held());
     CHECK(one.lost().stop_requested());
     CHECK(error_of([&] { one.reacquire(); }) == errc::lost);
-    CHECK(error_of([&] { one.hand_on(); }) == errc::lost);
+    CHECK(error_of([&] { one.hand_off(); }) == errc::lost);
     CHECK(!one.acquire()); // the lost one is given up, and the other has it
     CHECK(error_of([&] { one.release(); }) == errc::not_locked);
     CHECK(other.held());
@@ -115,7 +115,7 @@ TEST_CASE("a lock is handed on by its token, and the one who gave it has none") 
     blocking::redis_lock one(site.mine, "r", once());
     blocking::redis_lock other(site.theirs, "r", once());
     REQUIRE(one.acquire());
-    const std::string token = one.hand_on();
+    const std::string token = one.hand_off();
     CHECK(!one.held());
     CHECK(error_of([&] { one.release(); }) == errc::not_locked);
     CHECK(one.locked());

@@ -46,7 +46,7 @@ TEST_CASE("released after somebody else took it, a lock is stolen, and he keeps 
     CHECK(site.eventually(all_theirs));
     diagnostics why;
     CHECK(site.me.release(mine, &why) == release_result::stolen);
-    CHECK(count_votes(why, vote::foreign) >= 2);
+    CHECK(count_votes(why, vote::owned_by_other) >= 2);
     CHECK(site.settled());
     CHECK(all_theirs());
     CHECK(theirs.held());
@@ -76,14 +76,14 @@ TEST_CASE("what a master that is down still has is owed to it, and paid when it 
     site.masters[1].kill();
     site.me.until_admitted(3);
     CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.me.count().debts == 2);
-    CHECK(site.me.count().debts_paid == 0);
+    CHECK(site.me.count().pending_removals == 2);
+    CHECK(site.me.count().removals_repeated == 0);
     site.masters[0].restart();
     site.masters[1].restart();
     CHECK(site.masters.total_keys() == 2);
     CHECK(site.no_key_left());
     CHECK(site.settled());
-    CHECK(site.eventually([&] { return site.me.count().debts_paid == 2; }));
+    CHECK(site.eventually([&] { return site.me.count().removals_repeated == 2; }));
 }
 
 TEST_CASE("a debt is forgiven when the ttl is over") {
@@ -92,9 +92,9 @@ TEST_CASE("a debt is forgiven when the ttl is over") {
     site.masters[0].kill();
     site.me.until_admitted(2);
     CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.me.count().debts == 1);
+    CHECK(site.me.count().pending_removals == 1);
     CHECK(site.settled()); // although the master is still down
-    CHECK(site.me.count().debts_paid == 0);
+    CHECK(site.me.count().removals_repeated == 0);
 }
 
 TEST_CASE("without a majority that says one and the same, a release is uncertain") {

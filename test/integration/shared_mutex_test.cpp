@@ -171,17 +171,17 @@ TEST_CASE(
     CHECK(site.me.release(writer) == release_result::released);
     site.me.finish(exclusive);
     REQUIRE(exclusive->lock.held());
-    CHECK(site.me.count().hand_overs == 0);
+    CHECK(site.me.count().local_handoffs == 0);
     const acquisition_ptr next = begin_as(as::writer, site.me, waiting(20s));
     const acquisition_ptr last = begin_as(as::writer, site.me, waiting(20s));
     CHECK(site.me.release(exclusive->lock) == release_result::released);
     site.me.finish(next);
     REQUIRE(next->lock.held());
-    CHECK(site.me.count().hand_overs == 0);
+    CHECK(site.me.count().local_handoffs == 0);
     CHECK(site.me.release(next->lock) == release_result::released);
     site.me.finish(last);
     REQUIRE(last->lock.held());
-    CHECK(site.me.count().hand_overs == 1); // from writer to writer
+    CHECK(site.me.count().local_handoffs == 1); // from writer to writer
     CHECK(try_as(as::reader, site.other)->error == errc::contended);
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("shared mutex: readers of one process wait for the writer, and not for
     for (int i = 0; i < 10; ++i) {
         readers.push_back(begin_as(as::reader, site.me, waiting(1h, 30s)));
     }
-    run_until(site.io, [&] { return site.me.count().push_connections == 3; });
+    run_until(site.io, [&] { return site.me.count().notification_connections == 3; });
     site.pass(100ms);
     CHECK(site.other.release(writer) == release_result::released);
     run_until(site.io, [&] {
@@ -214,7 +214,7 @@ TEST_CASE("shared mutex: a writer is woken by the last reader, and readers by th
     lock one = take_as(as::reader, site.me, once(30s));
     lock two = take_as(as::reader, site.me, once(30s));
     const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(1h, 30s));
-    run_until(site.io, [&] { return site.other.count().push_connections == 3; });
+    run_until(site.io, [&] { return site.other.count().notification_connections == 3; });
     site.pass(100ms);
     CHECK(site.me.release(one) == release_result::released);
     site.pass(100ms);
@@ -268,7 +268,7 @@ TEST_CASE("shared mutex: a writer that gave up keeps no reader out") {
     acquisition_ptr reader;
     if (waits) {
         reader = begin_as(as::reader, site.me, waiting(24h));
-        run_until(site.io, [&] { return site.me.count().push_connections == 3; });
+        run_until(site.io, [&] { return site.me.count().notification_connections == 3; });
     }
     writer->cancel.emit(asio::cancellation_type::terminal);
     site.other.finish(writer);

@@ -41,7 +41,7 @@ TEST_CASE("without pushes who waits for a slot asks again") {
     for (const protocol speaks : {protocol::guarded, protocol::plain}) {
         const auto polls = [&](config& settings) {
             settings.protocol = speaks;
-            settings.wake_ups = wake_up::poll;
+            settings.release_notifications = release_notifications::off;
         };
         pool_site site(polls);
         client other(site.io, site.changed(polls));
@@ -109,7 +109,7 @@ TEST_CASE("waiters of one process have slots in the order in which they came, an
         CHECK(line[i]->slot.number() == held[i].number());
         held.push_back(std::move(line[i]->slot));
     }
-    CHECK(site.me.count().hand_overs == 20);
+    CHECK(site.me.count().local_handoffs == 20);
     held.clear();
     CHECK(site.no_slot_left());
 }

@@ -53,7 +53,7 @@ TEST_CASE("waiters of one process have the lock in order, and hand it over among
         CHECK(site.me.release(line[i]->lock) == release_result::released);
     }
     // The first ttl was shorter than what they want, so the lock was given up once.
-    CHECK(site.me.count().hand_overs == waiters - 1);
+    CHECK(site.me.count().local_handoffs == waiters - 1);
     CHECK(site.me.count().attempts <= asked_before + 2);
     CHECK(site.no_key_left());
     CHECK(site.settled());
@@ -77,7 +77,7 @@ TEST_CASE("a lease that is handed over comes with a larger fencing token, each t
         latest = token_of(one->lock);
         CHECK(site.me.release(one->lock) == release_result::released);
     }
-    CHECK(site.me.count().hand_overs >= 19);
+    CHECK(site.me.count().local_handoffs >= 19);
     // The next owner, in another process, counts on from the last.
     client other(site.io, site.changed(quiet_and_guarded));
     other.until_admitted(3);
@@ -139,7 +139,7 @@ TEST_CASE("64 waiters in 4 processes send the masters nothing while the lock is 
             waiters.push_back(others.back()->begin("r", waiting(60s)));
         }
     }
-    const auto listens = [](const auto& one) { return one->count().push_connections == 3; };
+    const auto listens = [](const auto& one) { return one->count().notification_connections == 3; };
     REQUIRE(site.eventually([&] { return std::all_of(others.begin(), others.end(), listens); }));
     // The last hint of a subscription may have brought one more attempt.
     const auto attempts = [&] {

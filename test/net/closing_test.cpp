@@ -256,7 +256,7 @@ TEST_CASE(
     settings.masters.emplace_back(
         "redis://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()));
     settings.connect_timeout = gives_up ? 100ms : 1h;
-    settings.wake_ups = wake_up::poll;
+    settings.release_notifications = release_notifications::off;
     lock_manager manager(io.get_executor(), settings);
     manager.async_run([](error_code) {});
     asio::ip::tcp::socket peer(io);

@@ -164,8 +164,8 @@ TEST_CASE("a server that cannot be trusted with a lock does not vote, and says w
         quorum q({unfit, unfit, fake_options()}, [](config& c) { c.health_check_interval = 20ms; });
         q.start(1);
         q.run_until([&] {
-            return q.health_of(0).state == master_state::unfit
-                   && q.health_of(1).state == master_state::unfit;
+            return q.health_of(0).state == master_state::ineligible
+                   && q.health_of(1).state == master_state::ineligible;
         });
         CHECK_THAT(q.health_of(0).text, ContainsSubstring(one.text));
         acquisition& refused = q.acquire("r");
@@ -192,7 +192,7 @@ TEST_CASE("a master that becomes a replica is noticed at its first refusal") {
     q.masters[0].set_info("role", "slave");
     q.masters[0].when("SET", fake_action::reply("-READONLY You can't write\r\n"));
     lock held = q.acquired("r");
-    q.run_until([&] { return q.health_of(0).state == master_state::unfit; });
+    q.run_until([&] { return q.health_of(0).state == master_state::ineligible; });
     CHECK_THAT(q.health_of(0).text, ContainsSubstring("replica"));
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("where all scripts are forbidden the keys are left to their ttl, and n
     CHECK(!released.error());
     CHECK(released.value() == release_result::uncertain);
     q.run_until([&] { return q.keys() == 0; });
-    q.run_until([&] { return q.manager->get_metrics().debts == 0; });
+    q.run_until([&] { return q.manager->get_metrics().pending_removals == 0; });
 }
 
 TEST_CASE("a Valkey that has native commands is not sent scripts") {
@@ -165,7 +165,7 @@ TEST_CASE("a native command that did nothing is followed by EXISTS, which tells 
             master.set_key("redlock:{r}", "somebody's");
         }
         CHECK(q.extend(held, 25s).error() == errc::lost);
-        CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::foreign);
+        CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::owned_by_other);
     }
 }
 

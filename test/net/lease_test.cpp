@@ -148,7 +148,7 @@ TEST_CASE("a lock that somebody else has by now is lost to him") {
         master.set_key("redlock:{r}", "somebody's");
     }
     q.wait(loss);
-    CHECK(loss.value() == loss_reason::foreign);
+    CHECK(loss.value() == loss_reason::owned_by_other);
     CHECK(q.release(held).value() == release_result::stolen);
     CHECK(q.keys() == 3);
 }
@@ -179,7 +179,7 @@ TEST_CASE("a lock is held no longer than max_hold, however often it is renewed")
     const time_point began = clock::now();
     lock held = q.acquired("r", options);
     loss_outcome& loss = q.wait(q.begin_wait_lost(held));
-    CHECK(loss.value() == loss_reason::renew_limit);
+    CHECK(loss.value() == loss_reason::max_hold_reached);
     CHECK(clock::now() - began >= 1500ms);
     CHECK(q.manager->get_metrics().renewed >= 1);
     CHECK_FALSE(held.held());
@@ -255,7 +255,9 @@ TEST_CASE("an extension of a lock that a majority has forgotten says that it is 
     nothing& failed = q.extend(held, 25s);
     CHECK(failed.error() == errc::lost);
     CHECK_FALSE(held.held());
-    CHECK(q.wait(loss).value() == (value.empty() ? loss_reason::expired : loss_reason::foreign));
+    CHECK(
+        q.wait(loss).value()
+        == (value.empty() ? loss_reason::expired : loss_reason::owned_by_other));
 }
 
 TEST_CASE("extensions that are asked for at once are answered in turn") {
@@ -404,6 +406,6 @@ TEST_CASE("a release after the loss shows the votes on the removal, not those on
     REQUIRE(released.why().votes.size() == 3);
     for (std::size_t i = 0; i < 3; ++i) {
         const vote said = released.vote_of(i).vote;
-        CHECK((said == vote::foreign || said == vote::pending)); // two decide
+        CHECK((said == vote::owned_by_other || said == vote::pending)); // two decide
     }
 }

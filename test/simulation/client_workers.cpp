@@ -541,11 +541,12 @@ std::string client::leftovers() const {
         return {};
     }
     const redlock::metrics left = engine_->count();
-    if (left.waiting == 0 && left.held == 0 && left.debts == 0 && left.subscriptions == 0) {
+    if (left.waiting == 0 && left.held == 0 && left.pending_removals == 0
+        && left.subscriptions == 0) {
         return {};
     }
     return std::to_string(left.waiting) + " waiting, " + std::to_string(left.held) + " held, "
-           + std::to_string(left.debts) + " debts, " + std::to_string(left.subscriptions)
+           + std::to_string(left.pending_removals) + " debts, " + std::to_string(left.subscriptions)
            + " subscriptions";
 }
 
@@ -553,7 +554,7 @@ void client::add_to(figures& sum) const {
     if (engine_ != nullptr) {
         const redlock::metrics counted = engine_->count();
         sum.attempts += counted.attempts;
-        sum.hand_overs += counted.hand_overs;
+        sum.local_handoffs += counted.local_handoffs;
     }
 }
 

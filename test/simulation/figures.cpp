@@ -18,7 +18,7 @@ void figures::add(const figures& more) noexcept {
     lost += more.lost;
     fenced += more.fenced;
     late_commands += more.late_commands;
-    hand_overs += more.hand_overs;
+    local_handoffs += more.local_handoffs;
     pushes += more.pushes;
     lost_pushes += more.lost_pushes;
     longest_wait = std::max(longest_wait, more.longest_wait);
@@ -45,7 +45,7 @@ std::string figures::describe() const {
         attempts,
         acquired,
         fenced,
-        hand_overs,
+        local_handoffs,
         not_acquired,
         extended,
         lost,

@@ -22,7 +22,7 @@ struct figures {
     std::uint64_t lost = 0;
     std::uint64_t fenced = 0;        // acquisitions with a fencing token
     std::uint64_t late_commands = 0; // executed after their client had hung up
-    std::uint64_t hand_overs = 0;
+    std::uint64_t local_handoffs = 0;
     std::uint64_t pushes = 0;
     std::uint64_t lost_pushes = 0;
     nanos longest_wait = 0; // for a last lock, from when the faults end

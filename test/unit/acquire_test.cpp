@@ -219,11 +219,11 @@ TEST_CASE("a majority that granted too late is too slow") {
         const answer got = it.acquire_now(options);
         CHECK(got.won == one.won);
         if (!one.won) {
-            CHECK(got.why == errc::too_slow);
+            CHECK(got.why == errc::validity_exhausted);
             it.run_for(200ms);
             CHECK(!it.has_key());
             CHECK(it.idle());
-            CHECK(it.engine.count().too_slow == 1);
+            CHECK(it.engine.count().validity_exhausted == 1);
         }
     }
 }
@@ -570,7 +570,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow answ
     SECTION("the wait is too short for any answer") {
         brief.wait = 1ms;
         it.paths[0].there = it.paths[1].there = 2ms;
-        CHECK(it.acquire_now(brief).why == errc::timed_out);
+        CHECK(it.acquire_now(brief).why == errc::wait_timed_out);
     }
     SECTION("the masters are slow, as they were before") {
         for (virtual_quorum::path& path : it.paths) {
@@ -579,13 +579,13 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow answ
         it.acquire_now(once(), "another");
         it.run_for(1s);
         brief.wait = 200ms;
-        CHECK(it.acquire_now(brief).why == errc::timed_out);
+        CHECK(it.acquire_now(brief).why == errc::wait_timed_out);
         brief.wait = redlock::wait_for::none();
         brief.ttl = 250ms;
         const answer got = it.acquire_now(brief);
-        CHECK(got.why == errc::too_slow);
+        CHECK(got.why == errc::validity_exhausted);
         CHECK(got.votes == std::vector<vote>(3, vote::pending));
-        CHECK(it.engine.count().too_slow == 1);
+        CHECK(it.engine.count().validity_exhausted == 1);
     }
     SECTION("a hanging majority is an outage also where the validity is used up") {
         it.paths[0].hung = it.paths[1].hung = true;

@@ -97,7 +97,7 @@ TEST_CASE("only OK to a SET is a grant, and only nil says that somebody has it")
 TEST_CASE("the scripts answer one, nought or minus one") {
     for (const rung how : {rung::evalsha, rung::eval}) {
         check(integer(1), how, {vote::granted});
-        check(integer(0), how, {vote::foreign});
+        check(integer(0), how, {vote::owned_by_other});
         check(integer(-1), how, {vote::absent});
         CHECK(read_extend(integer(2), how).said == vote::error);
         CHECK(read_remove(integer(2), how).said == vote::granted);
@@ -118,7 +118,7 @@ TEST_CASE("a native command that did nothing is followed by EXISTS") {
     check(integer(0), rung::native, {vote::error, true});
     check(text(reply_type::nil, ""), rung::native, {vote::error, true});
     CHECK(vote_on_exists(integer(0)) == vote::absent);
-    CHECK(vote_on_exists(integer(1)) == vote::foreign);
+    CHECK(vote_on_exists(integer(1)) == vote::owned_by_other);
     CHECK(vote_on_exists(error("NOPERM")) == vote::error);
     CHECK(vote_on_exists(text(reply_type::nil, "")) == vote::error);
 }
@@ -140,22 +140,22 @@ TEST_CASE("an error is a vote of its own, and a key of another type is somebody 
         check(error("READONLY You can't write against a read only replica."), how, {vote::error});
         check(error("LOADING"), how, {vote::error});
         check(error("OOM command not allowed"), how, {vote::error});
-        check(error("WRONGTYPE Operation against a key"), how, {vote::foreign});
-        check(error("ERR Error running script: WRONGTYPE Operation"), how, {vote::foreign});
+        check(error("WRONGTYPE Operation against a key"), how, {vote::owned_by_other});
+        check(error("ERR Error running script: WRONGTYPE Operation"), how, {vote::owned_by_other});
         check(error(""), how, {vote::error});
     }
 }
 
 TEST_CASE("errors that say that a server cannot serve make it introduce itself again") {
-    CHECK(means_unfit("READONLY You can't write against a read only replica."));
-    CHECK(means_unfit("LOADING Redis is loading the dataset in memory"));
-    CHECK(means_unfit("NOAUTH Authentication required."));
-    CHECK(means_unfit("MASTERDOWN Link with MASTER is down"));
-    CHECK(!means_unfit("OOM command not allowed when used memory > 'maxmemory'."));
-    CHECK(!means_unfit("ERR READONLY"));
-    CHECK(means_unfit(
+    CHECK(means_ineligible("READONLY You can't write against a read only replica."));
+    CHECK(means_ineligible("LOADING Redis is loading the dataset in memory"));
+    CHECK(means_ineligible("NOAUTH Authentication required."));
+    CHECK(means_ineligible("MASTERDOWN Link with MASTER is down"));
+    CHECK(!means_ineligible("OOM command not allowed when used memory > 'maxmemory'."));
+    CHECK(!means_ineligible("ERR READONLY"));
+    CHECK(means_ineligible(
         "ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write"));
-    CHECK(!means_unfit(""));
+    CHECK(!means_ineligible(""));
 }
 
 TEST_CASE("a guarded acquire is granted, busy, late or quarantined") {
@@ -196,7 +196,7 @@ TEST_CASE("a raise counts only at exactly the counter that was asked for") {
     CHECK(read_raise(three(1, 17, 0), rung::evalsha).said == vote::granted);
     CHECK(read_raise(three(0, 18, 0), rung::evalsha).said == vote::held);
     CHECK(read_raise(three(0, 18, 0), rung::evalsha).counter == 18);
-    CHECK(read_raise(three(0, 0, 0), rung::evalsha).said == vote::foreign);
+    CHECK(read_raise(three(0, 0, 0), rung::evalsha).said == vote::owned_by_other);
 }
 
 TEST_CASE("a guarded extension extends, heals, or says why not") {
@@ -210,7 +210,7 @@ TEST_CASE("a guarded extension extends, heals, or says why not") {
     CHECK(said(1, 1).unpublished); // it became a reader, and may not PUBLISH that
     CHECK(said(2).said == vote::granted);
     CHECK(said(2).healed);
-    CHECK(said(0, 70).said == vote::foreign);
+    CHECK(said(0, 70).said == vote::owned_by_other);
     CHECK(said(0, 70).left == 70ms);
     CHECK(said(0, 0).left == 0ms);
     CHECK(!said(0, -1).left);
@@ -225,7 +225,7 @@ TEST_CASE("a guarded extension extends, heals, or says why not") {
 TEST_CASE("a guarded removal removes, or says whose it is") {
     CHECK(read_remove(three(1, 0, 5), rung::evalsha).said == vote::granted);
     CHECK(read_remove(three(1, 0, 5), rung::evalsha).server_us == 5);
-    CHECK(read_remove(three(0, 0, 5), rung::evalsha).said == vote::foreign);
+    CHECK(read_remove(three(0, 0, 5), rung::evalsha).said == vote::owned_by_other);
     CHECK(read_remove(three(-1, 0, 5), rung::evalsha).said == vote::absent);
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("an attached lock is renewed, and lost when it is not") {
     }
     q.run_for(10s);
     REQUIRE(q.loss_of(got));
-    CHECK(q.loss_of(got)->why == loss_reason::foreign);
+    CHECK(q.loss_of(got)->why == loss_reason::owned_by_other);
 }
 
 TEST_CASE("an extension never shortens what was asked for elsewhere") {
@@ -156,7 +156,7 @@ TEST_CASE("a lock that is gone from a majority is lost, and what is left of it i
     const answer got = attach(q, once());
     CHECK(!got.won);
     CHECK(got.why == errc::lost);
-    CHECK(got.votes[1] == (foreign ? vote::foreign : vote::absent));
+    CHECK(got.votes[1] == (foreign ? vote::owned_by_other : vote::absent));
     q.run_for(50ms);
     CHECK(!q.masters[0].value_of(q.key(), q.now()));
     CHECK(q.masters[1].value_of(q.key(), q.now()).has_value() == foreign);
@@ -181,7 +181,7 @@ TEST_CASE("a lock that may be there, on a master that is away, is neither claime
     q.run_for(1s);
     CHECK(q.masters[0].value_of(q.key(), q.now()) == mine);
     CHECK(q.masters[2].value_of(q.key(), q.now()) == mine);
-    CHECK(q.engine.count().debts == 0);
+    CHECK(q.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a majority is enough to attach, and a slow master adds to the lease") {

@@ -207,7 +207,7 @@ TEST_CASE("attempt: fenced, a majority is raised to the largest counter") {
         CHECK(one.raised(1, granted(9)) == kind::won);
     }
     SECTION("where the lock is gone, or the counter ahead, somebody else has it") {
-        CHECK(one.raised(1, refused(vote::foreign)) == kind::open);
+        CHECK(one.raised(1, refused(vote::owned_by_other)) == kind::open);
         CHECK(one.acquired(2, refused(vote::held)) == kind::lost);
         CHECK(one.lost(errc::contended));
         CHECK(one.raised(1, granted(9)) == kind::open); // it has voted
@@ -260,7 +260,7 @@ TEST_CASE("attempt: a hand-off is won by a raise to the next number") {
         one.mine.votes.of[0].said = vote::held;
         one.level();
         CHECK(one.said(0) == vote::held);
-        CHECK(one.raised(1, refused(vote::foreign)) == kind::lost);
+        CHECK(one.raised(1, refused(vote::owned_by_other)) == kind::lost);
         CHECK(one.lost(errc::contended));
     }
     SECTION("it is not too slow as an acquire is: the lease lasts until its deadline") {
@@ -283,7 +283,7 @@ TEST_CASE("attempt: an attach is won where a majority has kept the lock") {
 TEST_CASE("attempt: an attach says lost only where nobody can have a majority any more") {
     site gone(origin::attach);
     gone.extended(0, refused(vote::absent));
-    gone.extended(1, refused(vote::foreign));
+    gone.extended(1, refused(vote::owned_by_other));
     CHECK(gone.lost(errc::lost));
 
     site unknown(origin::attach);
@@ -325,8 +325,8 @@ TEST_CASE("attempt: a fenced attach reads the counters, and goes one further") {
         CHECK(one.lost(errc::no_quorum));
     }
     SECTION("where the lock is gone meanwhile it is lost") {
-        one.raised(1, refused(vote::foreign));
-        one.raised(2, refused(vote::foreign));
+        one.raised(1, refused(vote::owned_by_other));
+        one.raised(2, refused(vote::owned_by_other));
         CHECK(one.lost(errc::lost));
     }
 }
@@ -352,13 +352,13 @@ TEST_CASE("attempt: votes that are cut off show contention or an outage") {
     CHECK(one.due(t0 + 5ms, caller, only(0)) == kind::lost);
     CHECK(one.lost(errc::no_quorum)); // it has voted already
     one.due(t0 + 5ms, caller, only(1));
-    CHECK(one.lost(errc::timed_out)); // a majority may still answer
+    CHECK(one.lost(errc::wait_timed_out)); // a majority may still answer
 
     site first;
     first.asking.ask(first.mine, 1);
     first.mine.vote_by = t0 + 5ms;
     first.due(t0 + 5ms, caller);
-    CHECK(first.lost(errc::timed_out)); // one master alone shows no outage
+    CHECK(first.lost(errc::wait_timed_out)); // one master alone shows no outage
 }
 
 TEST_CASE("attempt: where the masters work, but what they grant is used up, it is too slow") {
@@ -367,7 +367,7 @@ TEST_CASE("attempt: where the masters work, but what they grant is used up, it i
     one.asking.ask(one.mine);
     one.acquired(0, granted());
     one.due(t0 + 8ms, caller, only(1));
-    CHECK(one.lost(errc::too_slow));
+    CHECK(one.lost(errc::validity_exhausted));
     one.due(t0 + 8ms, caller);
     CHECK(one.lost(errc::no_quorum));
     CHECK(one.due(t0 + one.rules.master_timeout, caller) == kind::over);

@@ -133,10 +133,10 @@ TEST_CASE("what was set on a master whose connection broke is removed when it is
     it.cancel(name);
     it.run_for(25ms);
     CHECK(it.has_key());
-    CHECK(it.engine.count().debts == 1);
+    CHECK(it.engine.count().pending_removals == 1);
     it.run_for(200ms);
     check_clean(it, name);
-    CHECK(it.engine.count().debts_paid == 1);
+    CHECK(it.engine.count().removals_repeated == 1);
 }
 
 TEST_CASE("what was set on a master that hung is removed when it goes on") {

@@ -422,7 +422,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     CHECK(out.retry_delay_min == 9ms);
     CHECK(out.retry_delay_max == 10ms);
     CHECK(out.pushes);
-    it.wake_ups = wake_up::poll;
+    it.release_notifications = release_notifications::off;
     CHECK(!detail::settings_of(it).pushes);
 }
 

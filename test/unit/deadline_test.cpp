@@ -81,7 +81,7 @@ TEST_CASE("a lease lasts as long as a majority of the votes, and no longer than 
     site limited({.hold_limit = now + 4s});
     CHECK(limited.it.move_deadline(limited.mine, quorum));
     CHECK(limited.it.deadline() == now + 4s);
-    CHECK(limited.it.reason(limited.mine, quorum) == loss_reason::renew_limit);
+    CHECK(limited.it.reason(limited.mine, quorum) == loss_reason::max_hold_reached);
 }
 
 TEST_CASE("while a round is open its answers move the deadline forward only") {
@@ -272,8 +272,8 @@ TEST_CASE("extensions that the holder wants come one at a time, and none after t
 TEST_CASE("a loss is explained with what the masters say") {
     site one;
     CHECK(one.it.reason(one.mine, quorum) == loss_reason::majority_unreachable);
-    one.mine.votes.of[0].said = one.mine.votes.of[1].said = vote::foreign;
-    CHECK(one.it.reason(one.mine, quorum) == loss_reason::foreign);
+    one.mine.votes.of[0].said = one.mine.votes.of[1].said = vote::owned_by_other;
+    CHECK(one.it.reason(one.mine, quorum) == loss_reason::owned_by_other);
     one.mine.votes.of[1].said = vote::absent;
     CHECK(one.it.reason(one.mine, quorum) == loss_reason::expired);
 }

@@ -62,7 +62,7 @@ TEST_CASE("every enumerator has a name of its own") {
     check_names<operation_kind>(5);
     CHECK(to_string(vote::timed_out) == "timed_out");
     CHECK(to_string(release_result::stolen) == "stolen");
-    CHECK(to_string(loss_reason::renew_limit) == "renew_limit");
+    CHECK(to_string(loss_reason::max_hold_reached) == "max_hold_reached");
     CHECK(to_string(lock_state::undecided) == "undecided");
     CHECK(to_string(master_state::quarantined) == "quarantined");
 }
@@ -140,11 +140,12 @@ TEST_CASE("health is one readable line, and loud without quarantine") {
     it.masters[0].endpoint = "a:1";
     it.masters[0].state = master_state::admitted;
     it.masters[1].endpoint = "b:1";
-    it.masters[1].state = master_state::unfit;
+    it.masters[1].state = master_state::ineligible;
     it.masters[1].text = "is a replica";
     CHECK(
         to_string(it)
-        == "ready, 1 of 2 masters admitted, 2 needed, guarded protocol: a:1 admitted, b:1 unfit "
+        == "ready, 1 of 2 masters admitted, 2 needed, guarded protocol: a:1 admitted, b:1 "
+           "ineligible "
            "(is a replica)");
     it.ready = false;
     it.quarantine_off = true;

@@ -17,8 +17,8 @@ namespace {
 constexpr errc all[] = {
     errc::contended,
     errc::no_quorum,
-    errc::too_slow,
-    errc::timed_out,
+    errc::validity_exhausted,
+    errc::wait_timed_out,
     errc::lost,
     errc::released,
     errc::closed,
@@ -28,7 +28,7 @@ constexpr errc all[] = {
     errc::stale_token,
     errc::not_locked,
     errc::would_deadlock,
-    errc::too_deep};
+    errc::recursion_limit};
 
 } // namespace
 
@@ -49,8 +49,8 @@ TEST_CASE(
     "contention, outage and shutdown are different conditions, and most errors are none of them") {
     for (const errc one : all) {
         const error_code code = one;
-        const bool not_acquired =
-            one == errc::contended || one == errc::too_slow || one == errc::timed_out;
+        const bool not_acquired = one == errc::contended || one == errc::validity_exhausted
+                                  || one == errc::wait_timed_out;
         const bool unavailable = one == errc::no_quorum;
         const bool stopped = one == errc::closed || one == errc::not_running;
         CAPTURE(code.message());
@@ -87,14 +87,14 @@ TEST_CASE("a message says what to do, where there is something") {
         std::string_view what_to_do;
     } advice[] = {
         {errc::no_quorum, "diagnostics"},
-        {errc::too_slow, "longer ttl"},
-        {errc::timed_out, "wait longer"},
+        {errc::validity_exhausted, "longer ttl"},
+        {errc::wait_timed_out, "wait longer"},
         {errc::lost, "stop the work"},
         {errc::not_running, "async_run"},
         {errc::invalid_argument, "diagnostics and the log"},
         {errc::stale_token, "stop the work"},
         {errc::would_deadlock, "own thread"},
-        {errc::too_deep, "depth_max"},
+        {errc::recursion_limit, "depth_max"},
     };
     for (const auto& one : advice) {
         const std::string message = error_code(one.error).message();

@@ -242,14 +242,14 @@ TEST_CASE("several threads write a fenced value in the order of their tokens") {
 }
 
 TEST_CASE("a fence lies beside its key, under the same hash tag") {
-    CHECK(fence_key::beside("account:7").name == "{account:7}:highest-token");
-    CHECK(fence_key::beside("{user:1}:cart").name == "{user:1}:cart:highest-token");
-    CHECK(fence_key::beside("a{b").name == "{a{b}:highest-token");
-    CHECK(fence_key::beside("}{tag}").name == "}{tag}:highest-token");
+    CHECK(fence_key::for_key("account:7").name == "{account:7}:highest-token");
+    CHECK(fence_key::for_key("{user:1}:cart").name == "{user:1}:cart:highest-token");
+    CHECK(fence_key::for_key("a{b").name == "{a{b}:highest-token");
+    CHECK(fence_key::for_key("}{tag}").name == "}{tag}:highest-token");
     // No braces around these would make the whole of them the tag.
     for (const char* key : {"", "a}b", "a{}b", "{}", "}{", "}{}"}) {
         CAPTURE(key);
-        CHECK_THROWS_AS(fence_key::beside(key), std::invalid_argument);
+        CHECK_THROWS_AS(fence_key::for_key(key), std::invalid_argument);
     }
 }
 

@@ -710,7 +710,7 @@ TEST_CASE("a stray acquire is waited for until its time is over, and then remove
     q.it.run_until(began + 210ms); // with master_timeout for what is not known of its clock
     CHECK(q.scripts[1].said["remove"] == 2);
     CHECK(q.scripts[0].said["remove"] == 1);
-    CHECK(q.it.engine.count().debts == 0);
+    CHECK(q.it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a debt lasts for as long as the key can, whichever command may have set it") {
@@ -743,9 +743,9 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
     q.it.run_for(10ms);
     CHECK(q.it.removal_of(got)->what == release_result::released);
     q.it.run_until(executed_by + 10s + 102ms - 1ns);
-    CHECK(q.it.engine.count().debts == 1);
+    CHECK(q.it.engine.count().pending_removals == 1);
     q.it.run_for(1ns);
-    CHECK(q.it.engine.count().debts == 0);
+    CHECK(q.it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a lock that is found gone when time is up keeps its keys while its holder may act") {

@@ -245,7 +245,7 @@ TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays"
     it.masters[1].put(it.key(), "somebody");
     it.run_for(5s);
     REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->why == loss_reason::foreign);
+    CHECK(it.loss_of(got)->why == loss_reason::owned_by_other);
     it.release(got);
     it.run_for(10ms);
     CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
@@ -278,7 +278,7 @@ TEST_CASE("max_hold ends a renewed lock, exactly") {
         CHECK(!it.loss_of(got));
         it.run_for(1ns);
         REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->why == loss_reason::renew_limit);
+        CHECK(it.loss_of(got)->why == loss_reason::max_hold_reached);
         it.run_until(began + 25s + 10ms);
         CHECK(!it.has_key());
     }
@@ -295,7 +295,7 @@ TEST_CASE("max_hold ends a lock before its first lease does") {
     it.run_for(5s);
     REQUIRE(it.loss_of(got));
     CHECK(it.loss_of(got)->at == began + 2s);
-    CHECK(it.loss_of(got)->why == loss_reason::renew_limit);
+    CHECK(it.loss_of(got)->why == loss_reason::max_hold_reached);
 }
 
 TEST_CASE("an extension moves the deadline, and never shortens it") {
@@ -510,7 +510,8 @@ TEST_CASE("a native extension that found nothing or somebody else asks which") {
         }
         it.run_for(5s);
         REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->why == (foreign ? loss_reason::foreign : loss_reason::expired));
+        CHECK(
+            it.loss_of(got)->why == (foreign ? loss_reason::owned_by_other : loss_reason::expired));
         CHECK(it.masters[0].count("EXISTS") >= 1);
     }
 }

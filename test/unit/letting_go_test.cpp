@@ -72,7 +72,7 @@ TEST_CASE("max_hold ends a lease, and its keys stay until its holder must have s
     const answer got = it.acquire_now(options);
     it.run_until(got.deadline - 1ns);
     REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->why == loss_reason::renew_limit);
+    CHECK(it.loss_of(got)->why == loss_reason::max_hold_reached);
     CHECK(keys_of(it, got) == 3);
     it.run_for(5ms);
     CHECK(!it.has_key());
@@ -162,7 +162,7 @@ TEST_CASE("a waiter of the same process is served when the holder has let go, no
             REQUIRE(it.answer_to(next) != nullptr);
             CHECK(it.answer_to(next)->won);
             CHECK(it.answer_to(next)->token != got.token);
-            CHECK(it.engine.count().hand_overs == 0);
+            CHECK(it.engine.count().local_handoffs == 0);
         }
     }
 }

@@ -187,7 +187,7 @@ TEST_CASE("a loss is counted by its reason, and ends the time that the lock was 
     const metrics counted = it.engine.count();
     CHECK(counted.lost == 3);
     CHECK(counted.lost_by[loss_reason::expired] == 1);
-    CHECK(counted.lost_by[loss_reason::renew_limit] == 1);
+    CHECK(counted.lost_by[loss_reason::max_hold_reached] == 1);
     CHECK(counted.lost_by[loss_reason::closed] == 1);
     CHECK(counted.lost_by.total() == 3);
     CHECK(counted.hold.count() == 3);

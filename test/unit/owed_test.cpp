@@ -66,18 +66,18 @@ TEST_CASE("a removal is decided when a majority says the same, or none can any m
     CHECK(!result_of({granted}));
     CHECK(result_of({granted, granted}) == release_result::released);
     CHECK(result_of({absent, absent}) == release_result::expired);
-    CHECK(result_of({foreign, error, foreign}) == release_result::stolen);
+    CHECK(result_of({owned_by_other, error, owned_by_other}) == release_result::stolen);
     CHECK(!result_of({granted, absent}));
-    CHECK(result_of({granted, absent, foreign}) == release_result::uncertain);
+    CHECK(result_of({granted, absent, owned_by_other}) == release_result::uncertain);
     CHECK(result_of({error, unreachable}) == release_result::uncertain);
-    CHECK(!result_of({error, foreign}));
+    CHECK(!result_of({error, owned_by_other}));
 }
 
 TEST_CASE("a key that is removed after the lease had ended is a leftover") {
     using enum vote;
     CHECK(result_of({granted, granted}, true) == release_result::expired);
     CHECK(result_of({granted, absent}, true) == release_result::expired);
-    CHECK(result_of({foreign, foreign}, true) == release_result::stolen);
+    CHECK(result_of({owned_by_other, owned_by_other}, true) == release_result::stolen);
 }
 
 TEST_CASE("a removal that is not answered is uncertain in time, and names the silent masters") {
@@ -118,7 +118,7 @@ TEST_CASE("the result of a rollback is not given, and each master settles its ow
     one.sent(2);
     CHECK(answer(one, 1, vote::absent).debt_paid);
     CHECK(!one.settled());
-    CHECK(answer(one, 2, vote::foreign).debt_paid);
+    CHECK(answer(one, 2, vote::owned_by_other).debt_paid);
     CHECK(one.settled());
 }
 

@@ -135,7 +135,7 @@ TEST_CASE("a free lock is found within 2 s though nobody tells of it") {
     const std::uint64_t waiter = q.it.acquire_form(form, waiting(), "r");
     q.it.run_for(3s + moment);
     REQUIRE(q.it.answer_to(waiter) == nullptr);
-    REQUIRE(q.it.engine.count().push_connections == masters);
+    REQUIRE(q.it.engine.count().notification_connections == masters);
     q.release();
     CHECK(q.time_to_win(waiter) < 2s);
 }

@@ -87,7 +87,7 @@ metrics some_metrics() {
     out.acquired = 7;
     out.contended = 3;
     out.lost = 2;
-    out.lost_by[loss_reason::foreign] = 2;
+    out.lost_by[loss_reason::owned_by_other] = 2;
     out.waiting = 4;
     out.hold.add(30us);
     out.hold.add(3ms);
@@ -130,7 +130,7 @@ TEST_CASE("one manager's figures are a page of samples with types") {
     const std::string q = R"(quorum="default")";
     CHECK(got.value("redlock_acquires_total{" + q + R"(,outcome="acquired"})") == 7);
     CHECK(got.value("redlock_acquires_total{" + q + R"(,outcome="contended"})") == 3);
-    CHECK(got.value("redlock_losses_total{" + q + R"(,reason="foreign"})") == 2);
+    CHECK(got.value("redlock_losses_total{" + q + R"(,reason="owned_by_other"})") == 2);
     CHECK(got.value("redlock_losses_total{" + q + R"(,reason="closed"})") == 0);
     CHECK(got.value("redlock_acquires_waiting{" + q + "}") == 4);
     CHECK(got.value("redlock_ready{" + q + "}") == 1);

@@ -248,7 +248,7 @@ TEST_CASE("the pushes that came are counted") {
     }
     it.push(0, channel, "release-two");
     it.run_for(50ms);
-    CHECK(it.engine.count().pushes == 4);
+    CHECK(it.engine.count().release_notifications == 4);
 }
 
 TEST_CASE("a push for nobody, or for another, changes nothing") {
@@ -289,7 +289,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
             return line.find("PUBLISH is refused") != std::string::npos;
         });
     };
-    const auto shown = [&] { return it.engine.examine(it.now()).masters[0].pushes; };
+    const auto shown = [&] { return it.engine.examine(it.now()).masters[0].release_notifications; };
     CHECK(shown() == "off");
     release();
     CHECK(shown().starts_with("refused: PUBLISH: "));
@@ -302,8 +302,9 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
         hold_everywhere(it);
         it.acquire(waiting());
         it.run_for(50ms);
-        CHECK(it.engine.examine(it.now()).masters[0].pushes.starts_with("refused: PUBLISH: "));
-        CHECK(it.engine.count().push_connections == 0);
+        CHECK(it.engine.examine(it.now()).masters[0].release_notifications.starts_with(
+            "refused: PUBLISH: "));
+        CHECK(it.engine.count().notification_connections == 0);
     }
     SECTION("until one is executed") {
         for (virtual_master& server : it.masters) {
@@ -351,7 +352,7 @@ TEST_CASE("where nothing is published nobody subscribes in order to listen") {
     it.engine.listen("r", it.now());
     it.run_for(50ms);
     CHECK(asked(it, "SUBSCRIBE") == 0);
-    CHECK(it.engine.examine(it.now()).masters[0].pushes == "off");
+    CHECK(it.engine.examine(it.now()).masters[0].release_notifications == "off");
     CHECK(std::ranges::none_of(it.opens, [](const auto& one) { return one.first >= 3; }));
 }
 

@@ -120,8 +120,8 @@ TEST_CASE("a key without expiry or of another type is no lock of this library") 
     it.masters[2].replies["GET"] = "-NOPERM no permissions\r\n";
     const lock_status found = asked(it);
     CHECK(found.state == lock_state::undecided);
-    CHECK(found.masters[0].vote == vote::foreign);
-    CHECK(found.masters[1].vote == vote::foreign);
+    CHECK(found.masters[0].vote == vote::owned_by_other);
+    CHECK(found.masters[1].vote == vote::owned_by_other);
     CHECK(found.masters[2].vote == vote::error);
     CHECK(found.masters[2].text == "NOPERM no permissions");
 }

@@ -371,7 +371,7 @@ TEST_CASE("a master with a record of another format does not vote, and says what
     q.it.start();
     for (const std::size_t i : {0U, 1U}) {
         const auto seen = q.it.engine.examine(q.it.now()).masters[i];
-        CHECK(seen.state == master_state::unfit);
+        CHECK(seen.state == master_state::ineligible);
         CHECK(
             seen.text
             == "its record 'p::epoch' was written by another version of redlock: end all clients "

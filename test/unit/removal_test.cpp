@@ -180,7 +180,7 @@ TEST_CASE("where all ways to remove are forbidden the key is left to its expiry"
     CHECK(one.release() == release_result::uncertain);
     one.it.run_for(11s);
     CHECK(!one.it.has_key());
-    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a removal that was lost with its connection is paid when the master is back") {
@@ -191,12 +191,12 @@ TEST_CASE("a removal that was lost with its connection is paid when the master i
         };
         CHECK(one.release() == release_result::released);
         one.it.run_for(5ms);
-        CHECK(one.it.engine.count().debts == 1);
+        CHECK(one.it.engine.count().pending_removals == 1);
         one.it.masters[1].when = nullptr;
         one.it.run_for(300ms);
         CHECK(!one.it.has_key());
         CHECK(one.it.idle());
-        CHECK(one.it.engine.count().debts_paid == 1);
+        CHECK(one.it.engine.count().removals_repeated == 1);
     }
 }
 
@@ -205,13 +205,13 @@ TEST_CASE("a debt is paid to a master that was down all the time") {
     one.it.paths[1].reachable = false;
     one.it.disconnect(1);
     CHECK(one.release() == release_result::released);
-    CHECK(one.it.engine.count().debts == 1);
+    CHECK(one.it.engine.count().pending_removals == 1);
     one.it.run_for(3s);
     CHECK(one.it.has_key());
     one.it.paths[1].reachable = true;
     one.it.run_for(3s);
     CHECK(!one.it.has_key());
-    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a debt is forgotten when the key must have expired, not before") {
@@ -221,13 +221,13 @@ TEST_CASE("a debt is forgotten when the key must have expired, not before") {
     const redlock::time_point asked = one.got.deadline - usable(10s);
     CHECK(one.release() == release_result::released);
     one.it.run_until(asked + 10s + 102ms - 1ns);
-    CHECK(one.it.engine.count().debts == 1);
+    CHECK(one.it.engine.count().pending_removals == 1);
     one.it.run_for(1ns);
-    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.engine.count().pending_removals == 0);
     one.it.paths[1].reachable = true;
     one.it.run_for(10s);
     CHECK(one.it.masters[1].count("EVAL") == 0);
-    CHECK(one.it.engine.count().debts_paid == 0);
+    CHECK(one.it.engine.count().removals_repeated == 0);
 }
 
 TEST_CASE("an extension makes a debt live as long as the longer lease") {
@@ -239,9 +239,9 @@ TEST_CASE("an extension makes a debt live as long as the longer lease") {
     one.it.disconnect(1);
     CHECK(one.release() == release_result::released);
     one.it.run_until(extended + 20s + 202ms - 1ns);
-    CHECK(one.it.engine.count().debts == 1);
+    CHECK(one.it.engine.count().pending_removals == 1);
     one.it.run_for(1ns);
-    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a removal that was answered with an error is tried again at the next health check") {
@@ -263,7 +263,7 @@ TEST_CASE("a removal that was answered with an error is tried again at the next 
     it.masters[1].replies.clear();
     it.run_until(began + 2200ms);
     CHECK(!it.has_key());
-    CHECK(it.engine.count().debts == 0);
+    CHECK(it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a released lock is released once") {
@@ -322,7 +322,7 @@ TEST_CASE("a removal that finds nothing is repeated while a stray SET may still 
     it.run_for(10ms);
     CHECK(it.removal_of(got)->what == release_result::released);
     CHECK(it.masters[1].count("EVAL remove") == 1);
-    CHECK(it.engine.count().debts == 0); // it is not waited for
+    CHECK(it.engine.count().pending_removals == 0); // it is not waited for
     it.masters[1].put(it.key(), got.token, it.now() + 10s);
     it.run_until(began + 10s + 102ms - 1ns);
     CHECK(it.masters[1].value_of(it.key(), it.now()) == got.token);
@@ -338,7 +338,7 @@ TEST_CASE("what was answered before its connection broke is not waited for") {
     one.it.masters[1].data.clear();
     CHECK(one.release() == release_result::released);
     one.it.run_for(10ms);
-    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.engine.count().pending_removals == 0);
     CHECK(one.it.idle());
 }
 
@@ -394,9 +394,9 @@ TEST_CASE("a debt that has expired is forgotten while another master still owes 
     one.it.release(one.got);
     one.it.run_for(200ms);
     CHECK(one.it.removal_of(one.got)->what == release_result::uncertain);
-    CHECK(one.it.engine.count().debts == 1);
+    CHECK(one.it.engine.count().pending_removals == 1);
     one.it.run_until(one.got.deadline + 1s);
-    CHECK(one.it.engine.count().debts == 0);
+    CHECK(one.it.engine.count().pending_removals == 0);
     one.it.resume(2);
     one.it.paths[1].reachable = true;
     one.it.run_for(3s);

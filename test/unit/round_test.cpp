@@ -169,7 +169,7 @@ TEST_CASE("whoever has not voted when a round is closed counts as a failure") {
 
 TEST_CASE("every vote that is neither granted nor held is a failure") {
     for (const vote what :
-         {vote::foreign,
+         {vote::owned_by_other,
           vote::absent,
           vote::unreachable,
           vote::timed_out,

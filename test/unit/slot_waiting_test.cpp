@@ -119,7 +119,7 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
         }
         CHECK(it.idle());
         CHECK(!has_slot_key(it));
-        CHECK((it.engine.count().hand_overs > 0) == (handoff_time > 0ms));
+        CHECK((it.engine.count().local_handoffs > 0) == (handoff_time > 0ms));
     }
 }
 

@@ -248,7 +248,7 @@ TEST_CASE("a replica is refused, and votes soon after it is promoted") {
     virtual_quorum it(checked_each_second(3));
     it.masters[0].claims["role"] = it.masters[1].claims["role"] = "slave";
     it.start();
-    CHECK(states(it) == all{master_state::unfit, master_state::unfit, admitted});
+    CHECK(states(it) == all{master_state::ineligible, master_state::ineligible, admitted});
     const answer got = it.acquire_now(once());
     CHECK(got.why == errc::no_quorum);
     CHECK(got.votes[0] == vote::error);
@@ -256,7 +256,7 @@ TEST_CASE("a replica is refused, and votes soon after it is promoted") {
     CHECK(it.masters[0].count("SET") == 0);
     it.masters[0].claims["role"] = "master";
     it.run_for(1100ms);
-    CHECK(states(it) == all{admitted, master_state::unfit, admitted});
+    CHECK(states(it) == all{admitted, master_state::ineligible, admitted});
     CHECK(it.acquire_now(once()).won);
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("a master that answers READONLY or LOADING introduces itself again and
         const answer got = it.acquire_now(once());
         CHECK(got.won);
         it.run_for(10ms);
-        CHECK(states(it) == all{master_state::unfit, admitted, admitted});
+        CHECK(states(it) == all{master_state::ineligible, admitted, admitted});
         it.masters[0].replies.clear();
         it.masters[0].claims["loading"] = "0";
         it.masters[0].claims["role"] = "master";
@@ -359,7 +359,7 @@ TEST_CASE("a master that could not serve when it was introduced is asked again s
     it.masters[1].replies["EVALSHA"] = it.masters[2].replies["EVALSHA"] = well;
     it.start();
     const auto state = [&] { return it.engine.examine(it.now()).masters[0].state; };
-    CHECK(state() == redlock::master_state::unfit);
+    CHECK(state() == redlock::master_state::ineligible);
     SECTION("at once where the trouble is over at once") {
         it.masters[0].replies["EVALSHA"] = well;
         it.run_for(160ms);

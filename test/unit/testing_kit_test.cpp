@@ -116,7 +116,7 @@ TEST_CASE("virtual time: a lock that another has got is lost at the next renewal
     CHECK(held.held()); // nobody has asked the masters
     quorum.advance(4s);
     CHECK(seen->ended);
-    CHECK(seen->reason == loss_reason::foreign);
+    CHECK(seen->reason == loss_reason::owned_by_other);
     CHECK(!held.held());
 }
 

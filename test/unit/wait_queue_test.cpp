@@ -215,10 +215,10 @@ TEST_CASE("wait queue: whose wait ends is told what the queue has found out") {
         it.queue.time_out(one, outage, held_here);
         return one.outcome;
     };
-    CHECK(told(nullptr, false) == errc::timed_out);
+    CHECK(told(nullptr, false) == errc::wait_timed_out);
     CHECK(told(nullptr, true) == errc::contended);
-    it.queue.found(errc::too_slow, held_for({1s}));
-    CHECK(told(nullptr, true) == errc::too_slow);
+    it.queue.found(errc::validity_exhausted, held_for({1s}));
+    CHECK(told(nullptr, true) == errc::validity_exhausted);
     CHECK(one.last.count(vote::held) == 1);
     const ballots silent = held_for({});
     CHECK(told(&silent, true) == errc::no_quorum);
@@ -609,7 +609,7 @@ TEST_CASE("wait queue: one that is used again knows nothing of the one before") 
     CHECK(it.queue.notified(0, "a", false, it.view()) == it.now + 10ms); // the first to tell
     one.outcome.reset();
     it.queue.time_out(one, nullptr, false);
-    CHECK(one.outcome == errc::timed_out);
+    CHECK(one.outcome == errc::wait_timed_out);
     CHECK(one.last.of.empty());
 }
 

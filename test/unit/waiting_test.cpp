@@ -82,7 +82,7 @@ TEST_CASE("a hand-over says nothing to the masters, and the lease stays whole") 
     }
     CHECK(asked(it) == before);
     CHECK(it.masters[0].count("EVAL") == 0);
-    CHECK(it.engine.count().hand_overs == 99);
+    CHECK(it.engine.count().local_handoffs == 99);
     it.release(*it.answer_to(names[99]));
     CHECK(it.idle());
     CHECK(!it.has_key());
@@ -102,7 +102,7 @@ TEST_CASE("a lease that is handed over all the time is renewed all the same") {
         holder = next;
         it.run_for(1ms);
     }
-    CHECK(it.engine.count().hand_overs == 30'000);
+    CHECK(it.engine.count().local_handoffs == 30'000);
     CHECK(it.engine.count().lost == 0);
     CHECK(it.engine.count().renewed >= 9);
     CHECK(it.engine.count().renewed <= 15);
@@ -128,7 +128,7 @@ TEST_CASE("after some time of hand-offs the lock is released, and other processe
     CHECK(!it.has_key());
     REQUIRE(it.run_while_not([&] { return it.answer_to(names[3]) != nullptr; }));
     CHECK(it.answer_to(names[3])->won);
-    CHECK(it.engine.count().hand_overs == 2);
+    CHECK(it.engine.count().local_handoffs == 2);
 }
 
 TEST_CASE(
@@ -145,13 +145,13 @@ TEST_CASE(
             holder = next;
             it.run_for(1ms);
         }
-        CHECK(it.engine.count().hand_overs == handed_off);
+        CHECK(it.engine.count().local_handoffs == handed_off);
         it.release(*it.answer_to(holder));
         CHECK(it.answer_to(next) == nullptr);
         REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
         holder = next;
     }
-    CHECK(it.engine.count().hand_overs == 16);
+    CHECK(it.engine.count().local_handoffs == 16);
 }
 
 TEST_CASE("hand-offs last shorter once the masters answer faster, if only after the arbiter") {
@@ -202,7 +202,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
         CHECK(it.answer_to(next) == nullptr);
     }
     CHECK(asked(it) == before);
-    CHECK(it.engine.count().hand_overs == 10);
+    CHECK(it.engine.count().local_handoffs == 10);
 
     // Then the others have their chance, however short the line is.
     CHECK(it.engine.count().subscriptions == 0);
@@ -212,7 +212,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
     REQUIRE(it.run_while_not([&] { return it.engine.count().subscriptions == 1; }));
     free_everywhere(it);
     REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
-    CHECK(it.engine.count().hand_overs == 10);
+    CHECK(it.engine.count().local_handoffs == 10);
     CHECK(asked(it) > before);
 }
 
@@ -279,7 +279,7 @@ TEST_CASE("what a waiter wants may forbid the hand-over") {
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.answer_to(second)->deadline > it.now() + 9s);
     }
-    CHECK(it.engine.count().hand_overs == 0);
+    CHECK(it.engine.count().local_handoffs == 0);
     CHECK(it.engine.count().acquired == 2);
 }
 
