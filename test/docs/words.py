@@ -17,6 +17,7 @@ from pages import Page
 import texts
 
 LONGEST = 35  # words in a sentence
+MOST = {'README.md': 700}  # words in a page
 
 # In the order of the navigation. Add a page when it passes.
 FINISHED = '''
@@ -310,7 +311,10 @@ def main():
 
     for name in names or FINISHED:
         page = Page(root, root / name)
-        show(name, sum(len(text.split()) for _, text in units(page)), list(findings(page, phrases)))
+        words, found = sum(len(text.split()) for _, text in units(page)), list(findings(page, phrases))
+        if words > MOST.get(name, words):
+            found.append((1, 'length', f'{words} words', f'at most {MOST[name]}'))
+        show(name, words, found)
     for kind, patterns, read in [] if names else [('comments', COMMENTS, texts.comments_of),
                                                   ('messages', MESSAGES, texts.messages_of)]:
         for name in patterns:
