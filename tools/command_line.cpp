@@ -114,10 +114,9 @@ void add_masters(CLI::App& app, settings& into) {
     app.add_option("--prefix", into.prefix, "Prefix of every key, before the resource")
         ->capture_default_str()
         ->group("The quorum");
-    app.add_option(
-           "--protocol", into.protocol, "guarded, or plain to share locks with other libraries")
+    app.add_option("--protocol", into.protocol, "Protocol; plain shares locks with other libraries")
         ->check(one_of({"guarded", "plain"}))
-        ->type_name("NAME")
+        ->type_name("guarded|plain")
         ->capture_default_str()
         ->group("The quorum");
     app.add_flag(

@@ -1,5 +1,5 @@
-// `redlock completion` and `redlock man`: made from the descriptions of the options, so that
-// neither can be out of date.
+// `redlock completion`: made from the descriptions of the options, so that it cannot be out of
+// date.
 
 #pragma once
 

@@ -271,9 +271,9 @@ void add_local(command_line& to) {
     app.add_option("N", wanted->count, "Number of masters")
         ->check(whole_number(1, masters_max))
         ->type_name("");
-    app.add_option("--faults", wanted->faults, "none, keys or random")
+    app.add_option("--faults", wanted->faults, "What happens to the masters")
         ->check(one_of({"none", "keys", "random"}))
-        ->type_name("HOW")
+        ->type_name("none|keys|random")
         ->capture_default_str();
     add_duration(app, "--every", wanted->every, "Interval of --faults random");
     to.when(app, [wanted, &to] { return local(*wanted, to.common.prefix).run(); });

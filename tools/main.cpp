@@ -9,6 +9,7 @@
 #include "keys.hpp"
 #include "local.hpp"
 #include "look.hpp"
+#include "manual.hpp"
 #include "metrics.hpp"
 #include "run.hpp"
 #include "size.hpp"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
         cli::add_size(line);
         cli::add_bench(line);
         cli::add_completion(line);
+        cli::add_manual(line);
         try {
             cli::read_command_line(line, argc, argv);
         } catch (const CLI::Success& asked) {

@@ -170,6 +170,16 @@ def _():
         equal(bash_offers(script, 'redlock', 'run', '--gr'), ['--grace'])
         equal(bash_offers(script, 'redlock', '--masters', 'run', 'status', '--inter'), [])
         equal(bash_offers(script, 'redlock', '--ttl', 'x', 'watch', '--inter'), ['--interval'])
+        equal(bash_offers(script, 'redlock', 'run', '--wait', ''), ['none', 'forever'])
+        equal(bash_offers(script, 'redlock', '--protocol', 'p'), ['plain'])
+        equal(bash_offers(script, 'redlock', 'local', '--faults', 'k'), ['keys'])
+        equal(bash_offers(script, 'redlock', 'completion', 'z'), ['zsh'])
+        equal(bash_offers(script, 'redlock', 'man', 'doc'), ['doctor'])
+        equal(bash_offers(script, 'redlock', 'run', '--ttl', ''), [])
+        zsh = ended(quorum.run('completion', 'zsh'), 0).stdout
+        contains(zsh, ':none|DURATION|forever:(none forever)', "'1:what:(bash zsh fish)'")
+        fish = ended(quorum.run('completion', 'fish'), 0).stdout
+        contains(fish, "-l wait -x -a 'none forever' -d ", "seen_subcommand_from completion' -a 'bash zsh fish'")
         assert 'sort' in bash_offers(script, 'redlock', 'run', 'a', '--', 'sor')
         contains(ended(quorum.run('completion', 'bsh'), USAGE).stderr, 'bash')
 
@@ -179,7 +189,10 @@ def _():
     with Quorum(0) as quorum:
         for command in ['', *commands_of(quorum)]:
             page = ended(quorum.run('man', *command.split()), 0).stdout
-            contains(page, '.TH redlock', '.SH NAME', '.SH SYNOPSIS')
+            contains(page, '.TH redlock', '.SH NAME', '.SH SYNOPSIS', '.SH DESCRIPTION', '.SH ENVIRONMENT',
+                     'REDLOCK_CONFIG', '.SH EXIT STATUS', '.B 203')
+            equal('.B 208' in page, command in ('', 'doctor'), command)
+            equal('REDLOCK_DEADLINE' in page, command in ('', 'run', 'attach', 'pool', 'elect'), command)
             if shutil.which('groff'):
                 done = subprocess.run(['groff', '-man', '-ww', '-Tascii'], input=page, text=True, capture_output=True)
                 equal(done.stderr, '')
