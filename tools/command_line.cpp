@@ -243,6 +243,11 @@ command_line::command_line()
         ->group("General");
     app.add_flag("--json", common.json, "Print results as JSON")->group("General");
     app.add_flag("--verbose", common.verbose, "Log what the connections do")->group("General");
+    app.add_flag(
+           "--parent-death",
+           common.parent_death,
+           "End, as by TERM, when the process that started redlock ends")
+        ->group("General");
     add_masters(app, common);
     add_times(app, common);
     add_credentials(app, common);

@@ -11,8 +11,11 @@
 #include "look.hpp"
 #include "manual.hpp"
 #include "metrics.hpp"
+#include "parent.hpp"
 #include "run.hpp"
 #include "size.hpp"
+
+#include <unistd.h>
 
 #include <exception>
 #include <iostream>
@@ -20,6 +23,7 @@
 #include <system_error>
 
 int main(int argc, char** argv) {
+    const pid_t parent = ::getppid();
     try {
         cli::command_line line;
         cli::add_run(line);
@@ -40,6 +44,9 @@ int main(int argc, char** argv) {
             std::cout.flush();
             cli::require_written();
             return status;
+        }
+        if (line.common.parent_death) {
+            cli::end_with(parent);
         }
         for (const auto& one : line.actions) {
             if (one.asked->parsed()) {

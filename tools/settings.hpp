@@ -32,6 +32,7 @@ struct settings {
     std::string client_name = "redlock";
     bool json = false;
     bool verbose = false;
+    bool parent_death = false;
 };
 
 /// Returns the contents of a file. Throws `failure` with `exit_code::configuration` and the

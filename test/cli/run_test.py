@@ -773,5 +773,54 @@ def _():
             contains(ended(result, CONFIGURATION).stderr, said)
 
 
+# Starts the tool from a thread that ends, says so, and lives until it is killed.
+PARENT = '''
+import subprocess, sys, threading
+def start():
+    tool = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+    print(tool.stdout.readline().decode().strip(), tool.pid, flush=True)
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+print('the thread has ended', flush=True)
+sys.stdin.read()
+'''
+
+
+def started_by_another(quorum, *words):
+    """The process between, the tool's number, and the command's."""
+    between = quorum.stack.enter_context(subprocess.Popen(
+        [sys.executable, '-c', PARENT, harness.TOOL, *words, 'a', '--', 'sh', '-c', 'echo $$; exec sleep 600'],
+        env=quorum.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=harness.die_with_parent))
+    quorum.stack.callback(between.kill)
+    command, tool = map(int, between.stdout.readline().split())
+    equal(between.stdout.readline(), 'the thread has ended\n')
+    return between, tool, command
+
+
+@case('--parent-death: the tool ends with the process that started it, and with no thread of that')
+def _():
+    with Quorum() as quorum:
+        between, tool, command = started_by_another(quorum, 'run', '--parent-death')
+        # As long as that process lives. By now the end of its thread would have reached the command.
+        ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true'), HELD)
+        assert alive(tool) and alive(command)
+        between.kill()
+        until(lambda: not alive(tool) and not alive(command), 'the end of both')
+        equal(quorum.keys(), [])  # released, as after TERM
+
+
+@case('without --parent-death the tool lives on')
+def _():
+    with Quorum() as quorum:
+        between, tool, command = started_by_another(quorum, 'run')
+        between.kill()
+        between.wait()
+        ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true'), HELD)
+        assert alive(tool) and alive(command)
+        os.kill(tool, signal.SIGTERM)
+        until(lambda: not alive(tool), 'the end of the tool')
+
+
 if __name__ == '__main__':
     main()
