@@ -34,7 +34,7 @@ std::optional<std::string> wrong_with(const endpoint& where) {
         if (where.path.empty() || where.path.front() != '/' || where.path.size() > 107) {
             return fmt::format(
                 "master '{}': the path of the Unix socket has {} bytes; allowed: an absolute "
-                "path of at most 107",
+                "path of at most 107 bytes",
                 name,
                 where.path.size());
         }
