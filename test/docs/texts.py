@@ -12,7 +12,7 @@ TOKEN = re.compile(r'''
 ''', re.VERBOSE | re.DOTALL | re.MULTILINE)
 
 # What is read as one word: code in a text.
-CODE = re.compile(r'`[^`]*`|\b[\w.]*(?:::|_)[\w:]*(?:\(\))?|\b\w+\(\)|@\w+(?:\{\w+\})?|\\\w+ ?|%[a-z]+|\{[^{}]*\}|<[^<>]*>|\S*/\S*')
+CODE = re.compile(r'`[^`]*`|\b\w+=[\w$]+|\b[\w.]*(?:::|_)[\w:]*(?:\(\))?|\b\w+\(\)|@\w+(?:\{\w+\})?|\\\w+ ?|%[a-z]+|\{[^{}]*\}|<[^<>]*>|\S*/\S*')
 
 
 def plain(text):

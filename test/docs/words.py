@@ -79,7 +79,10 @@ COMMENTS = [
     'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/*', 'lib/net/*', 'scripts/*', 'test/**/*',
     'testing/**/*', 'tools/*',
 ]
-MESSAGES = ['bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
+MESSAGES = [
+    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'test/[!s]*/**/*', 'test/support/**/*',
+    'testing/**/*', 'tools/*',
+]
 # Files that may not use a public name that was replaced, code included.
 NAMES = ['README.md', 'deploy/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
 

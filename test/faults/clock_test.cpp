@@ -183,7 +183,7 @@ TEST_CASE("a clock that is set right while a client is connected ends no quarant
     CHECK(newcomer.acquire("r")->error == errc::no_quorum);
 }
 
-TEST_CASE("all clocks stepped forward at once: what is on its way is late, and then it works") {
+TEST_CASE("all clocks stepped forward at once: what is in flight is late, and then it works") {
     REQUIRE_CLOCKWORK(site, 3);
     asio::io_context io;
     client me(io, site.settings);

@@ -157,7 +157,7 @@ TEST_CASE("a holder that is cut off from all masters knows its end, and its key 
     CHECK(!again->error);
 }
 
-TEST_CASE("an answer that is lost on its way back is a grant, and is undone when the way is free") {
+TEST_CASE("a lost reply is a grant, and is undone when the network is back") {
     REQUIRE_NETWORK();
     network_site site(3);
     site.settings.health_check_interval = 20s; // the connections stay

@@ -315,7 +315,7 @@ void fuzzed_quorum::look() {
             "health says why a master does not vote");
         require(one.text.find("pw") == std::string::npos, "no password in the health");
     }
-    require(admitted == seen.admitted, "health counts who is admitted");
+    require(admitted == seen.admitted, "health counts the admitted masters");
     require(
         seen.ready == (engine_.running() && admitted >= seen.quorum), "ready with a majority only");
 }
@@ -386,7 +386,7 @@ void fuzzed_quorum::require_proof(const core::claim& claim) {
     std::sort(until.rbegin(), until.rend());
     require(
         claim.held().deadline() <= until[engine_.rules().quorum() - 1],
-        "a majority of the masters stands behind a deadline");
+        "a majority of the masters supports a deadline");
 }
 
 void fuzzed_quorum::acquired(const core::operation& done, const core::claim& claim) {
@@ -479,7 +479,7 @@ void fuzzed_quorum::listen() {
 void fuzzed_quorum::end_of_event() {
     listen();
     const bool told = engine_.wants_write();
-    require(told || !new_output_, "whoever writes is told that something waits to be written");
+    require(told || !new_output_, "the writer is notified that something waits to be written");
     new_output_ = false;
 
     std::size_t held = 0;
@@ -494,7 +494,7 @@ void fuzzed_quorum::end_of_event() {
     }
     const redlock::metrics counters = engine_.count();
     require(counters.held == held, "the held leases are those that were given and not ended");
-    require(counters.waiting == waiting_.size(), "who waits is who was not answered");
+    require(counters.waiting == waiting_.size(), "the waiters are the callers without a result");
     require_rollbacks();
     require_keys();
 }

@@ -62,7 +62,7 @@ void read_all(reply_reader& reader, decoded& out) {
         out.replies.push_back(in_words(*one));
     }
     out.error = reader.error();
-    require(reader.next() == nullptr, "there is no reply behind the last one");
+    require(reader.next() == nullptr, "there is no reply after the last one");
 }
 
 // The sizes of the pieces repeat; a size of 0 is a piece of no bytes. Each piece has memory of its

@@ -139,7 +139,7 @@ TEST_CASE("with the recommended commands nothing is refused") {
     }
 }
 
-TEST_CASE("with what the order of arrival needs beside that nothing of it is refused") {
+TEST_CASE("with what the order of arrival needs in addition nothing of it is refused") {
     restricted_site site;
     std::vector<std::string> rules = recommended;
     for (const std::string more : {"+time", "+zadd", "+zscore", "+zrange", "+zrank", "+zrem"}) {

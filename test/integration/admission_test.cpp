@@ -50,7 +50,7 @@ TEST_CASE("a master that is made a replica loses its vote, and has it again when
     site.me.until_admitted(3);
 }
 
-TEST_CASE("a server that may evict locks does not vote, until it is told not to") {
+TEST_CASE("a server that may evict locks does not vote until it is configured not to") {
     master_options options;
     options.maxmemory = "64mb";
     options.maxmemory_policy = "allkeys-lru";
@@ -74,7 +74,7 @@ TEST_CASE("a server that may evict locks does not vote, until it is told not to"
     me.until_admitted(3);
 }
 
-TEST_CASE("a memory limit without eviction is no reason to refuse a server") {
+TEST_CASE("a memory limit without eviction does not exclude a server") {
     master_options options;
     options.maxmemory = "64mb";
     options.maxmemory_policy = "noeviction";
@@ -135,7 +135,7 @@ TEST_CASE("a server that is still loading its data does not vote, and does when 
     CHECK(!me.acquire("r")->error);
 }
 
-TEST_CASE("what is no Redis server does not vote") {
+TEST_CASE("a server other than Redis does not vote") {
     // A server of another kind that is at hand: one that wants TLS, spoken to in the clear.
     master_options options;
     options.tls = true;

@@ -58,7 +58,7 @@ bool gone(quorum_fixture& site, const std::string& resource) {
 
 } // namespace
 
-TEST_CASE("a lock that is given up with its token lives on with who attaches to it") {
+TEST_CASE("a lock that is abandoned lives on with the client that attaches to it") {
     either_protocol();
     quorum_fixture site(3, other_client::change);
     other_client other(site);
@@ -78,7 +78,7 @@ TEST_CASE("a lock that is given up with its token lives on with who attaches to 
     CHECK(!site.me.acquire("r")->error);
 }
 
-TEST_CASE("who attaches to a lock that was released, or never was, is told that it is lost") {
+TEST_CASE("attaching to a lock that was released, or never existed, ends with lost") {
     either_protocol();
     quorum_fixture site(3, other_client::change);
     other_client other(site);
@@ -95,7 +95,7 @@ TEST_CASE("who attaches to a lock that was released, or never was, is told that 
     }
 }
 
-TEST_CASE("who attaches to a lock that somebody else has by now is told so, and he keeps it") {
+TEST_CASE("attaching to a lock that another owner has by now fails, and the owner keeps it") {
     either_protocol();
     quorum_fixture site(3, other_client::change);
     other_client other(site);
@@ -143,7 +143,8 @@ TEST_CASE("a lock that may be there is left alone, and can be had when its maste
     CHECK(!theirs->error);
 }
 
-TEST_CASE("after a hand-over the fencing token is larger, and larger again for the next owner") {
+TEST_CASE(
+    "after a local handoff the fencing token is larger, and larger again for the next owner") {
     other_client::wanted = protocol::guarded;
     quorum_fixture site(3, other_client::change);
     other_client other(site);
@@ -166,7 +167,8 @@ TEST_CASE("after a hand-over the fencing token is larger, and larger again for t
     CHECK(token_of(next) > second);
 }
 
-TEST_CASE("a lock that was taken without fencing gives none to who attaches to it") {
+TEST_CASE(
+    "a lock that was acquired without fencing has no token for the client that attaches to it") {
     other_client::wanted = protocol::guarded;
     quorum_fixture site(3, other_client::change);
     other_client other(site);

@@ -211,7 +211,7 @@ TEST_CASE("blocking shared mutex: readers rely on the lease that lasts longest")
     CHECK(!here.mine.lost().stop_requested()); // it was released
 }
 
-TEST_CASE("blocking shared mutex: a loss is told while the lease lasts, to writers, too") {
+TEST_CASE("blocking shared mutex: a loss is signalled while the lease lasts, also to writers") {
     acquire_options options = with_token(patient());
     options.ttl = 2s;
     options.renew = renewal::off;
@@ -234,7 +234,7 @@ TEST_CASE("blocking shared mutex: a loss is told while the lease lasts, to write
     here.mine.unlock_shared();
 }
 
-TEST_CASE("blocking shared mutex: a wait that is stopped leaves nothing behind") {
+TEST_CASE("blocking shared mutex: a wait that is stopped leaves no keys") {
     readers_and_writers here;
     const auto stopped = [&](auto&& wait) {
         std::stop_source stop;

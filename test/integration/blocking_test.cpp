@@ -214,7 +214,7 @@ TEST_CASE("a condition variable gives the mutex up while it waits") {
     CHECK(!ready);
 }
 
-TEST_CASE("a wait that is stopped leaves nothing behind, and the next one succeeds") {
+TEST_CASE("a wait that is stopped leaves no keys, and the next one succeeds") {
     site here(3);
     const auto mine = here.client();
     const auto theirs = here.client();

@@ -85,7 +85,7 @@ TEST_CASE("an acquire may be cancelled at any moment while a minority hangs") {
     check_nothing_left(site);
 }
 
-TEST_CASE("cancelled before any master has answered, an acquire is undone behind its SETs") {
+TEST_CASE("cancelled before any master has replied, an acquire is undone after its SETs") {
     quorum_fixture site(3);
     for (master_process& master : site.masters) {
         master.hang();

@@ -170,7 +170,7 @@ TEST_CASE("with the plain protocol a leader has no fencing token") {
     CHECK(here.observe(here.mine).leader == first->term.id());
 }
 
-TEST_CASE("an observer is told of a resignation, of the next leader, and of a crash") {
+TEST_CASE("an observer is notified of a resignation, of the next leader, and of a crash") {
     election_options options = short_terms();
     options.poll = std::chrono::minutes(10); // the news comes from the masters
     options.ttl = 3s;
@@ -266,7 +266,7 @@ TEST_CASE("a leader's work ends when a majority is lost, before its lease does")
     }
 }
 
-TEST_CASE("who has led to the end has resigned") {
+TEST_CASE("a leader that has led to the end has resigned") {
     election_site here;
     std::optional<std::uint64_t> token;
     bool done = false;

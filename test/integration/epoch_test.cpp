@@ -300,7 +300,7 @@ TEST_CASE("with every write on disk a holder keeps its lock over the restart of 
     CHECK(site.me->release(mine) == release_result::released);
 }
 
-TEST_CASE("a master that is quarantined does not end the lock of who has a majority without it") {
+TEST_CASE("a quarantined master does not end the lock of a holder with a majority of others") {
     quarantining_site site(2s);
     lock mine = site.me->take("r", with_token(once(site.max_ttl)));
     site.masters[2].restart_empty();

@@ -140,7 +140,7 @@ TEST_CASE("the order of arrival is the order of the owners, round after round") 
     });
 }
 
-TEST_CASE("a new arrival at a lock that was just released stands behind those who wait") {
+TEST_CASE("a new arrival at a lock that was just released queues after the waiters") {
     fair_site site(3, 1);
     lock held = site.hold();
     const acquisition_ptr waiter = site.enter(*site.others[0]);
@@ -180,7 +180,7 @@ TEST_CASE("a queue of which nobody lives ends by itself") {
     CHECK(site.no_queue_left());
 }
 
-TEST_CASE("the keeper of the queue dies, and all have the lock in the end") {
+TEST_CASE("the queue's master dies, and all have the lock in the end") {
     both_protocols([](const auto& change) {
         fair_site site(5, 4, change);
         lock held = site.hold();

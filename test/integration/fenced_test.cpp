@@ -103,7 +103,7 @@ TEST_CASE("a fence outlives its value") {
     CHECK(server.command({"EXISTS", save.key()}) == "0");
 }
 
-TEST_CASE("who deletes the fence forgets: then any token is the first") {
+TEST_CASE("a deleted fence has no memory: then any token is the first") {
     const master_process server;
     const fenced_set save("k");
     CHECK(server.command(save.eval(23, "v")) == accepted(23));
@@ -111,7 +111,7 @@ TEST_CASE("who deletes the fence forgets: then any token is the first") {
     CHECK(server.command(save.eval(17, "v")) == accepted(17));
 }
 
-TEST_CASE("the digest of the fenced SET is the server's, too") {
+TEST_CASE("the digest of the fenced SET is that of the server") {
     const master_process server;
     const fenced_set save("k");
     CHECK(server.command(save.evalsha(17, "v")).starts_with("(error) NOSCRIPT"));
@@ -120,7 +120,7 @@ TEST_CASE("the digest of the fenced SET is the server's, too") {
     CHECK(server.command(save.evalsha(16, "v")) == refused(17));
 }
 
-TEST_CASE("a token that is none is an error and changes nothing") {
+TEST_CASE("an invalid token is an error and changes nothing") {
     const master_process server;
     const fenced_set save("k");
     CHECK(server.command(save.eval(17, "v")) == accepted(17));
@@ -151,7 +151,7 @@ TEST_CASE("a token that is none is an error and changes nothing") {
     CHECK(contents(server) == before);
 }
 
-TEST_CASE("a ttl that is none is an error and changes nothing") {
+TEST_CASE("an invalid ttl is an error and changes nothing") {
     const master_process server;
     const words keys{"{k}f", "k"};
     for (const char* ttl : {"", "0", "-1", "1.5", "soon"}) {
@@ -199,7 +199,7 @@ TEST_CASE("a value may be any bytes") {
     CHECK(server.command({"GET", "k"}) == all);
 }
 
-TEST_CASE("a script of one's own behind the check runs only with a token that is not stale") {
+TEST_CASE("a script of one's own after the check runs only with a token that is not stale") {
     const master_process server;
     const std::string transfer = std::string(fence_check) + R"(
         redis.call('DECRBY', KEYS[2], ARGV[2])
@@ -220,7 +220,7 @@ TEST_CASE("a script of one's own behind the check runs only with a token that is
     CHECK(server.command(eval(transfer, keys, {"23", "5"})) == refused(24));
 }
 
-TEST_CASE("the names that the check uses are not seen by the script behind it") {
+TEST_CASE("the names that the check uses are not seen by the script after it") {
     const master_process server;
     const std::string text =
         std::string(fence_check) + "local token, highest, is_token = 1, 2, 3 return token";
@@ -229,7 +229,7 @@ TEST_CASE("the names that the check uses are not seen by the script behind it") 
     CHECK(server.command(eval(leak, {"f"}, {"17"})).starts_with("(error)"));
 }
 
-TEST_CASE("a fence beside a key is in its slot") {
+TEST_CASE("the fence of a key is in its slot") {
     master_options options;
     options.extra = {"--cluster-enabled", "yes"};
     const master_process server(options);

@@ -46,7 +46,7 @@ TEST_CASE("guarded: without fencing there is no token and no counter") {
     CHECK(site.me.release(mine) == release_result::released);
 }
 
-TEST_CASE("guarded: who is refused is told how long the holder has it") {
+TEST_CASE("guarded: a refused client learns the remaining lease of the holder") {
     quorum_fixture site(3, guarded);
     lock mine = site.take_everywhere("r", once_unrenewed(10s));
     client other(site.io, site.changed(guarded));
@@ -163,7 +163,8 @@ TEST_CASE("guarded: a lock that a key of another type replaces is lost, and the 
     }
 }
 
-TEST_CASE("guarded: a counter of another type is no vote, and leaves no half-taken lock") {
+TEST_CASE(
+    "guarded: a counter of another type prevents the vote, and leaves no half-acquired lock") {
     quorum_fixture site(3, guarded);
     for (std::size_t i = 0; i < 2; ++i) {
         site.masters[i].command({"LPUSH", fence_key_of("r"), "a", "b"});
@@ -189,7 +190,7 @@ TEST_CASE("guarded: a counter of another type is no vote, and leaves no half-tak
     CHECK(plainly.held());
 }
 
-TEST_CASE("guarded: a release beside a counter of another type is reported and published") {
+TEST_CASE("guarded: a release next to a counter of another type is reported and published") {
     quorum_fixture site(3, guarded);
     client other(site.io, site.changed(guarded));
     other.until_admitted(3);
@@ -226,7 +227,7 @@ TEST_CASE("guarded: a record of another type keeps the master out, and nothing i
     CHECK(me.release(mine) == release_result::released);
 }
 
-TEST_CASE("guarded: a record that turns into another type under us is no grant") {
+TEST_CASE("guarded: a record that turns into another type prevents the grant") {
     quorum_fixture site(3, guarded);
     for (std::size_t i = 0; i < 2; ++i) {
         site.masters[i].command({"DEL", epoch_key});

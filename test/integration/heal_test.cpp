@@ -42,7 +42,7 @@ TEST_CASE("an extension puts a missing vote of a minority back, with its counter
     CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
 }
 
-TEST_CASE("renewal heals by itself, a master that was down when the lock was taken, too") {
+TEST_CASE("renewal heals by itself, also a master that was down when the lock was acquired") {
     quorum_fixture site(3, guarded);
     site.masters[2].kill();
     run_until(site.io, [&] { return site.me.health().admitted == 2; });
@@ -169,7 +169,7 @@ TEST_CASE("renewal tells of a lock whose keys are deleted on a majority") {
 }
 
 TEST_CASE(
-    "a holder does not go on beside a larger fencing token, whether its owner is still there") {
+    "a holder does not go on after a larger fencing token, whether its owner is still there") {
     for (const bool released : {false, true}) {
         two_processes site;
         lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
@@ -224,7 +224,7 @@ TEST_CASE("a fencing counter that is ahead is neither lowered by an extension no
     CHECK(site.masters[1].command({"GET", fence_key_of("r")}) == ahead);
 }
 
-TEST_CASE("a key under the counter's name that is none leaves no half of a heal behind") {
+TEST_CASE("a foreign key under the counter's name leaves no half of a heal") {
     quorum_fixture site(3, guarded);
     lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
     site.masters[1].command({"DEL", lock_key("r"), fence_key_of("r")});

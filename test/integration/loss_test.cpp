@@ -142,7 +142,7 @@ TEST_CASE("a lock is not held for longer than max_hold, however often it is rene
     CHECK(site.no_key_left());
 }
 
-TEST_CASE("the holder is told to stop before the lease ends, by the margin it asked for") {
+TEST_CASE("the holder is signalled to stop before the lease ends, by the margin it asked for") {
     quorum_fixture site(3);
     acquire_options options = once_unrenewed(20s);
     options.stop_margin = 19s;

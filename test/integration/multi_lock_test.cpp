@@ -62,7 +62,7 @@ TEST_CASE("multi-lock: all resources have one token and one counter, and go toge
     CHECK(site.other.take("a").held());
 }
 
-TEST_CASE("multi-lock: one resource that is taken is enough, and its lease is told") {
+TEST_CASE("multi-lock: one resource that is taken is enough, and its lease is reported") {
     two_processes site;
     lock taken = site.other.take("b", once(30s));
     const acquisition_ptr refused = acquire_all(site.me, {"a", "b", "c"});
@@ -257,7 +257,7 @@ TEST_CASE(
     CHECK(next->lock.held());
 }
 
-TEST_CASE("multi-lock: the release of any of its resources wakes who waits for all") {
+TEST_CASE("multi-lock: the release of any of its resources wakes a waiter for all") {
     two_processes site(3, [](config& c) {
         guarded(c);
         c.retry_delay_min = 5ms;

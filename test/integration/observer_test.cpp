@@ -146,7 +146,7 @@ TEST_CASE("an observer sees a lock from its acquire to its release, with the vot
     CHECK(it.notes->all_ended_once());
 }
 
-TEST_CASE("an observer sees who was refused, and what a query found") {
+TEST_CASE("an observer sees which acquire was refused, and what a query found") {
     observed_quorum it(3);
     lock mine = it.site.take_everywhere("r");
     CHECK(it.site.me.acquire("r")->error == errc::contended);
@@ -166,7 +166,7 @@ TEST_CASE("an observer sees who was refused, and what a query found") {
     CHECK(it.notes->story.size() == before); // refused arguments start no operation
 }
 
-TEST_CASE("a loss is told with its reason and votes, and counted by it") {
+TEST_CASE("a loss is reported with its reason and votes, and counted by it") {
     observed_quorum it(3);
     lock mine = it.site.take_everywhere("r", once(2s));
     const auto watched = it.site.me.watch(mine);
@@ -183,7 +183,7 @@ TEST_CASE("a loss is told with its reason and votes, and counted by it") {
     CHECK(counted.hold.count() == 1);
 }
 
-TEST_CASE("extensions by the library are told as such") {
+TEST_CASE("extensions by the library are reported as such") {
     observed_quorum it(3);
     lock mine = it.site.take_everywhere("r", once(900ms));
     run_until(it.site.io, [&] { return it.site.me.count().renewed >= 2; });
@@ -193,7 +193,7 @@ TEST_CASE("extensions by the library are told as such") {
     CHECK(it.notes->all_ended_once());
 }
 
-TEST_CASE("what is cancelled ends for the observer, too, and once") {
+TEST_CASE("what is cancelled ends for the observer as well, and once") {
     observed_quorum it(3);
     lock mine = it.site.take_everywhere("r");
     const auto begun = it.site.me.begin("r", waiting(1h));
@@ -224,7 +224,7 @@ TEST_CASE("what is cancelled ends for the observer, too, and once") {
     CHECK(it.notes->all_ended_once());
 }
 
-TEST_CASE("a handle that is destroyed or abandoned, and a manager that closes, are told of") {
+TEST_CASE("a handle that is destroyed or abandoned, and a manager that closes, are reported") {
     observed_quorum it(3);
     { const lock mine = it.site.take_everywhere("dropped"); }
     run_until(it.site.io, [&] { return it.notes->tells("released released"); });
@@ -278,7 +278,7 @@ TEST_CASE("an exception of the observer is logged and counted, and the lock does
     CHECK(errors[1].starts_with("the observer threw: "));
 }
 
-TEST_CASE("an observer is told the fencing token, and never the lock's token") {
+TEST_CASE("an observer receives the fencing token, and never the lock's token") {
     observed_quorum it(3, [](config& c) { c.protocol = protocol::guarded; });
     acquire_options options = once();
     options.fencing = true;

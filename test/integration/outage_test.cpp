@@ -187,7 +187,8 @@ TEST_CASE("a restarted master is connected again, and has another run id") {
     CHECK(site.me.count().masters[0].disconnects == 1);
 }
 
-TEST_CASE("a master that cannot write votes with its error, and a minority of them is no matter") {
+TEST_CASE(
+    "a master that cannot write votes with its error, and a minority of them does not matter") {
     quorum_fixture site(3);
     site.masters[0].command({"CONFIG", "SET", "maxmemory", "1"});
     const acquisition_ptr got = site.me.acquire("r");

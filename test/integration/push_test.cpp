@@ -98,7 +98,7 @@ TEST_CASE("a waiter is woken by the release, in both protocols") {
     });
 }
 
-TEST_CASE("the bare name of a lock without a prefix makes a channel, too") {
+TEST_CASE("the bare name of a lock without a prefix makes a channel as well") {
     push_site site([](config& settings) {
         patient(settings);
         settings.key_prefix = "";
@@ -148,7 +148,7 @@ TEST_CASE("where nobody may subscribe or publish the lock is got by asking again
     }
 }
 
-TEST_CASE("a lock that is free is found long before the lease would have ended, whatever is told") {
+TEST_CASE("a lock that is free is found long before the lease would have ended, notified or not") {
     const auto long_leases = [](config& settings) {
         guarded(settings);
         settings.max_ttl = 10min;

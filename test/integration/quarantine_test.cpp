@@ -19,7 +19,7 @@ config quarantining(const std::vector<std::string>& urls) {
 
 } // namespace
 
-TEST_CASE("a fresh quorum is closed for max_ttl: one waits for it, another is told how long") {
+TEST_CASE("a fresh quorum is closed for max_ttl: one waits for it, another learns how long") {
     const auto started = steady_clock::now();
     quorum_of_masters masters(3);
     asio::io_context io;

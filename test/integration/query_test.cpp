@@ -77,7 +77,7 @@ TEST_CASE("a partial grant is undecided") {
     CHECK(status.masters[3].vote == vote::absent);
 }
 
-TEST_CASE("three different owners are no holder") {
+TEST_CASE("three different owners mean that there is no holder") {
     quorum_fixture site(3);
     for (std::size_t i = 0; i < 3; ++i) {
         site.masters[i].command(

@@ -144,7 +144,7 @@ TEST_CASE("a token of the caller's choice is what the masters keep, for one atte
     CHECK(one.release() == release_result::released);
 }
 
-TEST_CASE("too few masters to tell who has it is an error, not an answer") {
+TEST_CASE("too few masters to know the owner is an error, not an answer") {
     two_clients site;
     blocking::redis_lock one(site.mine, "r", once());
     site.masters[0].kill();

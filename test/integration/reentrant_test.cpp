@@ -127,7 +127,7 @@ TEST_CASE("another owner waits until the last entry is left, however it is left"
     CHECK(site.no_key_left());
 }
 
-TEST_CASE("two mutexes on one resource exclude each other, whoever the owner") {
+TEST_CASE("two mutexes on one resource exclude each other, whatever the owner") {
     quorum_fixture site(3);
     reentrant_mutex one(site.me.manager(), "r", once());
     reentrant_mutex other(site.me.manager(), "r", once());
@@ -188,7 +188,8 @@ TEST_CASE("a late leave does not touch the lock of the owner that came since") {
     CHECK(leave(site, yours->hold) == release_result::released);
 }
 
-TEST_CASE("who enters twice at once is in twice, and a cancelled first does not end the second") {
+TEST_CASE("an owner that enters twice at once is in twice, and a cancelled first does not end the "
+          "second") {
     quorum_fixture site(3);
     asio::io_context elsewhere;
     client other(elsewhere, config_for(site.masters.urls()));

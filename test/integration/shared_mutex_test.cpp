@@ -150,7 +150,7 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
     CHECK(writer->lock.held());
 }
 
-TEST_CASE("shared mutex: what is no writer's lock cannot be downgraded") {
+TEST_CASE("shared mutex: only a writer's lock can be downgraded") {
     reading_site site;
     lock exclusive = site.me.take("r");
     CHECK(downgrade(site.me, exclusive, site.io) == errc::invalid_argument);
@@ -314,7 +314,7 @@ TEST_CASE("shared mutex: a writer that gives up leaves the intent of another tha
     CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
 }
 
-TEST_CASE("shared mutex: a reader's release beside a lock of another type is reported") {
+TEST_CASE("shared mutex: a reader's release next to a lock of another type is reported") {
     reading_site site;
     lock reader = site.with_all_votes([&] { return take_as(as::reader, site.me); });
     site.everywhere({"LPUSH", lock_key("r"), "a"});
@@ -346,8 +346,7 @@ TEST_CASE("shared mutex: an upgrade is refused, as it would wait for itself") {
     CHECK(site.me.extend(reader, 10s) == error_code());
 }
 
-TEST_CASE(
-    "shared mutex: readers on AB, BC and AC share, and no writer finds a majority beside them") {
+TEST_CASE("shared mutex: readers on AB, BC and AC share, and no writer finds a majority") {
     quorum_of_masters masters(3);
     config settings = config_for(masters.urls());
     settings.protocol = protocol::guarded;
@@ -413,7 +412,7 @@ TEST_CASE(
     CHECK(!exists(site.masters[0], lock_key("r"))); // all was undone
 }
 
-TEST_CASE("shared mutex: a late release and a late extension change nothing for who came after") {
+TEST_CASE("shared mutex: a late release and a late extension change nothing for later owners") {
     quorum_fixture site(3, guarded);
     asio::io_context stopped; // between its calls this process does not run, as if it were paused
     client paused(stopped, site.changed(guarded));
@@ -456,7 +455,7 @@ TEST_CASE("shared mutex: votes that are deleted on a majority are not put back")
     }
 }
 
-TEST_CASE("shared mutex: votes that a master forgot are healed, and not beside the other kind") {
+TEST_CASE("shared mutex: votes that a master lost are healed, except next to the other kind") {
     reading_site site;
     // With the third vote still out, the two that are left would be no majority.
     lock reader = site.with_all_votes([&] { return take_as(as::reader, site.me); });

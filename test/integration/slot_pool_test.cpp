@@ -214,7 +214,7 @@ TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
     CHECK(stays.held());
 }
 
-TEST_CASE("a late release does nothing to who has the slot now") {
+TEST_CASE("a late release does nothing to the present owner of the slot") {
     pool_site site;
     slot_pool pool(site.me.manager(), "crew", 1);
     slot late = site.take(pool, once_unrenewed(10s));
@@ -229,7 +229,7 @@ TEST_CASE("a late release does nothing to who has the slot now") {
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{crew}:slot:0") == 3; }));
 }
 
-TEST_CASE("a worker that loses its slot is told, as the holder of a lock is") {
+TEST_CASE("a worker that loses its slot is notified, as the holder of a lock is") {
     pool_site site;
     slot_pool pool(site.me.manager(), "crew", 3);
     slot mine = site.take(pool, once(600ms));

@@ -4,7 +4,7 @@
 using namespace redlock;
 using namespace redlock::test;
 
-TEST_CASE("a full pool sends nothing until a slot is released, and then wakes who waits") {
+TEST_CASE("a full pool sends nothing until a slot is released, and then wakes a waiter") {
     pool_site site(pool_site::patient);
     client other(site.io, site.changed(pool_site::patient));
     other.until_admitted(3);
@@ -37,7 +37,7 @@ TEST_CASE("a full pool sends nothing until a slot is released, and then wakes wh
     CHECK(site.heard_by("crew", "0"));
 }
 
-TEST_CASE("without pushes who waits for a slot asks again") {
+TEST_CASE("without pushes a waiter for a slot asks again") {
     for (const protocol speaks : {protocol::guarded, protocol::plain}) {
         const auto polls = [&](config& settings) {
             settings.protocol = speaks;

@@ -161,7 +161,7 @@ TEST_CASE("a file that cannot be used is refused at construction, by its name") 
     }
 }
 
-TEST_CASE("a TLS master that is restarted is trusted again, and a hung one is left behind") {
+TEST_CASE("a TLS master that is restarted is trusted again, and a hung one is not waited for") {
     tls_site site;
     config settings = site.settings();
     settings.master_timeout = 500ms;

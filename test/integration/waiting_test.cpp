@@ -59,7 +59,7 @@ TEST_CASE("waiters of one process have the lock in order, and hand it over among
     CHECK(site.settled());
 }
 
-TEST_CASE("a lease that is handed over comes with a larger fencing token, each time") {
+TEST_CASE("a lease that is handed off comes with a larger fencing token, each time") {
     quorum_fixture site(3, quiet_and_guarded);
     acquire_options wants = with_token(waiting(60s));
     lock mine = site.me.take("r", wants);
@@ -85,7 +85,7 @@ TEST_CASE("a lease that is handed over comes with a larger fencing token, each t
     CHECK(token_of(its) > latest);
 }
 
-TEST_CASE("who released cannot end the lease of the one that it was handed to") {
+TEST_CASE("a handle that was released cannot end the lease of the next owner") {
     quorum_fixture site(3, quiet);
     lock mine = site.take_everywhere("r");
     const acquisition_ptr next = site.me.begin("r", waiting(60s));

@@ -444,7 +444,7 @@ TEST_CASE("a cancelled close ends the waiting, not the closing") {
     CHECK(closing.calls() == 1);
 }
 
-TEST_CASE("a coroutine gives up by a timer beside the acquire") {
+TEST_CASE("a coroutine gives up by a timer next to the acquire") {
     quorum q;
     q.start();
     q.masters[0].set_key("redlock:{r}", "somebody's");
@@ -466,7 +466,7 @@ TEST_CASE("a coroutine gives up by a timer beside the acquire") {
     CHECK(q.manager->get_metrics().cancelled == 1);
 }
 
-TEST_CASE("a coroutine that waits for the loss beside its work is told of neither too late") {
+TEST_CASE("a coroutine that waits for the loss during its work learns of neither too late") {
     quorum q;
     q.start();
     lock held = q.acquired("r", once(300ms));

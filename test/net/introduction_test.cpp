@@ -88,7 +88,7 @@ TEST_CASE("a connection introduces itself again after each reconnection") {
     CHECK(!q.acquire("r").error());
 }
 
-TEST_CASE("a wrong password is told to people, but not which") {
+TEST_CASE("a wrong password is reported, but not which") {
     quorum q(guarded_by("another"), [](config& c) {
         c.password = secret;
         c.reconnect_delay_min = c.reconnect_delay_max = 1h;
@@ -218,7 +218,7 @@ TEST_CASE("one server under two endpoints votes once") {
     CHECK(refused.vote_of(second).vote == vote::duplicate);
 }
 
-TEST_CASE("a master that is young is quarantined, and the time left is told") {
+TEST_CASE("a master that is young is quarantined, and the time left is reported") {
     fake_options young;
     young.info = {{"uptime_in_seconds", "5"}};
     quorum q({young, young, fake_options()}, [](config& c) { c.max_ttl = 60s; });

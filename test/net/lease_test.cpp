@@ -64,7 +64,7 @@ TEST_CASE("without renewal a lease ends with its ttl, by a timer") {
     q.run_until([&] { return q.keys() == 0; });
 }
 
-TEST_CASE("the holder is told to stop before the lease ends") {
+TEST_CASE("the holder is signalled to stop before the lease ends") {
     quorum q;
     q.start();
     acquire_options options = once(20s);
@@ -338,7 +338,7 @@ TEST_CASE("the longest wait and the longest name work") {
     CHECK(q.release(held).value() == release_result::released);
 }
 
-TEST_CASE("a query tells who has a lock, and from when on nobody") {
+TEST_CASE("a query reports the owner of a lock, and from when on there is none") {
     quorum q;
     q.start();
     CHECK(q.query("r").value().state == lock_state::free);

@@ -141,7 +141,7 @@ TEST_CASE("an address that swallows an attempt does not keep a master out") {
     CHECK(sorted({}).empty());
 }
 
-TEST_CASE("after a refused write nothing more is written, whoever comes first") {
+TEST_CASE("after a refused write nothing more is written, whichever comes first") {
     for (const bool watched : ways) {
         CAPTURE(watched);
         pair p(watched);

@@ -100,7 +100,7 @@ TEST_CASE("a removal that is refused for a while is repeated") {
     q.run_until([&] { return q.keys() == 0; });
 }
 
-TEST_CASE("the rollback of a SET that hangs is behind it on the same connection") {
+TEST_CASE("the rollback of a SET that hangs comes after it on the same connection") {
     quorum q(3, [](config& c) { c.master_timeout = 150ms; });
     q.start();
     q.masters[0].when("SET", fake_action::hang(), 1);

@@ -103,7 +103,7 @@ TEST_CASE("work is cancelled when the lock is lost") {
     q.run_until([&] { return q.keys() == 0; });
 }
 
-TEST_CASE("work that ends well after the loss is told of it") {
+TEST_CASE("work that ends well after the loss gets the loss") {
     bool done = false;
     scope_outcome scope;
     quorum q;

@@ -76,7 +76,7 @@ void checker::acts_until(nanos now, std::size_t number, nanos until) {
         fail(
             promise::exclusion,
             now,
-            "c" + std::to_string(one.client) + " is prolonged, and somebody else has had resource "
+            "c" + std::to_string(one.client) + " is extended, and another owner has had resource "
                 + std::to_string(one.resource) + " since " + std::to_string(one.overtaken / us)
                 + " us");
     }
@@ -91,10 +91,11 @@ void checker::lets_go(nanos now, std::size_t number) {
 
 void checker::released(nanos now, std::size_t number) {
     const ownership& one = ownerships_[number];
-    const std::string who = "c" + std::to_string(one.client) + " is told that it released resource "
+    const std::string who = "c" + std::to_string(one.client)
+                            + " got the result released for resource "
                             + std::to_string(one.resource);
     if (one.lost) {
-        fail(promise::truth, now, who + ", of which it had been told that it was lost");
+        fail(promise::truth, now, who + ", of which it had been signalled the loss");
     }
     for (std::size_t i = number + 1; wanted_.exclusion && i < ownerships_.size(); ++i) {
         const ownership& other = ownerships_[i];
@@ -220,7 +221,7 @@ void checker::loss_told(nanos now, unsigned client, nanos late, bool was_paused)
         fail(
             promise::loss_told,
             now,
-            "c" + std::to_string(client) + " is told of a loss " + std::to_string(late / us)
+            "c" + std::to_string(client) + " gets the signal of a loss " + std::to_string(late / us)
                 + " us after its deadline");
     }
 }

@@ -55,7 +55,7 @@ TEST_CASE("one holder after the other is fine") {
     judge.lets_go(210, third);
     const auto fourth = judge.takes(210, 3, 0, 0, 300);
     CHECK_FALSE(judge.found());
-    SECTION("until one is prolonged when it is over") {
+    SECTION("until one is extended when it is over") {
         judge.acts_until(220, third, 230);
         CHECK_FALSE(judge.found()); // it has let go: it does not act any more
         judge.acts_until(220, fourth, 400);
@@ -165,7 +165,7 @@ TEST_CASE("a release that is said to have been in time and was not is found") {
     }
 }
 
-TEST_CASE("a holder that is prolonged after somebody else had its lock is found") {
+TEST_CASE("a holder that is extended after another owner had its lock is found") {
     checker judge({.exclusion = false, .order = false, .bounds = false, .yields = 100}, 1);
     const auto older = judge.takes(10, 0, 0, 0, 120);
     const auto newer = judge.takes(50, 1, 0, 0, 150);
@@ -197,7 +197,7 @@ TEST_CASE("a key that stays too long is found") {
     CHECK(found(other, promise::no_orphan));
 }
 
-TEST_CASE("a loss that is told late is found, unless the client was paused") {
+TEST_CASE("a loss that is signalled late is found, unless the client was paused") {
     checker judge = strict();
     judge.loss_told(10, 0, 0, false);
     judge.loss_told(10, 0, 5 * ms, true);
@@ -219,7 +219,7 @@ TEST_CASE("a waiter that is overtaken by one that came later is found") {
         judge.served(30, 0, 2);
         CHECK_FALSE(judge.found());
     }
-    SECTION("and so is who had given up before, and is told so later") {
+    SECTION("and so is a waiter that had given up before, and learns so later") {
         judge.served(20, 0, 2);
         judge.leaves(0, 1, 20);
         CHECK_FALSE(judge.found());
@@ -249,7 +249,7 @@ TEST_CASE("a clock that stops in a suspend breaks exclusion") {
     CHECK(first_broken("clients", mistake::monotonic_clock, 1000) == promise::exclusion);
 }
 
-TEST_CASE("a holder that believes until it is told breaks exclusion") {
+TEST_CASE("a holder that believes until the signal breaks exclusion") {
     CHECK(first_broken("clients", mistake::believes_until_told, 1000) == promise::exclusion);
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("without quarantine, restarts break exclusion") {
     CHECK(first_broken("restarts", mistake::no_quarantine, 2000) == promise::exclusion);
 }
 
-TEST_CASE("a majority of masters that never comes back is no progress") {
+TEST_CASE("a majority of masters that never comes back prevents progress") {
     lua_machine lua;
     plan what = make_plan(3, *find_profile("calm"));
     what.progress_bound = sec;

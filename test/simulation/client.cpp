@@ -183,7 +183,7 @@ void client::after_call() {
                 promise::sane,
                 here_.now,
                 "c" + std::to_string(number_) + " has bytes for " + name_of(i)
-                    + ", and nobody was told to write them");
+                    + ", without a request to write them");
         }
     }
     const redlock::time_point due = engine_->next_due();
@@ -341,7 +341,7 @@ void client::look_for_idle_waiters() {
             here_.judge.fail(
                 promise::attempt,
                 here_.now,
-                "c" + std::to_string(number_) + " has waited beside the free lock "
+                "c" + std::to_string(number_) + " has waited for the free lock "
                     + std::to_string(resource) + " since "
                     + std::to_string(idle_since_[resource] / us) + " us and not tried");
         }

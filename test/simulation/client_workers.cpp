@@ -307,7 +307,7 @@ void client::lease_changed(const core::claim& lease) {
         here_.judge.fail(
             promise::sane,
             here_.now,
-            "c" + std::to_string(number_) + " is told again that it holds a lock that it had lost");
+            "c" + std::to_string(number_) + " holds again a lock that it had lost");
     }
     if (mine.changed != here_.now) {
         mine.until_before = mine.until;

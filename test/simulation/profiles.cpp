@@ -384,7 +384,7 @@ constexpr std::string_view keeps_all = "A1 to A5 (but holders may write late)";
 constexpr std::string_view keeps_little = "A3 only: clocks run and step beyond their bounds";
 
 constexpr std::string_view keeps_keys =
-    "A1 to A3, A5; but lock keys are deleted, and who is overtaken must not be prolonged";
+    "A1 to A3, A5; but lock keys are deleted, and an overtaken holder must not be extended";
 
 constexpr std::array table{
     profile{"calm", mixture::plain, keeps_all, calm},

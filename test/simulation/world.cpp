@@ -384,7 +384,7 @@ void world::pass(std::uint32_t which) {
             here_.story.note(
                 here_.now,
                 "",
-                "no more faults: who waits gets its lock, and everybody else one last lock");
+                "no more faults: each waiter gets its lock, and every other worker one last lock");
         }
         finals_ = true;
         for_clients(-1, [](client& who, unsigned) { who.begin_finals(); });

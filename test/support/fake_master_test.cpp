@@ -22,7 +22,7 @@ using asio::ip::tcp;
 using namespace redlock::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("the parser takes requests in any pieces and refuses what is none") {
+TEST_CASE("the parser takes requests in any pieces and refuses other input") {
     const std::string bytes = request_bytes({"SET", "k", "a\r\nb"}) + request_bytes({"PING"});
     std::vector<std::vector<std::string>> seen;
     std::vector<std::string_view> words;
@@ -130,7 +130,7 @@ TEST_CASE("a hanging fake master executes late, or answers late") {
     CHECK(client.receive(4) == ":1\r\n");
 }
 
-TEST_CASE("behind a hanging command rules are asked when it is released") {
+TEST_CASE("after a hanging command rules are asked when it is released") {
     fake_master fake;
     fake.when("SET", fake_action::hang(), 2);
     raw_client client(fake.port());

@@ -177,7 +177,7 @@ TEST_CASE("two hung masters of five slow nothing down") {
     CHECK(got.at == began + 1ms);
 }
 
-TEST_CASE("a held key beside dead masters is an outage when no majority answered") {
+TEST_CASE("a held key next to dead masters is an outage when no majority replied") {
     virtual_quorum it(5);
     it.paths[0].reachable = it.paths[1].reachable = false;
     it.start();
@@ -241,7 +241,7 @@ TEST_CASE("an attempt is given up when what is left of the lease is worth nothin
     CHECK(got.at - began == usable(50ms) - 20ms);
 }
 
-TEST_CASE("a rollback goes to every master that was asked, behind the SET, before the next SET") {
+TEST_CASE("a rollback goes to every master that was asked, after the SET, before the next SET") {
     virtual_quorum it(5);
     it.start();
     it.masters[0].put(it.key(), "somebody");
@@ -421,7 +421,7 @@ TEST_CASE("a straggler's grant carries the lease when another vote is gone") {
     CHECK(it.loss_of(got));
 }
 
-TEST_CASE("a straggler that grants is released, too") {
+TEST_CASE("a straggler that grants is released as well") {
     virtual_quorum it(3);
     it.start();
     it.paths[2].there = 50ms;
@@ -505,7 +505,7 @@ TEST_CASE("an acquire that asked nobody reports no votes of an earlier one") {
     CHECK(std::count(late.votes.begin(), late.votes.end(), vote::held) == 0);
 }
 
-TEST_CASE("a master that lags too far behind is not asked") {
+TEST_CASE("a master that lags too far is not asked") {
     virtual_quorum it(1);
     it.start();
     it.paths[0].takes_bytes = false;
@@ -531,7 +531,7 @@ TEST_CASE("no token reaches the log") {
     }
 }
 
-TEST_CASE("a majority that hangs during a short wait is an outage, and slow answers are none") {
+TEST_CASE("a majority that hangs during a short wait is an outage, and slow replies are not") {
     auto rules = settings_for(3);
     rules.master_timeout = 10s;
     virtual_quorum it(rules);
@@ -544,7 +544,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow answ
         CHECK(got.why == errc::no_quorum);
         CHECK(got.votes == std::vector<vote>{vote::pending, vote::pending, vote::granted});
     }
-    SECTION("also for those who stand in line behind it") {
+    SECTION("also for those that queue after it") {
         it.paths[0].hung = it.paths[1].hung = true;
         brief.wait = 10s;
         it.acquire(brief);
@@ -553,7 +553,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow answ
         CHECK(got.why == errc::no_quorum);
         CHECK(got.votes == std::vector<vote>{vote::pending, vote::pending, vote::granted});
     }
-    SECTION("also where an attempt before has found it taken") {
+    SECTION("even if an attempt before has found it taken") {
         for (virtual_master& server : it.masters) {
             server.put(it.key(), "somebody");
         }
@@ -587,7 +587,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow answ
         CHECK(got.votes == std::vector<vote>(3, vote::pending));
         CHECK(it.engine.count().validity_exhausted == 1);
     }
-    SECTION("a hanging majority is an outage also where the validity is used up") {
+    SECTION("a hanging majority is an outage even if the validity is used up") {
         it.paths[0].hung = it.paths[1].hung = true;
         brief.ttl = 250ms;
         CHECK(it.acquire_now(brief).why == errc::no_quorum);

@@ -122,7 +122,7 @@ TEST_CASE("lines may end in CRLF or LF, the last one in nothing") {
     CHECK(bare->uptime == 7s);
 }
 
-TEST_CASE("an INFO without run id, role or uptime is no server's") {
+TEST_CASE("an INFO without run id, role or uptime is refused") {
     CHECK(!parse_info(""));
     CHECK(!parse_info("garbage"));
     CHECK(!parse_info("# Server\r\n\r\n"));

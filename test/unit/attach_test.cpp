@@ -91,7 +91,7 @@ TEST_CASE("an attach knows nothing of the acquires before it") {
     CHECK(q.engine.count().acquire_wait.sum() == waited + 1ms);
 }
 
-TEST_CASE("a master that lags too far behind is not asked to keep a lock") {
+TEST_CASE("a master that lags too far is not asked to keep a lock") {
     virtual_quorum q(3);
     q.start();
     for (std::size_t i = 0; i < 3; ++i) {
@@ -267,7 +267,7 @@ TEST_CASE("an attach before the start, or after the end, says so") {
     CHECK(q.answer_to(late)->why == errc::closed);
 }
 
-TEST_CASE("who waits in this process has the attached lock next, by hand-over") {
+TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
     auto rules = settings_for(3);
     rules.local_handoff_time = 1h;
     virtual_quorum q(rules);

@@ -111,13 +111,13 @@ TEST_CASE("attempt: a grant lasts from before the first byte, and a late one as 
     CHECK(one.mine.votes.of[2].until == never);
 }
 
-TEST_CASE("attempt: fenced, a grant without a counter is none") {
+TEST_CASE("attempt: fenced, a grant without a counter does not count") {
     site one(origin::acquire, true);
     CHECK(attempt::note(one.mine, 0, granted(), one.rules.drift) == vote::error);
     CHECK(one.mine.votes.of[0].until == never);
 }
 
-TEST_CASE("attempt: contention and outage are told apart") {
+TEST_CASE("attempt: contention and outage are distinguished") {
     site contended;
     contended.asking.ask(contended.mine);
     CHECK(contended.acquired(0, refused(vote::held)) == kind::open);
@@ -192,7 +192,7 @@ TEST_CASE("attempt: fenced, a majority is raised to the largest counter") {
     SECTION("the raise is the second vote") {
         CHECK(one.raised(1, granted(9)) == kind::won);
     }
-    SECTION("a late grant is raised, too, in the time that is left") {
+    SECTION("a late grant is raised as well, in the time that is left") {
         CHECK(one.acquired(2, granted(3)) == kind::raise);
         CHECK(!one.last.anew);
         CHECK(one.last.masters == only(2));
@@ -201,7 +201,7 @@ TEST_CASE("attempt: fenced, a majority is raised to the largest counter") {
     SECTION("a late grant with that very counter is a vote") {
         CHECK(one.acquired(2, granted(9)) == kind::won);
     }
-    SECTION("a late grant with a larger counter is no vote for this token") {
+    SECTION("a late grant with a larger counter does not count for this token") {
         CHECK(one.acquired(2, granted(10)) == kind::open);
         CHECK(one.mine.votes.text(2) == "its fencing counter is ahead");
         CHECK(one.raised(1, granted(9)) == kind::won);
@@ -241,7 +241,7 @@ TEST_CASE("attempt: a hand-off is won by a raise to the next number") {
         CHECK(one.raised(0, granted(10)) == kind::open);
         CHECK(one.raised(1, granted(10)) == kind::won);
     }
-    SECTION("an answer to the owner before is none") {
+    SECTION("a reply to the previous owner does not count") {
         one.level();
         CHECK(!one.asking.awaits(one.mine, 0, 0));
         CHECK(one.asking.awaits(one.mine, 0, 1));
@@ -317,14 +317,14 @@ TEST_CASE("attempt: a fenced attach reads the counters, and goes one further") {
     SECTION("a majority at that number wins") {
         CHECK(one.raised(2, granted(7)) == kind::won);
     }
-    SECTION("a counter that is ahead, or missing, is no vote") {
+    SECTION("a counter that is ahead, or missing, does not count") {
         CHECK(one.raised(1, {.said = vote::held, .counter = 8}) == kind::open);
         CHECK(one.mine.votes.text(1) == "its fencing counter is ahead");
         one.raised(2, granted(0));
         CHECK(one.mine.votes.text(2) == "it has no fencing counter for this lock");
         CHECK(one.lost(errc::no_quorum));
     }
-    SECTION("where the lock is gone meanwhile it is lost") {
+    SECTION("if the lock is gone by then it is lost") {
         one.raised(1, refused(vote::owned_by_other));
         one.raised(2, refused(vote::owned_by_other));
         CHECK(one.lost(errc::lost));
@@ -374,7 +374,7 @@ TEST_CASE("attempt: where the masters work, but what they grant is used up, it i
     CHECK(one.due(t0 + 7ms, caller, all) == kind::over);
 }
 
-TEST_CASE("attempt: at its end who has not answered has timed out") {
+TEST_CASE("attempt: at its end a master that has not replied has timed out") {
     site one;
     one.asking.ask(one.mine);
     one.acquired(1, refused(vote::held));

@@ -37,7 +37,7 @@ void check_clean(virtual_quorum& it, std::uint64_t name) {
 
 } // namespace
 
-TEST_CASE("an acquire may be cancelled at any moment, and leaves nothing behind") {
+TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
     // Commands and replies are under way, arrive, are late, are answered in pieces, in turn.
     for (const bool contended : {false, true}) {
         for (int step = 0; step <= 60; ++step) {

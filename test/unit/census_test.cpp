@@ -46,7 +46,7 @@ TEST_CASE("a slot is worth asking for where it is free on a majority") {
     CHECK(std::ranges::is_permutation(chosen(found, 9), std::vector<std::uint32_t>{0, 1, 2}));
 }
 
-TEST_CASE("a survey that found nothing waits for all who owe an answer") {
+TEST_CASE("a survey that found nothing waits for all outstanding replies") {
     core::census found;
     found.reset(3, 2, 600);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -89,7 +89,7 @@ TEST_CASE("each free slot is chosen about as often as the others") {
     }
 }
 
-TEST_CASE("who has a slot is what a majority says") {
+TEST_CASE("the owner of a slot is the one that a majority reports") {
     CHECK(core::judge_slot({"a", "a", "b"}, 2).state == lock_state::held);
     CHECK(core::judge_slot({"a", "b", "b"}, 2).owner == core::judge_slot({"b", "b"}, 2).owner);
     CHECK(core::judge_slot({"a", "b", ""}, 2).state == lock_state::undecided);
@@ -98,7 +98,7 @@ TEST_CASE("who has a slot is what a majority says") {
     CHECK(core::judge_slot({}, 2).state == lock_state::undecided);
 }
 
-TEST_CASE("a survey for several slots goes on until it has found so many, or all have answered") {
+TEST_CASE("a survey for several slots goes on until it has found enough, or all have replied") {
     core::census found;
     found.reset(3, 2, 2, 2);
     for (std::size_t i = 0; i < 3; ++i) {

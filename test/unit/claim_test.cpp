@@ -50,7 +50,7 @@ TEST_CASE("a claim goes from attempt to lease, to loss, to removal") {
     CHECK(one.ended());
 }
 
-TEST_CASE("a lease that is handed over is an attempt again") {
+TEST_CASE("a lease that is handed off is an attempt again") {
     claim one;
     one.hold(lease({}, now, now + 8s, now + 3s));
     one.ask({attempt::origin::hand_off, 3, 2});

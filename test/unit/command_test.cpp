@@ -61,7 +61,7 @@ TEST_CASE("every rung of a removal compares with the token") {
     CHECK(removal(rung::eval, native_delete::none) == "EVAL " + script + " 1 the:key the:token");
 }
 
-TEST_CASE("a removal that is told names its channel, or leaves that to PUBLISH") {
+TEST_CASE("a removal that is announced names its channel, or leaves that to PUBLISH") {
     const std::string digest(compare_and_delete.sha1);
     CHECK(
         removal(rung::evalsha, native_delete::none, "the:key:free")

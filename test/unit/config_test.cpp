@@ -256,7 +256,7 @@ TEST_CASE("credentials and certificates come in pairs") {
     check_accepted(changed([](config& it) { it.password = "s3cret"; }));
 }
 
-TEST_CASE("an endpoint that was made member by member is checked, too") {
+TEST_CASE("an endpoint that was made member by member is checked as well") {
     const auto with = [](const std::function<void(endpoint&)>& change) {
         config out = good();
         out.masters[1].password = "s3cret";

@@ -148,7 +148,7 @@ TEST_CASE("plain: a promoted server is quarantined from the moment that it is fi
     CHECK(it.link.judgement().votes_from == seen + rules.quarantine_time());
 }
 
-TEST_CASE("an INFO that is no server's takes the connection down") {
+TEST_CASE("an invalid INFO takes the connection down") {
     for (const std::string text : {"+OK\r\n", "$5\r\nhello\r\n", ":1\r\n", "*0\r\n", "$-1\r\n"}) {
         CAPTURE(text);
         connection_site it;
@@ -307,7 +307,7 @@ TEST_CASE("counters add up over connections") {
     CHECK(it.link.counters().commands == 3);
 }
 
-TEST_CASE("a master that lags too far behind is overloaded") {
+TEST_CASE("a master that lags too far is overloaded") {
     connection_site it;
     it.bring_up();
     for (std::size_t i = 0; i < connection::in_flight_max; ++i) {
@@ -329,7 +329,7 @@ TEST_CASE("no password and no reply of AUTH is noted") {
     CHECK(it.link.why_down().find("s3cret") == std::string::npos);
 }
 
-TEST_CASE("a server that refuses EVALSHA for readers and writers is told the text") {
+TEST_CASE("a server that refuses EVALSHA for readers and writers gets the text") {
     for (const redlock::core::lock_form form :
          {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer}) {
         connection_site it;
@@ -363,7 +363,7 @@ TEST_CASE("what was written to the socket before is not counted for the next one
     CHECK(it.link.written_mark() == mark);
 }
 
-TEST_CASE("a server whose clock is found stepped during a handshake is told so by another one") {
+TEST_CASE("a server whose clock is found stepped during a handshake gets another handshake") {
     settings rules = unit::settings_for(1);
     rules.protocol = redlock::protocol::guarded;
     rules.epoch_key = "p::epoch";

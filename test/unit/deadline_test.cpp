@@ -228,7 +228,8 @@ TEST_CASE("in the plain protocol nothing is healed") {
     CHECK(one.mine.expires_at == now + 10s);
 }
 
-TEST_CASE("an answer to an earlier round is none to this one, but a key that is gone is gone") {
+TEST_CASE(
+    "a reply to an earlier round does not count in this one, but a key that is gone is gone") {
     site one;
     one.extend();
     const auto before = one.mine.extending.round;

@@ -84,7 +84,7 @@ TEST_CASE("diagnostics are one readable line") {
     CHECK(to_string(it).find("after 1 attempt in") != std::string::npos);
 }
 
-TEST_CASE("diagnostics of a success and of nothing are readable, too") {
+TEST_CASE("diagnostics of a success and of nothing are readable as well") {
     CHECK(to_string(diagnostics{}) == "granted");
     diagnostics it = of({said("a:1", vote::quarantined)});
     it.votes[0].time_left = 12'000ms;
@@ -93,7 +93,7 @@ TEST_CASE("diagnostics of a success and of nothing are readable, too") {
     CHECK(to_string(it) == "no quorum, 1 of 1 votes needed: a:1 quarantined (12000 ms left)");
 }
 
-TEST_CASE("the time of a quarantine is told once") {
+TEST_CASE("the time of a quarantine is reported once") {
     diagnostics it = of({said("a:1", vote::quarantined, 0us, "12 s left: its memory is young")});
     it.votes[0].time_left = 12'000ms;
     it.message = "no quorum";

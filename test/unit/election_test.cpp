@@ -150,7 +150,8 @@ TEST_CASE("election: after a crash the next leads within the ttl and a bounded d
     }
 }
 
-TEST_CASE("election: who never asks again is woken by the news, and asks no more than that") {
+TEST_CASE(
+    "election: an observer that never polls is woken by the news, and asks no more than that") {
     struct counter : observer {
         void started(const operation_start& what) override {
             queries += what.kind == operation_kind::query ? 1U : 0U;

@@ -46,7 +46,7 @@ TEST_CASE("every error has a message of its own") {
 }
 
 TEST_CASE(
-    "contention, outage and shutdown are different conditions, and most errors are none of them") {
+    "contention, outage and shutdown are different conditions, and most errors have no condition") {
     for (const errc one : all) {
         const error_code code = one;
         const bool not_acquired = one == errc::contended || one == errc::validity_exhausted

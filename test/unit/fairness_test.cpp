@@ -122,7 +122,7 @@ TEST_CASE("a free lock costs one question to one master, and its place is given 
     }
 }
 
-TEST_CASE("who does not ask for an order, or does not wait, asks no queue") {
+TEST_CASE("an acquire without an order, or without waiting, asks no queue") {
     site it(with_pushes(3));
     it.enter("another");
     acquire_options impatient = once();
@@ -136,7 +136,8 @@ TEST_CASE("who does not ask for an order, or does not wait, asks no queue") {
     CHECK(it.turns() == 0);
 }
 
-TEST_CASE("who is not first makes no attempt, keeps its place, and goes on when it is told") {
+TEST_CASE(
+    "a waiter that is not first makes no attempt, keeps its place, and goes on when notified") {
     site it(with_pushes(5));
     it.enter("another", 1h);
     const std::uint64_t name = it.acquire(in_order());
@@ -155,7 +156,8 @@ TEST_CASE("who is not first makes no attempt, keeps its place, and goes on when 
     CHECK(it.queue().empty());
 }
 
-TEST_CASE("who is first, but before a held lock, makes no attempt before it is told") {
+TEST_CASE(
+    "a waiter that is first, but before a held lock, makes no attempt before a notification") {
     site it(with_pushes(5));
     it.hold_everywhere();
     const std::uint64_t name = it.acquire(in_order());
@@ -168,7 +170,7 @@ TEST_CASE("who is first, but before a held lock, makes no attempt before it is t
     CHECK(it.won(name));
 }
 
-TEST_CASE("who is first and does not come holds the next up for its lease at most") {
+TEST_CASE("a waiter that is first and does not come holds the next up for its lease at most") {
     site it(with_pushes(3));
     it.enter("dead");
     const redlock::time_point ends = it.queue()[0].until;
@@ -179,7 +181,7 @@ TEST_CASE("who is first and does not come holds the next up for its lease at mos
     CHECK(it.now() <= ends + 10ms);
 }
 
-TEST_CASE("who is first and cannot have it goes to the end") {
+TEST_CASE("a waiter that is first and cannot have it goes to the end") {
     site it(with_pushes(5));
     for (std::size_t i = 0; i < 5; ++i) { // it reaches the queue's master and one other
         if (i != it.keeper && i != (it.keeper + 1) % 5) {
@@ -325,7 +327,7 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
         == 1);
 }
 
-TEST_CASE("a script that the keeper has forgotten is sent again") {
+TEST_CASE("a script that the queue's master has lost is sent again") {
     site it(with_pushes(3));
     it.masters[it.keeper].forget_scripts();
     const std::uint64_t name = it.acquire(in_order());
@@ -372,7 +374,8 @@ TEST_CASE("a keeper that fails is not waited for") {
     }
 }
 
-TEST_CASE("with a lock that is held in this process and not at the keeper nobody is in a hurry") {
+TEST_CASE(
+    "with a lock that is held in this process and not at the queue's master nobody is in a hurry") {
     site it(with_pushes(3));
     it.masters[it.keeper].replies["SET"] = "-OOM command not allowed\r\n";
     const std::uint64_t first = it.acquire(in_order());

@@ -100,7 +100,7 @@ TEST_CASE("a guard admits larger and equal tokens, and refuses smaller ones") {
     CHECK(guard.admit(fencing_token_max - 1) == errc::stale_token);
 }
 
-TEST_CASE("what is no token is refused and not remembered") {
+TEST_CASE("an invalid token is refused and not remembered") {
     fence_guard guard(7);
     for (const std::uint64_t token : no_tokens) {
         CAPTURE(token);
@@ -241,7 +241,7 @@ TEST_CASE("several threads write a fenced value in the order of their tokens") {
     CHECK(entries.back() == rounds * threads); // the largest can never be stale
 }
 
-TEST_CASE("a fence lies beside its key, under the same hash tag") {
+TEST_CASE("a fence lies next to its key, under the same hash tag") {
     CHECK(fence_key::for_key("account:7").name == "{account:7}:highest-token");
     CHECK(fence_key::for_key("{user:1}:cart").name == "{user:1}:cart:highest-token");
     CHECK(fence_key::for_key("a{b").name == "{a{b}:highest-token");
@@ -276,14 +276,14 @@ TEST_CASE("the words of a fenced SET") {
     CHECK(save.eval(1, bytes).back() == bytes);
 }
 
-TEST_CASE("several keys may share a fence, but it is none of them") {
+TEST_CASE("several keys may share a fence, but the fence is not one of them") {
     const fence_key fence{"{7}:fence"};
     CHECK(fenced_set("{7}:a", fence).fence() == fenced_set("{7}:b", fence).fence());
     CHECK(fenced_set("{7}:a", fence).eval(1, "x")[4] == "{7}:a");
     CHECK_THROWS_AS(fenced_set("{7}:fence", fence), std::invalid_argument);
 }
 
-TEST_CASE("a fenced SET is not made of what is no token or no ttl") {
+TEST_CASE("a fenced SET is not made of an invalid token or ttl") {
     const fenced_set save("k");
     for (const std::uint64_t token : no_tokens) {
         CAPTURE(token);

@@ -212,7 +212,7 @@ TEST_CASE("counters that agree cost no second round trip") {
     CHECK(q.it.engine.count().raised == 0);
 }
 
-TEST_CASE("counters that differ are raised to the largest, where they are behind") {
+TEST_CASE("counters that differ are raised to the largest, where they are smaller") {
     guarded_quorum q(3);
     q.scripts[1].acquire = three(1, 9);
     q.scripts[2].acquire = three(0, 500, 0);
@@ -243,7 +243,7 @@ TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
     CHECK(q.it.engine.count().raised == 0);
 }
 
-TEST_CASE("who has the lock is told of with what is left of the lease") {
+TEST_CASE("the owner of the lock is reported with what is left of the lease") {
     guarded_quorum q(3);
     q.scripts[0].acquire = q.scripts[1].acquire = three(0, 500);
     q.it.start();
@@ -256,7 +256,7 @@ TEST_CASE("who has the lock is told of with what is left of the lease") {
     CHECK(!votes[2].time_left);
 }
 
-TEST_CASE("a counter that could not be raised is no vote, and the attempt is rolled back") {
+TEST_CASE("a counter that could not be raised does not count, and the attempt is rolled back") {
     const std::string refused = GENERATE(three(0, 12, 0), three(0, 0, 0));
     guarded_quorum q(3);
     q.scripts[0].raise = refused;
@@ -270,7 +270,7 @@ TEST_CASE("a counter that could not be raised is no vote, and the attempt is rol
     CHECK(q.said("remove") == 3);
 }
 
-TEST_CASE("the answer to the raise of one hand-over is no vote for that of the next") {
+TEST_CASE("the reply to the raise of one handoff does not count for that of the next") {
     guarded_quorum q(3, 1h);
     q.it.start();
     const answer first = q.it.acquire_now(fenced());
@@ -300,7 +300,7 @@ TEST_CASE("the answer to the raise of one hand-over is no vote for that of the n
     CHECK(q.it.fences == std::vector<std::uint64_t>{7, 8, 9});
 }
 
-TEST_CASE("an extension whose script is missing is not sent again once the lease was handed over") {
+TEST_CASE("an extension whose script is missing is not sent again once the lease was handed off") {
     guarded_quorum q(3, 1h);
     q.it.start();
     const answer first = q.it.acquire_now(fenced());
@@ -350,7 +350,7 @@ TEST_CASE("a grant without the counter that was asked for is an error, not a loc
     CHECK(got.votes[0] == vote::error);
 }
 
-TEST_CASE("a command that came late is no vote, and is counted") {
+TEST_CASE("a command that came late is not a vote, and is counted") {
     guarded_quorum q(3);
     q.scripts[0].acquire = q.scripts[1].acquire = three(-1, 0);
     q.it.start();
@@ -556,7 +556,7 @@ TEST_CASE("a heal that nobody answers ends its round, and the lease at its old e
     CHECK(q.it.loss_of(got));
 }
 
-TEST_CASE("a key that is still there is a vote in a quarantine, too") {
+TEST_CASE("a key that is still there is a vote even in a quarantine") {
     guarded_quorum q(3);
     q.it.start();
     const answer got = q.it.acquire_now(once());
@@ -594,7 +594,7 @@ TEST_CASE("a quarantined master is asked to extend, never to heal, and not intro
     CHECK(q.scripts[2].said["handshake"] == 2);
 }
 
-TEST_CASE("a server that has lost the script of a heal is told its text") {
+TEST_CASE("a server that has lost the script of a heal gets its text") {
     extended_quorum q({granted, granted, missing}, 3);
     CHECK(q.it.masters[2].count("EVALSHA " + std::string(core::guarded_heal.sha1)) == 0);
     q.extend();

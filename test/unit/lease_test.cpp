@@ -84,7 +84,7 @@ TEST_CASE("a lock is renewed no earlier where clocks may drift much") {
     CHECK(extensions_seen(it.masters[0]) == 1);
 }
 
-TEST_CASE("a lock with the shortest of leases is renewed, too") {
+TEST_CASE("a lock with the shortest of leases is renewed as well") {
     virtual_quorum it(3);
     it.start();
     acquire_options options = renewed();
@@ -122,7 +122,7 @@ TEST_CASE("a renewal without an answer is tried again until the deadline, then t
     CHECK(it.loss_of(got)->why == loss_reason::majority_unreachable);
 }
 
-TEST_CASE("a process that did not run when its renewal was due is told so") {
+TEST_CASE("a process that did not run when its renewal was due learns so") {
     virtual_quorum it(3);
     it.start();
     const answer got = it.acquire_now(renewed());
@@ -516,7 +516,7 @@ TEST_CASE("a native extension that found nothing or somebody else asks which") {
     }
 }
 
-TEST_CASE("a server that refuses SET IFEQ or EVALSHA is told in another way, and remembered") {
+TEST_CASE("a server that refuses SET IFEQ or EVALSHA gets another variant, and is remembered") {
     virtual_quorum it(3);
     for (virtual_master& server : it.masters) {
         server.speaks = virtual_master::dialect::redis_8_4;

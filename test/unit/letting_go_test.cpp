@@ -167,7 +167,7 @@ TEST_CASE("a waiter of the same process is served when the holder has let go, no
     }
 }
 
-TEST_CASE("who comes after a hand-over waits for a holder that has lost it, too") {
+TEST_CASE("an acquire after a handoff waits also for a holder that has lost the lock") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer first = it.acquire_now(once());
@@ -321,7 +321,7 @@ TEST_CASE("a release after a loss says what was found, and never released") {
 }
 
 TEST_CASE(
-    "a lock that is let go after held() has turned false, and before its timer, is late, too") {
+    "a lock that is let go after held() has turned false, and before its timer, is late as well") {
     virtual_quorum it(3);
     it.start();
     const answer got = it.acquire_now(once());

@@ -186,7 +186,7 @@ TEST_CASE("when the key must have expired nothing is owed but where a stray may 
     CHECK(one.next_due(expires_at) == forever);
 }
 
-TEST_CASE("the ledger has room for so many, and sends what is owed when half of it is free") {
+TEST_CASE("the ledger has limited room, and sends what is owed when half of it is free") {
     removals ledger(2, 4, 3);
     pool<debtor> claims;
     for (int i = 0; i < 6; ++i) {

@@ -224,7 +224,7 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
         q.release();
         CHECK(q.time_to_win(waiter) <= 450ms); // retry_delay_max, twice
     }
-    SECTION("also where the connections are there and silent") {
+    SECTION("even if the connections are there and silent") {
         q.it.paths[3].hung = q.it.paths[4].hung = true;
         // Only the health check finds out, which these settings hardly have.
         q.release();
@@ -232,7 +232,7 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
     }
 }
 
-TEST_CASE("who wants longer pauses has them") {
+TEST_CASE("a waiter that wants longer pauses has them") {
     virtual_quorum it(rules_without_polling(3));
     it.start();
     hold_everywhere(it);
@@ -243,7 +243,7 @@ TEST_CASE("who wants longer pauses has them") {
     CHECK(asked(it) == before);
 }
 
-TEST_CASE("those who poll spread over a quarter of the pause, which has its limit") {
+TEST_CASE("pollers spread over a quarter of the pause, which has its limit") {
     core::jitter random(1);
     core::polling polls;
     const redlock::time_point last(100s);
@@ -274,7 +274,8 @@ TEST_CASE("an attempt on all masters is due a little before the limit is reached
     CHECK(polls.all_due(2s, last));
 }
 
-TEST_CASE("who waits where releases are told already may have missed one, and asks again soon") {
+TEST_CASE(
+    "a waiter where releases are announced already may have missed one, and asks again soon") {
     held_quorum q(3);
     for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
         q.it.engine.listen(name, q.it.now());
@@ -293,7 +294,7 @@ TEST_CASE("who waits where releases are told already may have missed one, and as
     CHECK(q.asked_in_all() == 8 * 4);
 }
 
-TEST_CASE("a reader that waits beside a writer may have missed a release, and asks again soon") {
+TEST_CASE("a reader that waits next to a writer may have missed a release, and asks again soon") {
     held_quorum q(3);
     q.it.acquire(waiting());
     q.it.run_for(500ms);
@@ -303,7 +304,7 @@ TEST_CASE("a reader that waits beside a writer may have missed a release, and as
     CHECK(q.asked_in_all() - before > 3);
 }
 
-TEST_CASE("who waits for a lock has missed nothing of what others wait for") {
+TEST_CASE("a waiter for a lock has missed nothing of what others wait for") {
     held_quorum q(3);
     q.it.acquire(waiting());
     q.it.run_for(500ms);
@@ -318,7 +319,7 @@ TEST_CASE("who waits for a lock has missed nothing of what others wait for") {
     CHECK(q.asked_in_all() - before == 3);
 }
 
-TEST_CASE("who waits for several resources listens to each, and to nothing else") {
+TEST_CASE("a waiter for several resources subscribes to each, and to nothing else") {
     held_quorum q(3);
     q.it.acquire_form(core::lock_form::all, waiting(), "r");
     q.it.run_for(50ms);
@@ -329,7 +330,7 @@ TEST_CASE("who waits for several resources listens to each, and to nothing else"
     }
 }
 
-TEST_CASE("who waits for a slot looks again when the first lease of one has ended") {
+TEST_CASE("a waiter for a slot looks again when the first lease of one has ended") {
     held_quorum q(3);
     q.slot_left = {900, 400, 9'000};
     q.it.acquire_slot(waiting(), 2);

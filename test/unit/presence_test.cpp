@@ -145,7 +145,7 @@ TEST_CASE("a PING that is not answered makes the master silent") {
     CHECK(!it.link.silent());
 }
 
-TEST_CASE("an unfit master is asked again at each check, and is fit once it says so") {
+TEST_CASE("an ineligible master is asked again at each check, and is eligible once it says so") {
     connection_site it(checked_each_second());
     it.server.claims["role"] = "slave";
     it.bring_up();
@@ -167,7 +167,7 @@ TEST_CASE("an unfit master is asked again at each check, and is fit once it says
     CHECK(it.written() == lines{"PING"});
 }
 
-TEST_CASE("an unfit master is asked again also while other commands keep it busy") {
+TEST_CASE("an ineligible master is asked again even while other commands keep it busy") {
     connection_site it(checked_each_second());
     it.server.claims["role"] = "slave";
     it.bring_up();

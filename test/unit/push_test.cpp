@@ -50,7 +50,7 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     REQUIRE(first < 5);
     CHECK(asked(it) == 6);
 
-    SECTION("who is not the first there costs one command, and its rollback") {
+    SECTION("a waiter that is not the first there costs one command, and its rollback") {
         it.push(first, channel, "release-one");
         it.run_for(50ms);
         CHECK(asked(it) == 7);
@@ -70,7 +70,7 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
             CHECK(asked(it) == 8);
         }
     }
-    SECTION("who is asks the others behind it") {
+    SECTION("the one that is first asks the others after it") {
         free_everywhere(it);
         it.push(first, channel, "release-one");
         it.run_for(50ms);
@@ -171,7 +171,7 @@ TEST_CASE("news from another master does not take back what a push during an att
     CHECK(it.answer_to(it.name)->won);
 }
 
-TEST_CASE("the arbiter's push counts behind that of a majority") {
+TEST_CASE("the arbiter's push counts after that of a majority") {
     waiting_quorum it(3);
     const std::size_t first = arbiter(it, 1);
     it.push((first + 1) % 3, channel, "release-one");
@@ -185,7 +185,7 @@ TEST_CASE("the arbiter's push counts behind that of a majority") {
     CHECK(it.answer_to(it.name)->won);
 }
 
-TEST_CASE("who may have missed a release makes up the majority that tells of it") {
+TEST_CASE("masters whose release may have been missed make up the majority that reports it") {
     waiting_quorum it(3);
     const std::size_t first = arbiter(it, 1);
     free_everywhere(it);
@@ -199,7 +199,7 @@ TEST_CASE("who may have missed a release makes up the majority that tells of it"
     CHECK(it.answer_to(it.name)->won);
 }
 
-TEST_CASE("who ends and may have kept others out tells them") {
+TEST_CASE("an acquire that ends and may have kept others out notifies them") {
     virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     const auto told = [&] {
@@ -298,7 +298,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     release();
     CHECK(it.engine.count().masters[0].publish_refused == 2);
     CHECK(warnings() == 3);
-    SECTION("also beside a subscription that is live") {
+    SECTION("even next to a subscription that is live") {
         hold_everywhere(it);
         it.acquire(waiting());
         it.run_for(50ms);
@@ -323,7 +323,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     }
 }
 
-TEST_CASE("who listens to a lock hears of its releases, and subscribes once") {
+TEST_CASE("a watch of a lock is notified of its releases, and subscribes once") {
     virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     it.engine.listen("r", it.now());

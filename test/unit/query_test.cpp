@@ -72,7 +72,7 @@ TEST_CASE("a lock that is split between tokens is undecided") {
     CHECK(found.masters[0].owner != found.masters[1].owner);
 }
 
-TEST_CASE("a minority that is silent or down does not hide who has a lock") {
+TEST_CASE("a minority that is silent or down does not hide the owner of a lock") {
     virtual_quorum it(5);
     it.paths[0].reachable = false;
     it.start();
@@ -112,7 +112,7 @@ TEST_CASE("a master that breaks in the middle of a query is unreachable, and cou
     CHECK(it.statuses.size() == 1);
 }
 
-TEST_CASE("a key without expiry or of another type is no lock of this library") {
+TEST_CASE("a key without expiry or of another type is not a lock of this library") {
     virtual_quorum it(3);
     it.start();
     it.masters[0].put(it.key(), "token");
@@ -126,7 +126,7 @@ TEST_CASE("a key without expiry or of another type is no lock of this library") 
     CHECK(found.masters[2].text == "NOPERM no permissions");
 }
 
-TEST_CASE("a master that has not answered in time is told of, whichever it is") {
+TEST_CASE("a master that has not replied in time is reported, whichever it is") {
     for (const std::size_t away : {0U, 1U, 2U}) {
         virtual_quorum it(3);
         it.start();

@@ -249,7 +249,7 @@ TEST_CASE("quorum: contenders agree on the arbiter, whatever the order of the ma
     CHECK(here.masters.arbiter_of("r") != nobody);
 }
 
-TEST_CASE("quorum: one master alone is no arbiter, but keeps the queue") {
+TEST_CASE("quorum: a single master cannot be an arbiter, but keeps the queue") {
     site it(1);
     CHECK(it.masters.keeper_of("r") == nobody);
     it.bring_up();

@@ -266,7 +266,7 @@ TEST_CASE("a new quorum votes after one quarantine, a new server of it as well")
     CHECK(q.admitted() == 3);
 }
 
-TEST_CASE("a master that was a replica meanwhile is quarantined, though its record is there") {
+TEST_CASE("a master that was a replica in between is quarantined, though its record is there") {
     served_quorum q(3);
     q.it.start();
     REQUIRE(q.admitted() == 3);
@@ -305,7 +305,7 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
     }
 }
 
-TEST_CASE("a step within the margin is none") {
+TEST_CASE("a step within the margin does not count") {
     served_quorum q(3);
     q.it.start();
     q.it.run_for(5s);
@@ -354,7 +354,7 @@ TEST_CASE("a clock that is set while a master is quarantined ends no quarantine"
     }
 }
 
-TEST_CASE("a step that is seen while a handshake is under way is told by the next one") {
+TEST_CASE("a step that is seen during a handshake is reported by the next one") {
     served_quorum q(1, false); // quarantined: it is asked by handshakes
     q.it.start();
     q.it.run_for(2500ms);

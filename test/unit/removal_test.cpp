@@ -100,7 +100,7 @@ TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
     CHECK(one.it.removal_of(one.got)->votes == expected);
 }
 
-TEST_CASE("a release that is decided names those who have not answered yet as pending") {
+TEST_CASE("a release that is decided names masters that have not replied yet as pending") {
     held one(3);
     for (virtual_master& server : one.it.masters) {
         server.know(redlock::core::compare_and_delete);
@@ -365,7 +365,7 @@ TEST_CASE("a removal that is repeated is one vote") {
     CHECK(it.removal_of(got)->what == release_result::uncertain);
 }
 
-TEST_CASE("each master is told to remove in the words that it knows") {
+TEST_CASE("each master gets the removal in the variant that it knows") {
     virtual_quorum it(3);
     it.paths[1].reachable = it.paths[2].reachable = false;
     it.masters[0].know(redlock::core::compare_and_delete);

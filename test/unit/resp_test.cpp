@@ -99,7 +99,7 @@ TEST_CASE("every type of reply is read") {
     CHECK(first_of(std::string_view("$4\r\n\0\r\n\0\r\n", 10)) == "$" + std::string("\0\r\n\0", 4));
 }
 
-TEST_CASE("an error is told from a status and a string") {
+TEST_CASE("an error is distinguished from a status and a string") {
     reply_reader reader;
     feed(reader, "-ERR\r\n+ERR\r\n$3\r\nERR\r\n");
     CHECK(reader.next()->is_error());
@@ -234,7 +234,7 @@ TEST_CASE("a reply of the largest size is read, one byte more is refused") {
     CHECK(first_of(bulk(largest + "i")).find("larger than") != std::string::npos);
 }
 
-TEST_CASE("what is no reply is an error with a reason") {
+TEST_CASE("an invalid reply is an error with a reason") {
     for (const std::string_view bytes :
          {"hello\r\n",
           "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -261,7 +261,7 @@ TEST_CASE("a line that is larger than the largest reply is refused, also in one 
     CHECK(!reader.error().empty());
 }
 
-TEST_CASE("a number with a leading nought is none, fed whole or in pieces") {
+TEST_CASE("a number with a leading zero is invalid, fed whole or in pieces") {
     CHECK(first_of(":0\r\n") == ":0");
     for (const std::string bytes : {":007\r\n", ":00\r\n", ":-0\r\n", ":-07\r\n"}) {
         CAPTURE(bytes);

@@ -150,7 +150,7 @@ TEST_CASE("the verdict comes at the deciding vote and stays, in every order of a
     }
 }
 
-TEST_CASE("whoever has not voted when a round is closed counts as a failure") {
+TEST_CASE("a master that has not voted when a round is closed counts as a failure") {
     for (std::size_t masters = 1; masters <= 7; ++masters) {
         for (std::size_t granted = 0; granted <= masters; ++granted) {
             for (std::size_t held = 0; granted + held <= masters; ++held) {
@@ -185,7 +185,7 @@ TEST_CASE("every vote that is neither granted nor held is a failure") {
     }
 }
 
-TEST_CASE("a partial grant of ours beside a held key is contention, not an outage") {
+TEST_CASE("a partial grant of ours next to a held key is contention, not an outage") {
     round split(3, 2);
     split.add(vote::granted);
     split.add(vote::held);

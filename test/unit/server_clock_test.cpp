@@ -62,7 +62,7 @@ TEST_CASE("a clock is stepped if it moved by more than the rates and the margin 
     CHECK(after_a_second(-1h) == -1h + 20ms);
 }
 
-TEST_CASE("what an answer may have taken on its way is no step") {
+TEST_CASE("the time that a reply may have taken is not a step") {
     for (const auto first : {0ms, 300ms}) {
         for (const auto second : {0ms, 300ms}) {
             for (const auto ahead : {-100ms, 100ms}) {
@@ -85,7 +85,7 @@ TEST_CASE("quick answers tell of a step that slow ones in between would hide") {
     CHECK(it.at(now + 4s, 500ms) > 0us);
 }
 
-TEST_CASE("a step is told of once, and the clock believed from then on") {
+TEST_CASE("a step is reported once, and the clock believed from then on") {
     site it;
     it.at(now);
     CHECK(it.at(now + 1s, 1h) != 0us);

@@ -34,7 +34,7 @@ std::set<std::string> told_free(const virtual_quorum& it) {
 
 } // namespace
 
-TEST_CASE("the release of any slot wakes who waits for one") {
+TEST_CASE("the release of any slot wakes a waiter for one") {
     virtual_quorum it(rules_without_polling(3));
     it.start();
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -140,7 +140,7 @@ TEST_CASE("what one survey found serves several of a line") {
     CHECK(asked(it, "SET") == 3 * 40);
 }
 
-TEST_CASE("a slot that is handed over costs the masters nothing") {
+TEST_CASE("a slot that is handed off costs the masters nothing") {
     virtual_quorum it(rules_without_polling(3, 1h));
     it.start();
     answer mine = it.acquire_slot_now(waiting(), 1);
@@ -160,7 +160,7 @@ TEST_CASE("a slot that is handed over costs the masters nothing") {
     CHECK(asked(it, "SET") == 3);
 }
 
-TEST_CASE("a slot that a hand-over has made needless is told to other processes") {
+TEST_CASE("a slot that a handoff has made needless is announced to other processes") {
     virtual_quorum it(rules_without_polling(3, 1h));
     it.start();
     const answer mine = it.acquire_slot_now(waiting(), 2);
@@ -182,7 +182,7 @@ TEST_CASE("a slot that a hand-over has made needless is told to other processes"
     CHECK(told_free(it) == std::set<std::string>{slot_key(other)});
 }
 
-TEST_CASE("who had a part of a slot, and looks for another, tells other processes") {
+TEST_CASE("an acquire that had a part of a slot, and looks for another, notifies other processes") {
     virtual_quorum it(rules_without_polling(3));
     it.start();
     std::map<std::string, std::size_t> firsts; // its voters; elsewhere a thief was faster
@@ -201,7 +201,7 @@ TEST_CASE("who had a part of a slot, and looks for another, tells other processe
     CHECK(told_free(it).size() == core::slot_search::tries_max);
 }
 
-TEST_CASE("a slot is not handed over to who says a smaller size") {
+TEST_CASE("a slot is not handed off to a waiter with a smaller size") {
     virtual_quorum it(rules_with(3, 1h, true));
     it.start();
     hold(it, 0);
@@ -217,7 +217,7 @@ TEST_CASE("a slot is not handed over to who says a smaller size") {
     CHECK(it.answer_to(other)->slots.at(0) == 0);
 }
 
-TEST_CASE("a lock that is called as a pool's slots are is not handed over as a slot") {
+TEST_CASE("a lock that is named like a pool's slot is not handed off as a slot") {
     core::settings rules = rules_with(3, 1h, true);
     rules.key_prefix.clear();
     virtual_quorum it(rules);

@@ -159,7 +159,7 @@ TEST_CASE("a manager that is closed ends surveys, and waits for slots") {
     CHECK(it.closings == 1);
 }
 
-TEST_CASE("the status of a pool says who has which slot") {
+TEST_CASE("the status of a pool reports the owner of each slot") {
     virtual_quorum it(3);
     it.start();
     const answer mine = it.acquire_slot_now(once(), 600);
@@ -190,7 +190,7 @@ TEST_CASE("a pool, its slots and a lock of the same name do not touch each other
     CHECK(it.acquire_slot_now(once(), 1, "r}:slot").won);
 }
 
-TEST_CASE("the status of a pool asks who is there, whether it may vote or not") {
+TEST_CASE("the status of a pool asks connected masters, whether they may vote or not") {
     virtual_quorum it(5);
     it.masters[1].run_id = it.masters[0].run_id; // a duplicate would tell the same twice
     it.masters[2].claims["role"] = "slave";
@@ -204,7 +204,7 @@ TEST_CASE("the status of a pool asks who is there, whether it may vote or not") 
     CHECK(it.pools[0].slots.at(1).state == lock_state::held);
 }
 
-TEST_CASE("who finds a pool full is told where slots are free, though too few are") {
+TEST_CASE("an acquire that finds a pool full learns where slots are free, though too few are") {
     virtual_quorum it(3);
     it.start();
     hold(it, 0);

@@ -52,7 +52,7 @@ using all = std::vector<master_state>;
 
 } // namespace
 
-TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes those who wait") {
+TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes the waiters") {
     virtual_quorum it(quarantined(3));
     for (virtual_master& server : it.masters) {
         server.started_us = server.wall_us(it.now());
@@ -208,7 +208,7 @@ TEST_CASE("the log tells once of each master whether it votes, and why it does n
     CHECK(lines("m0: admitted") == 1);
 }
 
-TEST_CASE("who waits for a quorum does not try each time that a master comes back") {
+TEST_CASE("a waiter for a quorum does not try each time that a master comes back") {
     virtual_quorum it(5);
     it.start();
     for (std::size_t i = 0; i < 4; ++i) {
@@ -226,7 +226,7 @@ TEST_CASE("who waits for a quorum does not try each time that a master comes bac
     CHECK(attempts() == since);
 }
 
-TEST_CASE("of two names of one server that was restarted one votes, whoever comes first") {
+TEST_CASE("of two names of one server that was restarted one votes, whichever comes first") {
     for (const std::size_t first : {0U, 1U}) {
         virtual_quorum it(3);
         it.masters[1].run_id = it.masters[0].run_id;

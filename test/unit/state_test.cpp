@@ -36,12 +36,12 @@ TEST_CASE("a vote that was not granted leaves no key, one that is not known may"
     }
 }
 
-TEST_CASE("of a master that was told nothing no removal is on its way") {
+TEST_CASE("of a master that was sent nothing no removal is in flight") {
     CHECK(ballot{}.removal_mark == 0);
     CHECK(ballot{}.left == not_told);
 }
 
-TEST_CASE("who waits for a lock waits in its form, for a slot of a pool as for a lock") {
+TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a lock") {
     claim lease;
     lease.form = lock_form::writer;
     lease.key = "k";

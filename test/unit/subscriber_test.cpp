@@ -106,7 +106,7 @@ TEST_CASE("a push connection is opened by the first channel that is watched") {
     CHECK(!it.link.live());
 }
 
-TEST_CASE("it says who it is and subscribes to everything in one write, and is live then") {
+TEST_CASE("it logs in and subscribes to everything in one write, and is live then") {
     settings rules = harness::checked_each_second();
     rules.masters[0] = {"me", "pw", 3, "app"};
     harness it(rules);
@@ -149,7 +149,7 @@ TEST_CASE("each message is a hint, also between answers, but not of a channel th
     CHECK(it.link.live());
 }
 
-TEST_CASE("who is told may watch and unwatch, the same channel, too") {
+TEST_CASE("a notified watcher may watch and unwatch, even the same channel") {
     harness it;
     it.bring_up();
     it.when_hinted = [&](std::string_view channel) {
@@ -162,7 +162,7 @@ TEST_CASE("who is told may watch and unwatch, the same channel, too") {
     CHECK(it.written() == lines{"UNSUBSCRIBE a", "SUBSCRIBE b"});
 }
 
-TEST_CASE("unwatch leaves nothing behind, and the connection stays") {
+TEST_CASE("unwatch leaves nothing, and the connection stays") {
     harness it;
     it.bring_up();
     it.link.unwatch("a", it.now);

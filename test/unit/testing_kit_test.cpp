@@ -135,7 +135,7 @@ TEST_CASE("virtual time: after a freeze past the lease the first look tells") {
     CHECK(seen->ended);
 }
 
-TEST_CASE("virtual time: who waits gets the lock when the other process releases it") {
+TEST_CASE("virtual time: a waiter gets the lock when the other process releases it") {
     virtual_quorum quorum;
     lock mine = take(quorum, quorum.manager());
     std::optional<lock> other;
@@ -226,7 +226,7 @@ TEST_CASE("virtual time: a sleep ends at its moment, or when it is cancelled") {
     CHECK(first == error_code());
 }
 
-TEST_CASE("virtual time: a quorum that ends takes along who sleeps in it") {
+TEST_CASE("virtual time: a quorum that ends destroys the sleeps in it") {
     const auto alive = std::make_shared<int>();
     {
         virtual_quorum quorum;

@@ -103,7 +103,7 @@ void virtual_quorum::flush() {
             continue;
         }
         if (!asked_to && !way.left_over) {
-            throw std::runtime_error("bytes wait to be written, and nobody was told");
+            throw std::runtime_error("bytes wait to be written, without a request");
         }
         way.left_over = !way.connected || !way.takes_bytes;
         if (way.left_over) {

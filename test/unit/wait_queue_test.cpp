@@ -190,7 +190,8 @@ TEST_CASE("wait queue: hand-offs go on for a time, or for eight round trips") {
     CHECK(it.queue.hand(lease, it.view()) == nullptr);
 }
 
-TEST_CASE("wait queue: in the order of arrival a lease passes only to who is first everywhere") {
+TEST_CASE("wait queue: in the order of arrival a lease passes only to a waiter that is first "
+          "everywhere") {
     site it;
     it.add().options.order = fairness::fifo;
     const offered_lease lease{.lasts_until = it.now + 1h, .ttl = 10s};
@@ -206,7 +207,7 @@ TEST_CASE("wait queue: in the order of arrival a lease passes only to who is fir
     CHECK(it.queue.hand(lease, it.view()) != nullptr);
 }
 
-TEST_CASE("wait queue: whose wait ends is told what the queue has found out") {
+TEST_CASE("wait queue: a waiter whose wait ends learns what the queue has found out") {
     site it;
     waiter& one = it.add();
     const auto told = [&](const ballots* outage, bool held_here) {
@@ -388,7 +389,7 @@ TEST_CASE("wait queue: without notifications a front that relied on them polls")
     CHECK(soon() == forever);
 }
 
-TEST_CASE("wait queue: after an outage those who waited for its end try, not all at once") {
+TEST_CASE("wait queue: after an outage the waiters for its end try, not all at once") {
     site it;
     waiter& one = it.paused(it.now + 1h);
     const auto soon = [&] { return it.queue.outage_over(it.view(), it.random); };

@@ -64,7 +64,7 @@ TEST_CASE("waiters of one process have the lock in the order in which they came"
     }
 }
 
-TEST_CASE("a hand-over says nothing to the masters, and the lease stays whole") {
+TEST_CASE("a local handoff sends nothing to the masters, and the lease stays whole") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     std::vector<std::uint64_t> names;
@@ -88,7 +88,7 @@ TEST_CASE("a hand-over says nothing to the masters, and the lease stays whole") 
     CHECK(!it.has_key());
 }
 
-TEST_CASE("a lease that is handed over all the time is renewed all the same") {
+TEST_CASE("a lease that is handed off all the time is renewed all the same") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     std::uint64_t holder = it.acquire(waiting());
@@ -216,7 +216,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
     CHECK(asked(it) > before);
 }
 
-TEST_CASE("who comes after a hand-over waits for the holder, whatever becomes of it") {
+TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of it") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer first = it.acquire_now(once());
@@ -257,7 +257,7 @@ TEST_CASE("who comes after a hand-over waits for the holder, whatever becomes of
     }
 }
 
-TEST_CASE("what a waiter wants may forbid the hand-over") {
+TEST_CASE("what a waiter wants may forbid the handoff") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     const answer first = it.acquire_now(once());
@@ -283,7 +283,7 @@ TEST_CASE("what a waiter wants may forbid the hand-over") {
     CHECK(it.engine.count().acquired == 2);
 }
 
-TEST_CASE("a grant of before the hand-over lasts for the ttl that it was asked with") {
+TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked with") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     it.paths[2].back = 30ms;
@@ -422,7 +422,8 @@ TEST_CASE("a wait for a lock that is renewed in this process ends at its limit")
     CHECK(it.answer_to(second)->why == errc::contended);
 }
 
-TEST_CASE("who becomes first at the end of its wait says what the line had found out") {
+TEST_CASE(
+    "a waiter that becomes first at the end of its wait reports what the queue had found out") {
     virtual_quorum it(rules_with(3, 1h, false));
     it.start();
     for (virtual_quorum::path& way : it.paths) {
@@ -441,7 +442,7 @@ TEST_CASE("who becomes first at the end of its wait says what the line had found
     CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
 }
 
-TEST_CASE("that more wait than were thought of is told when it comes to that") {
+TEST_CASE("that more wait than the limit is reported when it happens") {
     core::settings rules = rules_with(3, 0ms, true);
     rules.contention_warning = 2;
     virtual_quorum it(rules);
