@@ -16,7 +16,7 @@ import sys
 import termios
 import time
 
-ROWS, COLUMNS = 29, 104
+ROWS, COLUMNS = 29, 106
 CHARACTER, LINE, MARGIN = 7.25, 16, 14
 END_S = 8  # for which the last screen stays
 COLOURS = {'1': 'b', '2': 'soft', '31': 'red', '32': 'green', '33': 'yellow', '36': 'blue'}
