@@ -4,16 +4,25 @@
 #include "exit_code.hpp"
 #include "process/master_process.hpp"
 #include "session.hpp"
+#include "supervisor.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -39,6 +48,62 @@ enum class state { up, hung, down };
 state state_of(master_process& one) noexcept {
     return !one.running() ? state::down : one.hung() ? state::hung : state::up;
 }
+
+// The directory of all servers' files. Another process removes it when this one has ended, however
+// that happened.
+class scratch_directory {
+public:
+    scratch_directory() {
+        std::string name =
+            (std::filesystem::temp_directory_path() / "redlock-local-XXXXXX").string();
+        std::array<int, 2> ends{};
+        if (::mkdtemp(name.data()) == nullptr || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
+            throw failure(
+                exit_code::internal,
+                fmt::format("cannot create a directory for the servers: {}", std::strerror(errno)));
+        }
+        cleaner_ = ::fork();
+        if (cleaner_ == 0) {
+            ::setpgid(0, 0); // what ends the tool's whole group must not end this process
+            ::close(ends[1]);
+            clean(ends[0], name);
+        }
+        ::close(ends[0]);
+        end_ = ends[1];
+        ::setenv("TMPDIR", name.c_str(), 1); // the servers' own directories are inside
+    }
+    ~scratch_directory() {
+        ::close(end_);
+        while (::waitpid(cleaner_, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    }
+    scratch_directory(const scratch_directory&) = delete;
+    scratch_directory& operator=(const scratch_directory&) = delete;
+
+private:
+    [[noreturn]] static void clean(int end, const std::string& directory) {
+        ::prctl(PR_SET_NAME, "redlock-cleaner");
+        sigset_t all;
+        ::sigfillset(&all);
+        ::sigprocmask(SIG_SETMASK, &all, nullptr);
+        char byte = 0;
+        while (::read(end, &byte, 1) < 0 && errno == EINTR) {
+        }
+        // A server that is just dying may still write.
+        std::error_code error;
+        for (int i = 0; i < 50; ++i) {
+            std::filesystem::remove_all(directory, error);
+            if (!std::filesystem::exists(directory)) {
+                break;
+            }
+            ::poll(nullptr, 0, 20);
+        }
+        ::_exit(0);
+    }
+
+    pid_t cleaner_ = -1;
+    int end_ = -1;
+};
 
 // Reads single keys without echo.
 class key_mode {
@@ -95,7 +160,17 @@ public:
             servers_.emplace_back(how, master_process::no_wait());
         }
         for (std::size_t i = 0; i < servers_.size() && !ended(); ++i) {
-            servers_[i].wait_until_ready();
+            try {
+                servers_[i].wait_until_ready();
+            } catch (const std::runtime_error&) {
+                throw failure(
+                    exit_code::internal,
+                    fmt::format(
+                        "{0} does not start as a server of Redis' kind; what it says: {0} --port "
+                        "{1}",
+                        how.program,
+                        servers_[i].port()));
+            }
             servers_[i].declare_new(key_prefix);
         }
         next_fault_ = std::chrono::steady_clock::now() + wanted.every;
@@ -236,6 +311,7 @@ private:
     asio::io_context io_;
     ending_signals signals_; // before all objects that a signal must clean up
     key_mode mode_;
+    scratch_directory scratch_; // before the servers: their files are in it
     std::vector<master_process> servers_;
     asio::steady_timer timer_;
     asio::posix::stream_descriptor input_;
@@ -250,6 +326,15 @@ private:
 } // namespace
 
 std::string server_program() {
+    const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
+    if (const int error = chosen == nullptr || *chosen == '\0' ? 0 : look_for(chosen); error != 0) {
+        throw failure(
+            error == ENOENT ? exit_code::not_found : exit_code::not_executable,
+            fmt::format(
+                "REDLOCK_REDIS_SERVER is '{}', which cannot be run: {}",
+                printable(chosen),
+                std::strerror(error)));
+    }
     try {
         return redlock::testing::process::find_server_program().string();
     } catch (const std::runtime_error& error) {

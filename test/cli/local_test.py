@@ -78,13 +78,16 @@ def _():
         equal((process.wait(), process.stdout.read(), list(files.iterdir())), (0, '', []))
 
 
-@case('local is killed: its masters die with it')
+@case('local is killed: its masters die with it, and their files go')
 def _():
     with Quorum(0) as quorum:
-        process = quorum.start('local', '3')
+        files = quorum.path('files')
+        files.mkdir()
+        process = quorum.start('local', '3', env={'TMPDIR': str(files)})
         pids = [pid_of(port) for port in masters_of(process.stdout.readline())]
         process.kill()
         until(lambda: not any(map(alive, pids)), 'the death of the masters')
+        until(lambda: not list(files.iterdir()), 'the removal of their files')
 
 
 @case('local --faults keys: kill, restart, hang and continue, on a terminal')
