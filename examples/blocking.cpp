@@ -33,8 +33,8 @@ void run(redlock::blocking::manager& manager) {
     redlock::blocking::timed_mutex invoices(manager, "invoices", options);
     redlock::blocking::mutex customers(manager, "customers", options);
     {
-        // Waits for 10 s, as options.wait says, and throws if there is no lock by then. It is
-        // renewed by the manager's thread.
+        // Waits for options.wait, 10 s, and throws if the lock was not acquired by then. The
+        // manager's thread renews it.
         const std::lock_guard guard(invoices);
         work(invoices.lost());
         std::cout << "worked, with " << invoices.remaining() / std::chrono::milliseconds(1)
@@ -73,8 +73,8 @@ int main(int argc, char** argv) {
     try {
         redlock::config config;
         config.masters.assign(argv + 1, argv + argc);
-        // Allowed only where nobody can have held a lock before these masters started, as in this
-        // example's test, which starts them itself. In production leave it on.
+        // Use this only if no client can have held a lock before these masters started, as in this
+        // example's test, which starts them. In production leave it on.
         config.quarantine = redlock::quarantine::off;
 
         redlock::blocking::manager manager(config);

@@ -1,6 +1,6 @@
 // An HTTP service, of which several instances run, that keeps documents in PostgreSQL. A document
-// is written under a lock, and with its fencing token: a writer that was paused past its lease, and
-// whose lock somebody else has had since, is refused by the UPDATE itself.
+// is written under a lock, and with its fencing token. If a writer was paused past its lease and
+// the lock has had another owner since, the UPDATE itself refuses the write.
 //
 //     document_service PORT CONNECTION MASTER...
 //     document_service 8080 "host=/run/postgresql dbname=test" redis://127.0.0.1:7101 ...
@@ -13,8 +13,8 @@
 // Its table:
 //     CREATE TABLE documents (name text PRIMARY KEY, body text, fencing_token bigint NOT NULL)
 //
-// Port 0 is any free port; the first line says which. SIGTERM ends the service: it finishes the
-// requests under way and releases its locks.
+// Port 0 is any free port; the first line of output names it. SIGTERM ends the service: it finishes
+// the requests in flight and releases its locks.
 
 #include "postgres.hpp"
 
@@ -124,7 +124,7 @@ public:
             if (!error) {
                 ++under_way_;
                 asio::co_spawn(acceptor_.get_executor(), serve(std::move(socket)), asio::detached);
-            } else if (acceptor_.is_open()) { // no more file descriptors, say
+            } else if (acceptor_.is_open()) { // no more file descriptors, for example
                 std::cerr << "cannot accept: " << error.message() << std::endl;
                 asio::steady_timer pause(acceptor_.get_executor(), 100ms);
                 co_await pause.async_wait(token);
@@ -144,7 +144,7 @@ private:
         try {
             co_await answer(stream);
         } catch (const std::exception& gone) {
-            // The client is too slow, or has gone, or does not speak HTTP.
+            // The client is too slow, has gone, or does not use HTTP.
             std::cerr << "a request was not answered: " << gone.what() << std::endl;
         }
         if (--under_way_ == 0 && !acceptor_.is_open()) {

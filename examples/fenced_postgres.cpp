@@ -5,7 +5,7 @@
 //     fenced_postgres CONNECTION MASTER...
 //     fenced_postgres "host=/run/postgresql dbname=test" redis://127.0.0.1:7101 ...
 //
-// Works in a temporary table, which nobody else sees.
+// Works in a temporary table, which no other session sees.
 
 #include "postgres.hpp"
 
@@ -55,7 +55,8 @@ content read(database& data) {
     return {row->at(0), row->at(1)};
 }
 
-/// Writes only if nobody with a larger token has written before; throws stale_token_error else.
+/// Writes only if no owner with a larger token has written before; otherwise throws
+/// stale_token_error.
 void save(database& data, std::uint64_t token, const std::string& text) {
     const int rows = data.change(
         "UPDATE reports SET body = $3, fencing_token = $1"
@@ -111,7 +112,7 @@ bool save_over(database& data, const content& seen, const std::string& text) {
            == 1;
 }
 
-// Nobody has a lock here. Both read, both work, the second to write finds that its work is void.
+// No lock is held here. Both read, both work, and the second to write finds that its work is void.
 void by_version(database& data) {
     const content seen_by_c = read(data);
     const content seen_by_d = read(data);
@@ -140,8 +141,8 @@ int main(int argc, char** argv) {
         redlock::config config;
         config.masters.assign(argv + 2, argv + argc);
         config.max_ttl = 5s;
-        // Allowed only where nobody can have held a lock before these masters started, as in this
-        // example's test, which starts them itself. In production leave it on.
+        // Use this only if no client can have held a lock before these masters started, as in this
+        // example's test, which starts them. In production leave it on.
         config.quarantine = redlock::quarantine::off;
 
         asio::io_context io;

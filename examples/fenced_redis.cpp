@@ -39,7 +39,8 @@ public:
         }
     }
 
-    /// Writes only if nobody with a larger token has written before; throws stale_token_error else.
+    /// Writes only if no owner with a larger token has written before; otherwise throws
+    /// stale_token_error.
     void save(const redlock::fenced_set& key, std::uint64_t token, std::string_view value) {
         reply answer = ask(key.evalsha(token, value));
         if (answer->type == REDIS_REPLY_ERROR
@@ -130,8 +131,8 @@ int main(int argc, char** argv) {
         redlock::config config;
         config.masters.assign(argv + 2, argv + argc);
         config.max_ttl = 5s;
-        // Allowed only where nobody can have held a lock before these masters started, as in this
-        // example's test, which starts them itself. In production leave it on.
+        // Use this only if no client can have held a lock before these masters started, as in this
+        // example's test, which starts them. In production leave it on.
         config.quarantine = redlock::quarantine::off;
 
         asio::io_context io;

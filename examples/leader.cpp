@@ -1,5 +1,5 @@
-// A leader with a hot standby: two candidates, of which one leads at a time. The first gives up by
-// itself, the second takes over, and somebody looks on.
+// A leader with a hot standby: two candidates, of which one leads at a time. The first resigns by
+// itself, the second takes over, and an observer watches.
 //
 //     leader redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 

@@ -46,7 +46,7 @@ region parse(const std::string& text) {
     return out;
 }
 
-/// Takes a free lock in the virtual world, and says how long that took and what came of it.
+/// Acquires a free lock in the virtual world, and prints the time and the result.
 void acquire_once(redlock::testing::virtual_quorum& quorum, const std::string& resource) {
     redlock::acquire_options options;
     options.wait = redlock::wait_for::none();
@@ -78,7 +78,7 @@ void show(const std::vector<region>& regions, std::size_t lost) {
     redlock::config settings;
     settings.master_timeout = milliseconds(500);
     redlock::testing::virtual_quorum quorum(masters, settings);
-    quorum.manager(); // it is connected, and knows of nothing bad, when the region is lost
+    quorum.manager(); // it is connected, and has seen no failure, when the region is lost
     std::size_t next = 0;
     for (std::size_t i = 0; i < regions.size(); ++i) {
         for (std::size_t j = 0; j < regions[i].masters; ++j, ++next) {

@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
     try {
         redlock::config config;
         config.masters.assign(argv + 1, argv + argc);
-        // Allowed only where nobody can have held a lock before these masters started, as in this
-        // example's test, which starts them itself. In production leave it on.
+        // Use this only if no client can have held a lock before these masters started, as in this
+        // example's test, which starts them. In production leave it on.
         config.quarantine = redlock::quarantine::off;
 
         redlock::blocking::manager manager(config);

@@ -1,5 +1,5 @@
-// Resources spread over several quorums: one manager for each quorum, and `place`, which says which
-// of them has a resource.
+// Resources spread over several quorums: one manager for each quorum, and `place`, which chooses
+// the one that has a resource.
 //
 //     several_quorums redis://127.0.0.1:7101 redis://127.0.0.1:7102 redis://127.0.0.1:7103
 //

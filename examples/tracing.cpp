@@ -16,7 +16,7 @@
 //     options.parent = spans_[what.lock]->GetContext();      // of an acquire: leave it out
 //     spans_[what.id] = tracer_->StartSpan("redlock.acquire", attributes, options);
 //
-// `ended` says AddEvent for each vote, SetStatus(StatusCode::kError, ...) on an error, and End(),
+// `ended` calls AddEvent for each vote, SetStatus(StatusCode::kError, ...) on an error, and End(),
 // and `acquired` and `released` (`lost`, `abandoned`) do so for the time between. Without a parent
 // StartSpan takes the span that is active in the thread, which is the caller's: an operation starts
 // inside the function that begins it. Choose the BatchSpanProcessor, whose End() does not block.
@@ -241,7 +241,7 @@ private:
             return;
         }
         at->second.attributes.text("redlock.ended", how);
-        if (votes != nullptr) { // a lost lock is an error of nobody's call, but it is one
+        if (votes != nullptr) { // a lost lock is an error without a call
             at->second.error = how;
             add_votes(at->second, *votes);
         }
@@ -261,7 +261,7 @@ asio::awaitable<void> work(redlock::lock_manager& manager) {
     options.ttl = std::chrono::seconds(2);
     redlock::lock lock = co_await manager.async_acquire("report", options, asio::use_awaitable);
     co_await lock.async_extend(std::chrono::seconds(2), asio::use_awaitable);
-    // Somebody else comes too late: a trace of its own, with an error and the votes against it.
+    // A second client is refused: a trace of its own, with an error and the votes against it.
     options.wait = redlock::wait_for::none();
     auto second =
         co_await manager.async_acquire("report", options, asio::as_tuple(asio::use_awaitable));

@@ -26,7 +26,7 @@ asio::awaitable<void> work(redlock::lock& lock, std::chrono::milliseconds step) 
     for (int i = 1; i <= 5; ++i) {
         timer.expires_after(step);
         co_await timer.async_wait(asio::use_awaitable);
-        // Between two co_awaits nobody interrupts: look before what must not be done twice.
+        // Nothing interrupts this between two co_awaits: check before what must not be done twice.
         if (lock.held()) {
             std::cout << "step " << i << '\n';
         }

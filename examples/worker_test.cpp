@@ -94,7 +94,7 @@ void stops_before_the_lease_ends() {
     here.quorum.master(0).kill();
     here.quorum.master(1).hang();
     check(here.stops(), "without a majority it stops");
-    // Nobody else can have the lock yet: the master that is left still has the key.
+    // No other client can have the lock yet: the master that is left still has the key.
     check(here.quorum.keys_of("crawler") > 0, "... while the lease lasts");
 }
 

@@ -17,7 +17,7 @@ asio::awaitable<void>
 one_of_three(redlock::lock_manager& manager, redlock::acquire_options options) {
     redlock::slot_pool pool(manager, "crew", 3);
     redlock::slot slot = co_await pool.async_acquire(options, asio::use_awaitable);
-    work_as(slot.number()); // 0, 1 or 2; nobody else has it while slot.held()
+    work_as(slot.number()); // 0, 1 or 2; no other worker has it while slot.held()
     co_await slot.async_release(asio::use_awaitable);
 }
 

@@ -1,5 +1,5 @@
 // What the processes of the demo share: the counters that the locks guard, a detector of overlaps
-// that knows nothing of Redis, and what each worker tells about itself.
+// that is independent of Redis, and what each worker reports about itself.
 //
 // It is one page-aligned mapping made before the workers are forked. Everything in it is a
 // lock-free atomic, and zero means "nothing yet".
@@ -62,7 +62,7 @@ enum class activity : std::uint32_t {
 
 enum class result : std::uint32_t { nothing, granted, contended, no_quorum, other };
 
-// What one worker tells. Only that worker writes it.
+// The report of one worker. Only that worker writes it.
 struct worker_slot {
     std::atomic<activity> doing;
     std::atomic<std::size_t> counter;       // index of the counter it is after

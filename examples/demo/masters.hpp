@@ -26,7 +26,7 @@ public:
     bool hang(std::size_t index);
     void resume(std::size_t index);
     // Starts a killed one again, on the same port and with no memory. It may not run afterwards:
-    // somebody else may have taken its port.
+    // another process may have taken its port.
     void restart(std::size_t index);
     bool running(std::size_t index) noexcept { return servers_.at(index).running(); }
 

@@ -21,7 +21,7 @@ class observer {
 public:
     observer(boost::asio::any_io_executor executor, redlock::config config, timeline& events);
 
-    // Looks until the manager is closed, and tells the timeline of each change.
+    // Observes until the manager is closed, and adds each change to the timeline.
     boost::asio::awaitable<void> watch_health();
     boost::asio::awaitable<void> watch_locks();
 

@@ -24,7 +24,7 @@ public:
 
     // Whether pictures can be drawn.
     bool is_terminal() const noexcept { return terminal_; }
-    // False once nobody can read what is written.
+    // False once no reader is left for what is written.
     bool open() const noexcept { return open_; }
 
     // `text` in a colour where there are colours (a terminal, and NO_COLOR is not set).

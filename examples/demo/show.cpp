@@ -121,7 +121,7 @@ asio::awaitable<void> show::draw() {
         }
         co_await timer.async_wait(asio::use_awaitable);
     }
-    // Nobody reads on.
+    // No reader is left.
     io_.stop();
 }
 

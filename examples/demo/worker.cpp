@@ -91,7 +91,7 @@ asio::awaitable<void> worker::turn() {
     }
     slot_.add_sample(redlock::clock::now() - begin);
     co_await increment(lock, board_.counters[which]);
-    // Its result is data, not an error: "expired" after this process was stopped, say.
+    // Its result is data, not an error: for example "expired" after this process was stopped.
     co_await lock.async_release(asio::as_tuple(asio::use_awaitable));
 }
 

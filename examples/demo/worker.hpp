@@ -28,7 +28,7 @@ public:
         const settings& chosen,
         const std::vector<std::string>& urls);
 
-    // Works until the board says stop. Returns the exit status of its process.
+    // Works until the board's flag to stop is set. Returns the exit status of its process.
     int run();
 
 private:

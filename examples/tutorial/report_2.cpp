@@ -33,7 +33,7 @@ asio::awaitable<void> make_report(redlock::lock& lock) {
     for (int step = 1; step <= 10; ++step) {
         timer.expires_after(400ms);
         co_await timer.async_wait(asio::use_awaitable);
-        // Between two co_awaits nobody interrupts: look before what must not be done twice.
+        // Nothing interrupts this between two co_awaits: check before what must not be done twice.
         if (!lock.held()) {
             co_return;
         }
