@@ -45,7 +45,8 @@ private:
             std::cout << "another one does it tonight: " << to_string(diagnostics_) << '\n';
             close();
         } else if (error) {
-            std::cout << "nobody can lock now, tell somebody: " << to_string(diagnostics_) << '\n';
+            std::cout << "no lock can be acquired now, alert an operator: "
+                      << to_string(diagnostics_) << '\n';
             close();
         } else {
             lock_ = std::move(lock); // while it lives, it is renewed

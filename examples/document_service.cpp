@@ -203,7 +203,7 @@ private:
         auto& [error, lock] = taken;
         if (error == redlock::condition::not_acquired) {
             out.result(http::status::locked);
-            out.body() = "somebody else is writing it";
+            out.body() = "another instance is writing it";
             co_return;
         }
         if (error) {

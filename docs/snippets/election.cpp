@@ -23,8 +23,8 @@ asio::awaitable<void>
 lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
     redlock::election election(manager, "scheduler");
 
-    // As a scope: campaigns, runs the work, resigns however it ends. One term; call it again to
-    // stand again.
+    // As a scope: campaigns, runs the work, and resigns however the work ends. Each call is one
+    // term.
     election.async_lead([](redlock::leadership& term) { return serve(term); }, asio::detached);
 
     // By hand.

@@ -8,9 +8,9 @@ namespace snippets::errors {
 
 void decide(const redlock::error_code& error, const redlock::diagnostics& why) {
     if (error == redlock::condition::not_acquired) {
-        // somebody has it: skip this turn
+        // another owner has the lock: skip this turn
     } else if (error == redlock::condition::unavailable) {
-        // the quorum is down: tell somebody
+        // the quorum is down: alert an operator
     }
     std::clog << to_string(why) << '\n';
 }
