@@ -20,7 +20,7 @@ constexpr std::size_t full_rounds = 5;
 constexpr double full_seconds_per_round = 1;
 constexpr double full_fairness_seconds = 10;
 
-// Less says little of fairness.
+// A shorter time is not enough to judge fairness.
 constexpr double fairness_seconds_min = 1;
 
 void add_options(CLI::App& app, arguments& into) {

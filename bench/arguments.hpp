@@ -1,4 +1,4 @@
-// What the program is asked for on the command line.
+// The options of the command line.
 #pragma once
 
 #include "load.hpp"

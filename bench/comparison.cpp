@@ -28,8 +28,8 @@ constexpr std::array pairings{
     pairing{side::fenced, side::plain},
 };
 
-// With thousands of locks in flight the answers queue for longer than what is meant to tell a
-// master that hangs.
+// With thousands of locks in flight the replies queue for longer than the time-out that detects a
+// hung master.
 constexpr auto patience = 2s;
 
 // Beyond this the floor and the plain protocol did not send the same bytes.

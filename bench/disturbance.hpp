@@ -16,7 +16,7 @@ namespace bench {
 enum class fault_kind {
     none,
     hung,    // the server is stopped
-    refused, // nobody listens
+    refused, // no listener
     slow,    // the server is stopped most of the time
 };
 
@@ -57,7 +57,7 @@ private:
     fault wanted_;
     std::size_t first_;
     std::vector<address> reachable_;
-    // Bound and not listening: connections are refused, and nobody else can take the port.
+    // Bound and not listening: connections are refused, and no other process can take the port.
     std::vector<descriptor> refusing_;
 
     std::thread pulse_;

@@ -1,7 +1,7 @@
 // The floor: what the same acquire-release pairs cost with nothing in between. The bytes of the
 // plain protocol over bare non-blocking epoll sockets, formatted beforehand, with a scanner that
-// only tells replies apart. No deadlines, no reconnection, no clock drift: not a lock to use, a
-// limit to be measured against.
+// only separates replies. No deadlines, no reconnection, no clock drift: not a lock to use, a limit
+// to be measured against.
 #pragma once
 
 #include "load.hpp"

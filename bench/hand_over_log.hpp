@@ -41,7 +41,7 @@ public:
     ~hand_over_log();
 
     int fd() const noexcept { return file_.get(); }
-    // All of it; the worker tells how many are used.
+    // All of it; the worker reports how many are used.
     std::span<holding> holdings() const noexcept { return {mapped_, holdings_max}; }
 
 private:

@@ -42,8 +42,8 @@ void from_json(const nlohmann::json&, hand_over_task&);
 void to_json(nlohmann::json&, const hand_over_answer&);
 void from_json(const nlohmann::json&, hand_over_answer&);
 
-// Reads a task from the standard input, connects, says "ready", waits for another line, runs, and
-// writes the answer. Returns the exit code.
+// Reads a task from the standard input, connects, prints "ready", waits for another line, runs, and
+// writes the result. Returns the exit code.
 int run_hand_over_worker();
 
 } // namespace bench

@@ -1,4 +1,4 @@
-// Where the figures were measured: a benchmark without its machine says nothing.
+// Where the figures were measured: a benchmark without its machine has no meaning.
 #pragma once
 
 #include "load.hpp"

@@ -21,7 +21,7 @@ public:
 
     // SIGKILL; the port refuses connections from then on.
     void kill(std::size_t index);
-    // SIGSTOP: the master keeps its connections and says nothing. `resume` undoes it.
+    // SIGSTOP: the master keeps its connections and does not reply. `resume` undoes it.
     void hang(std::size_t index);
     void resume(std::size_t index);
 

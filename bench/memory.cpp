@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t batch = 500;
 constexpr auto settle_time = 500ms;
 
-// Bytes that malloc has given out. Nothing where it does not tell (another C library, a sanitizer).
+// Bytes allocated by malloc. Empty if it does not report them (another C library, a sanitizer).
 std::optional<std::size_t> allocated() {
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 33)

@@ -5,7 +5,7 @@
 
 namespace bench {
 
-// Table "memory". Where the C library cannot tell what is allocated, there is none.
+// Table "memory". Absent if the C library does not report what is allocated.
 void run_memory(const plan&, report&);
 
 } // namespace bench

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// Inside a script element the parser looks for `</script` and `<!--` alone, whatever quotes say. In
-// JSON a `<` stands in strings only, and there it can be written as an escape.
+// Inside a script element the parser looks for `</script` and `<!--` alone, quotes or not. In JSON
+// a `<` occurs in strings only, and there it can be written as an escape.
 std::string script_safe(const json& report) {
     std::string safe;
     for (const char c : report.dump(-1, ' ', false, json::error_handler_t::replace)) {

@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-// Nobody else has these keys: one token will do.
+// No other client has these keys: one token is enough.
 constexpr std::string_view token = "0000000000000000000000000000000000000000";
 static_assert(token.size() == token_size);
 

@@ -67,7 +67,7 @@ private:
         }
     }
 
-    // Nobody else listens to it.
+    // There is no other subscriber.
     std::string channel_ = fmt::format("bench-push-{}", ::getpid());
     descriptor publisher_;
     descriptor subscriber_;

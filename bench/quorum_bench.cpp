@@ -63,7 +63,7 @@ int run_pairs(const bench::arguments& asked, const bench::plan& what) {
     return outcome.pairs == asked.pairs && wrong == 0 ? 0 : 1;
 }
 
-// What goes on now, on a line that the next one overwrites. Nothing where nobody watches.
+// The progress, on a line that the next one overwrites. Nothing if the output is not a terminal.
 void show_progress(std::string_view text) {
     if (::isatty(STDERR_FILENO) != 0) {
         fmt::print(stderr, "\r\033[K{}", text);

@@ -28,7 +28,7 @@ redlock::config make_config(const std::vector<address>& masters, const load& wor
         endpoint.username = master.username;
         endpoint.password = master.password;
     }
-    // The servers were just started, or hold no lock of anybody: nothing to forget.
+    // The servers were just started, or hold no lock: there is nothing to lose.
     made.quarantine = redlock::quarantine::off;
     made.max_ttl = std::max(made.max_ttl, work.ttl);
     made.master_timeout = work.master_timeout;

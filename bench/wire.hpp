@@ -1,5 +1,6 @@
-// The little of Redis' protocol that the benchmark speaks itself: pre-formatted commands, a scanner
-// that finds where a reply ends, and a blocking connection for everything that is not measured.
+// The small part of Redis' protocol that the benchmark implements itself: pre-formatted commands, a
+// scanner that finds where a reply ends, and a blocking connection for everything that is not
+// measured.
 #pragma once
 
 #include "load.hpp"

@@ -1,5 +1,4 @@
-// What a run of the program is asked for: each workload takes of it what concerns it and adds its
-// tables to the report.
+// The plan of a run: each workload uses its part of the plan and adds its tables to the report.
 #pragma once
 
 #include "load.hpp"
@@ -32,7 +31,7 @@ struct plan {
     std::chrono::milliseconds hold{0};
     std::size_t rounds = 0;
     std::chrono::milliseconds duration{0};
-    // Of the round that tells whether local waiters are served alike.
+    // Of the round that shows whether local waiters are served alike.
     std::chrono::milliseconds fairness_duration{0};
     std::chrono::milliseconds ttl{0};
     std::chrono::milliseconds master_timeout{0};

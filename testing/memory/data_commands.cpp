@@ -238,7 +238,7 @@ entry* server::sorted_set(std::string_view key, bool& wrong) {
     return wrong ? nullptr : found;
 }
 
-// One score and member at a time, which is all that the scripts say.
+// One score and member at a time, which is all that the scripts send.
 answer server::zadd(words command) {
     const std::optional<double> score = float_in(command[2]);
     if (command.size() != 4) {

@@ -1,5 +1,5 @@
-// The process: which commands there are, scripts, and what it says of itself. What reads and writes
-// keys is in data_commands.cpp.
+// The process: which commands there are, scripts, and what INFO reports. What reads and writes keys
+// is in data_commands.cpp.
 #include "server.hpp"
 
 #include "arguments.hpp"
@@ -294,7 +294,7 @@ answer server::auth(words command) {
                          "default user. Are you sure your configuration is correct?");
 }
 
-// All databases are one here: nobody simulates two.
+// All databases are one here: no test simulates two.
 answer server::select(words command) {
     const std::optional<std::int64_t> index = integer_in(command[1]);
     if (!index) {

@@ -1,6 +1,6 @@
 // Starting a server is the only part that needs care: the port may be taken between choosing and
-// binding it, and then somebody else's server may answer there. So an answer counts only from the
-// process that was spawned, and a server that could not bind is started anew on other ports.
+// binding it, and then another server may reply there. So a reply counts only from the process that
+// was spawned, and a server that could not bind is started anew on other ports.
 #include "master_process.hpp"
 
 #include "resp_text.hpp"
