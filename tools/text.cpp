@@ -143,6 +143,33 @@ std::string without_passwords(std::string_view text) {
     return out;
 }
 
+// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+std::size_t character_size(std::string_view text) {
+    const auto at = [text](std::size_t i) {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+    };
+    const auto within = [](unsigned value, unsigned low, unsigned high) {
+        return value >= low && value <= high;
+    };
+    const unsigned first = at(0);
+    const std::size_t size = first < 0x80                ? 1
+                             : within(first, 0xc2, 0xdf) ? 2
+                             : within(first, 0xe0, 0xef) ? 3
+                             : within(first, 0xf0, 0xf4) ? 4
+                                                         : 0;
+    // What could be written shorter, halves of pairs, and what is above U+10FFFF.
+    if ((first == 0xe0 && at(1) < 0xa0) || (first == 0xed && at(1) > 0x9f)
+        || (first == 0xf0 && at(1) < 0x90) || (first == 0xf4 && at(1) > 0x8f)) {
+        return 0;
+    }
+    for (std::size_t i = 1; i < size; ++i) {
+        if (!within(at(i), 0x80, 0xbf)) {
+            return 0;
+        }
+    }
+    return size;
+}
+
 } // namespace
 
 milliseconds parse_duration(std::string_view text) {
@@ -220,20 +247,21 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string printable(std::string_view text) {
+    const std::string shown = without_passwords(text);
     std::string out;
-    for (const char c : without_passwords(text)) {
-        const auto byte = static_cast<unsigned char>(c);
-        // U+0080 to U+009F are control characters as well; in UTF-8 they have two bytes, of which
-        // c2 is the first.
-        const bool second = byte >= 0x80 && byte <= 0x9f && out.ends_with('\xc2');
-        if (second) {
-            out.pop_back();
-            fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
-        } else if (byte < 0x20 || byte == 0x7f) {
+    for (std::string_view rest = shown; !rest.empty();) {
+        const std::size_t size = character_size(rest);
+        const auto byte = static_cast<unsigned char>(rest.front());
+        const auto last = static_cast<unsigned char>(rest[size == 0 ? 0 : size - 1]);
+        if (size == 0 || byte < 0x20 || byte == 0x7f) {
+            // A terminal that does not expect UTF-8 obeys some of these bytes.
             fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+        } else if (byte == 0xc2 && last <= 0x9f) { // control characters as well
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}", last);
         } else {
-            out += c;
+            out += rest.substr(0, size);
         }
+        rest.remove_prefix(std::max<std::size_t>(size, 1));
     }
     return out;
 }

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Servers that are broken or hostile, against what the tool asks itself: hostile_test.py REDLOCK [CASE...]
+"""Servers that are broken or hostile, against every command that talks to one: hostile_test.py REDLOCK [CASE...]
 
-Each command must end with an error, in bounded memory, whatever the server sends.
+Each command must end, with an error unless what the server says is a valid answer, in bounded memory, and must
+print nothing that a terminal obeys.
 """
 
 import contextlib
+import itertools
 import os
+import random
+import signal
 import socket
+import struct
 import subprocess
+import tempfile
 import threading
 
 import harness
 from harness import (
-    BROKEN, CONFIGURATION, HELD, LIMIT_S, NO_QUORUM, WARNINGS, case, contains, main)
+    BROKEN, CONFIGURATION, DEGRADED, HELD, LIMIT_S, LOST, NO_QUORUM, UNDECIDED, WARNINGS, case, contains, main, until)
 
 MEMORY_MAX_KB = 50 * 1024
 
@@ -24,6 +30,10 @@ def bulk(text):
     return f'${len(text)}\r\n{text}\r\n'.encode()
 
 
+CLOSE = 'close'
+RESET = 'reset'
+
+
 class Hostile:
     """A server that answers each command with what `reply` makes of its words; None: nothing."""
 
@@ -32,6 +42,7 @@ class Hostile:
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.url = 'redis://127.0.0.1:%d' % self.listener.getsockname()[1]
         self.open = True
+        self.heard = 0
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -52,7 +63,12 @@ class Hostile:
                 for _ in range(int(count[1:])):
                     length = int(commands.readline()[1:])
                     words.append(commands.read(length + 2)[:-2].decode(errors='replace'))
+                self.heard += 1
                 for part in self.reply(words) or ():
+                    if part == RESET:
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+                    if part in (CLOSE, RESET):
+                        return
                     connection.sendall(part)
 
     def close(self):
@@ -69,67 +85,174 @@ def dripping():
         gate.wait(0.05)
 
 
-def flooding():
-    yield b'$999999999999\r\n'
+def flooding(begin, more):
+    yield begin
     while True:
-        yield b'x' * 65_536
+        yield more * (65_536 // len(more))
+
+
+def noise():
+    return random.Random(1).randbytes(4096)
 
 
 # What the server sends for every command but INFO.
 REPLIES = {
-    'a string that never ends': lambda words: flooding(),
+    # more than anybody asked for
+    'a string that never ends': lambda words: flooding(b'$999999999999\r\n', b'x'),
+    'a line that never ends': lambda words: flooding(b'+', b'x'),
+    'an error that never ends': lambda words: flooding(b'-ERR ', b'x'),
+    'a number that never ends': lambda words: flooding(b':', b'9'),
+    'a length that never ends': lambda words: flooding(b'$', b'9'),
+    'lists in lists that never end': lambda words: flooding(b'', b'*1\r\n'),
+    'messages that never end': lambda words: flooding(b'', b'*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n'),
     'a string that is announced and not sent': lambda words: [b'$999999999999\r\n'],
     'a list of two thousand million': lambda words: [b'*2147483647\r\n'],
+    'a map of two thousand million': lambda words: [b'%2147483647\r\n'],
+    'a set of two thousand million': lambda words: [b'~2147483647\r\n'],
     'lists in lists of many': lambda words: [b'*60000\r\n' * 7],
-    'one byte now and then': lambda words: dripping(),
-    'no RESP': lambda words: [b'HTTP/1.1 400 Bad Request\r\n\r\n'],
-    'a negative length': lambda words: [b'$-7\r\n'],
     'an error of a megabyte': lambda words: [b'-ERR ' + b'x' * 1_000_000 + b'\r\n'],
+    # less
+    'nothing': lambda words: None,
+    'one byte now and then': lambda words: dripping(),
+    'the end of the connection': lambda words: [CLOSE],
+    'a reset of the connection': lambda words: [RESET],
+    'half a string, and the end': lambda words: [b'$100\r\nabc', CLOSE],
+    'half a list, and a reset': lambda words: [b'*3\r\n:1\r\n', RESET],
+    # something else
+    'no RESP': lambda words: [b'HTTP/1.1 400 Bad Request\r\n\r\n'],
+    'noise': lambda words: [noise()],
+    'a negative length': lambda words: [b'$-7\r\n'],
+    'a negative count': lambda words: [b'*-7\r\n'],
+    'a length that is no number': lambda words: [b'$many\r\n'],
+    'a number that is none': lambda words: [b':many\r\n'],
+    'a number of a hundred digits': lambda words: [b':' + b'9' * 100 + b'\r\n'],
+    'a string without its end': lambda words: [b'$3\r\nabcdefgh\r\n'],
+    'a push that nobody asked for': lambda words: [b'>2\r\n+message\r\n+x\r\n'],
+    'an attribute': lambda words: [b'|1\r\n+key\r\n+value\r\n+OK\r\n'],
+    # errors of every kind
+    'NOAUTH': lambda words: [b'-NOAUTH Authentication required.\r\n'],
+    'NOSCRIPT, also to a script': lambda words: [b'-NOSCRIPT No matching script.\r\n'],
+    'LOADING': lambda words: [b'-LOADING Redis is loading the dataset in memory\r\n'],
+    'MOVED': lambda words: [b'-MOVED 3999 127.0.0.1:1\r\n'],
+    'an empty error': lambda words: [b'-\r\n'],
+    'an error that moves the cursor': lambda words: [b'-ERR \x1b[2J\x1b]0;owned\x07\xc2\x9b31m\r\n'],
+    'an error with zeros, and no UTF-8': lambda words: [b'-ERR \x00\xff\xfe\xc0\x80\r\n'],
+}
+# Valid answers to some of the commands, which may succeed by them.
+ANSWERS = {
+    'replies that never end': lambda words: flooding(b'', b'$-1\r\n'),
     'a cursor without end': lambda words: (
         [b'*2\r\n' + bulk('7') + b'*0\r\n'] if words[0] == 'SCAN' else [b'+OK\r\n']),
-    'nothing': lambda words: None,
+    'no key': lambda words: [b'$-1\r\n'],
+    'no list': lambda words: [b'*-1\r\n'],
+    'an empty list': lambda words: [b'*0\r\n'],
+    'zero': lambda words: [b':0\r\n'],
+    'one': lambda words: [b':1\r\n'],
+    'OK to everything': lambda words: [b'+OK\r\n'],
+    'an empty string': lambda words: [b'$0\r\n\r\n'],
+    'lists in a page of keys': lambda words: [b'*2\r\n*1\r\n:1\r\n*1\r\n*0\r\n'],
 }
+
+TOKEN = '0123456789abcdef0123456789abcdef01234567'
+# Those that end by themselves.
 COMMANDS = {
     'doctor': ['doctor', '--clock-time', '10ms'],
     'list': ['list'],
     'force-release': ['force-release', '--yes', 'backup'],
+    'status': ['status', 'backup'],
+    'acquire': ['acquire', '--wait', '300ms', 'backup'],
+    'acquire --fencing --fifo': ['acquire', '--wait', '300ms', '--fencing', '--fifo', 'backup'],
+    'extend': ['extend', '--token', TOKEN, 'backup'],
+    'release': ['release', '--token', TOKEN, 'backup'],
+    'attach': ['attach', '--token', TOKEN, 'backup', '--', 'true'],
+    'run': ['run', '--wait', '300ms', 'backup', '--', 'true'],
+    'run --shared': ['run', '--shared', '--wait', '300ms', 'backup', '--', 'true'],
+    'pool': ['pool', '--size', '3', '--wait', '300ms', 'backup', '--', 'true'],
+    'metrics': ['metrics'],
 }
+# Those that end by a signal.
+ENDLESS = {
+    'watch': ['watch', '--interval', '10ms', 'backup'],
+    'elect': ['elect', 'backup', '--', 'sleep', '600'],
+}
+MAY_SUCCEED = ('metrics', 'watch')
+STATUSES = (HELD, NO_QUORUM, LOST, CONFIGURATION, UNDECIDED, WARNINGS, BROKEN, DEGRADED)
+AT_ONCE = 12  # most of them wait
 
 
-def ends_in_bounds(name, words, reply):
-    def answer(command):
-        return [bulk(INFO)] if command[0] == 'INFO' else reply(command)
+class Attempt:
+    """One command with one server."""
 
-    server = Hostile(answer)
-    try:
-        process = subprocess.Popen(
-            [harness.TOOL, *words, '--masters', server.url, '--protocol', 'plain'],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    def __init__(self, name, words, reply, info, protocol):
+        self.name = name
+        self.server = Hostile(lambda command: [bulk(INFO)] if info and command[0] == 'INFO' else reply(command))
+        self.output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [harness.TOOL, '--masters', self.server.url, '--protocol', protocol, '--connect-timeout', '200ms',
+             '--no-quarantine', *words],
+            stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output,
             env={'PATH': os.environ['PATH']}, preexec_fn=harness.die_with_parent)
-        timer = threading.Timer(2 * LIMIT_S, process.kill)
-        timer.start()
-        text = process.stderr.read().decode()
-        process.stderr.close()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        timer.cancel()
-        what = f'{name}: status {process.returncode}, {usage.ru_maxrss} KB, stderr: {text[:500]}'
-        assert process.returncode in (HELD, NO_QUORUM, CONFIGURATION, WARNINGS, BROKEN), what
-        assert usage.ru_maxrss < MEMORY_MAX_KB, what
-        assert len(text) < 10_000, what
-    finally:
-        server.close()
+        self.timer = threading.Timer(2 * LIMIT_S, self.process.kill)
+        self.timer.start()
+
+    def end(self, succeeds, by_signal):
+        try:
+            if by_signal:
+                until(lambda: self.server.heard >= 2 or self.process.poll() is not None, 'its commands')
+                self.process.send_signal(signal.SIGTERM)
+            _, status, usage = os.wait4(self.process.pid, 0)
+            self.process.returncode = code = os.waitstatus_to_exitcode(status)
+            self.output.seek(0)
+            text = self.output.read()
+            what = f'{self.name}: status {code}, {usage.ru_maxrss} KB, output: {text[:500]}'
+            allowed = STATUSES + ((0,) if succeeds else ()) + ((0, 128 + signal.SIGTERM) if by_signal else ())
+            assert code in allowed, what
+            assert usage.ru_maxrss < MEMORY_MAX_KB, what
+            assert len(text) < 20_000, what
+            assert not any(byte < 0x20 and byte != 0x0a or byte == 0x7f for byte in text), what
+            assert b'\xc2\x9b' not in text, what
+            text.decode()
+        finally:
+            self.close()
+
+    def close(self):
+        self.timer.cancel()
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.wait()
+        self.server.close()
+        self.output.close()
 
 
-def declare(command, words):
-    @case(f'{command} ends in bounded memory, whatever a server sends')
+def ends_in_bounds(command, words, by_signal=False, info=True, protocol='plain'):
+    kinds = iter([(*kind, False) for kind in REPLIES.items()] + [(*kind, True) for kind in ANSWERS.items()])
+    while some := list(itertools.islice(kinds, AT_ONCE)):
+        with contextlib.ExitStack() as stack:
+            attempts = []
+            for name, reply, valid in some:
+                attempt = Attempt(f'{command}, {name}', words, reply, info, protocol)
+                stack.callback(attempt.close)
+                attempts.append((attempt, valid))
+            for attempt, valid in attempts:
+                attempt.end(valid or words[0] in MAY_SUCCEED, by_signal)
+
+
+def declare(command, words, **how):
+    @case(f'{command} ends in bounded memory, whatever a server sends'
+          + ''.join(f', {name}={value}' for name, value in how.items()))
     def _():
-        for name, reply in REPLIES.items():
-            ends_in_bounds(f'{command}, {name}', words, reply)
+        ends_in_bounds(command, words, **how)
 
 
 for one, its_words in COMMANDS.items():
     declare(one, its_words)
+for one, its_words in ENDLESS.items():
+    declare(one, its_words, by_signal=True)
+# The introduction is a part of the library that all commands share; the guarded protocol is one of scripts.
+for one in ('doctor', 'list', 'force-release', 'status', 'run'):
+    declare(one, COMMANDS[one], info=False)
+for one in ('doctor', 'run', 'acquire --fencing --fifo'):
+    declare(one, COMMANDS[one], protocol='guarded')
 
 
 @case('list leaves out a key that cannot be a lock, and shows the others')
