@@ -2,7 +2,7 @@
 // refuse.
 #include "faults/stepped_clock_path.hpp"
 #include "integration/guarded_quorum.hpp"
-#include "support/temp_dir.hpp"
+#include "support/process.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Passwords, database numbers, and what the servers see of a client.
 #include "quorum_fixture.hpp"
-#include "support/resp_text.hpp"
+#include "support/process.hpp"
 
 using namespace redlock;
 using namespace redlock::test;

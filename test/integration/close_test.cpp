@@ -1,7 +1,7 @@
 // The end of a manager: waiters and holders are notified, locks that holders let go are released,
 // connections are closed.
 #include "quorum_fixture.hpp"
-#include "support/resp_text.hpp"
+#include "support/process.hpp"
 
 using namespace redlock;
 using namespace redlock::test;

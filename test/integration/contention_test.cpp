@@ -1,8 +1,7 @@
 // Four processes with eight workers each want one lock: never two at once, and all get their turns.
 #include "integration/contention_worker_path.hpp"
 #include "quorum_fixture.hpp"
-#include "support/child_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/process.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // The scripts of fenced.hpp, as a server understands them.
 #include "support/master_process.hpp"
-#include "support/resp_text.hpp"
+#include "support/process.hpp"
 
 #include <redlock/fenced.hpp>
 

@@ -3,8 +3,7 @@
 #include "family_member.hpp"
 #include "guarded_quorum.hpp"
 #include "integration/doomed_worker_path.hpp"
-#include "support/child_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/process.hpp"
 
 #include <fstream>
 #include <sstream>

@@ -3,7 +3,7 @@
 // Runs on the test's context.
 #pragma once
 
-#include "support/free_port.hpp"
+#include "support/process.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -1,6 +1,6 @@
 // A pool of slots on real masters: never more holders than slots, no key left, and few commands.
 #include "slot_pool_site.hpp"
-#include "support/free_port.hpp"
+#include "support/process.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 

@@ -1,7 +1,7 @@
 // The testing kit's real masters, as a user has them.
 #include "client.hpp"
 #include "process/child_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/process.hpp"
 
 #include <redlock/testing.hpp>
 

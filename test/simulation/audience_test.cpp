@@ -3,24 +3,17 @@
 #include "memory.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
-#include "support/resp_text.hpp"
+#include "support/process.hpp"
+#include "support/raw_client.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <iterator>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 using namespace simulation;
@@ -31,51 +24,6 @@ using command = std::vector<std::string>;
 
 constexpr std::array channels{"p:{a}:free", "p:{b}:free", "other"};
 constexpr const char* publishing = "return redis.call('PUBLISH', KEYS[1], ARGV[1])";
-
-/// A connection to the real master, with any number of replies in flight.
-class wire_tap {
-public:
-    explicit wire_tap(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-        sockaddr_in to{};
-        to.sin_family = AF_INET;
-        to.sin_port = htons(port);
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        const timeval patience{10, 0};
-        ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-    }
-    wire_tap(const wire_tap&) = delete;
-    wire_tap& operator=(const wire_tap&) = delete;
-    ~wire_tap() { ::close(socket_); }
-
-    void say(const std::string& bytes) {
-        REQUIRE(::send(socket_, bytes.data(), bytes.size(), 0) == std::ssize(bytes));
-    }
-    /// The next `bytes` bytes, or fewer if no more come.
-    std::string hear(std::size_t bytes) {
-        std::string heard(bytes, '\0');
-        std::size_t have = 0;
-        for (ssize_t more = 1; have < bytes && more > 0;
-             have += static_cast<std::size_t>(std::max<ssize_t>(more, 0))) {
-            more = ::recv(socket_, heard.data() + have, bytes - have, 0);
-        }
-        heard.resize(have);
-        return heard;
-    }
-
-private:
-    int socket_;
-};
-
-std::string encoded(const command& words) {
-    std::vector<answer> parts;
-    for (const std::string& word : words) {
-        parts.push_back(answer::bulk(word));
-    }
-    std::string bytes;
-    answer::array(std::move(parts)).encode(bytes);
-    return bytes;
-}
 
 command random_words(generator& random, bool may_end_all) {
     const std::string channel = channels[random.below(channels.size())];
@@ -116,7 +64,7 @@ TEST_CASE("the simulated master tells its listeners what a real one does") {
         }
         return static_cast<std::int64_t>(who.size());
     };
-    std::deque<wire_tap> real;
+    std::deque<redlock::test::raw_client> real; // with any number of replies in flight
     for (std::size_t i = 0; i < told.size(); ++i) {
         real.emplace_back(master->port());
     }
@@ -144,8 +92,8 @@ TEST_CASE("the simulated master tells its listeners what a real one does") {
         } else {
             process.execute(views, 0).encode(told[who]);
         }
-        real[who].say(encoded(words));
-        REQUIRE(real[who].hear(told[who].size()) == told[who]);
+        real[who].send(redlock::test::request_bytes(words));
+        REQUIRE(real[who].receive(told[who].size()) == told[who]);
         told[who].clear();
     }
 }

@@ -10,7 +10,7 @@
 #include "memory.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
-#include "support/resp_text.hpp"
+#include "support/process.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -5,7 +5,7 @@
 #include "store.hpp"
 #include "support/master_process.hpp"
 #include "support/network.hpp"
-#include "support/temp_dir.hpp"
+#include "support/process.hpp"
 #include "worker.hpp"
 
 #include <cstddef>

@@ -2,10 +2,6 @@
 
 #include <redlock/fenced.hpp>
 
-#include <hiredis/hiredis.h>
-
-#include <stdexcept>
-
 namespace redlock::soak {
 namespace {
 
@@ -31,40 +27,10 @@ std::string fenced_script(const char* part) {
 
 } // namespace
 
-store::store(const std::filesystem::path& socket) : context_(::redisConnectUnix(socket.c_str())) {
-    if (!context_ || context_->err != 0) {
-        throw std::runtime_error("the store cannot be reached at " + socket.string());
-    }
-}
-
-void store::closer::operator()(redisContext* context) const noexcept {
-    ::redisFree(context);
-}
-
 std::vector<std::uint64_t> store::ask(const std::vector<std::string>& words) {
-    struct reply_closer {
-        void operator()(void* reply) const noexcept { ::freeReplyObject(reply); }
-    };
-    std::vector<const char*> texts;
-    std::vector<std::size_t> sizes;
-    for (const std::string& word : words) {
-        texts.push_back(word.data());
-        sizes.push_back(word.size());
-    }
-    const std::unique_ptr<void, reply_closer> answer(::redisCommandArgv(
-        context_.get(), static_cast<int>(words.size()), texts.data(), sizes.data()));
-    const auto* const got = static_cast<const redisReply*>(answer.get());
-    if (got == nullptr || got->type != REDIS_REPLY_ARRAY || got->elements < 2) {
-        throw std::runtime_error(
-            "the store said: "
-            + std::string(
-                got == nullptr        ? context_->errstr
-                : got->str != nullptr ? got->str
-                                      : "?"));
-    }
     std::vector<std::uint64_t> numbers;
-    for (std::size_t i = 0; i < got->elements; ++i) {
-        numbers.push_back(static_cast<std::uint64_t>(got->element[i]->integer));
+    for (const std::string& one : client_.list(words)) {
+        numbers.push_back(std::stoull(one));
     }
     return numbers;
 }

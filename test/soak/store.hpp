@@ -8,21 +8,20 @@
 // number differ.
 #pragma once
 
+#include "support/process.hpp"
+
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-struct redisContext;
 
 namespace redlock::soak {
 
 class store {
 public:
     /// The server's Unix socket: it can be reached from every network namespace.
-    explicit store(const std::filesystem::path& socket);
+    explicit store(const std::filesystem::path& socket) : client_(socket) {}
 
     /// The number, or nothing if the token is stale.
     std::optional<std::uint64_t> open(std::uint64_t token);
@@ -38,13 +37,9 @@ public:
     totals read();
 
 private:
-    struct closer {
-        void operator()(redisContext* context) const noexcept;
-    };
-
     std::vector<std::uint64_t> ask(const std::vector<std::string>& words);
 
-    std::unique_ptr<redisContext, closer> context_;
+    test::resp_client client_;
 };
 
 } // namespace redlock::soak

@@ -1,8 +1,8 @@
 // The fake master, tested against a client that is known to be right. The suite `simulation` shows
 // that the master in memory that it uses replies as a real one does.
 #include "fake_master.hpp"
+#include "process.hpp"
 #include "raw_client.hpp"
-#include "resp_text.hpp"
 #include "run.hpp"
 
 #include <boost/asio/awaitable.hpp>

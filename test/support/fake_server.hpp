@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fake_state.hpp"
-#include "free_port.hpp"
+#include "process.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

@@ -1,10 +1,8 @@
 // The real masters of the testing kit, with TLS and as a quorum.
 #pragma once
 
-#include "child_process.hpp"
-#include "free_port.hpp"
+#include "process.hpp"
 #include "process/master_process.hpp"
-#include "temp_dir.hpp"
 #include "tls_files.hpp"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "network.hpp"
 
-#include "child_process.hpp"
+#include "process.hpp"
 
 #include <fcntl.h>
 #include <sched.h>

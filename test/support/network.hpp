@@ -6,7 +6,7 @@
 // up, however the test ends, and tests at the same time do not see each other.
 #pragma once
 
-#include "temp_dir.hpp"
+#include "process.hpp"
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,7 @@
 // The real masters of the tests, tested: processes, their files, and what can be done to them.
 #include "master_process.hpp"
+#include "process.hpp"
 #include "raw_client.hpp"
-#include "resp_text.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

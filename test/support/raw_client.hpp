@@ -1,8 +1,8 @@
 // Bare bytes to a server: for what a well-behaved client would not show.
 #pragma once
 
-#include "free_port.hpp"
 #include "memory/answer.hpp"
+#include "process.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -10,9 +10,12 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
+#include <poll.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +31,15 @@ public:
     void send(const std::string& bytes) { boost::asio::write(socket_, boost::asio::buffer(bytes)); }
 
     std::string receive(std::size_t bytes) {
+        constexpr int patience_ms = 10'000;
         std::string result(bytes, '\0');
-        boost::asio::read(socket_, boost::asio::buffer(result));
+        for (std::size_t have = 0; have < bytes;) {
+            pollfd waits{socket_.native_handle(), POLLIN, 0};
+            if (::poll(&waits, 1, patience_ms) <= 0) {
+                throw std::runtime_error("no more bytes come after: " + result.substr(0, have));
+            }
+            have += socket_.read_some(boost::asio::buffer(result.data() + have, bytes - have));
+        }
         return result;
     }
 

@@ -3,7 +3,7 @@
 // there is a second, unrelated authority with a client certificate of its own.
 #pragma once
 
-#include "temp_dir.hpp"
+#include "process.hpp"
 
 #include <filesystem>
 

@@ -295,45 +295,25 @@ namespace {
 struct counting_quorum {
     explicit counting_quorum(std::vector<std::int64_t> counters)
         : counters(std::move(counters)),
-          it(rules_for(this->counters.size())) {
-        for (std::size_t i = 0; i < this->counters.size(); ++i) {
-            it.masters[i].when = [this, i](const arguments& words) {
-                if (words[0].starts_with("EVAL")) {
-                    it.masters[i].replies["EVALSHA"] = answer_to(i, words);
-                }
-                return mishap::none;
-            };
-        }
+          it(guarded_settings_for(this->counters.size())) {
+        it.answer_scripts(
+            [this](std::size_t i, const arguments& words) { return answer_to(i, words); });
         it.start();
     }
 
-    static core::settings rules_for(std::size_t masters) {
-        auto rules = settings_for(masters);
-        rules.protocol = redlock::protocol::guarded;
-        rules.epoch_key = "p::epoch";
-        return rules;
-    }
-
-    static std::string three(std::int64_t status, std::int64_t value) {
-        return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
-               + "\r\n:1000000\r\n";
-    }
-
     std::string answer_to(std::size_t i, const arguments& words) {
-        const auto is = [&](const core::script& one) {
-            return words[1] == one.text || words[1] == one.sha1;
-        };
-        if (is(core::guarded_extend)) {
+        constexpr std::int64_t clock = 1'000'000;
+        if (runs(words, core::guarded_extend)) {
             kept_beside.insert(words[4]);
-            return three(counters[i] < 0 ? -3 : 1, 0);
+            return three(counters[i] < 0 ? -3 : 1, 0, clock);
         }
-        if (is(core::guarded_raise)) {
+        if (runs(words, core::guarded_raise)) {
             const std::int64_t wanted = std::stoll(words[6]);
             ++(wanted == 0 ? read : raised);
             counters[i] = std::max(counters[i], wanted);
-            return three(counters[i] == wanted ? 1 : 0, counters[i]);
+            return three(counters[i] == wanted ? 1 : 0, counters[i], clock);
         }
-        return three(0, 0);
+        return three(0, 0, clock);
     }
 
     std::vector<std::int64_t> counters; // below zero: the lock is not there

@@ -48,17 +48,8 @@ struct connection_site final : core::connection_events {
 
     /// The commands in the output, which is taken as written.
     lines written() {
-        lines found;
         link.written(link.output().size());
-        std::string bytes = std::exchange(link.output(), {});
-        while (const auto words = virtual_master::take_command(bytes)) {
-            std::string line;
-            for (const std::string& word : *words) {
-                line += (line.empty() ? "" : " ") + word;
-            }
-            found.push_back(line);
-        }
-        return found;
+        return virtual_master::lines_of(std::exchange(link.output(), {}));
     }
     void hear(const std::string& bytes) { link.received({bytes.data(), bytes.size()}, now); }
     void wait(nanoseconds span) {

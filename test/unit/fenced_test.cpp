@@ -1,4 +1,4 @@
-#include "sha1_of.hpp"
+#include "memory/sha1.hpp"
 
 #include <redlock/fenced.hpp>
 
@@ -327,8 +327,8 @@ TEST_CASE("the throwing form of a reply names both tokens") {
 }
 
 TEST_CASE("the digest of the fenced SET is its own") {
-    CHECK(redlock::test::sha1_of(fenced_set::script) == fenced_set::sha1);
-    CHECK(redlock::test::sha1_of(fence_check) != fenced_set::sha1);
+    CHECK(redlock::testing::memory::sha1_hex(fenced_set::script) == fenced_set::sha1);
+    CHECK(redlock::testing::memory::sha1_hex(fence_check) != fenced_set::sha1);
 }
 
 TEST_CASE("the fenced SET checks, by the text that other scripts can use, before it writes") {

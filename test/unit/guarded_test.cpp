@@ -24,16 +24,9 @@ namespace core = redlock::core;
 
 namespace {
 
-std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 0) {
-    return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
-           + "\r\n:" + std::to_string(clock) + "\r\n";
-}
-
 redlock::core::settings guarded(std::size_t masters, milliseconds handoff_time = 0ms) {
-    auto rules = settings_for(masters);
+    auto rules = guarded_settings_for(masters);
     rules.local_handoff_time = handoff_time;
-    rules.protocol = redlock::protocol::guarded;
-    rules.epoch_key = "p::epoch";
     return rules;
 }
 
@@ -58,38 +51,28 @@ struct guarded_quorum {
     explicit guarded_quorum(std::size_t masters, milliseconds handoff_time = 0ms)
         : scripts(masters),
           it(guarded(masters, handoff_time)) {
-        for (std::size_t i = 0; i < masters; ++i) {
-            virtual_master& server = it.masters[i];
-            server.when = [this, i, &server](const arguments& words) {
-                if (words[0].starts_with("EVAL")) {
-                    server.replies["EVALSHA"] = answer(scripts[i], words);
-                }
-                return mishap::none;
-            };
-        }
+        it.answer_scripts(
+            [this](std::size_t i, const arguments& words) { return answer(scripts[i], words); });
     }
 
     static std::string answer(script_answers& mine, const arguments& words) {
-        const auto is = [&](const core::script& one) {
-            return words[1] == one.text || words[1] == one.sha1;
-        };
-        if (is(core::guarded_handshake)) {
+        if (runs(words, core::guarded_handshake)) {
             ++mine.said["handshake"];
             return mine.handshake;
         }
-        if (is(core::guarded_acquire)) {
+        if (runs(words, core::guarded_acquire)) {
             ++mine.said["acquire"];
             return mine.acquire;
         }
-        if (is(core::guarded_raise)) {
+        if (runs(words, core::guarded_raise)) {
             ++mine.said["raise"];
             return mine.raise.empty() ? three(1, std::stoll(words[6]), 0) : mine.raise;
         }
-        if (is(core::guarded_extend)) {
+        if (runs(words, core::guarded_extend)) {
             ++mine.said["extend"];
             return mine.extend;
         }
-        if (is(core::guarded_heal)) {
+        if (runs(words, core::guarded_heal)) {
             ++mine.said["heal"];
             return mine.heal;
         }

@@ -25,10 +25,7 @@ namespace core = redlock::core;
 
 namespace {
 
-std::string three(std::int64_t status, std::int64_t value) {
-    return "*3\r\n:" + std::to_string(status) + "\r\n:" + std::to_string(value)
-           + "\r\n:1000000\r\n";
-}
+constexpr std::int64_t clock = 1'000'000;
 
 // Masters on which somebody has the lock, for 9 s more whenever they are asked.
 struct held_quorum {
@@ -37,15 +34,8 @@ struct held_quorum {
           free(masters),
           asked(masters),
           slot_left(masters, 9'000) {
-        for (std::size_t i = 0; i < masters; ++i) {
-            virtual_master& server = it.masters[i];
-            server.when = [this, i, &server](const arguments& words) {
-                if (words[0].starts_with("EVAL")) {
-                    server.replies["EVALSHA"] = answer(i, words[1]);
-                }
-                return mishap::none;
-            };
-        }
+        it.answer_scripts(
+            [this](std::size_t i, const arguments& words) { return answer(i, words); });
         it.start();
     }
 
@@ -56,24 +46,23 @@ struct held_quorum {
         return rules;
     }
 
-    std::string answer(std::size_t master, const std::string& script) {
+    std::string answer(std::size_t master, const arguments& words) {
         for (const core::script& one :
              {core::guarded_acquire,
               core::writer_acquire,
               core::shared_acquire,
               core::all_acquire}) {
-            if (script == one.text || script == one.sha1) {
+            if (runs(words, one)) {
                 ++asked[master];
-                return free[master] ? three(1, 1) : three(0, 9'000);
+                return free[master] ? three(1, 1, clock) : three(0, 9'000, clock);
             }
         }
-        if (script == core::slots_survey) {
+        if (words[1] == core::slots_survey) {
             ++surveys;
             return "*2\r\n$2\r\n" + std::string(free[master] ? "10" : "00")
                    + "\r\n:" + std::to_string(slot_left[master]) + "\r\n";
         }
-        const bool shakes = script == core::guarded_handshake.text;
-        return shakes ? three(0, 0) : three(1, 0);
+        return three(runs(words, core::guarded_handshake) ? 0 : 1, 0, clock);
     }
 
     std::size_t asked_in_all() const {

@@ -228,9 +228,7 @@ struct served_quorum {
     }
 
     static core::settings rules_for(std::size_t masters) {
-        core::settings rules = settings_for(masters);
-        rules.protocol = redlock::protocol::guarded;
-        rules.epoch_key = epoch;
+        core::settings rules = guarded_settings_for(masters);
         rules.quarantine = true;
         rules.clock_offset_bound = 100ms;
         rules.health_check_interval = 1s;

@@ -3,7 +3,7 @@
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
 #include "core/turn_scripts.hpp"
-#include "sha1_of.hpp"
+#include "memory/sha1.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -13,12 +13,12 @@ namespace scripts_test {
 
 using redlock::core::compare_and_delete;
 using redlock::core::compare_and_extend;
-using redlock::test::sha1_of;
+using redlock::testing::memory::sha1_hex;
 
 TEST_CASE("the digests of the scripts are theirs") {
-    CHECK(sha1_of("abc") == "a9993e364706816aba3e25717850c26c9cd0d89d"); // the helper itself
-    CHECK(sha1_of(compare_and_delete.text) == compare_and_delete.sha1);
-    CHECK(sha1_of(compare_and_extend.text) == compare_and_extend.sha1);
+    CHECK(sha1_hex("abc") == "a9993e364706816aba3e25717850c26c9cd0d89d"); // the helper itself
+    CHECK(sha1_hex(compare_and_delete.text) == compare_and_delete.sha1);
+    CHECK(sha1_hex(compare_and_extend.text) == compare_and_extend.sha1);
     CHECK(compare_and_delete.sha1 != compare_and_extend.sha1);
     for (const redlock::core::script& one :
          {redlock::core::guarded_handshake, redlock::core::guarded_acquire,
@@ -32,7 +32,7 @@ TEST_CASE("the digests of the scripts are theirs") {
           redlock::core::all_heal,          redlock::core::writer_heal,
           redlock::core::shared_heal,       redlock::core::turn_take,
           redlock::core::turn_leave}) {
-        CHECK(sha1_of(one.text) == one.sha1);
+        CHECK(sha1_hex(one.text) == one.sha1);
     }
 }
 

@@ -54,18 +54,7 @@ struct harness final : subscriber_events {
     void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
 
     /// The commands in the output, which is taken as written.
-    lines written() {
-        lines found;
-        std::string bytes = std::exchange(link.output(), {});
-        while (const auto words = virtual_master::take_command(bytes)) {
-            std::string line;
-            for (const std::string& word : *words) {
-                line += (line.empty() ? "" : " ") + word;
-            }
-            found.push_back(line);
-        }
-        return found;
-    }
+    lines written() { return virtual_master::lines_of(std::exchange(link.output(), {})); }
     void hear(const std::string& bytes) { link.received({bytes.data(), bytes.size()}, now); }
     void wait(std::chrono::nanoseconds span) {
         now += span;

@@ -48,6 +48,26 @@ std::optional<arguments> virtual_master::take_command(std::string& bytes) {
     return taken;
 }
 
+std::vector<std::string> virtual_master::lines_of(std::string bytes) {
+    std::vector<std::string> found;
+    while (const auto words = take_command(bytes)) {
+        std::string& line = found.emplace_back();
+        for (const std::string& word : *words) {
+            line.append(line.empty() ? "" : " ").append(word);
+        }
+    }
+    return found;
+}
+
+std::string three(std::int64_t status, std::int64_t value, std::int64_t clock) {
+    std::string bytes;
+    const memory::answer of_clock = memory::answer::integer(clock);
+    memory::answer::array(
+        {memory::answer::integer(status), memory::answer::integer(value), of_clock})
+        .encode(bytes);
+    return bytes;
+}
+
 std::int64_t virtual_master::wall_us(time_point now) const {
     return std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch() + ahead).count();
 }

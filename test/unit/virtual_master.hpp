@@ -76,9 +76,19 @@ struct virtual_master : memory::server {
 
     /// Takes one complete command from the front of `bytes`, if there is one.
     static std::optional<arguments> take_command(std::string& bytes);
+    /// The commands in `bytes`, each with its words separated by spaces.
+    static std::vector<std::string> lines_of(std::string bytes);
 
 private:
     memory::answer reply_to(const arguments& words, time_point now);
 };
+
+/// A reply of a guarded script.
+std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 0);
+
+/// Whether this command is that script.
+inline bool runs(const arguments& words, const redlock::core::script& one) {
+    return words.at(1) == one.text || words.at(1) == one.sha1;
+}
 
 } // namespace unit

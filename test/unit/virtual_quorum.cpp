@@ -26,6 +26,13 @@ core::settings settings_for(std::size_t masters) {
     return rules;
 }
 
+core::settings guarded_settings_for(std::size_t masters) {
+    core::settings rules = settings_for(masters);
+    rules.protocol = redlock::protocol::guarded;
+    rules.epoch_key = "p::epoch";
+    return rules;
+}
+
 acquire_options once() {
     acquire_options options;
     options.ttl = std::chrono::seconds(10);
@@ -193,6 +200,18 @@ void virtual_quorum::push(std::size_t master, std::string_view channel, std::str
         bytes.append(part).append("\r\n");
     }
     send_reply(masters.size() + master, bytes);
+}
+
+void virtual_quorum::answer_scripts(
+    std::function<std::string(std::size_t, const arguments&)> answer) {
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        masters[i].when = [this, i, answer](const arguments& words) {
+            if (words[0].starts_with("EVAL")) {
+                masters[i].replies["EVALSHA"] = answer(i, words);
+            }
+            return mishap::none;
+        };
+    }
 }
 
 void virtual_quorum::restart(std::size_t master, const std::string& run_id) {

@@ -28,6 +28,8 @@ using std::chrono::seconds;
 
 /// No quarantine, 100 ms for a master, ttl at most 30 s, drift 1 % + 2 ms.
 redlock::core::settings settings_for(std::size_t masters);
+/// The same in the guarded protocol.
+redlock::core::settings guarded_settings_for(std::size_t masters);
 
 /// `ttl` with its drift taken off, as the tests' settings have it: written out once more, from the
 /// specification.
@@ -124,6 +126,8 @@ public:
     void push(std::size_t master, std::string_view channel, std::string_view message);
     /// Reads and answers what has piled up.
     void resume(std::size_t link);
+    /// Has each master answer its scripts as `answer` says, in place of executing them.
+    void answer_scripts(std::function<std::string(std::size_t master, const arguments&)> answer);
     /// Dies, and is started again with empty memory under another run id.
     void restart(std::size_t master, const std::string& run_id);
     /// \}

@@ -52,14 +52,23 @@ resp_client::resp_client(
     const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout)
     : context_(redisConnectWithTimeout(host.c_str(), port, to_timeval(timeout))) {
     const std::string where = host + ":" + std::to_string(port);
+    require_open(where);
+    if (redisSetTimeout(context_.get(), to_timeval(timeout)) != REDIS_OK) {
+        throw std::runtime_error("set the time limit of " + where);
+    }
+}
+
+resp_client::resp_client(const std::filesystem::path& socket)
+    : context_(redisConnectUnix(socket.c_str())) {
+    require_open(socket.string());
+}
+
+void resp_client::require_open(const std::string& where) const {
     if (!context_) {
         throw std::runtime_error("no memory to connect to " + where);
     }
     if (context_->err != 0) {
         throw std::runtime_error("connect to " + where + ": " + context_->errstr);
-    }
-    if (redisSetTimeout(context_.get(), to_timeval(timeout)) != REDIS_OK) {
-        throw std::runtime_error("set the time limit of " + where);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ public:
         const std::string& host,
         std::uint16_t port,
         std::chrono::milliseconds timeout = std::chrono::seconds(5));
+    explicit resp_client(const std::filesystem::path& socket);
 
     std::string command(const std::vector<std::string>& args);
 
@@ -40,6 +42,7 @@ private:
     };
     using reply_ptr = std::unique_ptr<redisReply, closer>;
 
+    void require_open(const std::string& where) const;
     reply_ptr ask(const std::vector<std::string>& args);
 
     std::unique_ptr<redisContext, closer> context_;
