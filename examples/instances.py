@@ -62,7 +62,7 @@ class Site:
         self.masters = []
         for _ in range(run_examples.MASTERS):
             self.masters.append(run_examples.Master(str(self.directory)))
-            ending.callback(self.masters[-1].end)
+            ending.callback(self.masters[-1].kill)
         self.urls = [master.url for master in self.masters]
         self.postgres = None
 

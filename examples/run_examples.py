@@ -5,18 +5,16 @@ Starts redis-servers of its own on free ports, passes their URLs, and checks wha
 and how it ends. Another server than the redis-server in the path: REDLOCK_REDIS_SERVER.
 """
 
-import ctypes
 import json
-import os
 import pathlib
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'test' / 'cli'))
+from harness import Master, die_with_parent  # pylint: disable=wrong-import-position
 
 MASTERS = 3
 LIMIT_S = 30
@@ -51,60 +49,6 @@ EXPECTED = {
 
 # What comes before the masters on the command line.
 OPTIONS = {'prometheus_endpoint': ['--check'], 'slots': ['--seconds', '6']}
-
-
-def die_with_parent():
-    """In the server: no test, however it ends, leaves a server running."""
-    PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def free_port():
-    # Below the ports of outgoing connections: the example's must not take a master's.
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(('127.0.0.1', port))
-                return port
-            except OSError:
-                continue
-
-
-class Master:
-    def __init__(self, directory):
-        program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
-        for _ in range(10):
-            self.port = free_port()
-            self.process = subprocess.Popen(
-                [program, '--port', str(self.port), '--bind', '127.0.0.1',
-                 '--save', '', '--appendonly', 'no', '--dir', directory],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                preexec_fn=die_with_parent)
-            if self.answers():
-                return
-            self.end()
-        raise RuntimeError(f'{program} does not start')
-
-    def answers(self):
-        limit = time.monotonic() + 10
-        while self.process.poll() is None and time.monotonic() < limit:
-            try:
-                with socket.create_connection(('127.0.0.1', self.port), 1) as connection:
-                    connection.sendall(b'PING\r\n')
-                    if connection.recv(7) == b'+PONG\r\n':
-                        return True
-            except OSError:
-                time.sleep(0.01)
-        return False
-
-    @property
-    def url(self):
-        return f'redis://127.0.0.1:{self.port}'
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
 
 
 def run(program, masters):
@@ -171,7 +115,7 @@ def main():
             lines, status = run(program, masters)
         finally:
             for master in masters:
-                master.end()
+                master.kill()
     absent = missing(EXPECTED[pathlib.Path(program).name], lines)
     if absent is not None:
         sys.exit(f'FAILED: no line that begins with {absent!r}')

@@ -167,7 +167,7 @@ def main():
             ending.callback(servers[-1].end)
         while len(servers) < 1 + run_examples.MASTERS:
             servers.append(run_examples.Master(directory))
-            ending.callback(servers[-1].end)
+            ending.callback(servers[-1].kill)
         lines, status = run_examples.run(program, servers)
     wrong = difference(EXPECTED[name], lines)
     if wrong is not None:
