@@ -1,6 +1,7 @@
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <chrono>
 #include <string>
@@ -169,6 +170,44 @@ TEST_CASE("a native command that is forbidden is said as a script, and not tried
     CHECK(one.it.removal_of(second)->what == release_result::released);
     CHECK(one.it.masters[0].count("DELEX") == 1);
     CHECK(one.it.engine.examine(one.it.now()).masters[0].compare_and_delete == "EVALSHA");
+    CHECK(!one.it.has_key());
+}
+
+TEST_CASE("a server that has not the native commands of its version is sent scripts") {
+    const auto field = GENERATE("redis_version", "valkey_version");
+    virtual_quorum it(3);
+    for (virtual_master& server : it.masters) {
+        server.claims[field] = field == std::string("redis_version") ? "8.4.0" : "9.0.0";
+    }
+    it.start();
+    const auto tried = [&] { return it.masters[0].count("DEL"); };
+    for (int i = 0; i < 2; ++i) {
+        const answer got = it.acquire_now(once());
+        it.extend(got, 20s);
+        it.run_for(10ms);
+        CHECK(!it.extensions_of(got).at(0).error);
+        it.release(got);
+        it.run_for(10ms);
+        CHECK(it.removal_of(got)->what == release_result::released);
+        CHECK(tried() == 1); // and not again
+        CHECK(!it.has_key());
+    }
+}
+
+TEST_CASE("a server that forgets each script is sent it in full, each time") {
+    held one(3);
+    for (virtual_master& server : one.it.masters) {
+        server.when = [&server](const arguments&) {
+            server.forget_scripts();
+            return mishap::none;
+        };
+    }
+    CHECK(one.release() == release_result::released);
+    one.got = one.it.acquire_now(once());
+    one.it.run_for(10ms);
+    CHECK(one.release() == release_result::released);
+    one.it.run_for(10ms);
+    CHECK(one.it.masters[0].count("EVAL remove") == 2);
     CHECK(!one.it.has_key());
 }
 
