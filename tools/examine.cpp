@@ -1,5 +1,6 @@
 #include "examine.hpp"
 
+#include "keys.hpp"
 #include "redis.hpp"
 
 #include <redlock/clock.hpp>
@@ -112,8 +113,7 @@ private:
     void try_permissions() {
         std::random_device random;
         const std::string name = fmt::format("redlock-doctor-{:08x}{:08x}", random(), random());
-        const std::string lock =
-            how_.key_prefix.empty() ? name : how_.key_prefix + "{" + name + "}";
+        const std::string lock = key_of(how_, name);
         const std::string fence = how_.key_prefix + "{" + name + "}:fence";
         const std::string channel = lock + ":free";
         const std::string record = how_.key_prefix + ":epoch";

@@ -1,5 +1,7 @@
 #include "findings.hpp"
 
+#include <redlock/sizing.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -228,11 +230,8 @@ private:
     }
 
     void quarantine() {
-        // As lib/core computes it. The memory record keeps the longest that any client asked for.
-        const auto share = 1 + 2 * how_.clock_drift_factor;
-        const auto ours = milliseconds(static_cast<milliseconds::rep>(
-                              static_cast<double>(how_.max_ttl.count()) * share))
-                          + how_.clock_drift_margin + how_.clock_offset_bound;
+        // The memory record keeps the longest that any client asked for.
+        const auto ours = std::chrono::ceil<milliseconds>(redlock::times_of(how_, {}).quarantine);
         if (guarded() && it_.foreign_record) {
             add(severity::broken,
                 "record",

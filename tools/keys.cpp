@@ -58,10 +58,6 @@ std::string literal(const std::string& text) {
     return out;
 }
 
-std::string key_of(const redlock::config& how, const std::string& resource) {
-    return how.key_prefix.empty() ? resource : how.key_prefix + "{" + resource + "}";
-}
-
 // The resources whose locks one master has.
 std::set<std::string> scan(redis& master, const redlock::config& how) {
     std::set<std::string> out;
@@ -271,6 +267,10 @@ int force_release(const forced& wanted, const settings& common) {
 }
 
 } // namespace
+
+std::string key_of(const redlock::config& how, const std::string& resource) {
+    return how.key_prefix.empty() ? resource : how.key_prefix + "{" + resource + "}";
+}
 
 void add_keys(command_line& to) {
     CLI::App& lists = to.add(

@@ -2,10 +2,17 @@
 
 #pragma once
 
+#include <redlock/config.hpp>
+
+#include <string>
+
 namespace cli {
 
 struct command_line;
 
 void add_keys(command_line& to);
+
+/// The key of the lock of a resource.
+std::string key_of(const redlock::config& how, const std::string& resource);
 
 } // namespace cli
