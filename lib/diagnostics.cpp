@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -120,6 +121,14 @@ std::string_view to_string(log_level level) noexcept {
         return "off";
     }
     return "unknown";
+}
+
+logger log_to_stderr(log_level level) {
+    return {level, [](log_level of_line, std::string_view line) {
+                // One write, as other threads and processes may write to the same file.
+                const std::string text = fmt::format("redlock: {}: {}\n", to_string(of_line), line);
+                std::fwrite(text.data(), 1, text.size(), stderr);
+            }};
 }
 
 std::string_view to_string(operation_kind what) noexcept {

@@ -45,7 +45,7 @@ void engine_driver::after() {
     }
     turn_posted_ = true;
     io_.post([me = std::static_pointer_cast<engine_driver>(shared_from_this())] {
-        const std::lock_guard lock(me->guard);
+        const section lock(*me);
         me->turn_posted_ = false;
         me->engine_.wants_write();
         me->write_all();
@@ -100,7 +100,8 @@ bool engine_driver::logs(log_level level) const {
 }
 
 void engine_driver::log(log_level level, std::string_view line) {
-    config_.log.write(level, printable(line)); // a resource's name may be any bytes
+    // A resource's name may be any bytes.
+    reports.add([this, level, text = printable(line)] { config_.log.write(level, text); });
 }
 
 void engine_driver::link_opened(std::size_t master) {

@@ -125,7 +125,7 @@ engine_driver::on_cancel(Handler& handler, boost::asio::cancellation_type accept
             return;
         }
         if (const auto owner = weak.lock()) {
-            const std::lock_guard lock(owner->guard);
+            const section lock(*owner);
             if constexpr (std::is_invocable_v<F, std::uint64_t, boost::asio::cancellation_type>) {
                 f(id, type);
             } else {

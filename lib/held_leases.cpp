@@ -39,7 +39,7 @@ void held_leases::extend(
             }
         });
     completion<error_code> waiting(std::move(done), driver_.io());
-    const std::lock_guard lock(driver_.guard);
+    const net::link_owner::section lock(driver_);
     std::string reason;
     if (ttl && validate_extension(*ttl, driver_.configuration(), reason)) {
         driver_.refuse(out, reason);
@@ -97,7 +97,7 @@ void held_leases::release(
             }
         });
     completion<error_code, release_result> waiting(std::move(done), driver_.io());
-    const std::lock_guard lock(driver_.guard);
+    const net::link_owner::section lock(driver_);
     if (lease->result) {
         if (out != nullptr) {
             *out = lease->removal ? *lease->removal : diagnostics();
@@ -111,7 +111,7 @@ void held_leases::release(
 }
 
 void held_leases::drop(lease_ptr lease, bool release) {
-    const std::lock_guard lock(driver_.guard);
+    const net::link_owner::section lock(driver_);
     let_go(*lease, release);
 }
 
@@ -159,7 +159,7 @@ void held_leases::wait_lost(
             }
         });
     completion<error_code, loss_reason> waiting(std::move(done), driver_.io());
-    const std::lock_guard lock(driver_.guard);
+    const net::link_owner::section lock(driver_);
     switch (lease->stage) {
     case lease_handle::phase::held:
         lease->watching.add({id, out, std::move(waiting)});

@@ -1,6 +1,7 @@
 #include "manager_impl.hpp"
 
 #include "core/keys.hpp"
+#include "explain.hpp"
 
 #include <sstream>
 #include <utility>
@@ -15,9 +16,10 @@ manager_impl::manager_impl(
     : engine_driver(io, std::move(configuration), std::move(time), make),
       observer_(
           this->configuration().observer,
-          [this](const std::string& what) {
+          reports,
+          [this](const std::string& what) { // while reports are delivered
               if (logs(log_level::error)) {
-                  log(log_level::error, what);
+                  this->configuration().log.write(log_level::error, printable(what));
               }
           }),
       leases_(*this, observer_),
@@ -26,7 +28,7 @@ manager_impl::manager_impl(
 // --- Its life -----------------------------------------------------------------------------------
 
 void manager_impl::run(handler<error_code> done) {
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     if (engine().closing() || engine().running()) {
         if (!engine().closing() && logs(log_level::error)) {
             log(log_level::error, "refused: async_run was called before; a manager runs once");
@@ -56,7 +58,7 @@ void manager_impl::ready(handler<error_code> done) {
     const auto id = on_cancel(
         done, without_effects, [this](std::uint64_t id) { ready_.complete(io(), id, aborted); });
     completion<error_code> waiting(std::move(done), io());
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     if (!engine().running()) {
         std::move(waiting)(io(), why_not_running());
         return;
@@ -69,7 +71,7 @@ void manager_impl::close(handler<error_code> done) {
     const auto id = on_cancel(
         done, with_effects, [this](std::uint64_t id) { closing_.complete(io(), id, aborted); });
     completion<error_code> waiting(std::move(done), io());
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     if (engine().closed_down()) {
         std::move(waiting)(io(), error_code());
         return;
@@ -120,7 +122,7 @@ metrics manager_impl::get_metrics() const {
 // --- Acquires -----------------------------------------------------------------------------------
 
 void manager_impl::acquire(lock_request wanted, diagnostics* out, handler<error_code, lock> done) {
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     if (const std::string reason = wanted.check(configuration()); !reason.empty()) {
         refuse(out, reason);
         completion<error_code, redlock::lock>(std::move(done), io())(
@@ -221,7 +223,7 @@ manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& 
 }
 
 void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     std::string reason;
     if (validate_resource(resource, reason)) {
         refuse(nullptr, reason);
@@ -264,7 +266,7 @@ void manager_impl::observe_query(
 
 void manager_impl::query_slots(
     const std::string& pool, std::uint32_t slots, handler<error_code, pool_status> done) {
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     if (const calls::call* const call = begin_query(std::string(), std::move(done))) {
         drive([&](time_point now) { engine().ask_slots(call->cookie(), pool, slots, now); });
     }
@@ -286,7 +288,7 @@ void manager_impl::wait_hint(
     const auto id =
         on_cancel(done, without_effects, [this](std::uint64_t id) { watch_.cancel(id, aborted); });
     completion<error_code> waiting(std::move(done), io());
-    const std::lock_guard lock(guard);
+    const section lock(*this);
     if (engine().closing()) {
         std::move(waiting)(io(), errc::closed);
         return;

@@ -34,7 +34,7 @@ public:
     void close(handler<error_code> done);
     /// The same as `close`, without a waiting handler.
     void shut_down() {
-        const std::lock_guard lock(guard);
+        const section lock(*this);
         begin_close();
     }
     void acquire(lock_request wanted, diagnostics* out, handler<error_code, lock> done);
@@ -45,12 +45,12 @@ public:
     /// Subscribes to the release notifications of a resource, until `unlisten` has been called as
     /// often.
     void listen(const std::string& resource) {
-        const std::lock_guard lock(guard);
+        const section lock(*this);
         watch_.listen(key_of(resource));
         drive([&](time_point now) { engine().listen(resource, now); });
     }
     void unlisten(const std::string& resource) {
-        const std::lock_guard lock(guard);
+        const section lock(*this);
         watch_.unlisten(key_of(resource));
         drive([&](time_point now) { engine().unlisten(resource, now); });
     }

@@ -1,16 +1,21 @@
-// Calls the observer of a manager. It numbers the operations and catches what the observer throws.
+// Queues the calls to the observer of a manager, with copies of what they refer to. It numbers the
+// operations and catches what the observer throws.
 // Without an observer each call costs one comparison.
 
 #pragma once
 
+#include "net/report_queue.hpp"
+
 #include <redlock/observer.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,9 +41,13 @@ inline diagnostics votes_of(const lock_status& status, std::size_t quorum) {
 
 class observer_feed {
 public:
-    /// `complain` receives a message when the observer has thrown.
-    observer_feed(std::shared_ptr<observer> to, std::function<void(const std::string&)> complain)
+    /// `complain` receives a message when the observer has thrown; called as the observer is.
+    observer_feed(
+        std::shared_ptr<observer> to,
+        net::report_queue& reports,
+        std::function<void(const std::string&)> complain)
         : to_(std::move(to)),
+          reports_(reports),
           complain_(std::move(complain)) {}
 
     /// Whether there is an observer.
@@ -50,11 +59,27 @@ public:
             return 0;
         }
         what.id = ++operations_;
-        tell([&](observer& one) { one.started(what); });
+        auto call = [mine = what,
+                     resource = std::string(what.resource),
+                     options = copy_of(what.options)](observer& one) mutable {
+            mine.resource = resource;
+            mine.options = options ? &*options : nullptr;
+            one.started(mine);
+        };
+        // The caller's thread may have a tracing context.
+        what.kind == operation_kind::renew ? reports_.add(reported(std::move(call)))
+                                           : reports_.add_here(reported(std::move(call)));
         return what.id;
     }
     void ended(const operation_end& what, const diagnostics& votes) {
-        tell([&](observer& one) { one.ended(what, votes); });
+        if (!to_) {
+            return;
+        }
+        reports_.add(reported(
+            [mine = what, resource = std::string(what.resource), votes](observer& one) mutable {
+                mine.resource = resource;
+                one.ended(mine, votes);
+            }));
     }
     /// Reports an end to the caller that passed `out`, and to the observer. `explain(diagnostics&)`
     /// fills in the text, and is called only if one of them exists.
@@ -70,33 +95,58 @@ public:
     }
 
     void acquired(const held_lock& lock) {
-        tell([&](observer& one) { one.acquired(lock); });
+        of_lock(lock, [](observer& one, const held_lock& mine) { one.acquired(mine); });
     }
     void lost(const held_lock& lock, loss_reason reason, const diagnostics& votes) {
-        tell([&](observer& one) { one.lost(lock, reason, votes); });
+        of_lock(lock, [reason, votes](observer& one, const held_lock& mine) {
+            one.lost(mine, reason, votes);
+        });
     }
     void released(const held_lock& lock, release_result result) {
-        tell([&](observer& one) { one.released(lock, result); });
+        of_lock(
+            lock, [result](observer& one, const held_lock& mine) { one.released(mine, result); });
     }
     void abandoned(const held_lock& lock) {
-        tell([&](observer& one) { one.abandoned(lock); });
+        of_lock(lock, [](observer& one, const held_lock& mine) { one.abandoned(mine); });
     }
     void held_long(const held_lock& lock, std::chrono::nanoseconds held) {
-        tell([&](observer& one) { one.held_long(lock, held); });
+        of_lock(lock, [held](observer& one, const held_lock& mine) { one.held_long(mine, held); });
     }
     void contention(std::string_view resource, std::size_t waiting) {
-        tell([&](observer& one) { one.contention(resource, waiting); });
+        if (to_) {
+            reports_.add(reported([name = std::string(resource), waiting](observer& one) {
+                one.contention(name, waiting);
+            }));
+        }
     }
 
     /// Number of exceptions of the observer.
     std::uint64_t errors() const noexcept { return errors_; }
 
 private:
+    static std::optional<acquire_options> copy_of(const acquire_options* options) {
+        return options != nullptr ? std::optional(*options) : std::nullopt;
+    }
+
     template <typename F>
-    void tell(F f) {
-        if (!to_) {
-            return;
+    void of_lock(const held_lock& lock, F f) {
+        if (to_) {
+            reports_.add(reported([mine = lock,
+                                   resource = std::string(lock.resource),
+                                   f = std::move(f)](observer& one) mutable {
+                mine.resource = resource;
+                f(one, mine);
+            }));
         }
+    }
+
+    /// The call `f`, as it is queued.
+    template <typename F>
+    std::function<void()> reported(F f) {
+        return [this, f = std::move(f)]() mutable { call(f); };
+    }
+    template <typename F>
+    void call(F& f) {
         std::string what;
         try {
             f(*to_);
@@ -111,9 +161,10 @@ private:
     }
 
     const std::shared_ptr<observer> to_;
+    net::report_queue& reports_;
     const std::function<void(const std::string&)> complain_;
     std::uint64_t operations_ = 0;
-    std::uint64_t errors_ = 0;
+    std::atomic<std::uint64_t> errors_ = 0;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

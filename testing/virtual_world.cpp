@@ -52,7 +52,7 @@ void virtual_outside::open(std::size_t link) {
     one.id = all_.next_connection++;
     later(all_.here, all_.now() + master_of(one).round_trip, one, [this](connection& here) {
         memory_master& there = master_of(here);
-        const std::lock_guard lock(owner_.guard);
+        const net::link_owner::section lock(owner_);
         if (there.down) {
             end(here);
             owner_.link_closed(here.link, "connection refused");
@@ -123,7 +123,7 @@ void virtual_outside::read(connection& one) {
 void virtual_outside::send_back(connection& one, std::string bytes) {
     one.last_reply = std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
     later(all_.here, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
-        const std::lock_guard lock(owner_.guard);
+        const net::link_owner::section lock(owner_);
         owner_.link_received(here.link, text);
     });
 }
@@ -135,7 +135,7 @@ void virtual_outside::cut(connection& one) {
     one.accepted = false;
     one.id = all_.next_connection++; // bytes in flight do not arrive
     later(all_.here, all_.now(), one, [this](connection& here) {
-        const std::lock_guard lock(owner_.guard);
+        const net::link_owner::section lock(owner_);
         end(here);
         owner_.link_closed(here.link, "connection reset by peer");
     });
@@ -151,7 +151,7 @@ void virtual_outside::wake_by(time_point moment) {
         if (!alive || armed_ != moment) {
             return;
         }
-        const std::lock_guard lock(owner_.guard);
+        const net::link_owner::section lock(owner_);
         armed_ = time_point::max();
         owner_.time_came();
     });

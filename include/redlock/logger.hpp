@@ -29,8 +29,13 @@ std::string_view to_string(log_level) noexcept;
 struct logger {
     log_level level = log_level::off; ///< threshold: lines of this level and above are written
     /// Writes one line, which has no newline. Called from the manager's threads, one call at a time
-    /// for each manager. Must not block, throw, or call the manager.
+    /// for each manager, in the order of the events. May call the manager, which holds no mutex
+    /// during the call. Must not block or throw.
     std::function<void(log_level, std::string_view)> write;
 };
+
+/// Returns a logger that writes lines such as "redlock: warning: ..." to the standard error.
+/// \param level threshold. Default: warning.
+logger log_to_stderr(log_level level = log_level::warning);
 
 }} // namespace redlock::REDLOCK_ABI

@@ -71,9 +71,9 @@ struct held_lock {
 ///
 /// \par Thread safety
 /// The functions are called from the manager's threads, one call at a time for each manager, in the
-/// order of the events. Several managers may share an observer. The calls are made while the
-/// manager holds its mutex. They must not block. They must not call the manager or one of its
-/// locks, which would deadlock.
+/// order of the events. Several managers may share an observer. The manager holds no mutex during a
+/// call, so the functions may call the manager and its locks. What such a call reports is delivered
+/// after the function returns. They must not block: other threads of the manager wait for them.
 /// \par Errors
 /// An exception is caught, counted as `metrics::observer_errors` and logged as an error. It does
 /// not affect the lock.
@@ -86,12 +86,12 @@ public:
     observer& operator=(const observer&) = delete;
     virtual ~observer() = default;
 
-    /// Called when an operation starts; nothing has been sent yet. For an operation of a caller it
-    /// is called inside the initiating function, where the tracing context of the caller's thread
-    /// is available.
+    /// Called when an operation starts. For an operation of a caller it is called inside the
+    /// initiating function, where the tracing context of the caller's thread is available.
     virtual void started(const operation_start&) {}
 
-    /// Called when an operation has ended; its handler has not run yet. `votes` are what
+    /// Called when an operation has ended. With one thread, its handler has not run yet; with
+    /// several, it may be running. `votes` are what
     /// `diagnostics` passed to the operation contain. They are empty if the result is no longer
     /// needed: after a cancelled extension or query, or a renewal that the release of its lock
     /// overtook.

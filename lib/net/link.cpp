@@ -28,7 +28,7 @@ template <typename F>
 auto link::guarded(F f) {
     return [this, owner = owner_.shared_from_this(), mine = channel_, f = std::move(f)](
                const auto&... arguments) mutable {
-        const std::lock_guard lock(owner->guard);
+        const link_owner::section lock(*owner);
         if (mine == channel_) {
             f(arguments...);
         }

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "report_queue.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -17,6 +19,30 @@ public:
     /// Held during every access to the owner or its links. A mutex and not a strand: the sections
     /// are short, and a strand costs each completion more than they do.
     mutable std::mutex guard;
+
+    /// Calls to the code of the caller, which must not be made with the guard held.
+    report_queue reports;
+
+    /// Holds the guard for a scope, and makes the queued calls after it. The owner must be kept
+    /// alive until the end of the scope.
+    class section {
+    public:
+        explicit section(link_owner& owner) : owner_(owner), lock_(owner.guard) {}
+        section(const section&) = delete;
+        section& operator=(const section&) = delete;
+        ~section() {
+            if (owner_.reports.empty()) {
+                return;
+            }
+            const auto alive = owner_.weak_from_this().lock(); // a call may drop the last handle
+            owner_.reports.deliver(lock_);
+            lock_.unlock(); // before the owner may go
+        }
+
+    private:
+        link_owner& owner_;
+        std::unique_lock<std::mutex> lock_;
+    };
 
     virtual void link_opened(std::size_t master) = 0;
     virtual void link_closed(std::size_t master, std::string_view why) = 0;

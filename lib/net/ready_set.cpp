@@ -69,7 +69,7 @@ void ready_set::wait() {
     set_.async_wait(
         boost::asio::posix::descriptor_base::wait_read,
         [this, owner = owner_.shared_from_this()](const error_code& error) {
-            const std::lock_guard lock(owner->guard);
+            const link_owner::section lock(*owner);
             waiting_ = false;
             if (!error) {
                 call_ready();

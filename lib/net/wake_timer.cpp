@@ -54,7 +54,7 @@ void wake_timer::wait() {
     descriptor_.async_read_some(
         boost::asio::buffer(&expirations_, sizeof expirations_),
         [this, owner = owner_.shared_from_this()](const error_code& error, std::size_t) {
-            const std::lock_guard lock(owner->guard);
+            const link_owner::section lock(*owner);
             waiting_ = false;
             if (error == boost::asio::error::operation_aborted) {
                 return;
@@ -89,7 +89,7 @@ void wake_timer::wake_by(time_point moment) {
 
 void wake_timer::wait() {
     timer_.async_wait([this, owner = owner_.shared_from_this()](const error_code& error) {
-        const std::lock_guard lock(owner->guard);
+        const link_owner::section lock(*owner);
         if (error == boost::asio::error::operation_aborted) {
             return;
         }

@@ -102,6 +102,60 @@ TEST_CASE("many threads share a manager whose context several threads run") {
     q.wait(*q.running);
 }
 
+TEST_CASE("an observer is called by one thread at a time, and for a start by the caller's") {
+    static thread_local std::size_t caller = 0;
+    struct watcher : observer {
+        void started(const operation_start& what) override {
+            enter();
+            if (what.kind == operation_kind::acquire) {
+                wrong += what.resource == "own" + std::to_string(caller) ? 0 : 1;
+                ++starts;
+            }
+            --inside;
+        }
+        void ended(const operation_end&, const diagnostics&) override {
+            enter();
+            --inside;
+        }
+        void enter() {
+            wrong += ++inside == 1 ? 0 : 1;
+            static_cast<void>(manager->get_metrics());
+        }
+
+        lock_manager* manager = nullptr;
+        std::atomic<int> inside{0};
+        std::atomic<int> wrong{0};
+        int starts = 0;
+    };
+    const auto seen = std::make_shared<watcher>();
+    constexpr std::size_t workers = 8;
+    constexpr int rounds = 25;
+    quorum q(3, [&](config& settings) { settings.observer = seen; });
+    seen->manager = &*q.manager;
+    q.start();
+    {
+        const crew running(q.io, 4);
+        asio::thread_pool pool(workers);
+        for (std::size_t i = 1; i <= workers; ++i) {
+            asio::post(pool, [&, i] {
+                caller = i;
+                for (int round = 0; round < rounds; ++round) {
+                    const lock held =
+                        q.manager
+                            ->async_acquire(
+                                "own" + std::to_string(i), patiently(20s), asio::use_future)
+                            .get();
+                }
+            });
+        }
+        pool.join();
+        q.manager->async_close(asio::use_future).get();
+    }
+    q.wait(*q.running);
+    CHECK(seen->wrong == 0);
+    CHECK(seen->starts == static_cast<int>(workers) * rounds);
+}
+
 TEST_CASE("locks that are renewed, lost and released by several threads stay whole") {
     quorum q;
     q.start();

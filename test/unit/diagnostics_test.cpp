@@ -8,9 +8,15 @@
 #include <boost/asio/error.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace diagnostics_test {
 
@@ -175,6 +181,24 @@ TEST_CASE("the sentence on an outcome counts the votes that matter") {
         == "contended: this process holds it");
     CHECK(detail::message_of(boost::asio::error::operation_aborted, it) == "cancelled");
     CHECK(detail::message_of(errc::lost, it) == error_code(errc::lost).message());
+}
+
+TEST_CASE("the logger of the standard error writes one line with its level") {
+    CHECK(log_to_stderr().level == log_level::warning);
+    const logger mine = log_to_stderr(log_level::info);
+    CHECK(mine.level == log_level::info);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
+    REQUIRE(file);
+    std::fflush(stderr);
+    const int before = ::dup(STDERR_FILENO);
+    ::dup2(::fileno(file.get()), STDERR_FILENO);
+    mine.write(log_level::error, "the lock 'r' was lost");
+    ::dup2(before, STDERR_FILENO);
+    ::close(before);
+    std::rewind(file.get());
+    std::array<char, 100> text{};
+    const std::size_t size = std::fread(text.data(), 1, text.size(), file.get());
+    CHECK(std::string_view(text.data(), size) == "redlock: error: the lock 'r' was lost\n");
 }
 
 } // namespace diagnostics_test

@@ -5,8 +5,11 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 namespace observer_feed_test {
@@ -29,10 +32,20 @@ struct notes : observer {
     std::string words;
 };
 
+void made(net::report_queue& reports) {
+    std::mutex guard;
+    std::unique_lock lock(guard);
+    reports.deliver(lock);
+}
+
 struct told {
     std::shared_ptr<notes> to = std::make_shared<notes>();
     std::vector<std::string> complaints;
-    observer_feed feed{to, [this](const std::string& what) { complaints.push_back(what); }};
+    net::report_queue reports;
+    observer_feed feed{
+        to, reports, [this](const std::string& what) { complaints.push_back(what); }};
+
+    void deliver() { made(reports); }
 };
 
 void explain(diagnostics& out) {
@@ -47,10 +60,13 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
     CHECK(mine.feed.started({}) == 1);
     CHECK(mine.feed.started({}) == 2);
     mine.feed.ended({.id = 1}, diagnostics());
+    CHECK(mine.to->ids.empty());
+    mine.deliver();
     CHECK(mine.to->ids == std::vector<std::uint64_t>{1, 2, 1});
     CHECK(mine.feed.errors() == 0);
     mine.feed.abandoned({});
     mine.feed.released({}, release_result::released);
+    mine.deliver();
     CHECK(mine.feed.errors() == 2);
     CHECK(
         mine.complaints
@@ -60,10 +76,12 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
 }
 
 TEST_CASE("observer feed: without an observer nothing is numbered") {
-    observer_feed feed(nullptr, nullptr);
+    net::report_queue reports;
+    observer_feed feed(nullptr, reports, nullptr);
     CHECK(!feed);
     CHECK(feed.started({}) == 0);
     feed.acquired({});
+    CHECK(reports.empty());
     CHECK(feed.errors() == 0);
 }
 
@@ -72,16 +90,98 @@ TEST_CASE("observer feed: an end is put into words for the caller or the observe
     diagnostics out;
     mine.feed.ended(&out, {.id = 1}, explain);
     CHECK(out.message == "so it ended");
+    mine.deliver();
     CHECK(mine.to->words == "so it ended");
     mine.to->words.clear();
     mine.feed.ended(nullptr, {.id = 2}, explain);
+    mine.deliver();
     CHECK(mine.to->words == "so it ended");
 
-    observer_feed nobody(nullptr, nullptr);
+    observer_feed nobody(nullptr, mine.reports, nullptr);
     diagnostics alone;
     nobody.ended(&alone, {.id = 1}, explain);
     CHECK(alone.message == "so it ended");
     nobody.ended(nullptr, {.id = 1}, [](diagnostics&) { FAIL("nobody reads it"); });
+}
+
+TEST_CASE("observer feed: what a call refers to is kept until it is made") {
+    struct : observer {
+        void started(const operation_start& what) override {
+            seen = std::string(what.resource) + " " + std::to_string(what.options->ttl.count());
+        }
+        std::string seen;
+    } one;
+    net::report_queue reports;
+    observer_feed feed(std::shared_ptr<observer>(std::shared_ptr<void>(), &one), reports, nullptr);
+    {
+        const std::string name = "a resource with a long name";
+        acquire_options options;
+        options.ttl = std::chrono::milliseconds(1'234);
+        feed.started({.resource = name, .options = &options});
+    }
+    made(reports);
+    CHECK(one.seen == "a resource with a long name 1234");
+}
+
+TEST_CASE("reports are made in order, those of calls within calls after them, despite exceptions") {
+    std::mutex guard;
+    net::report_queue reports;
+    std::string seen;
+    const auto add = [&](char name) { reports.add([&seen, name] { seen += name; }); };
+    reports.add([&] {
+        std::unique_lock lock(guard, std::try_to_lock);
+        REQUIRE(lock.owns_lock());
+        add('c');
+        reports.deliver(lock); // as a call to the manager does
+        seen += 'a';
+    });
+    reports.add([&] {
+        seen += 'b';
+        throw 7;
+    });
+    std::unique_lock lock(guard);
+    reports.deliver(lock);
+    CHECK(seen == "abc");
+    CHECK(reports.empty());
+}
+
+TEST_CASE("a report for one thread is made by no other, and those after it wait") {
+    net::report_queue reports;
+    std::string seen;
+    const auto me = std::this_thread::get_id();
+    reports.add([&] { seen += 'a'; });
+    reports.add_here([&] { seen += std::this_thread::get_id() == me ? 'b' : '?'; });
+    reports.add([&] { seen += 'c'; });
+    std::thread([&] { made(reports); }).join();
+    CHECK(seen == "a");
+    made(reports);
+    CHECK(seen == "abc");
+}
+
+TEST_CASE("a thread waits until another has made what comes before its own reports") {
+    std::mutex guard;
+    net::report_queue reports;
+    std::string seen;
+    bool added = false;
+    std::unique_lock lock(guard);
+    reports.add_here([&] { seen += 'a'; });
+    std::thread other([&] {
+        std::unique_lock mine(guard);
+        reports.add_here([&] { seen += 'b'; });
+        added = true;
+        reports.deliver(mine);
+    });
+    while (!added) { // then the other thread waits, as it has unlocked the guard
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
+    }
+    CHECK(seen.empty());
+    reports.deliver(lock);
+    lock.unlock();
+    other.join();
+    CHECK(seen == "ab");
+    CHECK(reports.empty());
 }
 
 } // namespace observer_feed_test

@@ -279,4 +279,60 @@ TEST_CASE("virtual time: no command overtakes another when a master answers soon
     CHECK(quorum.master(0).command({"GET", "redlock:{r}"}) == held[0].token());
 }
 
+TEST_CASE("the observer and the logger may call the manager") {
+    struct : observer {
+        void started(const operation_start& what) override {
+            look();
+            if (what.kind == operation_kind::acquire && queries++ == 0) {
+                manager->async_query("r", [this](error_code, const lock_status&) { ++answers; });
+            }
+        }
+        void ended(const operation_end&, const diagnostics&) override { look(); }
+        void acquired(const held_lock&) override { look(); }
+        void released(const held_lock&, release_result) override {
+            look();
+            dropped = {}; // the destructor of a lock calls its manager
+        }
+        void abandoned(const held_lock&) override { look(); }
+        void look() {
+            ++calls;
+            held = manager->get_metrics().held;
+        }
+
+        lock_manager* manager = nullptr;
+        lock dropped;
+        int calls = 0;
+        int queries = 0;
+        int answers = 0;
+        std::size_t held = 0;
+    } seen;
+    int lines = 0;
+    config settings;
+    settings.observer = std::shared_ptr<observer>(std::shared_ptr<void>(), &seen);
+    settings.log.level = log_level::debug;
+    settings.log.write = [&](log_level, std::string_view) {
+        ++lines;
+        if (seen.manager != nullptr) {
+            CHECK(seen.manager->get_health().masters.size() == 3);
+        }
+    };
+    virtual_quorum quorum(3, settings);
+    seen.manager = &quorum.manager();
+    seen.dropped = [&] {
+        std::optional<lock> other;
+        quorum.manager().async_acquire(
+            "other", [&](error_code, lock held) { other = std::move(held); });
+        REQUIRE(quorum.advance_until([&] { return other.has_value(); }));
+        return *std::move(other);
+    }();
+    lock held = take(quorum, quorum.manager());
+    CHECK(seen.held == 2);
+    held = {};
+    quorum.advance(1s);
+    CHECK(seen.held == 0);
+    CHECK(seen.answers == 1);
+    CHECK(seen.calls == 2 * (2 + 1 + 2 + 1) + 2); // of two locks, and a query
+    CHECK(lines > 0);
+}
+
 } // namespace testing_kit_test
