@@ -15,17 +15,29 @@ class masters {
 public:
     // Starts `count` servers and returns when all of them answer. `program` is looked up in PATH.
     // Throws std::runtime_error with the server's own words when one does not start.
-    explicit masters(std::size_t count, const std::string& program = "redis-server");
+    explicit masters(std::size_t count, const std::string& program = "redis-server")
+        : servers_(redlock::testing::process::start_masters(count, options_for(program))) {
+        for (redlock::testing::process::master_process& one : servers_) {
+            addresses_.push_back({"127.0.0.1", one.port()});
+            one.remove_files();
+        }
+    }
 
     const std::vector<address>& addresses() const noexcept { return addresses_; }
 
     // SIGKILL; the port refuses connections from then on.
-    void kill(std::size_t index);
+    void kill(std::size_t index) { servers_.at(index).kill(); }
     // SIGSTOP: the master keeps its connections and does not reply. `resume` undoes it.
-    void hang(std::size_t index);
-    void resume(std::size_t index);
+    void hang(std::size_t index) { servers_.at(index).hang(); }
+    void resume(std::size_t index) { servers_.at(index).resume(); }
 
 private:
+    static redlock::testing::process::master_options options_for(const std::string& program) {
+        redlock::testing::process::master_options how;
+        how.program = program;
+        return how;
+    }
+
     std::vector<address> addresses_;
     std::vector<redlock::testing::process::master_process> servers_;
 };

@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <stdexcept>
 
 namespace demo {
 namespace {
+
+using redlock::testing::process::child_process;
 
 int worker_process(
     board& shared,
@@ -25,18 +29,29 @@ int worker_process(
     }
 }
 
+// False if it ended instead.
+bool stop(child_process& one) {
+    try {
+        one.stop();
+        return true;
+    } catch (const std::runtime_error&) {
+        return false;
+    }
+}
+
 } // namespace
 
 crew::crew(board& shared, const settings& chosen, const std::vector<std::string>& urls)
     : board_(shared) {
     for (std::size_t i = 0; i < chosen.workers; ++i) {
-        processes_.emplace_back([&] { return worker_process(shared, i, chosen, urls); });
+        processes_.emplace_back(
+            std::function<int()>([&] { return worker_process(shared, i, chosen, urls); }));
     }
 }
 
 std::optional<std::size_t> crew::freeze_a_holder() {
     for (std::size_t i = 0; i < processes_.size(); ++i) {
-        if (board_.workers[i].doing != activity::working || !processes_[i].stop()) {
+        if (board_.workers[i].doing != activity::working || !stop(processes_[i])) {
             continue;
         }
         // Now that it cannot move. Between its last look at the lock and its write it must not be
@@ -44,14 +59,20 @@ std::optional<std::size_t> crew::freeze_a_holder() {
         if (board_.workers[i].doing == activity::working) {
             return i;
         }
-        processes_[i].resume();
+        resume(i);
     }
     return std::nullopt;
 }
 
+void crew::resume(std::size_t index) {
+    if (processes_.at(index).running()) {
+        processes_[index].resume();
+    }
+}
+
 std::size_t crew::running() noexcept {
     return static_cast<std::size_t>(std::count_if(
-        processes_.begin(), processes_.end(), [](child& one) { return one.running(); }));
+        processes_.begin(), processes_.end(), [](child_process& one) { return one.running(); }));
 }
 
 std::string crew::failure() const {

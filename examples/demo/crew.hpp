@@ -2,7 +2,7 @@
 #pragma once
 
 #include "board.hpp"
-#include "child.hpp"
+#include "process/child_process.hpp"
 #include "settings.hpp"
 
 #include <cstddef>
@@ -22,7 +22,7 @@ public:
     // Stops, as a long pause would, a worker that has the lock and has not yet begun to write.
     // Returns which one; nothing if there was none at this moment.
     std::optional<std::size_t> freeze_a_holder();
-    void resume(std::size_t index) noexcept { processes_.at(index).resume(); }
+    void resume(std::size_t index);
 
     // The workers that are still there.
     std::size_t running() noexcept;
@@ -32,7 +32,7 @@ public:
 
 private:
     board& board_;
-    std::vector<child> processes_;
+    std::vector<redlock::testing::process::child_process> processes_;
 };
 
 } // namespace demo

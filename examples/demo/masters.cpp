@@ -1,28 +1,14 @@
 #include "masters.hpp"
 
-#include <filesystem>
 #include <stdexcept>
 
 namespace demo {
-namespace {
 
 using redlock::testing::process::master_process;
 
-// It writes no other file than its log, which stays open.
-void remove_files(const master_process& server) {
-    std::filesystem::remove_all(server.unix_path().parent_path());
-}
-
-} // namespace
-
-masters::masters(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-        servers_.emplace_back(
-            redlock::testing::process::master_options{}, master_process::no_wait());
-    }
+masters::masters(std::size_t count) : servers_(redlock::testing::process::start_masters(count)) {
     for (master_process& one : servers_) {
-        one.wait_until_ready();
-        remove_files(one);
+        one.remove_files();
     }
 }
 
@@ -52,7 +38,7 @@ void masters::restart(std::size_t index) {
         servers_.at(index).restart();
     } catch (const std::runtime_error&) { // whether it runs is what the caller looks at
     }
-    remove_files(servers_.at(index));
+    servers_.at(index).remove_files();
 }
 
 } // namespace demo

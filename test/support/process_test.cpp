@@ -11,8 +11,11 @@
 #include <boost/asio/write.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -63,6 +66,22 @@ TEST_CASE("a program that does not exist is an exception") {
     const temp_dir dir;
     CHECK(find_program("no-such-program-anywhere").empty());
     CHECK_THROWS_AS(child_process({"/nonexistent/program"}, dir.path() / "log"), std::system_error);
+}
+
+TEST_CASE("a forked child runs its body, and its end is known") {
+    child_process good(std::function<int()>([] { return 7; }));
+    CHECK(good.wait() == 7);
+    CHECK(good.status() == 7);
+    child_process bad(std::function<int()>([]() -> int { throw std::runtime_error("no"); }));
+    CHECK(bad.wait() == 125);
+    child_process hung(std::function<int()>([] { return ::pause(); }));
+    hung.stop();
+    CHECK(hung.stopped());
+    CHECK(hung.running());
+    CHECK(hung.status() == 0);
+    hung.kill();
+    CHECK_FALSE(hung.running());
+    CHECK(hung.status() == 128 + SIGKILL);
 }
 
 TEST_CASE("a master answers, hangs, resumes, dies and comes back empty") {

@@ -68,8 +68,8 @@ std::array<int, 2> make_pipe() {
     ::_exit(0);
 }
 
-[[noreturn]] void
-become(char* const* argv, int output, int report, [[maybe_unused]] tie to_parent, pid_t parent) {
+// In the child, before anything else. False if the parent has ended already.
+bool settle([[maybe_unused]] tie to_parent, pid_t parent) {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -79,7 +79,11 @@ become(char* const* argv, int output, int report, [[maybe_unused]] tie to_parent
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     }
 #endif
-    if (::getppid() == parent) { // else it died before the signal was asked for
+    return ::getppid() == parent; // else it died before the signal was asked for
+}
+
+[[noreturn]] void become(char* const* argv, int output, int report, tie to_parent, pid_t parent) {
+    if (settle(to_parent, parent)) {
         ::dup2(output, STDOUT_FILENO);
         ::dup2(output, STDERR_FILENO);
         close_descriptors_on_exec();
@@ -158,7 +162,33 @@ child_process::child_process(
         errno = error;
         fail("cannot run " + argv.front());
     }
-    if (to_parent == tie::guardian) {
+    tie_to_parent(to_parent);
+}
+
+child_process::child_process(const std::function<int()>& body, tie to_parent) {
+    const pid_t parent = ::getpid();
+    pid_ = ::fork();
+    if (pid_ < 0) {
+        fail("fork");
+    }
+    if (pid_ == 0) {
+        int status = 125;
+        if (settle(to_parent, parent)) {
+            for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE}) {
+                ::signal(number, SIG_DFL);
+            }
+            try {
+                status = body();
+            } catch (...) { // it would unwind the parent's stack
+            }
+        }
+        ::_exit(status);
+    }
+    tie_to_parent(to_parent);
+}
+
+void child_process::tie_to_parent(tie how) {
+    if (how == tie::guardian) {
         set_guardian();
     }
 }
@@ -196,7 +226,8 @@ child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       guardian_(std::exchange(other.guardian_, -1)),
       life_(std::exchange(other.life_, -1)),
-      stopped_(std::exchange(other.stopped_, false)) {}
+      stopped_(std::exchange(other.stopped_, false)),
+      status_(std::exchange(other.status_, 0)) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
     if (this != &other) {
@@ -205,6 +236,7 @@ child_process& child_process::operator=(child_process&& other) noexcept {
         guardian_ = std::exchange(other.guardian_, -1);
         life_ = std::exchange(other.life_, -1);
         stopped_ = std::exchange(other.stopped_, false);
+        status_ = std::exchange(other.status_, 0);
     }
     return *this;
 }
@@ -217,9 +249,14 @@ bool child_process::running() noexcept {
     int status = 0;
     if (pid_ > 0 && wait_for(pid_, status, WNOHANG) != 0) {
         pid_ = -1;
-        dismiss_guardian();
+        note_end(status);
     }
     return pid_ > 0;
+}
+
+void child_process::note_end(int wait_status) noexcept {
+    dismiss_guardian();
+    status_ = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 void child_process::stop() {
@@ -244,7 +281,7 @@ void child_process::signal_and_await(int signal, int wait_flag) {
     const pid_t changed = wait_for(pid_, status, wait_flag);
     if (changed != pid_ || WIFEXITED(status) || WIFSIGNALED(status)) {
         pid_ = -1;
-        dismiss_guardian();
+        note_end(status);
         throw std::runtime_error(
             "the child process ended when it was sent signal " + std::to_string(signal));
     }
@@ -256,8 +293,8 @@ int child_process::wait() {
     if (pid <= 0 || wait_for(pid, status, 0) != pid) {
         throw std::runtime_error("no child process to wait for");
     }
-    dismiss_guardian();
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    note_end(status);
+    return status_;
 }
 
 void child_process::kill() noexcept {
@@ -268,6 +305,7 @@ void child_process::kill() noexcept {
         ::kill(pid, SIGKILL);
         int status = 0;
         wait_for(pid, status, 0);
+        note_end(status);
     }
 }
 

@@ -229,6 +229,22 @@ void master_process::restart_empty() {
     restart();
 }
 
+void master_process::remove_files() noexcept {
+    std::error_code ignored;
+    std::filesystem::remove_all(dir_.path(), ignored);
+}
+
+std::vector<master_process> start_masters(std::size_t count, const master_options& options) {
+    std::vector<master_process> servers;
+    for (std::size_t i = 0; i < count; ++i) {
+        servers.emplace_back(options, master_process::no_wait());
+    }
+    for (master_process& one : servers) {
+        one.wait_until_ready();
+    }
+    return servers;
+}
+
 std::string master_process::command(const std::vector<std::string>& args) const {
     resp_client client(options_.bind, port());
     if (!options_.requirepass.empty()) {

@@ -78,6 +78,9 @@ public:
     enum class ready { loaded, answers };
     void restart(ready when = ready::loaded);
     void restart_empty(); // also removes the data
+    // Removes its directory, so that no file stays if this process is killed. Without persistence
+    // the server writes its log only, which is open already.
+    void remove_files() noexcept;
 
     // Executes one command on a separate connection, with the password if there is one. Returns the
     // reply in the format of resp_text. Throws std::runtime_error if there is no reply within 5 s.
@@ -102,5 +105,8 @@ private:
     std::optional<free_port> tls_port_;
     child_process process_; // after the directory and the ports: destroyed before them
 };
+
+// Starts `count` servers at the same time, and returns when all of them reply.
+std::vector<master_process> start_masters(std::size_t count, const master_options& options = {});
 
 }}}} // namespace redlock::REDLOCK_ABI::testing::process
