@@ -35,6 +35,7 @@ CORE_RANKS = {
     'form_scripts': 1,
     'heal_scripts': 1,
     'form_command': 1,
+    'outbox': 2,
     'turn_scripts': 1,
     'server_clock': 1,
     'answer': 2,
@@ -72,12 +73,13 @@ CORE_RANKS = {
     'pushes': 8,
     'query': 8,
     'release': 8,
+    'batches': 8,
     'replies': 8,
     'report': 8,
 }
 
 # The types of the core that decide. None calls another: the engine passes on what one has decided.
-MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removals', 'wait_queue', 'slot_search'}
+MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removals', 'wait_queue', 'slot_search', 'outbox'}
 
 # Stems that may see hiredis.
 HIREDIS = {'resp'}

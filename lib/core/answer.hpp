@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace redlock::core {
@@ -17,6 +18,7 @@ struct answer {
     vote said = vote::error;
     bool ask_exists = false;    // native and nothing changed: EXISTS shows why
     bool say_otherwise = false; // this variant is unknown or not allowed: use EVAL
+    bool for_one = false;       // the refusal may be for one of the locks of the call
     bool late = false;          // arrived too late and was refused
     bool healed = false;        // the key was missing, and HEAL has created it
     bool forgot = false;        // the memory record needs a new handshake
@@ -38,6 +40,37 @@ answer read_extend(const reply& got, rung how) noexcept;
 /// and nothing changes by itself before `left` has passed.
 answer read_turn(const reply& got, rung how) noexcept;
 /// \}
+
+/// The reply to one call for several locks (guarded_scripts.hpp): one answer for each, in order.
+class batch_answers {
+public:
+    batch_answers(
+        const reply& got,
+        command_kind kind,
+        rung how,
+        bool has_counters,
+        std::size_t locks) noexcept;
+
+    /// What holds for all locks. If the call was not executed, this is the answer for each.
+    const answer& call() const noexcept { return call_; }
+    bool executed() const noexcept { return executed_; }
+    /// The answer for the next lock, and the text of its error.
+    answer next() noexcept;
+    std::string_view error() const noexcept { return error_; }
+
+private:
+    bool well_formed(std::size_t locks) const noexcept;
+    answer decode(const reply& one) noexcept;
+
+    command_kind kind_;
+    rung how_;
+    bool has_counters_;
+    bool executed_ = false;
+    std::int64_t lock_ = 0;
+    std::span<const reply> rest_;
+    std::string_view error_;
+    answer call_;
+};
 
 /// The vote in a reply to EXISTS after a native command that changed nothing.
 vote vote_on_exists(const reply& got) noexcept;

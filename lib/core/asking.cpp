@@ -119,6 +119,11 @@ void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
     if (mine != nullptr && attempt.asking().asked_all()) {
         mine->asked_all(now);
     }
+    if (shares_calls(attempt, command_kind::acquire)) {
+        queue(attempt, command_kind::acquire, to, now);
+        return;
+    }
+    flush(); // it may need a key that a removal of this turn frees
     bool written = false;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
@@ -296,8 +301,10 @@ void engine::raise(
             continue;
         }
         if (wrong::raise_accepts_larger && levels) {
-            write_acquire(attempt, i, rung::eval);
-            send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+            outbox::command again = command_for(attempt, command_kind::acquire, set_of(i));
+            again.item = {}; // its reply is ignored
+            outbox_.add(again, true, now);
+            flush(); // before the raise
         }
         send_raise(attempt, i, way_of(attempt, i, command_kind::raise), now);
     }

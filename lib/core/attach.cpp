@@ -44,8 +44,11 @@ handle engine::attach(const acquire_request& request, time_point now) {
     give_up_in_time(wanted, attempt, now);
     attempt.vote_by = wanted.wake.due;
     attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
+    master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (attempt.votes.of[i].said == vote::pending) {
+        if (attempt.votes.of[i].said == vote::pending && rules_.guarded()) {
+            to |= set_of(i);
+        } else if (attempt.votes.of[i].said == vote::pending) {
             const ladder& commands = masters_[i].link->commands();
             ask_to_last(
                 attempt,
@@ -54,6 +57,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
                 now);
         }
     }
+    queue(attempt, command_kind::extend, to, now);
     return name;
 }
 
@@ -81,17 +85,7 @@ claim& engine::new_adoption(operation& wanted, std::string_view token, time_poin
 
 void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_point now) {
     scratch_.clear();
-    if (rules_.guarded()) {
-        append_guarded_extend(
-            scratch_,
-            how,
-            names_of(attempt),
-            masters_[master].link->guard_until(attempt.vote_by),
-            attempt.ttl,
-            fence_of(attempt, 0));
-    } else {
-        append_extend(scratch_, how, attempt.key, attempt.token_text(), attempt.ttl);
-    }
+    append_extend(scratch_, how, attempt.key, attempt.token_text(), attempt.ttl);
     send(
         master,
         scratch_,

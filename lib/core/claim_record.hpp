@@ -25,6 +25,9 @@ namespace redlock::core {
 /// The remaining time of a lease, if it is unknown.
 constexpr std::chrono::milliseconds not_told{-1};
 
+/// The end of a removal in a stream that is not formatted yet.
+inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
+
 /// The state of one claim on one master. Every lock and every waiter has one per master: kept
 /// small.
 struct ballot : vote_term {
@@ -119,6 +122,7 @@ struct claim_record {
     /// Of the attempt: it goes with each of its commands, and comes back with the reply. Each local
     /// handoff that is fenced is an attempt of its own.
     std::uint16_t epoch = 0;
+    std::uint32_t queued_in = 0;     // the turn in which a command for it last joined a call
     std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
     std::chrono::milliseconds ttl_max{};   // the largest of all requests
@@ -145,6 +149,7 @@ struct claim_record {
         slots.reset();
         intent = fencing_token = 0;
         epoch = 0;
+        queued_in = 0;
         believed_until = never;
         votes.texts.clear();
         extending = {};

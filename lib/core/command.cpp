@@ -80,29 +80,6 @@ void append_handshake(
          stepped ? "1" : "0"});
 }
 
-void append_guarded_acquire(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing) {
-    append_command(
-        out,
-        {verb(how),
-         body(how, guarded_acquire),
-         "3",
-         names.lock,
-         names.fence,
-         names.epoch,
-         names.token,
-         decimal(ttl.count()),
-         guard.run_id,
-         decimal(guard.quarantine.count()),
-         decimal(guard.not_after_us),
-         decimal(fencing.ttl.count())});
-}
-
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing) {
     append_command(
         out,
@@ -116,13 +93,9 @@ void append_raise(std::string& out, rung how, const lock_names& names, const fen
          decimal(fencing.ttl.count())});
 }
 
-namespace {
-
-// An extension and a heal have the same arguments.
-void append_keep(
+void append_guarded_heal(
     std::string& out,
     rung how,
-    const script& what,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -130,7 +103,7 @@ void append_keep(
     append_command(
         out,
         {verb(how),
-         body(how, what),
+         body(how, guarded_heal),
          "3",
          names.lock,
          names.fence,
@@ -142,47 +115,6 @@ void append_keep(
          guard.run_id,
          decimal(guard.quarantine.count()),
          decimal(guard.not_after_us)});
-}
-
-} // namespace
-
-void append_guarded_extend(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing) {
-    append_keep(out, how, guarded_extend, names, guard, ttl, fencing);
-}
-
-void append_guarded_heal(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing) {
-    append_keep(out, how, guarded_heal, names, guard, ttl, fencing);
-}
-
-void append_guarded_remove(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const fence& fencing,
-    std::string_view channel) {
-    append_command(
-        out,
-        {verb(how),
-         body(how, guarded_release),
-         "2",
-         names.lock,
-         names.fence,
-         names.token,
-         decimal(fencing.token),
-         decimal(fencing.ttl.count()),
-         channel});
 }
 
 void append_turn(

@@ -64,7 +64,6 @@ struct ladder {
     bool evalsha = true;
     // Whether this server is known to have the script. A removal must work even if its sender is
     // gone when NOSCRIPT arrives.
-    bool knows_acquire = false;
     bool knows_raise = false;
     bool knows_remove = false;
     bool knows_extend = false;
@@ -72,9 +71,9 @@ struct ladder {
     bool knows_turn = false;
     bool knows_leave = false;
     std::uint32_t knows_forms = 0; // one bit per script of the other forms
+    bool knows_batch[3] = {};      // acquire, remove, extend of several locks
 
     /// The variant of a command of the exclusive form.
-    rung acquire() const noexcept { return script(knows_acquire); }
     rung raise() const noexcept { return script(knows_raise); }
     rung remove() const noexcept {
         return delete_command != native_delete::none ? rung::native : remove_script();
@@ -85,17 +84,20 @@ struct ladder {
     rung heal() const noexcept { return script(knows_heal); }
     rung turn() const noexcept { return script(knows_turn); }
     rung leave() const noexcept { return script(knows_leave); }
-    /// The same for any form: `kind` is acquire, raise, remove, extend or heal.
+    /// The same for any form: `kind` is acquire, raise, remove, extend or heal. Those of exclusive
+    /// locks that share calls have `of_batch`.
     rung of(lock_form form, command_kind kind) const noexcept {
         if (has_own_script(form, kind)) {
             return script((knows_forms & bit_of(form, kind)) != 0);
         }
-        return kind == command_kind::acquire  ? acquire()
-               : kind == command_kind::raise  ? raise()
+        return kind == command_kind::raise    ? raise()
                : kind == command_kind::remove ? remove()
                : kind == command_kind::heal   ? heal()
                                               : extend();
     }
+    /// The same for several locks in one call: `kind` is acquire, remove or extend.
+    rung of_batch(command_kind kind) const noexcept { return script(knows_batch[batch(kind)]); }
+    void learn_batch(command_kind kind, bool known) noexcept { knows_batch[batch(kind)] = known; }
     void learn(lock_form form, command_kind kind, bool known) noexcept {
         const std::uint32_t bit = bit_of(form, kind);
         knows_forms = known ? knows_forms | bit : knows_forms & ~bit;
@@ -104,6 +106,9 @@ struct ladder {
     friend bool operator==(const ladder&, const ladder&) = default;
 
 private:
+    static std::size_t batch(command_kind kind) noexcept {
+        return kind == command_kind::acquire ? 0 : kind == command_kind::remove ? 1 : 2;
+    }
     rung script(bool known) const noexcept { return evalsha && known ? rung::evalsha : rung::eval; }
     static std::uint32_t bit_of(lock_form form, command_kind kind) noexcept {
         const unsigned place = kind == command_kind::acquire  ? 0
@@ -169,22 +174,7 @@ void append_handshake(
     const master_guard& guard,
     std::string_view promoted_from,
     bool stepped);
-void append_guarded_acquire(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing);
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
-/// Creates no key.
-void append_guarded_extend(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing);
 /// Creates the key if it is missing.
 void append_guarded_heal(
     std::string& out,
@@ -193,13 +183,6 @@ void append_guarded_heal(
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing);
-/// An empty `channel` publishes nothing.
-void append_guarded_remove(
-    std::string& out,
-    rung how,
-    const lock_names& names,
-    const fence& fencing,
-    std::string_view channel);
 /// \}
 
 /// \name The queue for a lock, in both protocols

@@ -3,6 +3,7 @@
 #include "decisions.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
+#include "words.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -89,6 +90,7 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     events_.noted(master_, why_down_);
     // Observers read the state of the master in this call: it must be down already.
     events_.standing_changed(master_, now);
+    awaited_ = 0;
     ring<in_flight> unanswered = std::exchange(in_flight_, {});
     for (; !unanswered.empty(); unanswered.pop_front()) {
         if (unanswered.front().what.subject) {
@@ -108,7 +110,8 @@ std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_
     output_.append(bytes);
     queued_ += bytes.size();
     in_flight_.push_back({what, now});
-    ++counters_.commands;
+    awaited_ += what.locks;
+    counters_.commands += what.locks;
     return queued_;
 }
 
@@ -131,7 +134,12 @@ void connection::received(std::span<const char> bytes, time_point now) {
             break;
         }
         const in_flight command = in_flight_.front();
-        in_flight_.pop_front();
+        awaited_ -= command.what.locks == command.what.replies ? 1 : command.what.locks;
+        if (--in_flight_.front().what.replies == 0) {
+            in_flight_.pop_front();
+        } else {
+            --in_flight_.front().what.locks;
+        }
         round_trip_ = now - command.sent;
         heard_at_ = now;
         handle(command, *answer, now);
@@ -200,6 +208,9 @@ void connection::introduced(const reply& answer, time_point now) {
     const ladder kept = info_.commands;
     const time_point since = known_since(*info, now);
     info_ = *std::move(info);
+    guard_.clear();
+    append_argument(guard_, info_.run_id);
+    append_argument(guard_, decimal(quarantine_.count()));
     if (up()) {
         info_.commands = kept; // steps that were taken down stay taken
     } else if (rules_.guarded()) {
@@ -221,6 +232,11 @@ void connection::introduced(const reply& answer, time_point now) {
     }
     fitness_ = std::move(judgement);
     introduction_done(now);
+}
+
+void connection::append_guard(std::string& out, time_point moment) const {
+    out.append(guard_);
+    append_argument(out, decimal(guard_until(moment).not_after_us));
 }
 
 // Another server than the previous one, or the same after it was a replica: its uptime says nothing
@@ -302,6 +318,14 @@ void connection::introduction_done(time_point now) {
 
 void connection::learn(const ticket& command, const reply& got, const answer& meaning) noexcept {
     ladder& commands = info_.commands;
+    if (command.shared) {
+        if (!got.is_error() || got.text.starts_with("NOSCRIPT")) {
+            commands.learn_batch(command.kind, !got.is_error());
+        } else if (meaning.say_otherwise && command.how != rung::eval && !meaning.for_one) {
+            commands.evalsha = false;
+        }
+        return;
+    }
     if (has_own_script(command.form, command.kind)) {
         const bool known = command.how == rung::eval && !got.is_error();
         if (known || (meaning.say_otherwise && got.text.starts_with("NOSCRIPT"))) {
@@ -311,8 +335,7 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
         }
         return;
     }
-    bool& knows = command.kind == command_kind::acquire       ? commands.knows_acquire
-                  : command.kind == command_kind::raise       ? commands.knows_raise
+    bool& knows = command.kind == command_kind::raise         ? commands.knows_raise
                   : command.kind == command_kind::remove      ? commands.knows_remove
                   : command.kind == command_kind::take_turn   ? commands.knows_turn
                   : command.kind == command_kind::leave_queue ? commands.knows_leave

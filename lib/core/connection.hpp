@@ -35,6 +35,9 @@ struct ticket {
     lock_form form = lock_form::exclusive; // of the claim
     std::uint16_t round = 0;               // identifies the round of an extension, or the attempt
     bool publishes = false;                // the script publishes the removal
+    bool shared = false;                   // for several locks: the subject is a batch
+    std::uint8_t locks = 1;                // so many
+    std::uint8_t replies = 1;              // that are outstanding; each is for one of the locks
     handle subject;                        // the claim or the query
 };
 
@@ -71,7 +74,7 @@ protected:
 
 class connection {
 public:
-    /// Number of commands without a reply after which a master gets no more.
+    /// Number of locks without a reply after which a master gets no more.
     static constexpr std::size_t in_flight_max = 65'536;
 
     connection(std::size_t master, const settings& rules, connection_events& events, jitter& random)
@@ -104,7 +107,7 @@ public:
     /// Up, but without a reply for `master_timeout`.
     bool silent() const noexcept { return presence_.silent(); }
     /// Up, but with too many commands in flight.
-    bool overloaded() const noexcept { return in_flight_.size() >= in_flight_max; }
+    bool overloaded() const noexcept { return awaited_ >= in_flight_max; }
     /// Round trip time of the latest reply on this connection.
     std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
     /// When the latest reply came.
@@ -150,6 +153,8 @@ public:
                 ? 0
                 : clock_.not_after(moment, rules_)};
     }
+    /// The same as the last arguments of a call for several locks.
+    void append_guard(std::string& out, time_point moment) const;
     /// The master itself reported that it must not vote for this long, until `ends_us` of its
     /// clock. The time is also counted on this clock: it votes when both have passed, because its
     /// own clock may be stepped.
@@ -203,6 +208,7 @@ private:
     std::string unpublished_;
     bool warned_ = false; // of that, on this connection
     server_info info_;
+    std::string guard_; // the arguments of a script that name it and its quarantine
     fitness fitness_;
     server_clock clock_;
     std::string promoted_from_;             // of the latest server
@@ -215,6 +221,7 @@ private:
 
     reply_reader reader_;
     ring<in_flight> in_flight_;
+    std::size_t awaited_ = 0; // locks of the commands in flight
     std::string output_;
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};

@@ -29,6 +29,7 @@ inline decision release_without_compare = false;
 inline decision no_rollback_when_unknown = false;
 inline decision rollback_unordered = false;
 inline decision released_after_loss = false;
+inline decision exceptions_ignored = false;
 
 // validity of a lease
 inline decision no_drift = false;

@@ -105,7 +105,7 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
         hearing_changed(now);
     }
     // A handshake is between the connection and its server; the engine ignores it.
-    wants_write_ = wants_write_ || !output(link).empty();
+    wants_write_ = wants_write_ || !masters_.output(link).empty();
     end_of_event(now);
 }
 
@@ -227,7 +227,9 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
 void engine::standing_changed(std::size_t master, time_point now) {
     voters_changed(masters_.standing_changed(master, now), now);
     removals_.stop_search(master);
-    if (masters_[master].link->up()) {
+    if (!masters_[master].link->up()) {
+        drop_unsent(master, now);
+    } else {
         removals_.search(master, now);
         pay_debts(master, now);
     }

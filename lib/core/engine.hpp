@@ -8,6 +8,7 @@
 //
 //   engine.cpp   life, time, what becomes of events
 //   replies.cpp  whose answer it is
+//   batches.cpp  calls for several locks
 //   acquire.cpp  acquires: beginning, deadlines, end, cancellation
 //   asking.cpp   attempts of an acquire: asks, and acts on what they decide
 //   forms.cpp    what several resources, readers and writers need besides
@@ -25,6 +26,7 @@
 
 #include "form.hpp"
 #include "host.hpp"
+#include "outbox.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
 #include "survey.hpp"
@@ -107,7 +109,12 @@ public:
     /// \}
 
     /// Bytes that wait to be written. Whoever takes some says so with `written`.
-    std::string& output(std::size_t link) noexcept { return masters_.output(link); }
+    std::string& output(std::size_t link) {
+        if (!outbox_.empty()) {
+            flush();
+        }
+        return masters_.output(link);
+    }
 
     /// Whether something may have been queued since the last call.
     bool wants_write() noexcept { return std::exchange(wants_write_, false); }
@@ -186,10 +193,27 @@ private:
         time_point sent,
         time_point now) override;
     void dropped(std::size_t master, const ticket& command, time_point now) override;
+    void note_server(
+        std::size_t master,
+        const ticket& command,
+        const reply& answered,
+        const answer& got,
+        time_point sent,
+        time_point now);
+    void claim_replied(
+        claim& owner,
+        std::size_t master,
+        const ticket& command,
+        const answer& got,
+        std::string_view error,
+        time_point sent,
+        time_point now);
+    void claim_unreachable(claim& owner, std::size_t master, const ticket& command, time_point now);
     void claim_answered(
         claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now);
-    void say_otherwise(claim& owner, std::size_t master, const ticket& command, time_point now);
-    void notice(std::size_t master, const reply& error, time_point now);
+    void say_otherwise(
+        claim& owner, std::size_t master, const ticket& command, bool alone, time_point now);
+    void notice(std::size_t master, std::string_view error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
     lock_names names_of(const claim& of) const noexcept {
         return {of.key, of.fence_key, rules_.epoch_key, of.token_text()};
@@ -200,6 +224,23 @@ private:
     fence fence_of(const claim& of, std::uint64_t token) const noexcept {
         return {token, of.fencing ? rules_.fence_ttl() : std::chrono::milliseconds(0)};
     }
+
+    // batches.cpp
+    bool shares_calls(const claim& of, command_kind kind) const noexcept;
+    outbox::command command_for(const claim& of, command_kind kind, master_set to) const;
+    void queue(claim& of, command_kind kind, master_set to, time_point now, bool alone = false);
+    void flush();
+    void send_batch(batch& what);
+    void send_alone(batch& what);
+    static ticket ticket_of(const ticket& call, const batch::item& one) noexcept;
+    void batch_replied(
+        std::size_t master,
+        const ticket& command,
+        const reply& answered,
+        time_point sent,
+        time_point now);
+    void batch_dropped(std::size_t master, const ticket& command, time_point now);
+    void drop_unsent(std::size_t master, time_point now);
 
     // report.cpp (and the public count, examine, describe)
     master_metrics& counters_of(std::size_t master) noexcept {
@@ -245,7 +286,7 @@ private:
     void drop_intent(operation& wanted, time_point now);
     /// The lock's key for people.
     std::string shown(lock_form form, std::string_view key) const;
-    std::string text_of_error(const claim& owner, const reply& answered) const;
+    std::string text_of_error(const claim& owner, std::string_view error) const;
 
     // waiting.cpp
     wait_view view_of(const wait_queue& waiters, time_point now);
@@ -311,6 +352,7 @@ private:
 
     // release.cpp
     void begin_removal(claim& ended, time_point now);
+    void queue_removal(claim& ended, master_set to, time_point now);
     void begin_votes_on_removal(claim& ended);
     void send_removal(claim& ended, std::size_t master, rung how, time_point now);
     static bool tells_apart(const claim& ended) noexcept;
@@ -350,6 +392,7 @@ private:
     time_point close_by_ = forever;
     quorum masters_;
     bool wants_write_ = false;
+    outbox outbox_;
     removals removals_;
     timers timers_;
     mutable pool<claim> claims_;
@@ -361,6 +404,7 @@ private:
     std::vector<handle> finishing_;
     metrics counters_;
     std::string scratch_;
+    std::string call_;    // for several locks
     std::string channel_; // of the removal in scratch_; empty: it is not told
     std::string publish_;
     std::string queue_key_;

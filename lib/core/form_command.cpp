@@ -6,6 +6,7 @@
 #include "words.hpp"
 
 #include <array>
+#include <cassert>
 #include <initializer_list>
 #include <vector>
 
@@ -96,7 +97,7 @@ void append_acquire(
     const writer_intent& intent) {
     switch (form) {
     case lock_form::exclusive:
-        append_guarded_acquire(out, how, names, guard, ttl, fencing);
+        assert(false); // outbox.hpp
         break;
     case lock_form::all:
         append_call(
@@ -177,7 +178,7 @@ void append_extend(
     std::string_view channel) {
     switch (form) {
     case lock_form::exclusive:
-        append_guarded_extend(out, how, names, guard, ttl, fencing);
+        assert(false); // outbox.hpp
         break;
     case lock_form::all:
         append_keep_all(out, how, all_extend, names, guard, ttl, fencing);
@@ -284,7 +285,7 @@ void append_remove(
              decimal(fencing.ttl.count()),
              channel.empty() ? std::string_view() : channel_suffix});
     } else {
-        append_guarded_remove(out, how, names, fencing, channel);
+        assert(false); // outbox.hpp
     }
 }
 

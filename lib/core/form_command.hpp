@@ -1,5 +1,6 @@
 // Formats the commands for a lock of any form, in the guarded protocol: chooses the script and its
-// keys. `names.lock` of several resources is packed (form.hpp): lock and fence of each in turn.
+// keys. `names.lock` of several resources is packed (form.hpp): lock and fence of each in turn. An
+// exclusive lock shares its calls (outbox.hpp), so that form is only raised and healed here.
 
 #pragma once
 

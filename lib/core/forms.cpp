@@ -114,11 +114,11 @@ std::string engine::shown(lock_form form, std::string_view key) const {
 }
 
 // A node of a cluster takes no keys of several slots: says which ones, and what helps.
-std::string engine::text_of_error(const claim& owner, const reply& answered) const {
-    if (!answered.is_error()) {
+std::string engine::text_of_error(const claim& owner, std::string_view error) const {
+    if (error.empty()) {
         return "unexpected reply";
     }
-    std::string text(answered.text);
+    std::string text(error);
     if (owner.form != lock_form::all || !text.starts_with("CROSSSLOT")) {
         return text;
     }

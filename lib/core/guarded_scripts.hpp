@@ -1,6 +1,11 @@
 // The Lua of the guarded protocol, as it was model-checked: change nothing without checking again
-// (test/model, test/simulation). Each replies {status, value, the server's clock in us}; the clock
-// is 0 if it was not read.
+// (test/model, test/simulation).
+//
+// Acquires, extensions and removals of one turn share a call (outbox.hpp): the master is checked
+// once, then each lock by itself. A call that was executed replies {1, the server's clock in us, or
+// 0}, and then exceptions in ascending order: the number of a lock, counted from 1, and its status
+// or the text of its error. The other scripts, and a call that was not executed, reply {status,
+// value, the server's clock in us, or 0}.
 //
 // The memory record (`epoch`) is a string of words, with times in us of the server's clock:
 //
@@ -43,30 +48,48 @@ if said ~= e then redis.call('SET', KEYS[1], said) end
 return {fresh, born + q, now})",
     "c8be16ea9f0eb51ba1ab23d287a1ae6dbb8d0965"};
 
-/// KEYS: lock, fence, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, fence ttl ms
-/// (0: without fencing). Reply {1 granted, counter} | {0 busy, PTTL of the holder, or -1} | {-1
-/// late: not executed} | {-2 quarantined, rest in us} | {-4: quarantined, because the record
-/// belongs to another server or its clock was set back; a handshake must record that}.
+/// KEYS: epoch, then the lock of each; with fencing lock and fence of each. ARGV: ttl ms, fence ttl
+/// ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions: the
+/// PTTL of the holder, or -1. With fencing there is one value for each lock instead: its counter,
+/// or -2 - PTTL of the holder. Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4:
+/// quarantined, because the record belongs to another server or its clock was set back; a handshake
+/// must record that}.
 inline constexpr script guarded_acquire{
-    R"(local p = redis.call('PTTL', KEYS[1])
-if p ~= -2 then return {0, p, 0} end
-local t = redis.call('TIME')
+    R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[3])
+if ARGV[n] ~= '0' and now > tonumber(ARGV[n]) then return {-1, 0, now} end
+local e = redis.pcall('GET', KEYS[1])
 local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
-local floor = born + math.max(q, ARGV[4])
+if run ~= ARGV[n - 2] or tonumber(born) > now then return {-4, tonumber(ARGV[n - 1]), now} end
+local floor = born + math.max(q, ARGV[n - 1])
 if now < floor then return {-2, floor - now, now} end
-local f = 0
-if ARGV[6] ~= '0' then
-  f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < floor then f = now else f = f + 1 end
+local out, ttl, fence_ttl = {1, now}, ARGV[1], ARGV[2]
+if fence_ttl == '0' then
+  for i = 2, #KEYS do
+    local r = redis.pcall('SET', KEYS[i], ARGV[i + 1], 'NX', 'PX', ttl)
+    if not r then r = redis.pcall('PTTL', KEYS[i]) end
+    if type(r) == 'number' or r.err then
+      out[#out + 1] = i - 1
+      out[#out + 1] = type(r) == 'number' and r or r.err
+    end
+  end
+  return out
 end
-redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
-return {1, f, now})",
-    "bc3ef478086a47e1338a7b4236491fab969c7bf5"};
+for i = 1, (#KEYS - 1) / 2 do
+  local lock, fence = KEYS[2 * i], KEYS[2 * i + 1]
+  local f = redis.pcall('GET', fence)
+  if type(f) ~= 'table' then
+    f = tonumber(f or '0') or 0
+    if f < floor then f = now else f = f + 1 end
+    local r = redis.pcall('SET', lock, ARGV[i + 2], 'NX', 'PX', ttl)
+    if r and not r.err then r = redis.pcall('SET', fence, string.format('%.0f', f), 'PX', fence_ttl) end
+    if not r then f = redis.pcall('PTTL', lock) if type(f) == 'number' then f = -2 - f end
+    elseif r.err then f = r end
+  end
+  out[i + 2] = type(f) == 'table' and f.err or f
+end
+return out)",
+    "e1bd88d01f37bb1afe61f5577dc2407c4b1ec4c5"};
 
 /// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
 /// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.
@@ -79,56 +102,85 @@ if f == t then return {1, f, 0} end
 return {0, f, 0})",
     "5b4aa3d61f05c264e1f6a6dc62a45b7ed1dc9285"};
 
-/// KEYS: lock, fence, epoch. ARGV: token, ttl ms, fencing token (0: none), fence ttl ms, run id,
-/// quarantine us, not after us. Reply {1 extended} | {0 another owner's, PTTL} | {-1 late: not
-/// executed} | {-2 missing, and this master may have lost it} | {-3 missing}. Never creates a lock,
-/// never shortens one, never lowers a counter.
+/// KEYS: epoch, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the token
+/// of each, with fencing the fencing token of each, run id, quarantine us, not after us.
+/// Exceptions: PTTL of another owner's, or -1 | -2 missing, and this master may have lost it | -3
+/// missing. Not executed: {-1 late}. Never creates a lock, never shortens one, never lowers a
+/// counter.
 inline constexpr script guarded_extend{
-    R"(local t = redis.call('TIME')
+    R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
-local owner = redis.call('GET', KEYS[1])
-if not owner then
-  local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-    return {-2, 0, now}
+if ARGV[n] ~= '0' and now > tonumber(ARGV[n]) then return {-1, 0, now} end
+local out, ttl, fence_ttl, each = {1, now}, tonumber(ARGV[1]), ARGV[2], #KEYS - 1
+local fenced, missing = fence_ttl ~= '0', nil
+if fenced then each = each / 2 end
+for i = 1, each do
+  local lock, r = KEYS[i + 1], nil
+  if fenced then lock = KEYS[2 * i] end
+  local owner = redis.pcall('GET', lock)
+  if owner == ARGV[i + 2] then
+    if fenced then
+      local fence, token = KEYS[2 * i + 1], ARGV[i + 2 + each]
+      local f = redis.pcall('GET', fence)
+      if type(f) == 'table' then r = f
+      elseif (tonumber(f or '0') or 0) < tonumber(token) then redis.pcall('SET', fence, token, 'PX', fence_ttl)
+      else redis.pcall('PEXPIRE', fence, fence_ttl) end
+    end
+    if not r and redis.call('PTTL', lock) < ttl then
+      r = redis.pcall('PEXPIRE', lock, ttl)
+      if r == 1 then r = nil end
+    end
+  elseif not owner then
+    if not missing then
+      local e = redis.pcall('GET', KEYS[1])
+      local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+      missing = -3
+      if run ~= ARGV[n - 2] or tonumber(born) > now or now < born + math.max(q, ARGV[n - 1]) then missing = -2 end
+    end
+    r = missing
+  else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end
+  if r then
+    out[#out + 1] = i
+    out[#out + 1] = type(r) == 'table' and r.err or r
   end
-  return {-3, 0, now}
 end
-if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
-if ARGV[3] ~= '0' then
-  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
-end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return {1, 0, now})",
-    "74bd7391409cbbedb4d3c843986f1914b6ae395b"};
+return out)",
+    "de6e24c75582e9cb20a0a2594c4d1391530d4517"};
 
-/// Release and rollback. KEYS: lock, fence. ARGV: token, fencing token (0: none), fence ttl ms, the
-/// channel for the release notification, which contains a part of the token ('': none). Reply {1
-/// removed} | {0 another owner's} | {-1 missing}. Also raises the counter; a counter of another
-/// type is not changed. Nothing after the DEL can raise an error: the removal is reported and
-/// published. The value is 1 if PUBLISH was refused, so that no waiter is notified.
+/// Release and rollback. KEYS: the lock of each; with fencing tokens lock and fence of each. ARGV:
+/// fence ttl ms (0: without fencing tokens), the token of each, the fencing token of each if there
+/// are any, and one character for each: 1 if its removal is published, on `lock:free`, with a part
+/// of the token. Exceptions: 0 another owner's | -1 missing | -2 removed, but PUBLISH was refused,
+/// so that no waiter is notified | n + 1 removed, and n subscribers were notified. Also raises the
+/// counters; a counter of another type is not changed. Does not read the clock.
 inline constexpr script guarded_release{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local owner = redis.call('GET', KEYS[1])
-if owner ~= ARGV[1] then return {owner and 0 or -1, 0, now} end
-redis.call('DEL', KEYS[1])
-if ARGV[2] ~= '0' then
-  local f = redis.pcall('GET', KEYS[2]) or '0'
-  if type(f) == 'string' and (tonumber(f) or 0) < tonumber(ARGV[2]) then
-    redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+    R"(local out, fence_ttl, published, each = {1, 0}, ARGV[1], ARGV[#ARGV], #KEYS
+local fenced = fence_ttl ~= '0'
+if fenced then each = #KEYS / 2 end
+for i = 1, each do
+  local lock, r = KEYS[i], 1
+  if fenced then lock = KEYS[2 * i - 1] end
+  local owner = redis.pcall('GET', lock)
+  if owner == ARGV[i + 1] then
+    r = redis.pcall('DEL', lock)
+    if r == 1 and fenced then
+      local f = redis.pcall('GET', KEYS[2 * i]) or '0'
+      if type(f) == 'string' and (tonumber(f) or 0) < tonumber(ARGV[i + 1 + each]) then
+        redis.pcall('SET', KEYS[2 * i], ARGV[i + 1 + each], 'PX', fence_ttl)
+      end
+    end
+    if r == 1 and string.byte(published, i) == 49 then
+      r = redis.pcall('PUBLISH', lock .. ':free', string.sub(owner, 1, 16))
+      r = type(r) == 'number' and r + 1 or -2
+    end
+  elseif not owner then r = -1
+  else r = type(owner) == 'table' and owner or 0 end
+  if r ~= 1 then
+    out[#out + 1] = i
+    out[#out + 1] = type(r) == 'table' and r.err or r
   end
 end
-local refused = 0
-if ARGV[4] ~= '' then
-  local r = redis.pcall('PUBLISH', ARGV[4], string.sub(owner, 1, 16))
-  if type(r) == 'table' and r.err then refused = 1 end
-end
-return {1, refused, now})",
-    "59cb3e3f80322e25b365dd81d3ff64b063fdd97b"};
+return out)",
+    "0e2bcf7949d7ca7e6b50d378f7db5723bccbbc2d"};
 
 } // namespace redlock::core

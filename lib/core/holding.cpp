@@ -51,6 +51,8 @@ void engine::start_extension(
     // The script never shortens a lease that was longer before; SET with IFEQ would.
     const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
                           && lease.form == lock_form::exclusive;
+    const bool shares = shares_calls(lease, command_kind::extend);
+    master_set together = 0;
     std::size_t asked = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& theirs = lease.votes.of[i];
@@ -65,6 +67,10 @@ void engine::start_extension(
             ++asked;
             theirs.said = vote::pending;
             theirs.found = key_state::pending;
+            if (shares) {
+                together |= set_of(i);
+                continue;
+            }
             send_extend(
                 lease,
                 i,
@@ -73,6 +79,9 @@ void engine::start_extension(
                          : way_of(lease, i, command_kind::extend),
                 now);
         }
+    }
+    if (lease.held().may_send(lease, lease.extending.round, now)) {
+        queue(lease, command_kind::extend, together, now);
     }
     if (!asked_for) {
         host_.renewing(lease);
@@ -151,7 +160,7 @@ void engine::extend_answered(
                                 : state_of(got, heals);
     if (wrong::late_rollback_to_non_voters && got.healed) {
         scratch_.clear();
-        append_guarded_remove(scratch_, rung::eval, names_of(lease), fence_of(lease, 0), {});
+        append_remove(scratch_, rung::eval, native_delete::none, lease.key, lease.token_text(), {});
         send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!heals) {

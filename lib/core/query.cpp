@@ -10,6 +10,7 @@
 namespace redlock::core {
 
 void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
+    flush(); // it shows the effect of what was begun before
     query& asked = queries_.create();
     asked.wake.owner = timer_owner::query;
     asked.wake.subject = asked.self;

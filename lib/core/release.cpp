@@ -11,6 +11,15 @@
 
 namespace redlock::core {
 
+namespace {
+
+bool deletes_blindly(const claim& ended) noexcept {
+    return (wrong::rollback_without_compare && ended.believed_until == never)
+           || (wrong::release_without_compare && ended.believed_until != never);
+}
+
+} // namespace
+
 void engine::release(handle name, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease == nullptr || !lease->acts()) {
@@ -28,7 +37,9 @@ void engine::release(handle name, time_point now) {
     if (wrong::old_holder_releases) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (masters_[i].link->up()) {
-                write_removal(*lease, masters_[i].link->commands(), rung::eval);
+                scratch_.clear();
+                append_remove(
+                    scratch_, rung::eval, native_delete::none, lease->key, lease->token_text(), {});
                 send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
             }
         }
@@ -62,6 +73,9 @@ bool engine::abandon(handle name) {
 }
 
 void engine::begin_removal(claim& ended, time_point now) {
+    if (ended.queued_in == outbox_.turn()) {
+        flush(); // it must not overtake its own acquire
+    }
     const bool wanted = ended.acts(); // the result of a rollback is not needed
     const bool late = wanted && (ended.is_lost() || now >= ended.held().held_until());
     ended.operation = {};
@@ -73,6 +87,8 @@ void engine::begin_removal(claim& ended, time_point now) {
     if (wanted) {
         begin_votes_on_removal(ended);
     }
+    const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
+    master_set together = 0;
     const ladder* written = nullptr; // the variant in scratch_: nearly always the same for all
     rung said = rung::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -95,6 +111,10 @@ void engine::begin_removal(claim& ended, time_point now) {
                 }
                 const ladder& commands = link.commands();
                 const rung how = commands.of(ended.form, command_kind::remove);
+                if (shares && how != rung::native) {
+                    together |= set_of(i);
+                    continue;
+                }
                 if (written == nullptr || how != said
                     || commands.delete_command != written->delete_command) {
                     write_removal(ended, commands, how);
@@ -107,7 +127,35 @@ void engine::begin_removal(claim& ended, time_point now) {
             }
         }
     }
+    if (together != 0) {
+        queue_removal(ended, together, now);
+    }
     decide_removal(ended, now);
+}
+
+// In a call with those of other locks.
+void engine::queue_removal(claim& ended, master_set to, time_point now) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) != 0) {
+            if (ended.ending().sent(i)) {
+                removals_.sent(i);
+            }
+            ended.votes.of[i].removal_mark = not_written;
+        }
+    }
+    queue(ended, command_kind::remove, to, now);
+    if (!rules_.pushes || !ended.announced || !ended.is_slot()) {
+        return;
+    }
+    flush(); // waiters subscribe to the channel of the pool, which the script does not know
+    assign_channel(channel_, ended.line_key());
+    publish_.clear();
+    append_publish(publish_, channel_, ended.token_text());
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) != 0) {
+            send(i, publish_, {.kind = command_kind::publish, .subject = {}}, now);
+        }
+    }
 }
 
 // The votes that explain its result: those from now on, none from before.
@@ -125,6 +173,11 @@ void engine::begin_votes_on_removal(claim& ended) {
 }
 
 void engine::send_removal(claim& ended, std::size_t master, rung how, time_point now) {
+    if (shares_calls(ended, command_kind::remove) && !deletes_blindly(ended)
+        && how != rung::native) {
+        queue_removal(ended, set_of(master), now);
+        return;
+    }
     write_removal(ended, masters_[master].link->commands(), how);
     send_written_removal(ended, master, how, now);
 }
@@ -132,11 +185,7 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
 void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
     scratch_.clear();
     channel_.clear();
-    if (wrong::rollback_without_compare && ended.believed_until == never) {
-        append_command(scratch_, {"DEL", ended.key});
-        return;
-    }
-    if (wrong::release_without_compare && ended.believed_until != never) {
+    if (deletes_blindly(ended)) {
         append_command(scratch_, {"DEL", ended.key});
         return;
     }

@@ -32,8 +32,8 @@ bool attaches(const claim& owner) noexcept {
 } // namespace
 
 // What a reply says of the server itself.
-void engine::notice(std::size_t master, const reply& error, time_point now) {
-    if (means_ineligible(error.text)) {
+void engine::notice(std::size_t master, std::string_view error, time_point now) {
+    if (means_ineligible(error)) {
         masters_.introduce_again(master, now);
         wants_write_ = true;
     }
@@ -60,7 +60,7 @@ void engine::replied(
     time_point sent,
     time_point now) {
     if (answered.is_error()) {
-        notice(master, answered, now);
+        notice(master, answered.text, now);
     }
     if (command.kind == command_kind::get || command.kind == command_kind::pttl) {
         if (query* const asked = queries_.find(command.subject)) {
@@ -79,7 +79,26 @@ void engine::replied(
         queue_answered(master, command, answered, sent, now);
         return;
     }
+    if (command.shared) {
+        batch_replied(master, command, answered, sent, now);
+        return;
+    }
     const answer got = read(command, answered);
+    note_server(master, command, answered, got, sent, now);
+    if (claim* const owner = claims_.find(command.subject)) {
+        claim_replied(
+            *owner, master, command, got, answered.is_error() ? answered.text : "", sent, now);
+    } // else it is settled: its keys have expired
+}
+
+// What a reply shows of the server, whoever it is for.
+void engine::note_server(
+    std::size_t master,
+    const ticket& command,
+    const reply& answered,
+    const answer& got,
+    time_point sent,
+    time_point now) {
     if (command.how == rung::eval || got.say_otherwise) {
         masters_[master].link->learn(command, answered, got);
     }
@@ -94,61 +113,76 @@ void engine::replied(
     } else if (command.publishes && got.said == vote::granted) {
         masters_[master].link->published({}, now);
     }
-    claim* const owner = claims_.find(command.subject);
-    if (owner == nullptr) {
-        return; // settled: its keys have expired
-    }
+}
+
+// `error`: the server's, or empty.
+void engine::claim_replied(
+    claim& owner,
+    std::size_t master,
+    const ticket& command,
+    const answer& got,
+    std::string_view error,
+    time_point sent,
+    time_point now) {
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (wrong::older_grant_counted && command.kind == command_kind::acquire && owner->ended()
+    if (wrong::older_grant_counted && command.kind == command_kind::acquire && owner.ended()
         && got.said == vote::granted) {
-        const wait_queue* const again = queues_.find(owner->line_form(), owner->line_key());
+        const wait_queue* const again = queues_.find(owner.line_form(), owner.line_key());
         const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
         claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
         if (attempt != nullptr && attempt->is_asking()) {
             acquire_answered(*attempt, master, attempt->epoch, got, now);
         }
     }
-    if (asks && owner->ended()) {
+    if (asks && owner.ended()) {
         return; // it is given up or lost, and the removal comes after: the answer changes nothing
     }
     if (command.kind == command_kind::remove && (got.say_otherwise || got.ask_exists)) {
         closing_moved(now); // it goes on in other words
     }
     if (got.say_otherwise) {
-        say_otherwise(*owner, master, command, now);
+        say_otherwise(owner, master, command, got.for_one, now);
         return;
     }
     if (got.ask_exists) {
         scratch_.clear();
-        append_command(scratch_, {"EXISTS", owner->key});
+        append_command(scratch_, {"EXISTS", owner.key});
         const command_kind kind = command.kind == command_kind::remove
                                       ? command_kind::remove_exists
                                       : command_kind::extend_exists;
-        send(master, scratch_, {.kind = kind, .round = command.round, .subject = owner->self}, now);
+        send(master, scratch_, {.kind = kind, .round = command.round, .subject = owner.self}, now);
         return;
     }
     if (got.said == vote::error) {
-        owner->votes.note(master, text_of_error(*owner, answered));
+        owner.votes.note(master, text_of_error(owner, error));
     } else if (got.late) {
-        owner->votes.note(master, "it came after its time and was not executed");
+        owner.votes.note(master, "it came after its time and was not executed");
     }
-    owner->votes.of[master].latency = std::chrono::floor<decltype(ballot::latency)>(
+    owner.votes.of[master].latency = std::chrono::floor<decltype(ballot::latency)>(
         std::min<clock::duration>(now - sent, std::chrono::hours(1)));
-    if (!owner->is_ending()) { // removals tell nothing new, and are as many
+    if (!owner.is_ending()) { // removals tell nothing new, and are as many
         counters_of(master).latency.add(now - sent);
     }
-    claim_answered(*owner, master, command, got, now);
+    claim_answered(owner, master, command, got, now);
 }
 
 // The server would not have it said that way. It goes behind what was sent since, which for an
 // attempt is nothing that undoes it.
 void engine::say_otherwise(
-    claim& owner, std::size_t master, const ticket& command, time_point now) {
+    claim& owner, std::size_t master, const ticket& command, bool alone, time_point now) {
     const ladder& commands = masters_[master].link->commands();
     const bool own = has_own_script(owner.form, command.kind);
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (asks && command.round != owner.epoch) {
         return; // an earlier attempt on this claim
+    }
+    const bool extends = command.kind == command_kind::extend;
+    if (shares_calls(owner, command.kind) && rules_.guarded()) {
+        if (!extends || attaches(owner)
+            || (owner.is_held() && owner.held().may_send(owner, command.round, now))) {
+            queue(owner, command.kind, set_of(master), now, alone);
+        }
+        return;
     }
     switch (command.kind) {
     case command_kind::acquire:
@@ -229,19 +263,26 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
         queue_dropped(command, now);
         return;
     }
-    claim* const owner = claims_.find(command.subject);
-    if (owner == nullptr) {
+    if (command.shared) {
+        batch_dropped(master, command, now);
         return;
     }
-    note_stray(*owner, master, command.kind);
+    if (claim* const owner = claims_.find(command.subject)) {
+        note_stray(*owner, master, command.kind);
+        claim_unreachable(*owner, master, command, now);
+    }
+}
+
+void engine::claim_unreachable(
+    claim& owner, std::size_t master, const ticket& command, time_point now) {
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (asks && owner->ended()) {
+    if (asks && owner.ended()) {
         return;
     }
     if (asks) {
-        owner->votes.note(master, masters_[master].link->why_down());
+        owner.votes.note(master, masters_[master].link->why_down());
     }
-    claim_answered(*owner, master, command, {.said = vote::unreachable}, now);
+    claim_answered(owner, master, command, {.said = vote::unreachable}, now);
 }
 
 } // namespace redlock::core

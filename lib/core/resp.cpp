@@ -230,6 +230,16 @@ void append_command(std::string& out, std::span<const std::string_view> argument
     out.resize(static_cast<std::size_t>(at - out.data()));
 }
 
+void append_array(std::string& out, std::size_t arguments) {
+    char head[length_bytes_max];
+    out.append(head, write_length(head, '*', arguments));
+}
+
+void append_argument(std::string& out, std::string_view argument) {
+    char head[length_bytes_max];
+    out.append(head, write_length(head, '$', argument.size())).append(argument).append("\r\n");
+}
+
 struct reply_reader::impl {
     struct deleter {
         void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }

@@ -22,6 +22,12 @@ inline void append_command(std::string& out, std::initializer_list<std::string_v
     append_command(out, std::span(arguments.begin(), arguments.size()));
 }
 
+/// \name The same in parts: first the number of arguments, then each
+/// \{
+void append_array(std::string& out, std::size_t arguments);
+void append_argument(std::string& out, std::string_view argument);
+/// \}
+
 enum class reply_type : unsigned char { status, error, integer, string, nil, array };
 
 /// One reply, or one element of an array. Valid until the reader is used again.

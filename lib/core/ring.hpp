@@ -20,6 +20,11 @@ public:
         return places_[first_];
     }
 
+    T& front() noexcept {
+        assert(size_ > 0);
+        return places_[first_];
+    }
+
     void pop_front() noexcept {
         assert(size_ > 0);
         first_ = (first_ + 1) & (room_ - 1);

@@ -27,6 +27,7 @@ survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots, std::
 }
 
 void engine::ask_for_slots(survey& asking, time_point now) {
+    flush(); // a slot may be free after the removals of this turn
     const bool wants_owners = !asking.owners.empty();
     const unsigned commands = (asking.slots + slots_per_command - 1) / slots_per_command;
     for (std::size_t i = 0; i < masters_.size(); ++i) {

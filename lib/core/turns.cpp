@@ -42,6 +42,7 @@ bool engine::take_turn(operation& wanted, time_point now) {
 }
 
 void engine::send_turn(const wait_queue& waiters, rung how, time_point now) {
+    flush(); // the script looks at the lock
     const queue_place& place = waiters.place;
     assign_queue_key(queue_key_, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
     assign_places_key(places_key_, queue_key_);
@@ -141,6 +142,7 @@ void engine::queue_dropped(const ticket& command, time_point now) {
 void engine::leave_queue(wait_queue& waiters, time_point now) {
     queue_place& place = waiters.place;
     if (place.keeper != nobody && masters_[place.keeper].link->up()) {
+        flush();
         assign_queue_key(
             queue_key_, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
         assign_places_key(places_key_, queue_key_);

@@ -18,13 +18,6 @@ void quiet_and_guarded(config& settings) {
     quiet(settings);
 }
 
-std::uint64_t figure(const master_process& master, const std::string& name) {
-    const std::string stats = master.command({"INFO", "all"});
-    const std::size_t at = stats.find(name + ':');
-    REQUIRE(at != std::string::npos);
-    return std::stoull(stats.substr(at + name.size() + 1));
-}
-
 // Scripts are one command; what they call is not counted here.
 std::uint64_t commands_of(const master_process& master) {
     return calls_of(master, "set") + calls_of(master, "eval") + calls_of(master, "evalsha");
@@ -173,7 +166,7 @@ TEST_CASE("64 waiters in 4 processes send the masters nothing while the lock is 
     }
 }
 
-TEST_CASE("10,000 locks are held and renewed together, in few writes") {
+TEST_CASE("10,000 locks are held and renewed together, in few calls") {
     quorum_fixture site(3, [](config& settings) {
         quiet_and_guarded(settings);
         settings.master_timeout = 5s;
@@ -196,13 +189,10 @@ TEST_CASE("10,000 locks are held and renewed together, in few writes") {
     }
     // Of renewals alone: some locks had been renewed before the last one was acquired.
     const std::uint64_t first = site.me.count().renewed;
-    const std::uint64_t reads = figure(site.masters[0], "total_reads_processed");
     const std::uint64_t commands = commands_of(site.masters[0]);
     run_until(
         site.io, [&] { return site.me.count().renewed >= first + many; }, 60s);
-    const std::uint64_t renewals = commands_of(site.masters[0]) - commands;
-    CHECK(renewals >= many - 500);
-    CHECK((figure(site.masters[0], "total_reads_processed") - reads) * 5 < renewals);
+    CHECK((commands_of(site.masters[0]) - commands) * 2 < many); // locks of one turn share a call
     CHECK(site.me.count().lost == 0);
     CHECK(site.me.count().renewals_failed == 0);
     for (const lock& one : held) {

@@ -1,5 +1,6 @@
 #include "network.hpp"
 
+#include "core/guarded_scripts.hpp"
 #include "core/keys.hpp"
 
 #include <algorithm>
@@ -18,6 +19,8 @@ bool matches(int wanted, unsigned given) noexcept {
     return wanted < 0 || static_cast<unsigned>(wanted) == given;
 }
 
+} // namespace
+
 // Of a command that may set a lock: its keys, the token and the ttl.
 struct lock_write {
     std::vector<std::string_view> keys; // of a reader's entry that of the readers
@@ -26,6 +29,8 @@ struct lock_write {
     bool guarded = false;  // it carries a moment after which it does nothing
     bool acquires = false; // and that is the end of its attempt
 };
+
+namespace {
 
 std::int64_t number_in(std::string_view text) noexcept {
     std::int64_t value = 0;
@@ -66,6 +71,35 @@ std::optional<lock_write> lock_write_in(server::words words) {
         out.acquires = arguments == 6;
     }
     return out;
+}
+
+bool calls(server::words words, const redlock::core::script& what) noexcept {
+    return words[1] == what.text || words[1] == what.sha1;
+}
+
+// Of a call for several locks: each by itself.
+std::vector<lock_write> lock_writes_in(server::words words) {
+    std::vector<lock_write> found;
+    const bool acquires = words.size() > 4 && calls(words, redlock::core::guarded_acquire);
+    if (!acquires && !(words.size() > 4 && calls(words, redlock::core::guarded_extend))) {
+        if (const std::optional<lock_write> one = lock_write_in(words)) {
+            found.push_back(*one);
+        }
+        return found;
+    }
+    const auto count = static_cast<std::size_t>(number_in(words[2]));
+    const server::words locks = words.subspan(4, count - 1); // the first key is the record
+    const server::words arguments = words.subspan(3 + count);
+    const std::size_t keys_each = arguments[1] == "0" ? 1 : 2;
+    for (std::size_t i = 0; i < locks.size() / keys_each; ++i) {
+        found.push_back(
+            {.keys = {locks[i * keys_each]},
+             .token = arguments[2 + i],
+             .ttl_ms = number_in(arguments[0]),
+             .guarded = true,
+             .acquires = acquires});
+    }
+    return found;
 }
 
 } // namespace
@@ -213,7 +247,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
             const std::vector<std::int64_t> before = expiries_of(one.master, words_);
             said = there.process.execute(words_, there.wall_us(here_.now));
             said.encode(replies_);
-            check_key(one.master, words_, before);
+            check_keys(one.master, words_, before);
         }
         if (here_.story && words_[0] != "INFO") {
             std::string text = said.describe();
@@ -537,26 +571,30 @@ std::int64_t network::expiry_of(master& where, std::string_view key, std::string
 
 std::vector<std::int64_t> network::expiries_of(unsigned number, server::words words) {
     std::vector<std::int64_t> found;
-    if (const std::optional<lock_write> what = lock_write_in(words)) {
-        for (const std::string_view key : what->keys) {
-            found.push_back(expiry_of(masters_[number], key, what->token));
+    for (const lock_write& what : lock_writes_in(words)) {
+        for (const std::string_view key : what.keys) {
+            found.push_back(expiry_of(masters_[number], key, what.token));
         }
     }
     return found;
 }
 
 // A key that a command wrote or extended must be gone in time.
-void network::check_key(
-    unsigned number, server::words words, const std::vector<std::int64_t>& before) {
-    const std::optional<lock_write> what = lock_write_in(words);
-    if (!what) {
-        return;
+void network::check_keys(
+    unsigned number, server::words words, std::span<const std::int64_t> before) {
+    for (const lock_write& what : lock_writes_in(words)) {
+        check_key(number, what, before.first(what.keys.size()));
+        before = before.subspan(what.keys.size());
     }
+}
+
+void network::check_key(
+    unsigned number, const lock_write& what, std::span<const std::int64_t> before) {
     master& one = masters_[number];
     std::int64_t expires_ms = -1; // the last of what changed
     std::int64_t kept_ms = -1;
-    for (std::size_t i = 0; i < what->keys.size(); ++i) {
-        const std::int64_t now_ms = expiry_of(one, what->keys[i], what->token);
+    for (std::size_t i = 0; i < what.keys.size(); ++i) {
+        const std::int64_t now_ms = expiry_of(one, what.keys[i], what.token);
         expires_ms = now_ms != before[i] ? std::max(expires_ms, now_ms) : expires_ms;
         kept_ms = std::max(kept_ms, before[i]);
     }
@@ -566,9 +604,9 @@ void network::check_key(
     const nanos until =
         expires_ms == entry::no_expiry ? no_time : one.wall.when((expires_ms + 1) * ms);
     // A millisecond is for Redis' rounding.
-    const nanos ttl = slow(what->ttl_ms * ms) + 2 * ms;
+    const nanos ttl = slow(what.ttl_ms * ms) + 2 * ms;
     nanos bound = here_.now + ttl;
-    if (const attempt* const made = find_attempt(what->token); what->guarded && made != nullptr) {
+    if (const attempt* const made = find_attempt(what.token); what.guarded && made != nullptr) {
         // Guarded: nothing is executed once its attempt is over, or the deadline of its lease. A
         // client's bound on the master's clock can be wrong by three things: the drift over the
         // whole run at most, the largest delay of a command, and steps of the clock.
@@ -577,7 +615,7 @@ void network::check_key(
                             + std::max(all.connect_timeout_ms * ms, all.air.slow_max)
                             + all.offset_bound_ms * ms + 2 * ms;
         const nanos over =
-            what->acquires ? made->began + slow(all.master_timeout_ms * ms) : made->over;
+            what.acquires ? made->began + slow(all.master_timeout_ms * ms) : made->over;
         bound = std::min(bound, over + error + ttl);
     }
     here_.judge.key_stays(here_.now, "m" + std::to_string(number), until, bound);

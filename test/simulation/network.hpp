@@ -16,10 +16,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace simulation {
+
+struct lock_write;
 
 /// A lock that its holder left alone, for somebody else to attach to.
 struct abandoned_lock {
@@ -166,7 +169,8 @@ private:
     void execute(connection& one, connection_id id, const chunk& what);
     void send_back(connection_id id, std::string bytes);
     std::int64_t publish(unsigned master, std::string_view channel, std::string_view text);
-    void check_key(unsigned number, server::words words, const std::vector<std::int64_t>& before);
+    void check_keys(unsigned number, server::words words, std::span<const std::int64_t> before);
+    void check_key(unsigned number, const lock_write& what, std::span<const std::int64_t> before);
     std::int64_t expiry_of(master& where, std::string_view key, std::string_view token);
     std::vector<std::int64_t> expiries_of(unsigned number, server::words words);
     attempt* find_attempt(std::string_view token);

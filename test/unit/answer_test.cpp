@@ -2,10 +2,13 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace answer_test {
 
@@ -290,6 +293,345 @@ TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
 TEST_CASE("what an answer does not tell is nought") {
     CHECK(read_acquire(three(0, 500, 0), rung::evalsha).counter == 0);
     CHECK(read_acquire(three(0, 500, 0), rung::evalsha).server_us == 0);
+}
+
+// --- Calls for several locks ---------------------------------------------------------------------
+
+namespace {
+
+constexpr command_kind acquires = command_kind::acquire;
+constexpr command_kind removes = command_kind::remove;
+constexpr command_kind extends = command_kind::extend;
+
+struct one_lock {
+    answer means;
+    std::string error;
+};
+
+// The reply to one call, from the bytes on.
+struct several {
+    explicit several(
+        std::string_view reply_in_words,
+        command_kind kind,
+        std::size_t locks,
+        bool has_counters = false,
+        rung how = rung::evalsha) {
+        const std::string bytes = in_bytes(reply_in_words);
+        reply_reader reader;
+        REQUIRE(reader.feed(bytes));
+        const reply* const got = reader.next();
+        REQUIRE(got != nullptr);
+        batch_answers all(*got, kind, how, has_counters, locks);
+        call = all.call();
+        executed = all.executed();
+        error = all.error();
+        for (std::size_t i = 0; i < locks; ++i) {
+            each.push_back(
+                executed ? one_lock{all.next(), std::string(all.error())}
+                         : one_lock{all.call(), std::string(all.error())});
+        }
+    }
+
+    // "1 0 2 'ERR why' [1 2] nil": an array; "-ERR why": an error; a number by itself.
+    static std::string in_bytes(std::string_view words) {
+        if (words.starts_with('-') && words.find_first_of("0123456789") != 1) {
+            return std::string(words) + "\r\n";
+        }
+        std::size_t elements = 0;
+        std::string body;
+        while (!words.empty()) {
+            if (words.front() == ' ') {
+                words.remove_prefix(1);
+                continue;
+            }
+            const char last = words.front() == '\'' ? '\'' : words.front() == '[' ? ']' : ' ';
+            const std::size_t first = last == ' ' ? 0 : 1;
+            const std::size_t end = std::min(words.find(last, first), words.size());
+            const std::string word(words.substr(first, end - first));
+            words.remove_prefix(std::min(end + first, words.size()));
+            ++elements;
+            if (last == ']') {
+                body += in_bytes(word);
+            } else if (last == '\'') {
+                body += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+            } else {
+                body += word == "nil" ? "$-1\r\n" : ":" + word + "\r\n";
+            }
+        }
+        return "*" + std::to_string(elements) + "\r\n" + body;
+    }
+
+    std::vector<vote> votes() const {
+        std::vector<vote> all;
+        for (const one_lock& one : each) {
+            all.push_back(one.means.said);
+        }
+        return all;
+    }
+
+    answer call;
+    bool executed = false;
+    std::string error;
+    std::vector<one_lock> each;
+};
+
+using votes = std::vector<vote>;
+
+} // namespace
+
+TEST_CASE("of several locks that a call acquires, those are held that it excepts") {
+    const several all("1 1000", acquires, 3);
+    CHECK(all.executed);
+    CHECK(all.call.server_us == 1'000);
+    CHECK(all.votes() == votes(3, vote::granted));
+    CHECK(all.each[2].means.counter == 0);
+    CHECK(all.each[0].means.server_us == 0); // it is the call's
+    CHECK(!all.call.late);
+    CHECK(!all.call.say_otherwise);
+
+    const several mixed(
+        "1 1000 2 250 3 -1 5 'WRONGTYPE Operation against a key' 6 'OOM command not allowed'",
+        acquires,
+        6);
+    CHECK(mixed.executed);
+    CHECK(
+        mixed.votes()
+        == votes{
+            vote::granted,
+            vote::held,
+            vote::held,
+            vote::granted,
+            vote::owned_by_other,
+            vote::error});
+    CHECK(mixed.each[1].means.left == 250ms);
+    CHECK(!mixed.each[2].means.left);
+    CHECK(mixed.each[4].error == "WRONGTYPE Operation against a key");
+    CHECK(mixed.each[5].error == "OOM command not allowed");
+    CHECK(mixed.each[3].error.empty());
+    CHECK(mixed.error.empty());
+    CHECK(several("1 1000 1 0", acquires, 2).each[0].means.left == 0ms);
+}
+
+TEST_CASE("with fencing a call says the counter of each lock that it acquires") {
+    const several all("1 1000 17 -2 -252 -1 'WRONGTYPE Operation' 0", acquires, 6, true);
+    CHECK(all.executed);
+    CHECK(all.call.server_us == 1'000);
+    CHECK(
+        all.votes()
+        == votes{
+            vote::granted,
+            vote::held,
+            vote::held,
+            vote::held,
+            vote::owned_by_other,
+            vote::granted});
+    CHECK(all.each[0].means.counter == 17);
+    CHECK(all.each[1].means.left == 0ms);
+    CHECK(all.each[2].means.left == 250ms);
+    CHECK(!all.each[3].means.left);
+    CHECK(all.each[4].error == "WRONGTYPE Operation");
+    CHECK(all.each[5].means.counter == 0);
+    CHECK(all.each[5].error.empty());
+    // Beyond 2^53 a script cannot count: no token that could be given twice.
+    const several large("1 1000 9007199254740990 9007199254740991", acquires, 2, true);
+    CHECK(large.votes() == votes{vote::granted, vote::error});
+    const several broken("1 1000 9223372036854775807 -9223372036854775808", acquires, 2, true);
+    CHECK(broken.votes() == votes{vote::error, vote::held});
+    CHECK(broken.each[1].means.left <= std::chrono::years(1));
+}
+
+TEST_CASE("of several locks that a call extends, it says which are missing or another's") {
+    const several all(
+        "1 1000 2 70 3 -1 4 -2 5 -3 7 'WRONGTYPE Operation' 8 'READONLY replica'", extends, 8);
+    CHECK(all.executed);
+    CHECK(all.call.server_us == 1'000);
+    CHECK(
+        all.votes()
+        == votes{
+            vote::granted,
+            vote::owned_by_other,
+            vote::owned_by_other,
+            vote::absent,
+            vote::absent,
+            vote::granted,
+            vote::owned_by_other,
+            vote::error});
+    CHECK(all.each[1].means.left == 70ms);
+    CHECK(!all.each[2].means.left);
+    CHECK(all.each[3].means.forgot);
+    CHECK(!all.each[4].means.forgot);
+    CHECK(all.each[7].error == "READONLY replica");
+    // Exceptions only, also with fencing.
+    CHECK(several("1 1000", extends, 2, true).votes() == votes(2, vote::granted));
+    CHECK(several("1 1000 2 -3", extends, 2, true).votes() == votes{vote::granted, vote::absent});
+}
+
+TEST_CASE("of several locks that a call removes, it says which were not there, or not told of") {
+    const several all("1 0 1 0 2 -1 3 -2 4 3 6 'ERR why' 7 -3 8 1", removes, 8);
+    CHECK(all.executed);
+    CHECK(all.call.server_us == 0);
+    CHECK(
+        all.votes()
+        == votes{
+            vote::owned_by_other,
+            vote::absent,
+            vote::granted,
+            vote::granted,
+            vote::granted,
+            vote::error,
+            vote::error,
+            vote::error});
+    for (std::size_t i = 0; i < 8; ++i) {
+        CHECK(all.each[i].means.unpublished == (i == 2));
+        CHECK(all.each[i].error == (i == 5 ? "ERR why" : ""));
+    }
+    CHECK(several("1 0", removes, 2, true).votes() == votes(2, vote::granted));
+}
+
+TEST_CASE("a call for several locks that a master did not execute is refused for each") {
+    for (const bool fenced : {false, true}) {
+        const several late("-1 0 1000", acquires, 2, fenced);
+        CHECK(!late.executed);
+        CHECK(late.call.late);
+        CHECK(late.call.server_us == 1'000);
+        CHECK(late.votes() == votes(2, vote::timed_out));
+        const several quarantined("-2 5000 1000", acquires, 2, fenced);
+        CHECK(!quarantined.executed);
+        CHECK(quarantined.votes() == votes(2, vote::quarantined));
+        CHECK(!quarantined.call.forgot);
+        CHECK(quarantined.call.quarantine == 5'000us);
+        CHECK(quarantined.call.quarantine_ends_us == 6'000);
+        const several unknown("-4 7000 1000", acquires, 2, fenced);
+        CHECK(!unknown.executed);
+        CHECK(unknown.votes() == votes(2, vote::quarantined));
+        CHECK(unknown.call.forgot);
+        const several late_extension("-1 0 1000", extends, 2, fenced);
+        CHECK(!late_extension.executed);
+        CHECK(late_extension.call.late);
+        CHECK(late_extension.votes() == votes(2, vote::timed_out));
+        // A script for one lock could say these, and one for several never does.
+        for (const char* const other : {"0 250 1000", "2 0 1000", "3 0 1000", "-5 0 1000"}) {
+            for (const command_kind kind : {acquires, extends, removes}) {
+                const several strange(other, kind, 2, fenced);
+                CHECK(!strange.executed);
+                CHECK(strange.votes() == votes(2, vote::error));
+            }
+        }
+        for (const char* const other : {"-2 0 1000", "-3 0 1000", "-4 0 1000"}) {
+            CHECK(several(other, extends, 2, fenced).votes() == votes(2, vote::error));
+        }
+        CHECK(several("-1 0 1000", removes, 2, fenced).votes() == votes(2, vote::error));
+    }
+}
+
+TEST_CASE("a reply for several locks that no script gives is an error for each of them") {
+    for (const command_kind kind : {acquires, extends, removes}) {
+        for (const char* const bad :
+             {"1 0 0 5",  // counted from one
+              "1 0 -1 5", //
+              "1 0 4 5",  // there are three
+              "1 0 9223372036854775807 5",
+              "1 0 2 5 1 5",         // descending
+              "1 0 2 5 2 5",         //
+              "1 0 1 5 2 5 3 5 4 5", // more than there are
+              "1 0 2",               // without a status
+              "1 0 1 5 3",           //
+              "1 0 'one' 5",         // a text for a number
+              "1 0 nil 5",           //
+              "1 0 1 5 '2' 5",       //
+              "1 0 1 [5]",           // nested
+              "1 0 1 [2 5]",         //
+              "1 0 [1 5]",           //
+              "1 0 1 5 2 ['ERR why' 5]",
+              "1 0 1 []",
+              "1 [0]",
+              "[1 0]",
+              "[0]",
+              "1",
+              "'1' 0",
+              "1 '0'",
+              "1 nil",
+              ""}) {
+            CAPTURE(bad, static_cast<int>(kind));
+            const several all(bad, kind, 3);
+            CHECK(!all.executed);
+            CHECK(all.votes() == votes(3, vote::error));
+        }
+    }
+    // A value for each, with fencing.
+    for (const char* const bad :
+         {"1 1000",
+          "1 1000 17 18",
+          "1 1000 17 18 19 20",
+          "1 1000 1 17 2 18",
+          "1 1000 17 [18]",
+          "1 1000 [17 18]",
+          "1 1000 17 [] 18",
+          "1 1000 17 18 []"}) {
+        CAPTURE(bad);
+        const several all(bad, acquires, 3, true);
+        CHECK(!all.executed);
+        CHECK(all.votes() == votes(3, vote::error));
+    }
+    CHECK(
+        several("1 1000 17 nil 19", acquires, 3, true).votes()
+        == votes{vote::granted, vote::error, vote::granted});
+    for (const reply& other :
+         {integer(1), text(reply_type::status, "OK"), text(reply_type::nil, "")}) {
+        for (const command_kind kind : {acquires, extends, removes}) {
+            const batch_answers all(other, kind, rung::eval, false, 2);
+            CHECK(!all.executed());
+            CHECK(all.call().said == vote::error);
+            CHECK(all.error().empty());
+        }
+    }
+    // The clock is of use only within what a script can count.
+    CHECK(several("1 -5", acquires, 1).call.server_us == 0);
+    CHECK(several("1 9223372036854775807", acquires, 1).call.server_us <= std::int64_t{1} << 53);
+}
+
+TEST_CASE("an error of a call for several locks is each lock's") {
+    for (const command_kind kind : {acquires, extends, removes}) {
+        for (const bool fenced : {false, true}) {
+            const several all("-LOADING Redis is loading", kind, 2, fenced);
+            CHECK(!all.executed);
+            CHECK(all.votes() == votes(2, vote::error));
+            CHECK(all.error == "LOADING Redis is loading");
+            CHECK(all.each[1].error == "LOADING Redis is loading");
+            CHECK(!all.call.say_otherwise);
+            // A key of another type concerns one lock, and is said of that.
+            const several wrong_type("-WRONGTYPE Operation against a key", kind, 2, fenced);
+            CHECK(wrong_type.votes() == votes(2, vote::error));
+        }
+    }
+}
+
+TEST_CASE("a call for several locks that is refused is said in another way, or for one at a time") {
+    const auto refused = [](std::string_view error, std::size_t locks, rung how) {
+        const several all(error, acquires, locks, false, how);
+        CHECK(!all.executed);
+        CHECK(all.call.said == vote::error);
+        return all.call;
+    };
+    const std::string noperm = "-NOPERM No permissions to access a key";
+    const std::string noscript = "-NOSCRIPT No matching script. Please use EVAL.";
+    // The user may have no right to one of the keys.
+    for (const rung how : {rung::evalsha, rung::eval}) {
+        CHECK(refused(noperm, 2, how).say_otherwise);
+        CHECK(refused(noperm, 2, how).for_one);
+    }
+    CHECK(refused(noperm, 1, rung::evalsha).say_otherwise);
+    CHECK(!refused(noperm, 1, rung::evalsha).for_one);
+    CHECK(!refused(noperm, 1, rung::eval).say_otherwise); // EVAL is the last
+    for (const std::size_t locks : {1U, 2U}) {
+        CHECK(refused(noscript, locks, rung::evalsha).say_otherwise);
+        CHECK(!refused(noscript, locks, rung::eval).say_otherwise);
+        CHECK(!refused("-OOM command not allowed", locks, rung::evalsha).say_otherwise);
+    }
+    // Within a script nothing can be said otherwise.
+    const several of_one("1 1000 1 'NOPERM User may not access this key'", acquires, 2);
+    CHECK(of_one.votes() == votes{vote::error, vote::granted});
+    CHECK(!of_one.each[0].means.say_otherwise);
 }
 
 } // namespace answer_test

@@ -95,10 +95,6 @@ TEST_CASE("a ladder is climbed down from native to EVALSHA to EVAL") {
     CHECK(all.extend() == rung::eval);
     all.knows_extend = true;
     CHECK(all.extend() == rung::evalsha);
-    CHECK(all.acquire() == rung::eval);
-    CHECK(all.raise() == rung::eval);
-    all.knows_acquire = true;
-    CHECK(all.acquire() == rung::evalsha);
     CHECK(all.raise() == rung::eval);
     all.knows_raise = true;
     CHECK(all.raise() == rung::evalsha);
@@ -107,7 +103,6 @@ TEST_CASE("a ladder is climbed down from native to EVALSHA to EVAL") {
     CHECK(all.heal() == rung::evalsha);
     CHECK(all.of(lock_form::exclusive, command_kind::heal) == rung::evalsha);
     all.evalsha = false;
-    CHECK(all.acquire() == rung::eval);
     CHECK(all.raise() == rung::eval);
     CHECK(all.remove() == rung::eval);
     CHECK(all.extend() == rung::eval);
@@ -151,32 +146,14 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
         return words_of(out);
     };
     CHECK(
-        said(append_guarded_acquire, rung::evalsha, names, guard, 12'345ms, fencing)
-        == "EVALSHA " + std::string(guarded_acquire.sha1)
-               + " 3 p{r} p{r}:fence p:epoch the:token 12345 run 30602000 1700000000000123 "
-                 "86400000");
-    CHECK(
-        said(append_guarded_acquire, rung::eval, names, guard, 1ms, fence{})
-        == "EVAL " + std::string(guarded_acquire.text)
-               + " 3 p{r} p{r}:fence p:epoch the:token 1 run 30602000 1700000000000123 0");
-    CHECK(
         said(append_raise, rung::evalsha, names, fencing)
         == "EVALSHA " + std::string(guarded_raise.sha1)
                + " 2 p{r} p{r}:fence the:token 17 86400000");
-    CHECK(
-        said(append_guarded_extend, rung::evalsha, names, guard, 12'345ms, fencing)
-        == "EVALSHA " + std::string(guarded_extend.sha1)
-               + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
-                 "1700000000000123");
     CHECK(
         said(append_guarded_heal, rung::eval, names, guard, 12'345ms, fencing)
         == "EVAL " + std::string(guarded_heal.text)
                + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
                  "1700000000000123");
-    CHECK(
-        said(append_guarded_remove, rung::eval, names, fencing, "p{r}:free")
-        == "EVAL " + std::string(guarded_release.text)
-               + " 2 p{r} p{r}:fence the:token 17 86400000 p{r}:free");
     CHECK(
         said(append_handshake, "p:epoch", guard, "", false)
         == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run - 30602000 0");

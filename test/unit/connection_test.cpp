@@ -350,6 +350,76 @@ TEST_CASE("a server that refuses EVALSHA for readers and writers gets the text")
     }
 }
 
+TEST_CASE("a script for several locks is learned for each kind of call by itself") {
+    constexpr command_kind kinds[] = {
+        command_kind::acquire, command_kind::remove, command_kind::extend};
+    for (const command_kind kind : kinds) {
+        connection_site it;
+        it.bring_up();
+        const ladder before = it.link.commands();
+        const auto learn = [&](rung how, std::string_view error, std::size_t locks = 2) {
+            reply answered;
+            answered.type = error.empty() ? reply_type::array : reply_type::error;
+            answered.text = error;
+            const ticket command{.kind = kind, .how = how, .shared = true, .subject = {}};
+            const batch_answers all(answered, kind, how, false, locks);
+            it.link.learn(command, answered, all.call());
+        };
+        const auto said_by = [&](command_kind one) { return it.link.commands().of_batch(one); };
+        CHECK(said_by(kind) == rung::eval);
+        learn(rung::eval, "READONLY You can't write against a read only replica.");
+        CHECK(said_by(kind) == rung::eval);
+        learn(rung::eval, "");
+        for (const command_kind other : kinds) {
+            CHECK(said_by(other) == (other == kind ? rung::evalsha : rung::eval));
+        }
+        for (const std::size_t locks : {1U, 2U}) {
+            learn(rung::evalsha, "LOADING Redis is loading the dataset in memory", locks);
+            CHECK(said_by(kind) == rung::evalsha);
+        }
+        learn(rung::evalsha, "NOSCRIPT No matching script. Please use EVAL.");
+        CHECK(it.link.commands() == before);
+        learn(rung::eval, "");
+        learn(rung::evalsha, "NOSCRIPT No matching script. Please use EVAL.", 1);
+        CHECK(it.link.commands() == before);
+
+        // Of several locks, one may be another's: nothing follows for the command.
+        const std::string_view refusal = "NOPERM No permissions to access a key";
+        learn(rung::eval, "");
+        const ladder taught = it.link.commands();
+        learn(rung::evalsha, refusal);
+        learn(rung::eval, refusal);
+        learn(rung::eval, refusal, 1); // EVAL is the last
+        CHECK(it.link.commands() == taught);
+        CHECK(said_by(kind) == rung::evalsha);
+        learn(rung::evalsha, refusal, 1);
+        CHECK(!it.link.commands().evalsha);
+        learn(rung::eval, "");
+        CHECK(said_by(kind) == rung::eval); // whatever it knows
+        it.link.closed("reset", it.now);
+        it.wait(2s);
+        it.introduce();
+        CHECK(it.link.commands() == before);
+    }
+}
+
+TEST_CASE("a call for several locks and a script for one are learned by themselves") {
+    connection_site it;
+    it.bring_up();
+    reply done;
+    done.type = reply_type::array;
+    for (const command_kind kind :
+         {command_kind::acquire, command_kind::remove, command_kind::extend}) {
+        it.link.learn({.kind = kind, .how = rung::eval, .subject = {}}, done, {});
+        CHECK(it.link.commands().of_batch(kind) == rung::eval);
+    }
+    const ladder taught = it.link.commands();
+    it.link.learn(
+        {.kind = command_kind::remove, .how = rung::eval, .shared = true, .subject = {}}, done, {});
+    CHECK(it.link.commands().of_batch(command_kind::remove) == rung::evalsha);
+    CHECK(it.link.commands().remove_script() == taught.remove_script());
+}
+
 TEST_CASE("what was written to the socket before is not counted for the next one") {
     connection_site it;
     it.bring_up();

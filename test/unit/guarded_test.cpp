@@ -2,6 +2,7 @@
 // the scripts themselves do is shown in test/simulation, on real Lua, and in test/integration.
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
+#include "shared_call.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -60,17 +61,19 @@ struct guarded_quorum {
             ++mine.said["handshake"];
             return mine.handshake;
         }
-        if (runs(words, core::guarded_acquire)) {
-            ++mine.said["acquire"];
-            return mine.acquire;
+        if (const auto call = shared_call_in(words)) {
+            const bool acquires = call->what == &core::guarded_acquire;
+            const bool extends = call->what == &core::guarded_extend;
+            ++mine.said[acquires ? "acquire" : extends ? "extend" : "remove"];
+            return reply_for_each(
+                *call,
+                acquires  ? mine.acquire
+                : extends ? mine.extend
+                          : mine.remove);
         }
         if (runs(words, core::guarded_raise)) {
             ++mine.said["raise"];
             return mine.raise.empty() ? three(1, std::stoll(words[6]), 0) : mine.raise;
-        }
-        if (runs(words, core::guarded_extend)) {
-            ++mine.said["extend"];
-            return mine.extend;
         }
         if (runs(words, core::guarded_heal)) {
             ++mine.said["heal"];
@@ -633,12 +636,12 @@ TEST_CASE("an idle guarded master is asked for its clock, which no answer would 
     // So the moment that an acquire carries is right to within the error of a second, not of ten.
     std::string not_after;
     it.masters[0].when = [&](const arguments& words) {
-        if (words[0].starts_with("EVAL") && words.size() == 12) {
-            not_after = words[10];
+        if (words[0].starts_with("EVAL") && shared_call_in(words)) {
+            not_after = words.back();
         }
         return mishap::none;
     };
-    it.masters[0].replies["EVALSHA"] = three(1, 1);
+    it.masters[0].replies["EVALSHA"] = "*2\r\n:1\r\n:1\r\n";
     CHECK(it.acquire_now(once()).won);
     CHECK(std::stoll(not_after) > 1'700'000'000'000'000);
     CHECK(std::stoll(not_after) < 1'700'000'001'200'000);
@@ -827,6 +830,58 @@ TEST_CASE("a writer that becomes a reader is extended, and knows in time that it
     CHECK(ends[0].at == began + (answered ? 1ms : 100ms));
     CHECK(ends[0].error == (answered ? std::nullopt : std::optional(errc::no_quorum)));
     CHECK(q.it.deadlines_of(got).empty() == !answered);
+}
+
+TEST_CASE("an extension in a call for several locks is not sent after the deadline either") {
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    q.it.at(got.deadline, [&] { q.it.extend(got, 10s); }); // before the timer of that moment
+    q.it.run_until(got.deadline + 1s);
+    CHECK(q.said("extend") == 0);
+    REQUIRE(q.it.loss_of(got));
+    CHECK(q.it.loss_of(got)->at == got.deadline);
+    CHECK(q.it.extensions_of(got).size() == 1);
+}
+
+TEST_CASE("a rollback in the turn of its acquire leaves after it") {
+    guarded_quorum q(3);
+    q.it.start();
+    const std::uint64_t other = q.it.acquire(once(), "other"); // both share their calls with it
+    const std::uint64_t name = q.it.acquire(once(), "r");
+    q.it.cancel(name);
+    std::vector<std::string> order;
+    const auto answers = q.it.masters[0].when;
+    q.it.masters[0].when = [&](const arguments& words) {
+        if (const auto call = shared_call_in(words)) {
+            order.emplace_back(call->what == &core::guarded_release ? "remove" : "acquire");
+        }
+        return answers(words);
+    };
+    q.it.run_for(10ms);
+    CHECK(order == std::vector<std::string>{"acquire", "remove"});
+    REQUIRE(q.it.answer_to(other) != nullptr);
+    CHECK(q.it.answer_to(other)->won);
+    CHECK(q.said("acquire") == 3); // one call for both
+}
+
+TEST_CASE("a lock that is released and acquired in one turn does not meet its own key") {
+    guarded_quorum q(3);
+    q.it.start();
+    const answer got = q.it.acquire_now(once());
+    REQUIRE(got.won);
+    std::vector<std::string> order;
+    const auto answers = q.it.masters[0].when;
+    q.it.masters[0].when = [&](const arguments& words) {
+        if (const auto call = shared_call_in(words)) {
+            order.emplace_back(call->what == &core::guarded_release ? "remove" : "acquire");
+        }
+        return answers(words);
+    };
+    q.it.release(got);
+    q.it.acquire(once());
+    q.it.run_for(10ms);
+    CHECK(order == std::vector<std::string>{"remove", "acquire"});
 }
 
 } // namespace guarded_test

@@ -5,9 +5,10 @@
 //
 // Of the arguments those that differ from the usual ones. `=` are the keys before. A key is
 // name=value/ms left, name=# one of another type, name={member@score,...} a sorted set; `,` stands
-// for a blank, and `none` for nothing. T is the present in us of the server's clock, M in ms, and $
-// the token of the caller; only a part of that is published. Without a word of it, the master has
-// the record of one that remembers for 100 s.
+// for a blank, and `none` for nothing. T is the present in us of the server's clock, M in ms, and
+// $ the token of the caller; only a part of that is published. Without a word of it, the master
+// has the record of one that remembers for 100 s. `error` is the answer that a key has another
+// type, and `wrong` the same about one lock of a call for several.
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
@@ -212,10 +213,11 @@ void check(
             put(it.data, one);
         }
         std::string told;
+        std::int64_t listeners = 0;
         it.tell = [&](std::string_view channel, std::string_view text) {
             told += std::string(told.empty() ? "" : " ").append(channel) + "<-";
             told += text == token.substr(0, 16) ? "$" : text;
-            return 0;
+            return listeners;
         };
 
         std::vector<std::string> words{"EVAL", std::string(script)};
@@ -224,6 +226,7 @@ void check(
         words.insert(words.end(), names.begin(), names.end());
         std::vector<std::string> changed = split(parts[0], ' ');
         it.refuses_publish = std::erase(changed, "publish=refused") != 0;
+        listeners = std::erase(changed, "listeners=2") != 0 ? 2 : 0;
         for (std::string argument : split(usual_arguments, ' ')) {
             const std::string name = argument.substr(0, argument.find('=') + 1);
             const auto found = std::ranges::find_if(
@@ -243,6 +246,9 @@ void check(
         if (answer.starts_with("(error) WRONGTYPE")) {
             answer = "error";
         }
+        answer = put_in(
+            std::move(answer),
+            {{"WRONGTYPE Operation against a key holding the wrong kind of value", "wrong"}});
         CHECK(answer == expected);
 
         std::vector<std::string> left;
@@ -291,6 +297,15 @@ where it is missing, it matters whether the master may have forgotten it
 q=0 | BEFORE epoch=2,run,-,T,0         | MISSING
 q=0 | BEFORE epoch=2,run,-,T+1,0       | -2 0 T | =
 )";
+
+// The answers to extensions of one lock, said by a script for several.
+const meanings in_a_call_for_several{
+    {"| 1 0 T", "| 1 T"},
+    {"| 0 4000 T", "| 1 T 1 4000"},
+    {"| 0 -1 T", "| 1 T 1 -1"},
+    {"| -2 0 T", "| 1 T 1 -2"},
+    {"| -3 0 T", "| 1 T 1 -3"},
+    {"| error", "| 1 T 1 wrong"}};
 
 // A heal that nobody has told when it is late.
 const std::string no_limit = R"(
@@ -366,10 +381,21 @@ one of another format is left alone
 }
 
 TEST_CASE("what an acquisition does") {
+    const std::string not_executed = R"(
+a master that refuses the call says so of a lock that is busy, too
+not_after=T-1 | a=other/4000                         | -1 0 T        | =
+not_after=1   | a=#                                  | -1 0 T        | =
+              | a=$/4000 epoch=2,run,-,T-29999999,0  | -2 1 T        | =
+              | a=other/4000 epoch=none              | -4 30000000 T | =
+              | a=other/4000 epoch=2,else,-,T-100s,0 | -4 30000000 T | =
+being late goes first
+not_after=T-1 | epoch=none                           | -1 0 T        | =
+not_after=T-1 | epoch=2,run,-,T,0                    | -1 0 T        | =
+)";
     check(
         core::guarded_acquire.text,
-        "a a:f epoch",
-        "token=$ ttl=10000 run=run q=30000000 not_after=0 fence_ttl=90000",
+        "epoch a a:f",
+        "ttl=10000 fence_ttl=90000 token=$ run=run q=30000000 not_after=0",
         R"(
 without a counter that it remembers, it counts from its clock
  |                     | 1 T T | a=$/10000 a:f=T/90000
@@ -377,24 +403,129 @@ without a counter that it remembers, it counts from its clock
  | a:f=7/1000          | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
 a counter from behind the quarantine is counted on
- | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
- | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
+ | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
+ | a:f=T+5s/1000       | 1 T T+5000001  | a=$/10000 a:f=T+5000001/90000
 so is any where nothing can have been forgotten
-q=0 | epoch=2,run,-,0,0              | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
-without fencing the counter is left alone
-fence_ttl=0 |            | 1 0 T | a=$/10000
-fence_ttl=0 | a:f=7/1000 | 1 0 T | = a=$/10000
+q=0 | epoch=2,run,-,0,0              | 1 T 1  | a=$/10000 a:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
+q=0 | epoch=2,run,-,0,0 a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
 it is busy, also for its owner, and for good where no end is set
- | a=other/4000 | 0 4000 0 | =
- | a=other/0    | 0 0 0    | =
- | a=$/4000     | 0 4000 0 | =
- | a=other      | 0 -1 0   | =
- | a=#          | 0 -1 0   | =
+ | a=other/4000          | 1 T -4002 | =
+ | a=other/4000 a:f=7/9  | 1 T -4002 | =
+ | a=other/0             | 1 T -2    | =
+ | a=$/4000              | 1 T -4002 | =
+ | a=other               | 1 T -1    | =
+ | a=#                   | 1 T -1    | =
 an error leaves nothing behind
- | a:f=# | error | =
-)" + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
+ | a:f=#                 | 1 T wrong | =
+ | a=other/4000 a:f=#    | 1 T wrong | =
+ttl=0         |         | 1 T ERR invalid expire time in 'set' command    | =
+fence_ttl=abc |         | 1 T ERR value is not an integer or out of range | a=$/10000
+)" + not_executed
+            + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
+    check(
+        core::guarded_acquire.text,
+        "epoch a",
+        "ttl=10000 fence_ttl=0 token=$ run=run q=30000000 not_after=0",
+        R"(
+without fencing the counter is left alone
+ |              | 1 T        | a=$/10000
+ | a:f=7/1000   | 1 T        | = a=$/10000
+ | a:f=#        | 1 T        | = a=$/10000
+it is busy, also for its owner, and for good where no end is set
+ | a=other/4000 | 1 T 1 4000 | =
+ | a=other/0    | 1 T 1 0    | =
+ | a=$/4000     | 1 T 1 4000 | =
+ | a=other      | 1 T 1 -1   | =
+ | a=#          | 1 T 1 -1   | =
+an error leaves nothing behind
+ttl=0 |         | 1 T 1 ERR invalid expire time in 'set' command | =
+)" + not_executed
+            + put_in(only_in_time_and_remembered, {{"WON", "1 T | a=$/10000"}}));
+}
+
+TEST_CASE("what acquisitions of several locks in one call do") {
+    check(
+        core::guarded_acquire.text,
+        "epoch a a:f b b:f c c:f",
+        "ttl=10000 fence_ttl=90000 of_a=$ of_b=one of_c=two run=run q=30000000 not_after=0",
+        put_in(
+            R"(
+each has a token and a counter of its own
+ |                                  | 1 T T T T                  | A B C
+ | a:f=T-70s/9 b:f=abc/9 c:f=T+5s/9 | 1 T T-69999999 T T+5000001 | B a=$/10000 a:f=T-69999999/90000 c=two/10000 c:f=T+5000001/90000
+ | c:f=T-70s/9                      | 1 T T T T-69999999         | A B c=two/10000 c:f=T-69999999/90000
+what one of them meets is none of the others'
+ | a=other/4000                | 1 T -4002 T T          | = B C
+ | b=other/4000                | 1 T T -4002 T          | = A C
+ | c=other/4000                | 1 T T T -4002          | = A B
+ | a=one/4000 b=$/5000         | 1 T -4002 -5002 T      | = C
+ | a=$/4000 b=one c=two/0      | 1 T -4002 -1 -2        | =
+ | a=#                         | 1 T -1 T T             | = B C
+ | b:f=#                       | 1 T T wrong T          | = A C
+ | a=other/4000 b:f=#          | 1 T -4002 wrong T      | = C
+ | a:f=# b=# c=other/6000      | 1 T wrong -1 -6002     | =
+q=0 | epoch=2,run,-,0,0 a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
+the master is asked once for all
+not_after=T   | b=other/4000                   | 1 T T -4002 T | = A C
+not_after=T-1 |                                | -1 0 T        | =
+not_after=T-1 | b=other/4000                   | -1 0 T        | =
+              | a=other/4000 epoch=2,run,-,T,0 | -2 30000000 T | =
+              | c=# epoch=2,run,-,T-29999999,0 | -2 1 T        | =
+              | b=other/4000 epoch=none        | -4 30000000 T | =
+              | a:f=# epoch=#                  | -4 30000000 T | =
+)",
+            {{" A", " a=$/10000 a:f=T/90000"},
+             {" B", " b=one/10000 b:f=T/90000"},
+             {" C", " c=two/10000 c:f=T/90000"}}));
+    check(
+        core::guarded_acquire.text,
+        "epoch a b c",
+        "ttl=10000 fence_ttl=0 of_a=$ of_b=one of_c=two run=run q=30000000 not_after=0",
+        put_in(
+            R"(
+each has a token of its own, and counters are left alone
+ |                     | 1 T | A B C
+ | a:f=7/9 b:f=#       | 1 T | = A B C
+what one of them meets is none of the others', and is told in their order
+ | a=other/4000                | 1 T 1 4000          | = B C
+ | b=other/4000                | 1 T 2 4000          | = A C
+ | c=other/4000                | 1 T 3 4000          | = A B
+ | c=other/4000 a=#            | 1 T 1 -1 3 4000     | = B
+ | a=one/4000 b=$/5000         | 1 T 1 4000 2 5000   | = C
+ | a=$/4000 b=one c=two/0      | 1 T 1 4000 2 -1 3 0 | =
+the master is asked once for all
+not_after=T   | b=other/4000                   | 1 T 2 4000    | = A C
+not_after=T-1 |                                | -1 0 T        | =
+not_after=T-1 | b=other/4000                   | -1 0 T        | =
+              | a=other/4000 epoch=2,run,-,T,0 | -2 30000000 T | =
+              | c=# epoch=2,run,-,T-29999999,0 | -2 1 T        | =
+              | b=other/4000 epoch=none        | -4 30000000 T | =
+              | a=# epoch=#                    | -4 30000000 T | =
+)",
+            {{" A", " a=$/10000"}, {" B", " b=one/10000"}, {" C", " c=two/10000"}}));
+    check(
+        core::guarded_acquire.text,
+        "epoch a a:f a a:f",
+        "ttl=10000 fence_ttl=90000 first=$ second=one run=run q=30000000 not_after=0",
+        R"(
+two that want the same are served in order
+ |               | 1 T T -10002          | a=$/10000 a:f=T/90000
+ | a=other/4000  | 1 T -4002 -4002       | =
+ | a:f=#         | 1 T wrong wrong       | =
+)");
+    check(
+        core::guarded_acquire.text,
+        "epoch a a",
+        "ttl=10000 fence_ttl=0 first=$ second=one run=run q=30000000 not_after=0",
+        R"(
+two that want the same are served in order
+ |               | 1 T 2 10000           | a=$/10000
+ | a=other/4000  | 1 T 1 4000 2 4000     | =
+)");
+}
+
+TEST_CASE("what a raise does") {
     check(
         core::guarded_raise.text,
         "a a:f",
@@ -552,8 +683,6 @@ the counter is brought up to the token, and never lowered
  | a=$/4000 a:f=50.0/9   | 1 0 T | a=$/10000 a:f=50.0/90000
  | a=$/4000 a:f=51/9     | 1 0 T | a=$/10000 a:f=51/90000
 counter=1 | a=$/4000 a:f=abc/9 | 1 0 T | a=$/10000 a:f=1/90000
-counter=0 | a=$/4000           | 1 0 T | a=$/10000
-counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
 what is another's stays so
  | a=other/4000 a:f=7/9 | 0 4000 T | =
  | a=other a:f=7/9      | 0 -1 T   | =
@@ -573,6 +702,11 @@ readers have a lock that is missing, until they end
  | a:f=7/9 a:r=#            | error | =
  | a:f=7/9 a:r={x@M-1}/9    | MISSING
 )";
+    const std::string without_token = R"(
+without a token the counter is left alone
+counter=0 | a=$/4000           | 1 0 T | a=$/10000
+counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
+)";
     const std::string healed = "2 0 T | = a=$/10000 a:f=50/90000";
     const std::string extend =
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=0";
@@ -580,12 +714,102 @@ readers have a lock that is missing, until they end
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=T+5s";
     const meanings extending{{"BEFORE", "a:f=7/9"}, {"MISSING", "-3 0 T | ="}};
     const meanings healing{{"BEFORE", "a:f=7/9"}, {"MISSING", healed}};
-    const std::string of_one = of_both + missing;
+    const std::string of_one = of_both + without_token + missing;
     const std::string of_writer = of_one + of_writers;
-    check(core::guarded_extend.text, "a a:f epoch", extend, put_in(of_one, extending));
+    check(
+        core::guarded_extend.text,
+        "epoch a a:f",
+        "ttl=10000 fence_ttl=90000 token=$ counter=50 run=run q=30000000 not_after=0",
+        put_in(put_in(of_both + missing, extending), in_a_call_for_several));
+    check(
+        core::guarded_extend.text,
+        "epoch a",
+        "ttl=10000 fence_ttl=0 token=$ run=run q=30000000 not_after=0",
+        R"(
+it never shortens
+ | a=$/9999           | 1 T        | a=$/10000
+ | a=$/20000          | 1 T        | =
+without a token the counter is left alone
+ | a=$/4000           | 1 T        | a=$/10000
+ | a=$/4000 a:f=7/9   | 1 T        | a=$/10000 a:f=7/9
+ | a=$/4000 a:f=#     | 1 T        | a=$/10000 a:f=#
+what is another's stays so
+ | a=other/4000       | 1 T 1 4000 | =
+ | a=other            | 1 T 1 -1   | =
+it comes in time, or too late
+not_after=T   | a=$/4000 | 1 T     | a=$/10000
+not_after=T-1 | a=$/4000 | -1 0 T  | =
+not_after=1   | a=$/4000 | -1 0 T  | =
+an error leaves nothing behind
+ | a=#                | 1 T 1 wrong | =
+)" + put_in(put_in(missing, extending), in_a_call_for_several));
     check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit, healing));
     check(core::writer_extend.text, "a a:f epoch a:r", extend, put_in(of_writer, extending));
     check(core::writer_heal.text, "a a:f epoch a:r", heal, put_in(of_writer + no_limit, healing));
+}
+
+TEST_CASE("what extensions of several locks in one call do") {
+    check(
+        core::guarded_extend.text,
+        "epoch a a:f b b:f c c:f",
+        "ttl=10000 fence_ttl=90000 of_a=$ of_b=one of_c=two counter_a=50 counter_b=51 counter_c=52 "
+        "run=run q=30000000 not_after=0",
+        put_in(
+            R"(
+each has a token and a counter of its own
+ | a=$/9999 b=one/20000 c=two/9 a:f=50/9 b:f=50/9 c:f=abc/9 | 1 T | A b=one/20000 b:f=51/90000 C
+ | a=$/9 b=one/9 c=two/9 b:f=60/9                           | 1 T | A b=one/10000 b:f=60/90000 C
+what one of them meets is none of the others', and is told in their order
+ | a=other/4000 b=one/9 c=two/9         | 1 T 1 4000           | = B C
+ | a=$/9 b=other c=two/9                | 1 T 2 -1             | = A C
+ | a=$/9 b=one/9 c:f=7/9                | 1 T 3 -3             | = A B
+ | a=one/4000 b=$/5000 c=two/9          | 1 T 1 4000 2 5000    | = C
+ | a=$/9 b=# c=two/9                    | 1 T 2 wrong          | = A C
+ | a=$/9 a:f=# b=one/9 c=other/0        | 1 T 1 wrong 3 0      | = B
+ | a=# b=other/4000                     | 1 T 1 wrong 2 4000 3 -3 | =
+ |                                      | 1 T 1 -3 2 -3 3 -3   | =
+whether the master may have forgotten matters to those that are missing
+ | a=$/9 b=one/9 c=two/9 epoch=none           | 1 T            | = A B C
+ | b=one/9 epoch=none                         | 1 T 1 -2 3 -2  | = B
+ | a=$/9 c=other/7 epoch=2,run,-,T-29999999,0 | 1 T 2 -2 3 7   | = A
+ | a=$/9 c=other/7 epoch=2,run,-,T-30s,0      | 1 T 2 -3 3 7   | = A
+ | a=# b=one/9 epoch=2,else,-,T-100s,0        | 1 T 1 wrong 3 -2 | = B
+ | b=one/9 c=two/9 epoch=#                    | 1 T 1 -2       | = B C
+they come in time, or too late
+not_after=T   | a=$/9 b=other/7 c=two/9 | 1 T 2 7  | = A C
+not_after=T-1 | a=$/9 b=other/7 c=two/9 | -1 0 T   | =
+not_after=T-1 | epoch=none              | -1 0 T   | =
+)",
+            {{" A", " a=$/10000 a:f=50/90000"},
+             {" B", " b=one/10000 b:f=51/90000"},
+             {" C", " c=two/10000 c:f=52/90000"}}));
+    check(
+        core::guarded_extend.text,
+        "epoch a b",
+        "ttl=10000 fence_ttl=0 of_a=$ of_b=one run=run q=30000000 not_after=0",
+        R"(
+each has a token of its own, and counters are left alone
+ | a=$/9999 b=one/20000   | 1 T                | a=$/10000 b=one/20000
+ | a=$/9 b=one/9 a:f=7/9  | 1 T                | = a=$/10000 b=one/10000
+what one of them meets is none of the other's, and is told in their order
+ | a=other/4000 b=one/9   | 1 T 1 4000         | = b=one/10000
+ | a=$/9 b=other          | 1 T 2 -1           | = a=$/10000
+ | a=one/4000 b=$/5000    | 1 T 1 4000 2 5000  | =
+ | a=#                    | 1 T 1 wrong 2 -3   | =
+ | a=$/9 epoch=none       | 1 T 2 -2           | = a=$/10000
+not_after=T-1 | a=$/9 b=one/9 | -1 0 T         | =
+)");
+    check(
+        core::guarded_extend.text,
+        "epoch a a:f a a:f",
+        "ttl=10000 fence_ttl=90000 first=$ second=one counter=50 other=51 run=run q=30000000 "
+        "not_after=0",
+        R"(
+the same lock twice is extended for its owner
+ | a=$/9   | 1 T 2 10000     | a=$/10000 a:f=50/90000
+ | a=one/9 | 1 T 1 9         | a=one/10000 a:f=51/90000
+ |         | 1 T 1 -3 2 -3   |
+)");
 }
 
 TEST_CASE("what an extension and a heal of several resources do") {
@@ -703,8 +927,6 @@ it removes what is its own, levels the counter and tells that
                 | a=$/4000 a:f=51/9   | 1 0 T | a:f=51/9     | free<-$
                 | a=$/4000 a:f=#      | 1 0 T | a:f=#        | free<-$
 counter=1       | a=$/4000 a:f=abc/9  | 1 0 T | a:f=1/90000  | free<-$
-counter=0       | a=$/4000            | 1 0 T |              | free<-$
-counter=0       | a=$/4000 a:f=-7/9   | 1 0 T | a:f=-7/9     | free<-$
 channel=none    | a=$/4000            | 1 0 T | a:f=50/90000 |
 publish=refused | a=$/4000            | 1 1 T | a:f=50/90000 |
 where it is another's or missing, nothing is done
@@ -712,18 +934,51 @@ where it is another's or missing, nothing is done
                 | a:f=7/9              | -1 0 T | = |
 publish=refused | a:f=7/9              | -1 0 T | = |
 )";
+    const std::string without_token = R"(
+without a token the counter is left alone
+counter=0       | a=$/4000            | 1 0 T |              | free<-$
+counter=0       | a=$/4000 a:f=-7/9   | 1 0 T | a:f=-7/9     | free<-$
+)";
+    const meanings in_a_call_for_several{
+        {"| 1 0 T", "| 1 0"},
+        {"| 1 1 T", "| 1 0 1 -2"},
+        {"| 0 0 T", "| 1 0 1 0"},
+        {"| -1 0 T", "| 1 0 1 -1"},
+        {"channel=none", "publish=0"},
+        {"free<-", "a:free<-"}};
     check(
         core::guarded_release.text,
         "a a:f",
-        "token=$ counter=50 fence_ttl=90000 channel=free",
-        of_one + R"(
- | a=# | error | = |
+        "fence_ttl=90000 token=$ counter=50 publish=1",
+        put_in(of_one, in_a_call_for_several) + R"(
+                | a=#                 | 1 0 1 wrong | =           |
+who listens is counted
+listeners=2     | a=$/4000            | 1 0 1 3 | a:f=50/90000    | a:free<-$
+listeners=2     | a=other/4000        | 1 0 1 0 | =               |
+)");
+    check(
+        core::guarded_release.text,
+        "a",
+        "fence_ttl=0 token=$ publish=1",
+        R"(
+without a token the counter is left alone
+                | a=$/4000            | 1 0         |              | a:free<-$
+                | a=$/4000 a:f=-7/9   | 1 0         | a:f=-7/9     | a:free<-$
+                | a=$/4000 a:f=#      | 1 0         | a:f=#        | a:free<-$
+publish=0       | a=$/4000            | 1 0         |              |
+publish=refused | a=$/4000            | 1 0 1 -2    |              |
+listeners=2     | a=$/4000            | 1 0 1 3     |              | a:free<-$
+where it is another's or missing, nothing is done
+                | a=other/4000 a:f=7/9 | 1 0 1 0    | =            |
+                | a:f=7/9              | 1 0 1 -1   | =            |
+publish=refused | a:f=7/9              | 1 0 1 -1   | =            |
+                | a=#                  | 1 0 1 wrong | =           |
 )");
     check(
         core::writer_release.text,
         "a a:f a:i",
         "token=$ counter=50 fence_ttl=90000 channel=free intent=mine",
-        of_one + R"(
+        of_one + without_token + R"(
                 | a=#                  | 0 0 T  | = |
                 | a:i=#                | -1 0 T | = |
 the intent goes with it, unless another writer's took its place
@@ -791,6 +1046,59 @@ what has ended or is not there, is not
                 | a=other/4000 a:r={$@M+5}/9 | 1 0 T  | a=other/4000       | free<-$
                 | a=#                        | 0 0 T  | =                  |
                 | a=# a:r={$@M+5}/9          | 1 0 T  | a=#                | free<-$
+)");
+}
+
+TEST_CASE("what releases of several locks in one call do") {
+    check(
+        core::guarded_release.text,
+        "a a:f b b:f c c:f",
+        "fence_ttl=90000 of_a=$ of_b=one of_c=two counter_a=50 counter_b=51 counter_c=52 "
+        "publish=101",
+        R"(
+each has a token and a counter of its own, and is told of if that is wanted
+                | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 | a:free<-$ c:free<-two
+                | a=$/9 b=one/9 c=two/9 a:f=51/9 b:f=# c:f=51.0/9 | 1 0 | a:f=51/9 b:f=# c:f=52/90000 | a:free<-$ c:free<-two
+                | a=$/9 b=one/9 c=two/9 a:f=60/9 c:f=60/9    | 1 0     | a:f=60/9 b:f=51/90000 c:f=60/9         | a:free<-$ c:free<-two
+publish=010     | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 | b:free<-one
+publish=000     | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 |
+publish=111     | a=$/9 b=one/9 c=two/9                      | 1 0     | a:f=50/90000 b:f=51/90000 c:f=52/90000 | a:free<-$ b:free<-one c:free<-two
+publish=refused | a=$/9 b=one/9 c=two/9                      | 1 0 1 -2 3 -2 | a:f=50/90000 b:f=51/90000 c:f=52/90000 |
+listeners=2     | a=$/9 b=one/9 c=two/9                      | 1 0 1 3 3 3 | a:f=50/90000 b:f=51/90000 c:f=52/90000 | a:free<-$ c:free<-two
+what one of them meets is none of the others', and is told in their order
+                | a=other/4000 b=one/9 c=two/9               | 1 0 1 0 | a=other/4000 b:f=51/90000 c:f=52/90000 | c:free<-two
+                | a=$/9 b=# c=two/9                          | 1 0 2 wrong | a:f=50/90000 b=# c:f=52/90000      | a:free<-$ c:free<-two
+                | a=$/9 b=one/9 c:f=7/9                      | 1 0 3 -1 | a:f=50/90000 b:f=51/90000 c:f=7/9     | a:free<-$
+                | a=one/9 b=$/9 c=two/9                      | 1 0 1 0 2 0 | a=one/9 b=$/9 c:f=52/90000         | c:free<-two
+publish=refused | b=other/9 c=two/9                          | 1 0 1 -1 2 0 3 -2 | b=other/9 c:f=52/90000       |
+listeners=2     | a=# b=one/9 c=two/9                        | 1 0 1 wrong 3 3 | a=# b:f=51/90000 c:f=52/90000  | c:free<-two
+                |                                            | 1 0 1 -1 2 -1 3 -1 |                             |
+)");
+    check(
+        core::guarded_release.text,
+        "a b",
+        "fence_ttl=0 of_a=$ of_b=one publish=01",
+        R"(
+each has a token of its own, and counters are left alone
+                | a=$/9 b=one/9        | 1 0          |               | b:free<-one
+                | a=$/9 b=one/9 a:f=-7/9 b:f=# | 1 0  | a:f=-7/9 b:f=# | b:free<-one
+publish=10      | a=$/9 b=one/9        | 1 0          |               | a:free<-$
+publish=refused | a=$/9 b=one/9        | 1 0 2 -2     |               |
+listeners=2     | a=$/9 b=one/9        | 1 0 2 3      |               | b:free<-one
+what one of them meets is none of the other's, and is told in their order
+                | a=other/4000 b=one/9 | 1 0 1 0      | a=other/4000  | b:free<-one
+                | a=one/9 b=$/9        | 1 0 1 0 2 0  | =             |
+                | a=$/9 b=#            | 1 0 2 wrong  | b=#           |
+publish=11      | a=#                  | 1 0 1 wrong 2 -1 | a=#       |
+)");
+    check(
+        core::guarded_release.text,
+        "a a:f a a:f",
+        "fence_ttl=90000 first=$ second=$ counter=50 other=51 publish=11",
+        R"(
+the same lock is removed once
+                | a=$/9                | 1 0 2 -1     | a:f=50/90000  | a:free<-$
+                | a=other/9            | 1 0 1 0 2 0  | =             |
 )");
 }
 

@@ -1,0 +1,122 @@
+#include "outbox.hpp"
+
+#include "guarded_scripts.hpp"
+#include "words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace redlock::core {
+
+namespace {
+
+const script& script_of(command_kind kind) noexcept {
+    return kind == command_kind::acquire  ? guarded_acquire
+           : kind == command_kind::remove ? guarded_release
+                                          : guarded_extend;
+}
+
+} // namespace
+
+std::size_t outbox::masters_in(master_set set) noexcept {
+    return static_cast<std::size_t>(std::popcount(set));
+}
+
+// One refuses too late commands for all: its locks must be too late at about the same time.
+batch& outbox::batch_for(const command& what, bool alone, time_point now) {
+    for (auto name = open_.rbegin(); name != open_.rend(); ++name) {
+        batch& one = *batches_.find(*name);
+        if (alone || one.alone || one.items.size() == batch::locks_max) {
+            continue;
+        }
+        const time_point first = std::min(one.by_first, what.by);
+        const time_point last = std::max(one.by_last, what.by);
+        if (one.kind == what.kind && one.to == what.to && one.ttl == what.ttl
+            && one.fencing.ttl == what.fencing.ttl
+            && (first == last || last - first <= (first - now) / 8)) {
+            return one;
+        }
+    }
+    batch& fresh = batches_.create();
+    fresh.kind = what.kind;
+    fresh.to = what.to;
+    fresh.ttl = what.ttl;
+    fresh.fencing.ttl = what.fencing.ttl;
+    fresh.native = what.native;
+    fresh.alone = alone;
+    open_.push_back(fresh.self);
+    return fresh;
+}
+
+void outbox::add(const command& what, bool alone, time_point now) {
+    batch& one = batch_for(what, alone, now);
+    added_at_ = now;
+    one.by_first = std::min(one.by_first, what.by);
+    one.by_last = std::max(one.by_last, what.by);
+    one.items.push_back(what.item);
+    full_ = full_ || one.items.size() == batch::locks_max;
+    if (one.native) {
+        append_set(one.keys, what.names.lock, what.names.token, what.ttl);
+        return;
+    }
+    append_argument(one.keys, what.names.lock);
+    append_argument(one.tokens, what.names.token);
+    if (one.has_counters()) {
+        append_argument(one.keys, what.names.fence);
+        append_argument(one.counters, decimal(what.fencing.token));
+    }
+}
+
+std::vector<outbox::unsent> outbox::drop(std::size_t master) {
+    std::vector<unsent> out;
+    for (const handle name : open_) {
+        batch& one = *batches_.find(name);
+        if ((one.to & set_of(master)) != 0) {
+            one.to &= ~set_of(master);
+            for (const batch::item& each : one.items) {
+                out.push_back({one.kind, each});
+            }
+        }
+    }
+    return out;
+}
+
+void outbox::write(std::string& out, const batch& what, rung how, std::string_view epoch) {
+    if (what.native) {
+        out.append(what.keys);
+        return;
+    }
+    const std::size_t locks = what.items.size();
+    const bool removes = what.kind == command_kind::remove;
+    const bool acquires = what.kind == command_kind::acquire;
+    const std::size_t keys = locks * (what.has_counters() ? 2 : 1) + (removes ? 0 : 1);
+    const std::size_t per_lock = what.has_counters() && !acquires ? 2 : 1;
+    const std::size_t common =
+        removes ? 2 : 5; // ttls; then the mask, or what is checked of a master
+    append_array(out, 3 + keys + locks * per_lock + common);
+    append_argument(out, verb(how));
+    append_argument(out, body(how, script_of(what.kind)));
+    append_argument(out, decimal(keys));
+    if (!removes) {
+        append_argument(out, epoch);
+    }
+    out.append(what.keys);
+    if (!removes) {
+        append_argument(out, decimal(what.ttl.count()));
+    }
+    append_argument(out, decimal(what.fencing.ttl.count()));
+    out.append(what.tokens);
+    if (!acquires) {
+        out.append(what.counters);
+    }
+    if (removes) {
+        std::array<char, batch::locks_max> mask;
+        std::ranges::transform(what.items, mask.begin(), [](const batch::item& one) {
+            return one.publishes ? '1' : '0';
+        });
+        append_argument(out, {mask.data(), locks});
+    }
+}
+
+} // namespace redlock::core

@@ -1,0 +1,147 @@
+// The commands of one turn that can share a call: acquires, removals and extensions of exclusive
+// locks. Each kind leaves for a master as one call of a script with up to `batch::locks_max` locks,
+// and each lock has its own status in the reply.
+//
+// All masters get the same locks in a call, so keys and tokens are formatted once. Only what a
+// script checks of its master differs.
+//
+// Order: removals leave before acquires, so a new owner does not meet the key of the one before,
+// and acquires before extensions. A removal must not overtake the acquire of its own claim: its
+// owner flushes first (`holds`).
+//
+// This type collects and formats. Its owner sends, and passes on the replies.
+
+#pragma once
+
+#include "command.hpp"
+#include "pool.hpp"
+#include "validity.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::core {
+
+/// Several locks in one call.
+struct batch {
+    static constexpr std::size_t locks_max = 64;
+
+    struct item {
+        handle claim;
+        std::uint16_t round = 0; // as that of its ticket
+        bool publishes = false;  // the removal notifies waiters
+    };
+
+    handle self;
+    command_kind kind = command_kind::acquire;
+    fence fencing; // its ttl; 0: the locks have neither counters nor fencing tokens
+    std::chrono::milliseconds ttl{};
+    time_point by_first = forever; // after the earliest of these, the masters refuse it
+    time_point by_last = never;
+    master_set to = 0;
+    std::size_t awaited = 0; // masters without a reply
+    bool alone = false;      // no other lock joins it
+    bool native = false;     // a command per lock, sent in one go: each has its own reply
+    std::vector<item> items;
+    // The arguments of each lock, formatted; of a native one the commands.
+    std::string keys;
+    std::string tokens;
+    std::string counters;
+
+    bool has_counters() const noexcept { return fencing.ttl.count() != 0; }
+    void reset() {
+        by_first = forever;
+        by_last = never;
+        to = 0;
+        awaited = 0;
+        alone = native = false;
+        items.clear();
+        keys.clear();
+        tokens.clear();
+        counters.clear();
+    }
+};
+
+class outbox {
+public:
+    /// One command to one or several masters.
+    struct command {
+        command_kind kind = command_kind::acquire;
+        lock_names names;
+        std::chrono::milliseconds ttl{};
+        fence fencing;           // its token is that of a removal or an extension
+        time_point by = forever; // the masters refuse it afterwards
+        bool native = false;     // SET, not a script
+        batch::item item;
+        master_set to = 0;
+    };
+
+    bool empty() const noexcept { return open_.empty(); }
+    /// A batch has as many locks as it may have.
+    bool full() const noexcept { return full_; }
+    /// Identifies the commands that were added since the last flush. Never 0.
+    std::uint32_t turn() const noexcept { return turn_; }
+    time_point added_at() const noexcept { return added_at_; }
+
+    /// `alone`: in a call of its own.
+    void add(const command& what, bool alone, time_point now);
+    /// The master is gone: returns what was to be sent to it, and sends it no more.
+    struct unsent {
+        command_kind kind;
+        batch::item item;
+    };
+    std::vector<unsent> drop(std::size_t master);
+
+    /// Calls `send` for each batch of this turn, in order. It is kept until `done` for each of the
+    /// masters in `batch::to`.
+    template <typename Send>
+    void flush(Send send) {
+        if (open_.empty()) {
+            return;
+        }
+        turn_ += turn_ + 1 == 0 ? 2U : 1U;
+        full_ = false;
+        sending_.swap(open_);
+        for (const command_kind kind :
+             {command_kind::remove, command_kind::acquire, command_kind::extend}) {
+            for (const handle name : sending_) {
+                batch* const one = batches_.find(name); // null: of a kind that has left
+                if (one != nullptr && one->kind == kind) {
+                    one->awaited = masters_in(one->to);
+                    one->awaited > 0 ? send(*one) : batches_.destroy(*one);
+                }
+            }
+        }
+        sending_.clear();
+    }
+    /// Formats the call. What an acquire or an extension checks of its master comes after it.
+    static void write(std::string& out, const batch& what, rung how, std::string_view epoch);
+
+    batch* find(handle name) noexcept { return batches_.find(name); }
+    /// It leaves in another way: no master will reply to it.
+    void withdraw(batch& one) { batches_.destroy(one); }
+    /// One master has replied, or never will.
+    void done(batch& one) {
+        if (--one.awaited == 0) {
+            batches_.destroy(one);
+        }
+    }
+
+private:
+    static std::size_t masters_in(master_set set) noexcept;
+    batch& batch_for(const command& what, bool alone, time_point now);
+
+    pool<batch> batches_;
+    std::vector<handle> open_; // of this turn
+    std::vector<handle> sending_;
+    std::uint32_t turn_ = 1;
+    bool full_ = false;
+    time_point added_at_ = never;
+};
+
+} // namespace redlock::core

@@ -1,0 +1,595 @@
+// Which commands share a call, in which order the calls leave, and what they say.
+
+#include "core/guarded_scripts.hpp"
+#include "core/outbox.hpp"
+#include "virtual_master.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outbox_test {
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::time_point;
+using std::chrono::nanoseconds;
+using unit::arguments;
+
+namespace {
+
+constexpr master_set three_masters = 0b111;
+constexpr command_kind acquires = command_kind::acquire;
+constexpr command_kind removes = command_kind::remove;
+constexpr command_kind extends = command_kind::extend;
+
+constexpr time_point at(nanoseconds since_start) {
+    return time_point(1'000s) + since_start;
+}
+
+// What a test says of one command; the number of its lock identifies it.
+struct wanted {
+    command_kind kind = acquires;
+    std::uint32_t number = 1;
+    master_set to = three_masters;
+    std::chrono::milliseconds ttl = 10s;
+    std::uint64_t token = 0;
+    std::chrono::milliseconds fence_ttl = 0s;
+    time_point by = forever;
+    bool publishes = false;
+    bool alone = false;
+    bool native = false;
+    time_point now = at(0s);
+};
+
+struct outbox_site {
+    void add(const wanted& one) {
+        const std::string number = std::to_string(one.number);
+        const std::string lock = "lock" + number;
+        const std::string fence = "fence" + number;
+        const std::string token = "token" + number;
+        box.add(
+            {.kind = one.kind,
+             .names = {.lock = lock, .fence = fence, .epoch = "other", .token = token},
+             .ttl = one.ttl,
+             .fencing = {one.token, one.fence_ttl},
+             .by = one.by,
+             .native = one.native,
+             .item = {.claim = {one.number, 1}, .round = 7, .publishes = one.publishes},
+             .to = one.to},
+            one.alone,
+            one.now);
+    }
+    void add_all(const std::vector<wanted>& all) {
+        for (const wanted& one : all) {
+            add(one);
+        }
+    }
+
+    // The batches of this turn, as copies.
+    std::vector<batch> flush() {
+        std::vector<batch> sent;
+        box.flush([&](const batch& one) { sent.push_back(one); });
+        return sent;
+    }
+    // Which locks are in one call with which.
+    std::vector<std::vector<std::uint32_t>> calls() {
+        std::vector<std::vector<std::uint32_t>> all;
+        for (const batch& one : flush()) {
+            all.push_back(locks_of(one));
+        }
+        return all;
+    }
+    static std::vector<std::uint32_t> locks_of(const batch& one) {
+        std::vector<std::uint32_t> numbers;
+        for (const batch::item& each : one.items) {
+            numbers.push_back(each.claim.index);
+        }
+        return numbers;
+    }
+
+    outbox box;
+};
+
+using calls = std::vector<std::vector<std::uint32_t>>;
+
+// The words of a call, with those that are checked of a master in place of the real ones.
+arguments words_of(const batch& one, rung how) {
+    std::string bytes;
+    outbox::write(bytes, one, how, "the:epoch");
+    if (one.kind != removes) {
+        for (const char* const word : {"run", "30000000", "limit"}) {
+            append_argument(bytes, word);
+        }
+    }
+    const auto words = unit::virtual_master::take_command(bytes);
+    REQUIRE(words);
+    CHECK(bytes.empty());
+    return *words;
+}
+
+} // namespace
+
+TEST_CASE("commands of the same kind, masters and ttl share a call") {
+    for (const command_kind kind : {acquires, removes, extends}) {
+        outbox_site it;
+        CHECK(it.box.empty());
+        it.add_all({{.kind = kind, .number = 3}, {.kind = kind, .number = 1}, {.kind = kind}});
+        CHECK(!it.box.empty());
+        const std::vector<batch> sent = it.flush();
+        REQUIRE(sent.size() == 1);
+        CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3, 1, 1});
+        CHECK(sent[0].kind == kind);
+        CHECK(sent[0].to == three_masters);
+        CHECK(sent[0].ttl == 10s);
+        CHECK(sent[0].awaited == 3);
+        CHECK(sent[0].items[0].round == 7);
+        CHECK(!sent[0].has_counters());
+    }
+}
+
+TEST_CASE("commands that differ have calls of their own") {
+    const wanted first{.kind = extends, .token = 5, .fence_ttl = 90s};
+    const auto with = [&](auto change) {
+        wanted other = first;
+        other.number = 2;
+        change(other);
+        outbox_site it;
+        it.add_all({first, other});
+        return it.calls();
+    };
+    CHECK(with([](wanted&) {}) == calls{{1, 2}});
+    CHECK(with([](wanted& other) { other.token = 6; }) == calls{{1, 2}});
+    CHECK(with([](wanted& other) { other.publishes = true; }) == calls{{1, 2}});
+    CHECK(with([](wanted& other) { other.kind = removes; }) == calls{{2}, {1}});
+    CHECK(with([](wanted& other) { other.to = 0b011; }) == calls{{1}, {2}});
+    CHECK(with([](wanted& other) { other.to = 0b1111; }) == calls{{1}, {2}});
+    CHECK(with([](wanted& other) { other.ttl = 9'999ms; }) == calls{{1}, {2}});
+    CHECK(with([](wanted& other) { other.fence_ttl = 0s; }) == calls{{1}, {2}});
+    CHECK(with([](wanted& other) { other.fence_ttl = 91s; }) == calls{{1}, {2}});
+}
+
+TEST_CASE("a command joins the call that it fits, not only the latest") {
+    outbox_site it;
+    it.add_all({
+        {.number = 1},
+        {.number = 2, .ttl = 20s},
+        {.kind = extends, .number = 3},
+        {.number = 4},
+        {.number = 5, .ttl = 20s},
+        {.kind = extends, .number = 6},
+    });
+    CHECK(it.calls() == calls{{1, 4}, {2, 5}, {3, 6}});
+}
+
+TEST_CASE("the sixty-fifth lock opens another call") {
+    outbox_site it;
+    for (std::uint32_t i = 1; i <= 130; ++i) {
+        it.add({.number = i});
+    }
+    const calls sent = it.calls();
+    REQUIRE(sent.size() == 3);
+    CHECK(sent[0].size() == batch::locks_max);
+    CHECK(sent[0].front() == 1);
+    CHECK(sent[1].size() == batch::locks_max);
+    CHECK(sent[1].front() == 65);
+    CHECK(sent[2] == std::vector<std::uint32_t>{129, 130});
+    CHECK(batch::locks_max == 64);
+}
+
+TEST_CASE("an outbox is full when one of its calls is, until its turn ends") {
+    outbox_site it;
+    for (std::uint32_t i = 1; i < batch::locks_max; ++i) {
+        it.add({.number = i});
+        it.add({.kind = removes, .number = i, .alone = true});
+    }
+    CHECK(!it.box.full());
+    it.add({.number = 64});
+    CHECK(it.box.full());
+    it.add({.kind = extends, .number = 65});
+    CHECK(it.box.full());
+    it.flush();
+    CHECK(!it.box.full());
+    it.add({.number = 66});
+    CHECK(!it.box.full());
+}
+
+TEST_CASE("a command that is to be alone joins none, and none joins it") {
+    outbox_site it;
+    it.add_all({
+        {.number = 1},
+        {.number = 2, .alone = true},
+        {.number = 3},
+        {.number = 4, .alone = true},
+    });
+    CHECK(it.calls() == calls{{1, 3}, {2}, {4}});
+}
+
+TEST_CASE("removals leave before acquires, and acquires before extensions") {
+    outbox_site it;
+    it.add_all({
+        {.kind = extends, .number = 1},
+        {.kind = acquires, .number = 2},
+        {.kind = removes, .number = 3},
+        {.kind = extends, .number = 4, .alone = true},
+        {.kind = removes, .number = 5, .alone = true},
+        {.kind = acquires, .number = 6},
+    });
+    CHECK(it.calls() == calls{{3}, {5}, {2, 6}, {1}, {4}});
+}
+
+TEST_CASE("locks are refused together only if they would be at nearly the same time") {
+    const auto joined = [](const std::vector<nanoseconds>& limits, nanoseconds now = 0s) {
+        outbox_site it;
+        std::uint32_t number = 0;
+        for (const nanoseconds limit : limits) {
+            it.add({.number = ++number, .by = at(limit), .now = at(now)});
+        }
+        return it.calls();
+    };
+    // An eighth of what is left is lost at most.
+    CHECK(joined({800ms, 900ms}) == calls{{1, 2}});
+    CHECK(joined({800ms, 900ms + 1ns}) == calls{{1}, {2}});
+    CHECK(joined({900ms, 800ms}) == calls{{1, 2}});
+    CHECK(joined({900ms + 1ns, 800ms}) == calls{{1}, {2}});
+    CHECK(joined({850ms, 900ms, 800ms}) == calls{{1, 2, 3}});
+    CHECK(joined({850ms, 900ms, 799ms}) == calls{{1, 2}, {3}}); // from first to last
+    CHECK(joined({800ms, 850ms, 901ms}) == calls{{1, 2}, {3}});
+    CHECK(joined({800ms, 901ms, 850ms}) == calls{{1}, {2, 3}}); // the latest that it fits
+    CHECK(joined({800ms, 900ms}, 400ms) == calls{{1}, {2}});
+    CHECK(joined({800ms, 850ms}, 400ms) == calls{{1, 2}});
+    // What is late already.
+    CHECK(joined({800ms, 800ms}, 900ms) == calls{{1, 2}});
+    CHECK(joined({800ms, 801ms}, 900ms) == calls{{1}, {2}});
+
+    outbox_site it;
+    it.add_all({
+        {.number = 1, .by = at(800ms)},
+        {.number = 2, .by = forever},
+        {.number = 3, .by = at(900ms)},
+        {.number = 4, .by = forever},
+    });
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 2);
+    CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{1, 3});
+    CHECK(sent[0].by_first == at(800ms));
+    CHECK(sent[0].by_last == at(900ms));
+    CHECK(outbox_site::locks_of(sent[1]) == std::vector<std::uint32_t>{2, 4});
+    CHECK(sent[1].by_first == forever);
+}
+
+TEST_CASE("a turn ends when its commands leave") {
+    outbox_site it;
+    const std::uint32_t turn = it.box.turn();
+    CHECK(turn != 0);
+    CHECK(it.flush().empty());
+    CHECK(it.box.turn() == turn); // nothing left
+    it.add({.number = 1, .now = at(1s)});
+    it.add({.number = 2, .now = at(2s)});
+    CHECK(it.box.turn() == turn);
+    CHECK(it.box.added_at() == at(2s));
+    CHECK(it.calls() == calls{{1, 2}});
+    CHECK(it.box.turn() != turn);
+    CHECK(it.box.empty());
+    CHECK(it.flush().empty());
+    it.add({.number = 3});
+    CHECK(it.calls() == calls{{3}}); // joins none that has left
+    CHECK(it.box.empty());
+    it.add({.number = 4});
+    CHECK(it.calls() == calls{{4}});
+}
+
+TEST_CASE("what is added while a turn is sent belongs to the next one") {
+    outbox_site it;
+    it.add_all({{.kind = removes, .number = 1}, {.number = 2}});
+    calls sent;
+    it.box.flush([&](const batch& one) {
+        sent.push_back(outbox_site::locks_of(one));
+        it.add({.number = 10 + one.items[0].claim.index});
+    });
+    CHECK(sent == calls{{1}, {2}});
+    CHECK(!it.box.empty());
+    CHECK(it.calls() == calls{{11, 12}});
+}
+
+TEST_CASE("a call is kept until each of its masters has replied") {
+    outbox_site it;
+    it.add_all({{.number = 1, .to = 0b101}, {.number = 2, .to = 0b010}});
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 2);
+    batch* const first = it.box.find(sent[0].self);
+    REQUIRE(first != nullptr);
+    CHECK(outbox_site::locks_of(*first) == std::vector<std::uint32_t>{1});
+    it.box.done(*first);
+    CHECK(it.box.find(sent[0].self) == first);
+    it.box.done(*first);
+    CHECK(it.box.find(sent[0].self) == nullptr);
+    batch* const second = it.box.find(sent[1].self);
+    REQUIRE(second != nullptr);
+    it.box.done(*second);
+    CHECK(it.box.find(sent[1].self) == nullptr);
+    // Its place is used again, and nothing of it is left.
+    it.add_all({{.number = 3, .ttl = 20s, .by = at(5s)}, {.number = 4, .ttl = 20s, .by = at(5s)}});
+    const std::vector<batch> next = it.flush();
+    REQUIRE(next.size() == 1);
+    CHECK(outbox_site::locks_of(next[0]) == std::vector<std::uint32_t>{3, 4});
+    CHECK(next[0].by_first == at(5s));
+    CHECK(next[0].by_last == at(5s));
+    CHECK(next[0].to == three_masters);
+    CHECK(next[0].awaited == 3);
+    CHECK(words_of(next[0], rung::evalsha)[4] == "lock3");
+    CHECK(it.box.find(sent[1].self) == nullptr); // it goes by its old name no more
+}
+
+TEST_CASE("a call that leaves in another way is not kept") {
+    outbox_site it;
+    it.add_all({{.kind = removes, .number = 1}, {.number = 2}});
+    calls sent;
+    it.box.flush([&](batch& one) {
+        sent.push_back(outbox_site::locks_of(one));
+        const handle name = one.self;
+        if (one.kind == removes) {
+            it.box.withdraw(one);
+            CHECK(it.box.find(name) == nullptr);
+        }
+    });
+    CHECK(sent == calls{{1}, {2}});
+}
+
+TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
+    outbox_site it;
+    it.add_all({
+        {.kind = acquires, .number = 1},
+        {.kind = removes, .number = 2, .publishes = true},
+        {.kind = extends, .number = 3, .to = 0b010},
+        {.kind = acquires, .number = 4, .to = 0b101},
+        {.kind = acquires, .number = 5},
+    });
+    const std::vector<outbox::unsent> lost = it.box.drop(1);
+    REQUIRE(lost.size() == 4);
+    std::vector<std::uint32_t> numbers;
+    for (const outbox::unsent& one : lost) {
+        numbers.push_back(one.item.claim.index);
+        CHECK(
+            one.kind
+            == (one.item.claim.index == 2   ? removes
+                : one.item.claim.index == 3 ? extends
+                                            : acquires));
+        CHECK(one.item.round == 7);
+        CHECK(one.item.publishes == (one.item.claim.index == 2));
+    }
+    CHECK(numbers == std::vector<std::uint32_t>{1, 5, 2, 3});
+    CHECK(it.box.drop(1).empty());
+    CHECK(it.box.drop(3).empty());
+    CHECK(it.box.drop(2).size() == 4); // 1, 5, 2 and 4
+
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 3);
+    CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{2});
+    CHECK(outbox_site::locks_of(sent[1]) == std::vector<std::uint32_t>{1, 5});
+    CHECK(outbox_site::locks_of(sent[2]) == std::vector<std::uint32_t>{4});
+    for (const batch& one : sent) {
+        CHECK(one.to == 0b001);
+        CHECK(one.awaited == 1);
+    }
+    CHECK(it.box.drop(0).empty()); // they have left
+}
+
+TEST_CASE("a call that has no masters left is not sent, and does not stay") {
+    outbox_site it;
+    it.add_all({{.number = 1, .to = 0b011}, {.number = 2}});
+    CHECK(it.box.drop(0).size() == 2);
+    CHECK(it.box.drop(1).size() == 2);
+    CHECK(!it.box.empty());
+    CHECK(it.calls() == calls{{2}});
+    CHECK(it.box.empty());
+    it.add({.number = 3}); // in its place
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 1);
+    CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3});
+    CHECK(sent[0].to == three_masters);
+    CHECK(sent[0].awaited == 3);
+}
+
+TEST_CASE("after a master is gone, commands for the others join what is left") {
+    outbox_site it;
+    it.add({.number = 1});
+    it.box.drop(2);
+    it.add_all({{.number = 2}, {.number = 3, .to = 0b011}});
+    CHECK(it.calls() == calls{{1, 3}, {2}});
+}
+
+TEST_CASE("a call names all keys, then what each lock has, then what is checked") {
+    const auto sent = [](const std::vector<wanted>& all) {
+        outbox_site it;
+        it.add_all(all);
+        const std::vector<batch> one = it.flush();
+        REQUIRE(one.size() == 1);
+        return one[0];
+    };
+    const std::string acquire_text(guarded_acquire.text);
+    const std::string acquire_sha1(guarded_acquire.sha1);
+    const std::string extend_sha1(guarded_extend.sha1);
+    const std::string release_sha1(guarded_release.sha1);
+    CHECK(
+        words_of(sent({{.ttl = 12'345ms}}), rung::eval)
+        == arguments{
+            "EVAL",
+            acquire_text,
+            "2",
+            "the:epoch",
+            "lock1",
+            "12345",
+            "0",
+            "token1",
+            "run",
+            "30000000",
+            "limit"});
+    // An acquire has no fencing token yet.
+    CHECK(
+        words_of(
+            sent({{.number = 1, .fence_ttl = 90s}, {.number = 2, .fence_ttl = 90s}}), rung::evalsha)
+        == arguments{
+            "EVALSHA",
+            acquire_sha1,
+            "5",
+            "the:epoch",
+            "lock1",
+            "fence1",
+            "lock2",
+            "fence2",
+            "10000",
+            "90000",
+            "token1",
+            "token2",
+            "run",
+            "30000000",
+            "limit"});
+    CHECK(
+        words_of(
+            sent({
+                {.kind = extends, .number = 1, .token = 18, .fence_ttl = 90s},
+                {.kind = extends, .number = 2, .token = 4'000'000'000'000'001, .fence_ttl = 90s},
+            }),
+            rung::evalsha)
+        == arguments{
+            "EVALSHA",
+            extend_sha1,
+            "5",
+            "the:epoch",
+            "lock1",
+            "fence1",
+            "lock2",
+            "fence2",
+            "10000",
+            "90000",
+            "token1",
+            "token2",
+            "18",
+            "4000000000000001",
+            "run",
+            "30000000",
+            "limit"});
+    CHECK(
+        words_of(sent({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}}), rung::eval)
+        == arguments{
+            "EVAL",
+            std::string(guarded_extend.text),
+            "3",
+            "the:epoch",
+            "lock1",
+            "lock2",
+            "10000",
+            "0",
+            "token1",
+            "token2",
+            "run",
+            "30000000",
+            "limit"});
+    // A removal checks nothing of its master, and says which are published.
+    CHECK(
+        words_of(
+            sent({
+                {.kind = removes, .number = 1, .token = 17, .fence_ttl = 90s, .publishes = true},
+                {.kind = removes, .number = 2, .token = 18, .fence_ttl = 90s},
+                {.kind = removes, .number = 3, .token = 19, .fence_ttl = 90s, .publishes = true},
+            }),
+            rung::evalsha)
+        == arguments{
+            "EVALSHA",
+            release_sha1,
+            "6",
+            "lock1",
+            "fence1",
+            "lock2",
+            "fence2",
+            "lock3",
+            "fence3",
+            "90000",
+            "token1",
+            "token2",
+            "token3",
+            "17",
+            "18",
+            "19",
+            "101"});
+    CHECK(
+        words_of(sent({{.kind = removes, .number = 1}, {.kind = removes, .number = 2}}), rung::eval)
+        == arguments{
+            "EVAL",
+            std::string(guarded_release.text),
+            "2",
+            "lock1",
+            "lock2",
+            "0",
+            "token1",
+            "token2",
+            "00"});
+}
+
+TEST_CASE("a call is an array of counted strings, after what is there") {
+    outbox_site it;
+    it.add({.kind = removes, .publishes = true});
+    std::string bytes = "before";
+    outbox::write(bytes, it.flush().at(0), rung::evalsha, "the:epoch");
+    CHECK(
+        bytes
+        == "before*7\r\n$7\r\nEVALSHA\r\n$40\r\n" + std::string(guarded_release.sha1)
+               + "\r\n$1\r\n1\r\n$5\r\nlock1\r\n$1\r\n0\r\n$6\r\ntoken1\r\n$1\r\n1\r\n");
+}
+
+TEST_CASE("in the plain protocol a call is one SET after another") {
+    outbox_site it;
+    it.add_all({{.number = 1, .native = true}, {.number = 2, .native = true}});
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 1);
+    CHECK(sent[0].native);
+    std::string bytes;
+    outbox::write(bytes, sent[0], rung::native, "the:epoch");
+    for (const std::string number : {"1", "2"}) {
+        CHECK(
+            unit::virtual_master::take_command(bytes)
+            == arguments{"SET", "lock" + number, "token" + number, "NX", "PX", "10000"});
+    }
+    CHECK(bytes.empty());
+    // Its place is used again for a script.
+    for (std::size_t i = 0; i < 3; ++i) {
+        it.box.done(*it.box.find(sent[0].self));
+    }
+    it.add({.number = 3});
+    const std::vector<batch> next = it.flush();
+    REQUIRE(next.size() == 1);
+    CHECK(!next[0].native);
+    CHECK(words_of(next[0], rung::evalsha)[4] == "lock3");
+}
+
+TEST_CASE("the largest call has a word for each of its locks") {
+    for (const command_kind kind : {acquires, removes, extends}) {
+        for (const bool fenced : {false, true}) {
+            outbox_site it;
+            for (std::uint32_t i = 1; i <= batch::locks_max; ++i) {
+                it.add(
+                    {.kind = kind,
+                     .number = i,
+                     .token = i,
+                     .fence_ttl = fenced ? 90s : 0s,
+                     .publishes = i % 2 == 0});
+            }
+            const arguments words = words_of(it.flush().at(0), rung::evalsha);
+            const std::size_t keys = (fenced ? 128 : 64) + (kind == removes ? 0 : 1);
+            const std::size_t tokens = fenced && kind != acquires ? 128 : 64;
+            CHECK(words[2] == std::to_string(keys));
+            CHECK(words.size() == 3 + keys + tokens + (kind == removes ? 2 : 5));
+            if (kind == removes) {
+                CHECK(words.back().size() == 64);
+                CHECK(words.back().substr(60) == "0101");
+            }
+        }
+    }
+}
+
+} // namespace outbox_test
