@@ -8,6 +8,7 @@
 #include "core/scripts.hpp"
 #include "core/turn_scripts.hpp"
 #include "memory.hpp"
+#include "memory/sha1.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
 #include "support/process.hpp"
@@ -657,6 +658,10 @@ TEST_CASE("values travel between Lua and the simulated master as in a real one")
              {"EVAL", "return 1", "-1", "key"},
              {"EVAL", "return 1", "x", "key"},
              {"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"},
+             {"SCRIPT", "LOAD", "return 7"},
+             {"EVALSHA", sha1_hex("return 7"), "0"},
+             {"SCRIPT", "LOAD", "return 1 +"},
+             {"NOSUCH", "a\r\nb"},
          }) {
         require_same(both, words);
     }
