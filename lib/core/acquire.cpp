@@ -28,7 +28,7 @@ handle engine::acquire(const acquire_request& request, time_point now) {
 }
 
 // An unsuccessful acquire completes when its rollback is on the wire: a caller that goes away after
-// that leaves no key behind. A socket that takes no bytes holds it up for `master_timeout` at most.
+// that leaves no key. A socket that takes no bytes holds it up for `master_timeout` at most.
 void engine::finish(operation& wanted, time_point now) {
     end_survey(wanted);
     drop_intent(wanted, now);
@@ -99,8 +99,8 @@ void engine::operation_due(operation& wanted, time_point now) {
     claim& attempt = *claims_.find(wanted.attempt);
     const attempt::decision next = attempt.asking().due(
         attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_);
-    // The wait ends in the middle of an attempt. What an earlier one found out says more than votes
-    // that were cut off.
+    // The wait ends in the middle of an attempt. The result of an earlier attempt is more useful
+    // than votes that were cut off.
     if (next.next == attempt::decision::kind::lost && next.why == errc::wait_timed_out
         && wanted.outcome) {
         attempt.announced = attempt.votes.may_be_set();

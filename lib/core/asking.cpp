@@ -233,7 +233,7 @@ void engine::raise_answered(
     }
 }
 
-// A lease passes to the next of its line: an attempt of its own on the same claim.
+// A lease passes to the next waiter of its queue: an attempt of its own on the same claim.
 void engine::hand_on(operation& next, claim& lease, time_point deadline, time_point now) {
     next.stage = operation::phase::attempting;
     ++next.attempts;
@@ -388,7 +388,8 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
     }
     wanted.outcome = why;
     wanted.decided_at = now;
-    // One master's word says less than the round before, unless that failed for another reason.
+    // One master's vote is less useful than the round before, unless that failed for another
+    // reason.
     const bool says_less = !attempt.asking().asked_all() && wanted.last.count(vote::held) > 0;
     if (!says_less) {
         wanted.last = attempt.votes;

@@ -51,7 +51,8 @@ attempt::decision attempt::acquired(claim_record& mine, std::size_t master, vote
     if (what == vote::granted && theirs.counter < raise_to_) {
         return raise_late(mine, master);
     }
-    // A counter beyond the token is no vote for it: this grant came after it was chosen.
+    // A counter beyond the token does not count as a vote for it: this grant came after the choice
+    // of the token.
     const bool ahead = what == vote::granted && raise_to_ != 0 && theirs.counter > raise_to_;
     if (ahead) {
         mine.votes.note(master, "its fencing counter is ahead");
@@ -91,9 +92,9 @@ attempt::decision attempt::raised(claim_record& mine, std::size_t master, const 
     return decide(mine);
 }
 
-// To raise a counter to nothing is to read it, where the lock is ours. So a majority says first
-// how far it has come, and then goes one further: what tells this owner from the one before is its
-// fencing token, as after a hand-off.
+// Raising a counter to nothing reads it, where the lock is ours. So a majority first reports its
+// counters, and is then raised by one: the fencing token distinguishes this owner from the one
+// before, as after a handoff.
 attempt::decision
 attempt::read_or_raised(claim_record& mine, std::size_t master, const answer& got) {
     ballot& theirs = mine.votes.of[master];
@@ -105,7 +106,7 @@ attempt::read_or_raised(claim_record& mine, std::size_t master, const answer& go
     } else if (stage_ == stage::reads || got.counter == raise_to_) {
         theirs.said = vote::granted;
         theirs.counter = got.counter;
-    } else if (got.counter < raise_to_) { // it was slow to say how far it is
+    } else if (got.counter < raise_to_) { // it reported its counter late
         return raise_late(mine, master);
     } else {
         theirs.said = vote::error;
@@ -249,7 +250,7 @@ attempt::decision attempt::due(
     if (now >= caller.patience) {
         return lost(asked_all() && !working ? errc::no_quorum : errc::wait_timed_out);
     }
-    // Of a lease that is handed over only the counters are asked for; an attach has what there is.
+    // For a lease that is handed off only the counters are requested; an attach has what there is.
     const bool used_up =
         from_ == origin::acquire
         && now >= guaranteed_until(mine.asked_at, mine.ttl, rules.drift) - caller.min_validity;

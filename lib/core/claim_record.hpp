@@ -112,7 +112,7 @@ struct claim_record {
     lock_form form = lock_form::exclusive;
     bool fencing = false;
     bool announced = false;    // waiters are notified of its end; not of that of most attempts
-    bool drops_intent = false; // a writer's, of which its removal is the last word
+    bool drops_intent = false; // a writer's, which ends with its removal
     bool removal_seen = false; // a key was missing that the protocol had not removed
     std::string key;           // of several resources: all keys, packed
     std::string fence_key;     // guarded, of one resource

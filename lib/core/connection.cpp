@@ -239,8 +239,8 @@ void connection::append_guard(std::string& out, time_point moment) const {
     append_argument(out, decimal(guard_until(moment).not_after_us));
 }
 
-// Another server than the previous one, or the same after it was a replica: its uptime says nothing
-// about its data. For the first server it does, unless that was promoted.
+// Another server than the previous one, or the same after it was a replica: its uptime does not
+// show the age of its data. That of the first server does, unless the server was promoted.
 time_point connection::known_since(const server_info& next, time_point now) {
     const bool met_another = !info_.run_id.empty() && info_.run_id != next.run_id;
     const bool promoted = !next.promoted_from.empty() && next.promoted_from != promoted_from_;

@@ -36,7 +36,7 @@ struct ticket {
     std::uint16_t round = 0;               // identifies the round of an extension, or the attempt
     bool publishes = false;                // the script publishes the removal
     bool shared = false;                   // for several locks: the subject is a batch
-    std::uint8_t locks = 1;                // so many
+    std::uint8_t locks = 1;                // their number
     std::uint8_t replies = 1;              // that are outstanding; each is for one of the locks
     handle subject;                        // the claim or the query
 };
@@ -213,8 +213,8 @@ private:
     server_clock clock_;
     std::string promoted_from_;             // of the latest server
     time_point met_ = never;                // when it was first seen here, if its uptime
-                                            // says nothing of its data
-    std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as it said last
+                                            // does not depend on its data
+    std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as last reported
     time_point quarantine_counted_ = never; // the same moment, as it was first counted here
     std::string stepped_;                   // run id of the server whose memory is to begin now
     std::chrono::microseconds quarantine_;

@@ -1,13 +1,13 @@
 // The engine: all masters and all operations of one lock manager. It decides; it does no I/O, reads
-// no clock and owns no thread. Events go in with the present time, wishes go out to the host.
+// no clock and owns no thread. Input: events with a timestamp. Output: requests to the host.
 //
-// One acquire, from the top: `acquire` makes an operation; `start_attempt` makes a claim with a
-// fresh token and sends SET to every admitted master; `replied` counts votes until the round is
-// decided; the claim becomes a lease, or is rolled back and the operation pauses or ends. Of the
-// waiters for one lock, only the front of their queue makes attempts.
+// One acquire, from the top. `acquire` makes an operation. `start_attempt` makes a claim with a
+// fresh token and sends SET to every admitted master. `replied` counts votes until the round is
+// decided. Then the claim becomes a lease, or is rolled back and the operation pauses or ends. Of
+// the waiters for one lock, only the front of their queue makes attempts.
 //
 //   engine.cpp   life, time, what becomes of events
-//   replies.cpp  whose answer it is
+//   replies.cpp  the claim or query that a reply belongs to
 //   batches.cpp  calls for several locks
 //   acquire.cpp  acquires: beginning, deadlines, end, cancellation
 //   asking.cpp   attempts of an acquire: asks, and acts on what they decide
@@ -16,8 +16,8 @@
 //   turns.cpp    the queue that orders the wait queues of several processes
 //   attach.cpp   locks that were taken elsewhere
 //   holding.cpp  held claims: extension, renewal, loss
-//   release.cpp  release, rollback, debts
-//   query.cpp    who has it
+//   release.cpp  release, rollback, pending removals
+//   query.cpp    the owner of a lock
 //   survey.cpp   the slots of a pool: which are free, which to try
 //   pushes.cpp   hints that a lock may be free
 //   report.cpp   votes, metrics and health in words and figures
@@ -53,8 +53,8 @@ struct acquire_request {
     bool attaches = false;
     lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
     std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
-    std::uint32_t slots = 0; // any slot of the pool of that name and so many slots
-    std::uint32_t wants = 1; // so many slots, or none; more than one in the guarded protocol
+    std::uint32_t slots = 0;                     // any slot of the pool of that name and size
+    std::uint32_t wants = 1; // number of slots, all or none; more than one in the guarded protocol
 };
 
 class engine final : private connection_events, private subscriber_events {
@@ -86,7 +86,7 @@ public:
     /// \name What callers want. The arguments were validated.
     /// \{
     handle acquire(const acquire_request& request, time_point now);
-    /// The end is told as that of an acquire.
+    /// The end is reported as that of an acquire.
     handle attach(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
     /// Whether no command has been sent for it yet.
@@ -94,7 +94,7 @@ public:
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
     /// Whether it is held by a writer among readers.
     bool writes(handle lease) const;
-    /// Makes a reader of such a writer, and extends it: the host is told as of an extension.
+    /// Makes a reader of such a writer, and extends it: reported to the host as an extension.
     void downgrade(handle lease, time_point now);
     /// Its holder has let go. Also of a lease that is lost: only then are its keys removed.
     void release(handle lease, time_point now);
@@ -103,12 +103,13 @@ public:
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
     void
     ask_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
-    /// Pushes of that lock's releases are told to the host, until as many calls of `unlisten`.
+    /// Notifications of that lock's releases are passed to the host, until as many calls of
+    /// `unlisten`.
     void listen(std::string_view resource, time_point now);
     void unlisten(std::string_view resource, time_point now);
     /// \}
 
-    /// Bytes that wait to be written. Whoever takes some says so with `written`.
+    /// Bytes that wait to be written. The caller that takes some reports it with `written`.
     std::string& output(std::size_t link) {
         if (!outbox_.empty()) {
             flush();
@@ -128,7 +129,7 @@ public:
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
     health examine(time_point now) const;
-    /// Puts votes into words.
+    /// Describes votes as text.
     std::vector<master_vote> describe(const ballots& votes, time_point now) const;
 
 private:
@@ -405,14 +406,14 @@ private:
     metrics counters_;
     std::string scratch_;
     std::string call_;    // for several locks
-    std::string channel_; // of the removal in scratch_; empty: it is not told
+    std::string channel_; // of the removal in scratch_; empty: it is not announced
     std::string publish_;
     std::string queue_key_;
     std::string places_key_;
     std::vector<wait_queue*> hinted_; // by one push
     std::string watched_;             // a channel
     std::size_t lost_ = 0;            // leases that were lost, and whose holders have not let go
-    std::size_t leaving_ = 0;         // queues that were told so, and have not confirmed it
+    std::size_t leaving_ = 0;         // queues that were asked to leave, and have not confirmed it
 };
 
 } // namespace redlock::core

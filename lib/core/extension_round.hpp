@@ -39,10 +39,10 @@ struct vote_term {
         until = std::max(until, moment);
         blocks_until = std::max(blocks_until, moment);
     }
-    /// It may have forgotten the key. It votes for nobody before its quarantine is over.
+    /// It may have lost the key. It grants nothing before its quarantine is over.
     void forget() noexcept { until = never; }
-    /// It has forgotten nothing, and the key is not there or another owner's. True: a silent
-    /// removal, as nothing of this protocol removes the key before that moment.
+    /// It has lost no data, and the key is missing or another owner's. True: a silent removal, as
+    /// nothing of this protocol removes the key before that moment.
     bool remove(time_point now) noexcept {
         const bool silent = now < blocks_until;
         until = blocks_until = never;

@@ -39,7 +39,8 @@ void engine::name_fence(claim& attempt) const {
     }
 }
 
-// How long a writer that meets readers keeps new ones out. Who does not wait keeps nobody out.
+// How long a writer that meets readers keeps new readers out. A writer that does not wait keeps
+// none out.
 writer_intent engine::intent_of(const claim& attempt) const {
     const bool keeps = attempt.intent != 0;
     return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent};
@@ -88,7 +89,7 @@ void engine::downgrade(handle name, time_point now) {
     claim& lease = *claims_.find(name);
     wake_queue(lease, now); // other writers have to ask
     if (wait_queue* const writers = queues_.find(lease.form, lease.key)) {
-        writers->forget(); // the masters will tell of this token twice
+        writers->forget(); // the masters will announce this token twice
     }
     lease.form = lock_form::shared;
     lease.held().want(lease.ttl);
@@ -113,7 +114,7 @@ std::string engine::shown(lock_form form, std::string_view key) const {
     return out;
 }
 
-// A node of a cluster takes no keys of several slots: says which ones, and what helps.
+// A node of a cluster refuses keys of several slots: names the keys and the remedy.
 std::string engine::text_of_error(const claim& owner, std::string_view error) const {
     if (error.empty()) {
         return "unexpected reply";

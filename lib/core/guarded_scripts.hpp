@@ -149,10 +149,10 @@ return out)",
 
 /// Release and rollback. KEYS: the lock of each; with fencing tokens lock and fence of each. ARGV:
 /// fence ttl ms (0: without fencing tokens), the token of each, the fencing token of each if there
-/// are any, and one character for each: 1 if its removal is published, on `lock:free`, with a part
-/// of the token. Exceptions: 0 another owner's | -1 missing | -2 removed, but PUBLISH was refused,
-/// so that no waiter is notified | n + 1 removed, and n subscribers were notified. Also raises the
-/// counters; a counter of another type is not changed. Does not read the clock.
+/// are any, and one character for each. It is 1 if the removal is published, on `lock:free`, with a
+/// part of the token. Exceptions: 0 another owner's | -1 missing | -2 removed, but PUBLISH was
+/// refused, so that no waiter is notified | n + 1 removed, and n subscribers were notified. Also
+/// raises the counters; a counter of another type is not changed. Does not read the clock.
 inline constexpr script guarded_release{
     R"(local out, fence_ttl, published, each = {1, 0}, ARGV[1], ARGV[#ARGV], #KEYS
 local fenced = fence_ttl ~= '0'

@@ -114,10 +114,8 @@ public:
     master_health health_of(std::size_t master, time_point now) const;
     /// \}
 
-    /// \name Clocks
-    /// \{
-    /// The clock of this master was stepped, or ours. Asks the other masters for theirs, which
-    /// tells which it was. False where that is known already.
+    /// \name Clocks \{ The clock of this master was stepped, or ours. Asks the other masters for
+    /// theirs, which shows whose clock it was. False where that is known already.
     bool clock_stepped(std::size_t master, time_point now);
     /// When the replies to that are due: a master that alone was stepped starts a new memory,
     /// because its quarantine may have ended too early. If several were stepped at once, it was our

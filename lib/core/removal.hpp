@@ -35,7 +35,7 @@ class removal {
 public:
     removal() noexcept = default;
     /// `late`: the lease had ended before. Then a remaining key is a leftover, and its removal is
-    /// not a release. The result is due at `decide_by`; `forever`: nobody waits for it. From
+    /// not a release. The result is due at `decide_by`; `forever`: no caller waits for it. From
     /// `expires_at` on no master can have the key.
     removal(time_point now, bool late, time_point decide_by, time_point expires_at) noexcept
         : began_(now),
@@ -86,7 +86,7 @@ public:
         return std::min({decide_by_, retry_at_, now < expires_at_ ? expires_at_ : forever});
     }
 
-    /// Nothing is owed any more, and nobody waits for the result.
+    /// Nothing is owed any more, and no caller waits for the result.
     bool settled() const noexcept { return owed_ == 0 && !wanted(); }
     /// A caller still waits for the result.
     bool wanted() const noexcept { return decide_by_ != forever; }

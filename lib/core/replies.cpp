@@ -1,5 +1,5 @@
-// To whom in the engine a reply belongs, and what becomes of the commands of a connection that
-// broke.
+// Assigns each reply to its claim or query in the engine, and handles the commands of a broken
+// connection.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -31,7 +31,7 @@ bool attaches(const claim& owner) noexcept {
 
 } // namespace
 
-// What a reply says of the server itself.
+// What a reply shows about the server itself.
 void engine::notice(std::size_t master, std::string_view error, time_point now) {
     if (means_ineligible(error)) {
         masters_.introduce_again(master, now);
@@ -91,7 +91,7 @@ void engine::replied(
     } // else it is settled: its keys have expired
 }
 
-// What a reply shows of the server, whoever it is for.
+// What a reply shows of the server, whatever its subject.
 void engine::note_server(
     std::size_t master,
     const ticket& command,
@@ -138,7 +138,7 @@ void engine::claim_replied(
         return; // it is given up or lost, and the removal comes after: the answer changes nothing
     }
     if (command.kind == command_kind::remove && (got.say_otherwise || got.ask_exists)) {
-        closing_moved(now); // it goes on in other words
+        closing_moved(now); // it continues in another variant
     }
     if (got.say_otherwise) {
         say_otherwise(owner, master, command, got.for_one, now);
@@ -160,14 +160,14 @@ void engine::claim_replied(
     }
     owner.votes.of[master].latency = std::chrono::floor<decltype(ballot::latency)>(
         std::min<clock::duration>(now - sent, std::chrono::hours(1)));
-    if (!owner.is_ending()) { // removals tell nothing new, and are as many
+    if (!owner.is_ending()) { // removals show nothing new, and are as many
         counters_of(master).latency.add(now - sent);
     }
     claim_answered(owner, master, command, got, now);
 }
 
-// The server would not have it said that way. It goes behind what was sent since, which for an
-// attempt is nothing that undoes it.
+// The server refused this variant of the command. The other variant is sent after what was sent
+// since, which for an attempt is nothing that undoes it.
 void engine::say_otherwise(
     claim& owner, std::size_t master, const ticket& command, bool alone, time_point now) {
     const ladder& commands = masters_[master].link->commands();

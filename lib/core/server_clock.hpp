@@ -18,7 +18,7 @@ namespace redlock::core {
 
 class server_clock {
 public:
-    /// Forgets what is known, for another server.
+    /// Discards what is known, for another server.
     void reset() noexcept { known_ = false; }
 
     /// A reply to a command that was sent at `sent` arrived at `now` with `server_us`. Returns the

@@ -69,8 +69,8 @@ struct settings {
     }
 
     /// How long a master that restarted stays out: longer, on its clock and on ours, than any lease
-    /// it may have forgotten. In the guarded protocol also longer than the masters' clocks are
-    /// apart, because a lost fencing counter starts again from the master's own.
+    /// it may have lost. In the guarded protocol also longer than the masters' clocks are apart,
+    /// because a lost fencing counter starts again from the master's own.
     std::chrono::nanoseconds quarantine_time() const noexcept {
         const std::chrono::nanoseconds offsets =
             guarded() ? clock_offset_bound : std::chrono::milliseconds(0);

@@ -172,7 +172,7 @@ public:
     notified(std::size_t master, std::string_view release, bool granted, const wait_view&);
     /// A lease of this process has ended without a local handoff, after local handoffs since then.
     time_point released(std::string_view release, time_point since, const wait_view&);
-    /// Forgets all notifications.
+    /// Discards all notifications.
     void forget() noexcept { news_ = {}; }
     /// Whether there was a notification during an attempt or a search. Once.
     bool take_news() noexcept { return std::exchange(news_.again, false); }

@@ -3,8 +3,8 @@
 // told of must have ended. A lease that is let go here passes to the next waiter without being
 // given up.
 //
-// Contenders that were told by the same release first ask one and the same master, the arbiter,
-// whose answer costs the losers one command; only the winner goes on to the others.
+// Waiters that are notified of the same release first ask one and the same master, the arbiter. Its
+// reply costs the losers one command; only the winner goes on to the others.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -60,8 +60,8 @@ void engine::leave(operation& wanted, time_point now) {
     }
 }
 
-// An empty queue stays while a lease is held that it handed over: whoever comes next has that to
-// wait for, and the time of the hand-overs in a row goes on.
+// An empty queue stays while a lease is held that it handed off: the next waiter waits for that
+// lease, and the time of the handoffs in a row goes on.
 void engine::end_queue(wait_queue& waiters) {
     if (waiters.empty() && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
         queues_.destroy(waiters);
@@ -151,7 +151,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     lease.ttl_max = std::max(lease.ttl_max, lease.ttl);
     lease.given_at = now;
     const time_point deadline = lease.held().deadline();
-    // From now on it is an attempt of the next one, to whose end nobody listens.
+    // From now on it is an attempt of the next one, whose end has no listener.
     lease.ask({attempt::origin::hand_off, masters_.size(), rules_.quorum()});
     next.attempt = lease.self;
     if (!wrong::hand_over_without_raise && lease.fencing) {
@@ -162,7 +162,7 @@ bool engine::hand_over(claim& lease, time_point now) {
     return true;
 }
 
-// A lease of this process has ended without being handed over.
+// A lease of this process has ended without a handoff.
 void engine::wake_queue(const claim& ended, time_point now) {
     wait_queue* const mine = queues_.find(ended.line_form(), ended.line_key());
     if (mine == nullptr) {
@@ -187,8 +187,9 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
                        || wanted.outcome == errc::validity_exhausted;
     const bool waits = again && !closing() && now < wanted.wait_until;
     const time_point due = waits ? next_try(wanted, attempt, now) : forever;
-    // Who goes on will either have the lock, and release it, or end here. Who ends, or may have
-    // another slot next, and may have had a part of this tells those whom that part kept out.
+    // An acquire that goes on will either get the lock and release it, or end here. An acquire that
+    // ends, or may get another slot next, and may have had a part of this notifies the waiters that
+    // the part kept out.
     const bool leaves = !waits || attempt.is_slot();
     attempt.announced = attempt.announced || (leaves && attempt.votes.may_be_set());
     if (!waits) {
@@ -212,11 +213,11 @@ void engine::pause(operation& wanted, time_point until, time_point now) {
     timers_.set(wanted.wake, mine.pause(until, view_of(mine, now), random_));
 }
 
-// When the front tries again after an attempt, if nothing tells it before.
+// When the front tries again after an attempt, unless it is notified before.
 time_point engine::next_try(operation& wanted, const claim& attempt, time_point now) {
     wait_queue& mine = *wanted.queue;
     if (wanted.outcome != errc::contended) {
-        leave_queue(mine, now); // who cannot have it keeps nobody waiting
+        leave_queue(mine, now); // a waiter that cannot get it keeps no other waiting
     }
     const bool full = attempt.asking().asked_all();
     const std::optional<time_point> due = mine.failed(
@@ -237,7 +238,7 @@ void engine::poll_again(time_point now) {
     });
 }
 
-// The masters are back: whoever waited for that need not wait out its pause.
+// The masters are back: a waiter for that need not wait out its pause.
 void engine::retry_after_outage(time_point now) {
     operations_.for_each([&](operation& wanted) {
         if (wait_queue* const mine = wanted.queue; mine != nullptr && mine->front() == &wanted) {

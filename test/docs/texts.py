@@ -35,8 +35,9 @@ def comments(source):
             previous = None
             continue
         item = re.match(r'(?:[-*] |[@\\]\w+ )', text)
+        row = re.match(r'\S+ {2,}\S', text)  # of a table
         text = text[item.end():] if item and text[0] in '-*' else text
-        if alone and previous is not None and line == previous + 1 and not item:
+        if alone and previous is not None and line == previous + 1 and not item and not row:
             found[-1][1] += ' ' + text
         else:
             found.append([line, text])
