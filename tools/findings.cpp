@@ -311,10 +311,10 @@ std::string acl_line(const redlock::config& how) {
         how.key_prefix.empty() ? "~* &*" : fmt::format("~{0}* &{0}*", printable(how.key_prefix));
     const char* const rules =
         how.protocol == redlock::protocol::guarded
-            ? "+info +eval +evalsha +time +get +set +del +pttl +pexpire +exists +mget "
+            ? "+info +eval +evalsha +time +get +set +incr +del +pttl +pexpire +exists +mget "
               "+zadd +zscore +zrange +zrank +zrem +zremrangebyscore +ping +client|setname "
               "+publish +subscribe +unsubscribe"
-            : "+info +eval +evalsha +time +get +set +del +pttl +pexpire +exists +mget "
+            : "+info +eval +evalsha +time +get +set +incr +del +pttl +pexpire +exists +mget "
               "+zadd +zscore +zrange +zrank +zrem +ping +client|setname "
               "+publish +subscribe +unsubscribe";
     return fmt::format("ACL SETUSER {} reset on >PASSWORD {} {}", user, scope, rules);

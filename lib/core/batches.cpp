@@ -4,6 +4,8 @@
 #include "decisions.hpp"
 #include "engine.hpp"
 
+#include <algorithm>
+
 namespace redlock::core {
 
 // Whether such commands of this claim may leave with those of others. The other forms have scripts
@@ -27,7 +29,12 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
         out.native = !rules_.guarded();
         return out;
     }
-    if (of.fencing_token != 0) { // else there is no counter to raise
+    // Without a token there is no counter to raise. A removal raises those that are known to be
+    // behind, so that the next owner need not.
+    const bool behind = std::ranges::any_of(of.votes.of, [&](const ballot& one) {
+        return one.counter != 0 && one.counter < of.fencing_token;
+    });
+    if (of.fencing_token != 0 && (behind || kind != command_kind::remove)) {
         out.fencing = fence_of(of, of.fencing_token);
     }
     if (kind == command_kind::remove) {

@@ -51,9 +51,10 @@ return {fresh, born + q, now})",
 /// KEYS: epoch, then the lock of each; with fencing lock and fence of each. ARGV: ttl ms, fence ttl
 /// ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions: the
 /// PTTL of the holder, or -1. With fencing there is one value for each lock instead: its counter,
-/// or -2 - PTTL of the holder. Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4:
-/// quarantined, because the record belongs to another server or its clock was set back; a handshake
-/// must record that}.
+/// or -2 - PTTL of the holder. One grant in 16 renews the expiry of a counter: one that expires
+/// starts again from the clock, which is ahead of it. Not executed: {-1 late} | {-2 quarantined,
+/// rest in us} | {-4: quarantined, because the record belongs to another server or its clock was
+/// set back; a handshake must record that}.
 inline constexpr script guarded_acquire{
     R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -77,19 +78,30 @@ if fence_ttl == '0' then
 end
 for i = 1, (#KEYS - 1) / 2 do
   local lock, fence = KEYS[2 * i], KEYS[2 * i + 1]
-  local f = redis.pcall('GET', fence)
-  if type(f) ~= 'table' then
-    f = tonumber(f or '0') or 0
-    if f < floor then f = now else f = f + 1 end
-    local r = redis.pcall('SET', lock, ARGV[i + 2], 'NX', 'PX', ttl)
-    if r and not r.err then r = redis.pcall('SET', fence, string.format('%.0f', f), 'PX', fence_ttl) end
-    if not r then f = redis.pcall('PTTL', lock) if type(f) == 'number' then f = -2 - f end
-    elseif r.err then f = r end
+  local r = redis.pcall('SET', lock, ARGV[i + 2], 'NX', 'PX', ttl)
+  if not r then
+    r = redis.pcall('PTTL', lock)
+    if type(r) == 'number' then r = -2 - r end
+  elseif not r.err then
+    r = redis.pcall('INCR', fence)
+    if type(r) == 'table' or r <= floor then
+      local f = r
+      if type(r) == 'table' then f = redis.pcall('GET', fence) end
+      if type(f) == 'table' then
+        redis.call('DEL', lock)
+        r = f
+      else
+        if type(f) ~= 'number' then f = (tonumber(f or '0') or 0) + 1 end
+        if f <= floor then f = now end
+        r = redis.pcall('SET', fence, string.format('%.0f', f), 'PX', fence_ttl)
+        if not r.err then r = f end
+      end
+    elseif floor == 0 or r % 16 == 1 then redis.call('PEXPIRE', fence, fence_ttl) end
   end
-  out[i + 2] = type(f) == 'table' and f.err or f
+  out[i + 2] = type(r) == 'table' and r.err or r
 end
 return out)",
-    "e1bd88d01f37bb1afe61f5577dc2407c4b1ec4c5"};
+    "56f4d8095605abae078a0486cd8286dc5189b152"};
 
 /// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
 /// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.

@@ -200,15 +200,17 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
     }
 }
 
-// The 3 of "*3\r\n"; 0 for anything else, or more than `most`.
-constexpr std::ptrdiff_t short_count_bytes = 4;
-std::size_t read_short_count(const char* at, const char* end, std::size_t most) noexcept {
-    if (end - at < short_count_bytes || at[0] != '*' || !is_digit(at[1])
-        || !ends_line(at + 2, end)) {
-        return 0;
+// The number in "*3\r\n", and its end; null for anything else, or more than `elements_max`.
+constexpr std::size_t elements_max = 150; // of a call for 64 locks that all are held: 130
+const char* read_count(const char* at, const char* end, std::size_t& count) noexcept {
+    if (end - at < 4 || at[0] != '*' || !is_digit(at[1]) || at[1] == '0') {
+        return nullptr;
     }
-    const auto count = static_cast<std::size_t>(at[1] - '0');
-    return count <= most ? count : 0;
+    count = 0;
+    for (++at; at != end && is_digit(*at) && count <= elements_max; ++at) {
+        count = 10 * count + static_cast<std::size_t>(*at - '0');
+    }
+    return count <= elements_max && ends_line(at, end) ? at + 2 : nullptr;
 }
 
 } // namespace
@@ -293,11 +295,15 @@ bool reply_reader::give_to_hiredis(std::string_view bytes) {
     return true;
 }
 
-const reply* reply_reader::next_in_place() noexcept {
+const reply* reply_reader::next_in_place() {
     const char* const end = fresh_.data() + fresh_.size();
     const char* at = fresh_.data();
-    if (const std::size_t count = read_short_count(at, end, elements_.size()); count > 0) {
-        at += short_count_bytes;
+    std::size_t count = 0;
+    if (const char* const first = read_count(at, end, count)) {
+        at = first;
+        if (elements_.size() < count) {
+            elements_.resize(count);
+        }
         for (std::size_t i = 0; at != nullptr && i < count; ++i) {
             at = read_number(at, end, elements_[i]);
         }

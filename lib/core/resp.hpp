@@ -66,7 +66,7 @@ public:
 
 private:
     bool give_to_hiredis(std::string_view bytes);
-    const reply* next_in_place() noexcept;
+    const reply* next_in_place();
     const reply* next_of_hiredis();
 
     struct impl;
@@ -74,7 +74,7 @@ private:
     std::string_view fresh_; // not passed to hiredis yet
     bool begun_ = false;     // hiredis has a part of a reply, or replies that were not taken
     reply found_;
-    std::array<reply, 4> elements_;
+    std::vector<reply> elements_; // of an array that is parsed in place
     std::string error_;
 };
 

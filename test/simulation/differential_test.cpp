@@ -196,7 +196,9 @@ command random_command(generator& random) {
     case 13:
         return {"HSET", key, "f1", one_of(random, values), "f2"};
     case 14:
-        return {"HGET", key, one_of(random, std::array{"f1", "f2", "f3"})};
+        return random.percent(50)
+                   ? command{"INCR", key}
+                   : command{"HGET", key, one_of(random, std::array{"f1", "f2", "f3"})};
     case 15:
         return {"HMGET", key, "f1", "f3", "f2"};
     case 16:

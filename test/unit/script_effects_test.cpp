@@ -418,9 +418,9 @@ it is busy, also for its owner, and for good where no end is set
  | a=#                   | 1 T -1    | =
 an error leaves nothing behind
  | a:f=#                 | 1 T wrong | =
- | a=other/4000 a:f=#    | 1 T wrong | =
+ | a=other/4000 a:f=#    | 1 T -4002 | =
 ttl=0         |         | 1 T ERR invalid expire time in 'set' command    | =
-fence_ttl=abc |         | 1 T ERR value is not an integer or out of range | a=$/10000
+fence_ttl=abc |         | 1 T ERR value is not an integer or out of range | a=$/10000 a:f=1
 )" + not_executed
             + put_in(only_in_time_and_remembered, {{"WON", "1 T T | a=$/10000 a:f=T/90000"}}));
     check(

@@ -100,6 +100,27 @@ answer server::get(words command) {
     return found->is != entry::type::text ? answer::error(wrong_type) : answer::bulk(found->value);
 }
 
+answer server::incr(words command) {
+    entry* const found = data.find(command[1], now_ms());
+    if (found == nullptr) {
+        entry& made = data.put(command[1]);
+        made.value = "1";
+        return answer::integer(1);
+    }
+    if (found->is != entry::type::text) {
+        return answer::error(wrong_type);
+    }
+    const std::optional<std::int64_t> value = integer_in(found->value);
+    if (!value) {
+        return answer::error(not_integer);
+    }
+    if (*value == std::numeric_limits<std::int64_t>::max()) {
+        return answer::error("ERR increment or decrement would overflow");
+    }
+    found->value = std::to_string(*value + 1);
+    return answer::integer(*value + 1);
+}
+
 answer server::mget(words command) {
     std::vector<answer> values;
     for (const std::string_view key : command.subspan(1)) {

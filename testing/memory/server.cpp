@@ -33,6 +33,7 @@ const server::command_entry* server::find_command(std::string_view name) const {
         {"EVAL", -3, false, &server::evaluate},
         {"SET", -3, true, &server::set},
         {"GET", 2, true, &server::get},
+        {"INCR", 2, true, &server::incr},
         {"PTTL", 2, true, &server::pttl},
         {"TIME", 1, true, &server::time},
         {"HMGET", -3, true, &server::hmget},

@@ -62,6 +62,7 @@ private:
     answer from_script(words command);
     answer evaluate(words command);
     answer set(words command);
+    answer incr(words);
     answer mget(words);
     answer get(words command);
     answer del(words command);
