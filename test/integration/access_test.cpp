@@ -10,7 +10,7 @@ namespace {
 const std::string password = "s3cr:et/p@ss word%";
 const std::string password_in_url = "s3cr%3Aet%2Fp%40ss%20word%25";
 
-master_options guarded() {
+master_options guarded_server() {
     master_options options;
     options.requirepass = password;
     return options;
@@ -40,7 +40,7 @@ struct everything_said {
 } // namespace
 
 TEST_CASE("a password is given in the URL, or once for all masters, and never printed") {
-    quorum_of_masters masters(3, guarded());
+    quorum_of_masters masters(3, guarded_server());
     asio::io_context io;
     everything_said said;
     SECTION("in the URL") {
@@ -83,7 +83,7 @@ TEST_CASE("a password is given in the URL, or once for all masters, and never pr
 }
 
 TEST_CASE("a wrong password is a vote with the server's words, and is never printed") {
-    quorum_of_masters masters(3, guarded());
+    quorum_of_masters masters(3, guarded_server());
     asio::io_context io;
     everything_said said;
     const std::string wrong = "not-the-p4ssword";

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const error_code aborted = asio::error::operation_aborted;
+const error_code ended_early = asio::error::operation_aborted;
 
 // What a scope ended with.
 struct scope_outcome {
@@ -210,7 +210,7 @@ TEST_CASE("a scope is cancelled from outside while it acquires") {
     q.run_until([&] { return q.manager->get_metrics().attempts >= 2; });
     scope.signal.emit(asio::cancellation_type::terminal);
     q.run_until([&] { return scope.calls > 0; });
-    CHECK(scope.error() == aborted);
+    CHECK(scope.error() == ended_early);
     CHECK_FALSE(ran);
     q.run_until([&] { return q.keys() == 2; });
 }
@@ -232,7 +232,7 @@ TEST_CASE("a scope is cancelled from outside while it works") {
     scope.signal.emit(type);
     q.run_until([&] { return scope.calls > 0; });
     CHECK(interrupted);
-    CHECK(scope.error() == aborted);
+    CHECK(scope.error() == ended_early);
     q.run_until([&] { return q.keys() == 0; });
     CHECK(scope.calls == 1);
 }
@@ -256,7 +256,7 @@ TEST_CASE("a scope is cancelled after each step of the loop") {
         }
         scope.signal.emit(asio::cancellation_type::terminal);
         q.run_until([&] { return scope.calls > 0; });
-        CHECK(scope.error() == aborted);
+        CHECK(scope.error() == ended_early);
         CHECK(interrupted == resting);
         q.run_until([&] { return q.keys() == 0; });
     }
