@@ -1,14 +1,17 @@
 #include "core/keys.hpp"
+#include "explain.hpp"
 #include "settings_of.hpp"
 
 #include <redlock/config.hpp>
 #include <redlock/options.hpp>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -17,65 +20,80 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// Returns "name is 5ms; allowed: 10ms to 24h", or an empty string if the value is valid.
-std::optional<std::string>
-outside(std::string_view name, milliseconds value, milliseconds low, milliseconds high) {
+using wrong = std::optional<invalid_value>;
+
+setting_value number(std::size_t value) {
+    return static_cast<std::int64_t>(value);
+}
+
+// Nothing if the value is in the range.
+wrong outside(std::string_view name, milliseconds value, milliseconds low, milliseconds high) {
     if (value >= low && value <= high) {
         return std::nullopt;
     }
-    return fmt::format(
-        "{} is {} ms; allowed: {} ms to {} ms", name, value.count(), low.count(), high.count());
+    return invalid_value{std::string(name), value, {}, low, high, {}};
 }
 
-std::optional<std::string> wrong_with(const endpoint& where) {
-    const std::string name = to_string(where);
+wrong against(std::string field, std::string value, std::string rule) {
+    return invalid_value{std::move(field), std::move(value), {}, {}, {}, std::move(rule)};
+}
+
+wrong wrong_with(const endpoint& where, const std::string& name) {
     if (where.transport == transport::unix_socket) {
         // sockaddr_un has room for 108 bytes including the final zero.
-        if (where.path.empty() || where.path.front() != '/' || where.path.size() > 107) {
-            return fmt::format(
-                "master '{}': the path of the Unix socket has {} bytes; allowed: an absolute "
-                "path of at most 107 bytes",
-                name,
-                where.path.size());
+        constexpr std::size_t path_max = 107;
+        if (where.path.empty() || where.path.size() > path_max) {
+            return invalid_value{
+                name + ".path",
+                number(where.path.size()),
+                "bytes",
+                number(1),
+                number(path_max),
+                "as an absolute path"};
+        }
+        if (where.path.front() != '/') {
+            return against(name + ".path", where.path, "write an absolute path");
         }
     } else if (where.host.empty()) {
-        return fmt::format("master '{}': the host is missing", name);
+        return against(name + ".host", {}, "write a name or an address");
     } else if (where.port == 0) {
-        return fmt::format("master '{}': port 0; allowed: 1 to 65535", name);
+        return invalid_value{name + ".port", number(0), {}, number(1), number(65'535), {}};
     }
     if (where.database < 0 || where.database > 65'535) {
-        return fmt::format("master '{}': database {}; allowed: 0 to 65535", name, where.database);
+        return invalid_value{
+            name + ".database", std::int64_t{where.database}, {}, number(0), number(65'535), {}};
     }
     if (!where.username.empty() && where.password.empty()) {
-        return fmt::format("master '{}': user '{}' without a password", name, where.username);
+        return against(name + ".username", where.username, "a user needs a password");
     }
     return std::nullopt;
 }
 
-std::optional<std::string> wrong_with_masters(const config& config) {
+wrong wrong_with_masters(const config& config) {
     constexpr std::size_t masters_max = core::masters_max;
     const auto& masters = config.masters;
     if (masters.empty() || masters.size() > masters_max) {
-        return fmt::format("{} masters configured; allowed: 1 to {}", masters.size(), masters_max);
+        return invalid_value{
+            "masters", number(masters.size()), "entries", number(1), number(masters_max), {}};
     }
     for (std::size_t i = 0; i < masters.size(); ++i) {
-        if (auto why = wrong_with(masters[i])) {
+        const std::string name = fmt::format("masters[{}]", i);
+        if (auto why = wrong_with(masters[i], name)) {
             return why;
         }
         for (std::size_t j = 0; j < i; ++j) {
             if (detail::same_server(masters[i], masters[j])) {
-                return fmt::format(
-                    "masters {} and {} are one server, '{}'; list each server once",
-                    j + 1,
-                    i + 1,
-                    to_string(masters[i]));
+                return against(
+                    name,
+                    to_string(masters[i]),
+                    fmt::format("entry {} is the same server; list each server once", j + 1));
             }
         }
     }
     return std::nullopt;
 }
 
-std::optional<std::string> wrong_with_times(const config& config) {
+wrong wrong_with_times(const config& config) {
     constexpr milliseconds low{1};
     constexpr milliseconds high = hours(1);
     if (auto why = outside("max_ttl", config.max_ttl, milliseconds(10), hours(24))) {
@@ -111,7 +129,7 @@ std::optional<std::string> wrong_with_times(const config& config) {
     return std::nullopt;
 }
 
-std::optional<std::string> wrong_with(const config& config) {
+wrong wrong_with(const config& config) {
     if (auto why = wrong_with_masters(config)) {
         return why;
     }
@@ -119,8 +137,7 @@ std::optional<std::string> wrong_with(const config& config) {
         return why;
     }
     if (!(config.clock_drift_factor >= 0 && config.clock_drift_factor <= 0.5)) {
-        return fmt::format(
-            "clock_drift_factor is {}; allowed: 0 to 0.5", config.clock_drift_factor);
+        return invalid_value{"clock_drift_factor", config.clock_drift_factor, {}, 0.0, 0.5, {}};
     }
     if (auto why =
             outside("clock_offset_bound", config.clock_offset_bound, milliseconds(0), hours(1))) {
@@ -134,18 +151,21 @@ std::optional<std::string> wrong_with(const config& config) {
         return why;
     }
     if (config.key_prefix.size() > 256) {
-        return fmt::format(
-            "key_prefix has {} bytes; allowed: at most 256", config.key_prefix.size());
+        return invalid_value{
+            "key_prefix", number(config.key_prefix.size()), "bytes", number(0), number(256), {}};
     }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
-        return "client_name has a space or a character that is not printable ASCII";
+        return against(
+            "client_name", config.client_name, "use printable ASCII characters without spaces");
     }
     if (config.username.empty() != config.password.empty() && config.password.empty()) {
-        return fmt::format("user '{}' without a password", config.username);
+        return against("username", config.username, "a user needs a password");
     }
     if (config.tls.certificate_file.empty() != config.tls.private_key_file.empty()) {
-        return "tls: certificate_file and private_key_file go together; one of them is empty";
+        return config.tls.private_key_file.empty()
+                   ? against("tls.private_key_file", {}, "a certificate needs its private key")
+                   : against("tls.certificate_file", {}, "a private key needs its certificate");
     }
     return std::nullopt;
 }
@@ -165,129 +185,166 @@ core::drift_bound drift_of(const config& config) {
     return {config.clock_drift_factor, config.clock_drift_margin};
 }
 
-std::string
-not_allowed(milliseconds ttl, const config& config, std::string_view parts, milliseconds needed) {
-    return fmt::format(
-        "ttl is {} ms; allowed: more than {} ms (clock drift{}) to max_ttl, {} ms",
-        ttl.count(),
-        needed.count(),
-        parts,
-        config.max_ttl.count());
+invalid_value not_allowed(milliseconds ttl, const config& config, milliseconds needed) {
+    return {"ttl", ttl, {}, needed + milliseconds(1), config.max_ttl, {}};
 }
 
 // The reason for a refusal that does not depend on the margins.
-std::optional<std::string> wrong_with_ttl(milliseconds ttl, const config& config) {
+wrong wrong_with_ttl(milliseconds ttl, const config& config) {
     if (ttl.count() >= 1 && ttl <= config.max_ttl) {
         return std::nullopt;
     }
     return not_allowed(
-        ttl, config, "", std::chrono::ceil<milliseconds>(drift_of(config).of(milliseconds(1))));
+        ttl, config, std::chrono::ceil<milliseconds>(drift_of(config).of(milliseconds(1))));
+}
+
+wrong wrong_with(const acquire_options& options, const config& config) {
+    if (auto why = wrong_with_ttl(options.ttl, config)) {
+        return why;
+    }
+    if (auto why = outside("min_validity", options.min_validity, milliseconds(0), options.ttl)) {
+        return why;
+    }
+    if (auto why = outside("stop_margin", options.stop_margin, milliseconds(0), options.ttl)) {
+        return why;
+    }
+    const auto drift = std::chrono::ceil<milliseconds>(drift_of(config).of(options.ttl));
+    const milliseconds needed = drift + options.stop_margin + options.min_validity;
+    if (options.ttl <= needed) {
+        return not_allowed(options.ttl, config, needed);
+    }
+    if (options.wait.limit().count() < 0) {
+        return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};
+    }
+    if (options.fencing && config.protocol != protocol::guarded) {
+        return against(
+            "protocol", std::string(to_string(config.protocol)), "fencing needs guarded");
+    }
+    if (options.max_hold.count() < 0
+        || (options.max_hold.count() > 0 && options.max_hold <= options.stop_margin)) {
+        return invalid_value{
+            "max_hold",
+            options.max_hold,
+            {},
+            options.stop_margin + milliseconds(1),
+            {},
+            "or 0 for no limit"};
+    }
+    return std::nullopt;
+}
+
+validation result_of(wrong why) {
+    return why ? validation(boost::system::in_place_error, *std::move(why)) : validation();
+}
+
+std::string text_of(const setting_value& value) {
+    struct {
+        std::string operator()(std::monostate) const { return {}; }
+        std::string operator()(milliseconds it) const { return fmt::format("{} ms", it.count()); }
+        std::string operator()(std::int64_t it) const { return fmt::format("{}", it); }
+        std::string operator()(double it) const { return fmt::format("{}", it); }
+        std::string operator()(const std::string& it) const {
+            return it.empty() ? "empty" : "'" + detail::printable(it) + "'";
+        }
+    } to_text;
+    return std::visit(to_text, value);
 }
 
 } // namespace
 
-error_code validate(const config& config, std::string& reason) {
-    reason.clear();
-    if (auto why = wrong_with(config)) {
-        reason = std::move(*why);
-        return errc::invalid_config;
+std::string to_string(const invalid_value& it) {
+    const std::string low = text_of(it.minimum);
+    const std::string high = text_of(it.maximum);
+    const std::string value = text_of(it.value);
+    std::string out = it.unit.empty() ? fmt::format("{} is {}", it.field, value)
+                                      : fmt::format("{} has {} {}", it.field, value, it.unit);
+    if (!low.empty() || !high.empty()) {
+        out += "; allowed: "
+               + (high.empty()  ? low + " or more"
+                  : low == high ? low
+                                : fmt::format("{} to {}", low, high));
     }
-    const std::size_t n = config.masters.size();
-    const auto warn = [&](const std::string& text) {
-        reason += reason.empty() ? text : "\n" + text;
+    if (!it.rule.empty()) {
+        out += (low.empty() ? "; " : ", ") + it.rule;
+    }
+    return out;
+}
+
+void throw_exception_from_error(const invalid_value& it, const boost::source_location&) {
+    throw std::invalid_argument("redlock: " + to_string(it));
+}
+
+validation validate(const config& config) {
+    return result_of(wrong_with(config));
+}
+
+std::vector<config_warning> warnings(const config& config) {
+    std::vector<config_warning> out;
+    const auto warn = [&](config_warning what, bool applies) {
+        if (applies) {
+            out.push_back(what);
+        }
     };
-    if (n % 2 == 0) {
-        warn(
-            fmt::format("{} masters tolerate as many failures as {}: use an odd number", n, n - 1));
+    warn(config_warning::even_masters, config.masters.size() % 2 == 0);
+    warn(config_warning::tls_unused, says_anything(config.tls) && !uses_tls(config));
+    warn(config_warning::quarantine_off, config.quarantine == quarantine::off);
+    warn(config_warning::master_timeout_large, config.master_timeout * 2 > config.max_ttl);
+    return out;
+}
+
+std::string_view to_string(config_warning what) noexcept {
+    switch (what) {
+    case config_warning::even_masters:
+        return "an even number of masters tolerates as many failures as one less: use an odd "
+               "number";
+    case config_warning::tls_unused:
+        return "tls is configured, but no master is rediss://: nothing is encrypted";
+    case config_warning::quarantine_off:
+        return "quarantine is off: a restarted master may grant a lock that is held";
+    case config_warning::master_timeout_large:
+        return "master_timeout is more than half of max_ttl: a silent master uses up the lease; "
+               "some round trips are enough";
     }
-    if (says_anything(config.tls) && !uses_tls(config)) {
-        warn("tls is configured, but no master is rediss://: nothing is encrypted");
-    }
-    if (config.quarantine == quarantine::off) {
-        warn("quarantine is off: a restarted master may grant a lock that is held");
-    }
-    if (config.master_timeout * 2 > config.max_ttl) {
-        warn(fmt::format(
-            "master_timeout, {} ms, is large against max_ttl, {} ms: a silent master "
-            "uses up the lease; some round trips are enough",
-            config.master_timeout.count(),
-            config.max_ttl.count()));
-    }
-    return {};
+    return "unknown";
 }
 
 milliseconds detail::effective_ttl(milliseconds ttl, const config& config) {
     return ttl == default_ttl ? std::min(milliseconds(10'000), config.max_ttl) : ttl;
 }
 
-error_code validate(const acquire_options& given, const config& config, std::string& reason) {
-    reason.clear();
+validation validate(const acquire_options& given, const config& config) {
     acquire_options options = given;
     options.ttl = detail::effective_ttl(given.ttl, config);
-    const auto refuse = [&](std::string why) {
-        reason = std::move(why);
-        return errc::invalid_argument;
-    };
-    if (auto why = wrong_with_ttl(options.ttl, config)) {
-        return refuse(std::move(*why));
-    }
-    if (auto why = outside("min_validity", options.min_validity, milliseconds(0), options.ttl)) {
-        return refuse(std::move(*why));
-    }
-    if (auto why = outside("stop_margin", options.stop_margin, milliseconds(0), options.ttl)) {
-        return refuse(std::move(*why));
-    }
-    const auto drift = std::chrono::ceil<milliseconds>(drift_of(config).of(options.ttl));
-    const milliseconds needed = drift + options.stop_margin + options.min_validity;
-    if (options.ttl <= needed) {
-        return refuse(
-            not_allowed(options.ttl, config, " plus stop_margin plus min_validity", needed));
-    }
-    if (options.wait.limit().count() < 0) {
-        return refuse(
-            fmt::format("wait is {} ms; allowed: 0 ms or more", options.wait.limit().count()));
-    }
-    if (options.fencing && config.protocol != protocol::guarded) {
-        return refuse(fmt::format(
-            "protocol is {}; allowed with fencing: guarded", to_string(config.protocol)));
-    }
-    if (options.max_hold.count() < 0
-        || (options.max_hold.count() > 0 && options.max_hold <= options.stop_margin)) {
-        return refuse(fmt::format(
-            "max_hold is {} ms; allowed: 0 ms (unbounded), or more than "
-            "stop_margin, {} ms",
-            options.max_hold.count(),
-            options.stop_margin.count()));
-    }
-    return {};
+    return result_of(wrong_with(options, config));
 }
 
-error_code validate_resource(std::string_view resource, std::string& reason) {
-    reason.clear();
-    if (!resource.empty() && resource.size() <= resource_name_max) {
-        return {};
-    }
-    reason =
-        resource.empty()
-            ? fmt::format("the resource's name is empty; allowed: 1 to {} bytes", resource_name_max)
-            : fmt::format(
-                "the resource's name has {} bytes; allowed: 1 to {}",
-                resource.size(),
-                resource_name_max);
-    return errc::invalid_argument;
+validation validate_resource(std::string_view resource) {
+    const bool valid = !resource.empty() && resource.size() <= resource_name_max;
+    return result_of(
+        valid ? wrong()
+              : invalid_value{
+                  "resource",
+                  number(resource.size()),
+                  "bytes",
+                  number(1),
+                  number(resource_name_max),
+                  {}});
 }
 
-error_code validate_token(std::string_view lock_token, std::string& reason) {
-    reason.clear();
-    const bool digits = lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    if (lock_token.size() == 40 && digits) {
-        return {};
-    }
-    reason = fmt::format(
-        "the token has {} characters{}; allowed: 40 hexadecimal digits in lower case",
-        lock_token.size(),
-        digits ? "" : ", not all of them digits");
-    return errc::invalid_argument;
+validation validate_token(std::string_view lock_token) {
+    constexpr std::size_t digits = 40;
+    const bool valid =
+        lock_token.size() == digits
+        && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return result_of(
+        valid ? wrong()
+              : invalid_value{
+                  "token",
+                  number(lock_token.size()),
+                  "characters",
+                  number(digits),
+                  number(digits),
+                  "all of them hexadecimal digits in lower case"});
 }
 
 namespace detail {
@@ -299,18 +356,12 @@ bool same_server(const endpoint& a, const endpoint& b) {
     return a.host == b.host && a.port == b.port;
 }
 
-error_code validate_extension(milliseconds ttl, const config& config, std::string& reason) {
-    reason.clear();
+validation validate_extension(milliseconds ttl, const config& config) {
     if (auto why = wrong_with_ttl(ttl, config)) {
-        reason = std::move(*why);
-        return errc::invalid_argument;
+        return result_of(std::move(why));
     }
     const auto drift = std::chrono::ceil<milliseconds>(drift_of(config).of(ttl));
-    if (ttl <= drift) {
-        reason = not_allowed(ttl, config, "", drift);
-        return errc::invalid_argument;
-    }
-    return {};
+    return result_of(ttl <= drift ? wrong(not_allowed(ttl, config, drift)) : wrong());
 }
 
 core::settings settings_of(const config& configuration) {

@@ -13,10 +13,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 namespace {
 
 config checked(config configuration) {
-    std::string reason;
-    if (validate(configuration, reason)) {
-        throw std::invalid_argument("redlock: " + reason);
-    }
+    validate(configuration).value(); // throws
     return configuration;
 }
 

@@ -33,8 +33,6 @@ public:
             return "the lock manager was closed";
         case errc::not_running:
             return "the lock manager is not running: call async_run first";
-        case errc::invalid_config:
-            return "invalid configuration: the reason names the value and the range";
         case errc::invalid_argument:
             return "invalid argument: the diagnostics and the log name the value and the range";
         case errc::stale_token:

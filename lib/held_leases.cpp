@@ -40,9 +40,10 @@ void held_leases::extend(
         });
     completion<error_code> waiting(std::move(done), driver_.io());
     const net::link_owner::section lock(driver_);
-    std::string reason;
-    if (ttl && validate_extension(*ttl, driver_.configuration(), reason)) {
-        driver_.refuse(out, reason);
+    if (const validation valid =
+            ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
+        !valid) {
+        driver_.refuse(out, to_string(valid.error()));
         std::move(waiting)(driver_.io(), errc::invalid_argument);
         return;
     }

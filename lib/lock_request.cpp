@@ -10,13 +10,19 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace {
 
+std::string text_of(const validation& found) {
+    return found ? std::string() : to_string(found.error());
+}
+
 std::string why_not_one(const lock_request& wanted, const config& rules) {
     using token_use = lock_request::token_use;
-    std::string reason;
-    if (validate_resource(wanted.resource, reason)
-        || (wanted.uses != token_use::none && validate_token(wanted.token, reason))
-        || validate(wanted.options, rules, reason)) {
-        return reason;
+    for (const validation& found :
+         {validate_resource(wanted.resource),
+          wanted.uses == token_use::none ? validation() : validate_token(wanted.token),
+          validate(wanted.options, rules)}) {
+        if (!found) {
+            return to_string(found.error());
+        }
     }
     if (wanted.uses == token_use::take && wanted.options.wait != wait_for::none()) {
         return "your own token allows one attempt; allowed for wait: none()";
@@ -36,14 +42,12 @@ std::string why_not_form(const lock_request& wanted, const config& rules) {
         return std::to_string(wanted.resources.size()) + " resources are named; allowed: 1 to "
                + std::to_string(multi_lock_max);
     }
-    std::string reason;
     for (const std::string& resource : wanted.resources) {
-        if (validate_resource(resource, reason)) {
-            return reason;
+        if (const validation found = validate_resource(resource); !found) {
+            return to_string(found.error());
         }
     }
-    validate(wanted.options, rules, reason);
-    return reason;
+    return text_of(validate(wanted.options, rules));
 }
 
 std::string why_not_slots(const lock_request& wanted, const config& rules) {
@@ -58,9 +62,7 @@ std::string why_not_slots(const lock_request& wanted, const config& rules) {
     if (wanted.wants > 1 && rules.protocol != protocol::guarded) {
         return "protocol is plain; allowed for several slots at once: guarded";
     }
-    std::string reason;
-    validate(wanted.options, rules, reason);
-    return reason;
+    return text_of(validate(wanted.options, rules));
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 #include "core/keys.hpp"
 #include "explain.hpp"
 
-#include <sstream>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -43,11 +42,8 @@ void manager_impl::run(handler<error_code> done) {
     });
     run_.emplace(std::move(done), io());
     if (logs(log_level::warning)) {
-        std::string warnings;
-        validate(configuration(), warnings);
-        std::istringstream lines(warnings);
-        for (std::string line; std::getline(lines, line);) {
-            log(log_level::warning, line);
+        for (const config_warning one : warnings(configuration())) {
+            log(log_level::warning, to_string(one));
         }
     }
     leases_.belong_to(std::static_pointer_cast<manager_impl>(shared_from_this()));
@@ -224,9 +220,8 @@ manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& 
 
 void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
     const section lock(*this);
-    std::string reason;
-    if (validate_resource(resource, reason)) {
-        refuse(nullptr, reason);
+    if (const validation valid = validate_resource(resource); !valid) {
+        refuse(nullptr, to_string(valid.error()));
         completion<error_code, lock_status>(std::move(done), io())(
             io(), errc::invalid_argument, lock_status());
         return;

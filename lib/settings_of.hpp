@@ -21,7 +21,6 @@ bool same_server(const endpoint& a, const endpoint& b);
 std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);
 
 /// Checks the ttl of an extension as `validate` checks that of an acquire.
-error_code
-validate_extension(std::chrono::milliseconds ttl, const config& config, std::string& reason);
+validation validate_extension(std::chrono::milliseconds ttl, const config& config);
 
 }}} // namespace redlock::REDLOCK_ABI::detail

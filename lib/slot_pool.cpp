@@ -42,9 +42,8 @@ slot_pool::slot_pool(lock_manager& manager, std::string name, std::size_t size)
     : impl_(detail::manager_access::impl(manager)),
       name_(std::move(name)),
       size_(size) {
-    std::string reason;
-    if (validate_resource(name_, reason)) {
-        throw std::invalid_argument("redlock: the name of the pool: " + reason);
+    if (const validation valid = validate_resource(name_); !valid) {
+        throw std::invalid_argument("redlock: the name of the pool: " + to_string(valid.error()));
     }
     if (size_ < 1 || size_ > slot_pool_size_max) {
         throw std::invalid_argument(

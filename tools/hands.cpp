@@ -171,9 +171,7 @@ void require_token(const std::string& token) {
             exit_code::usage,
             "no token: give the one that acquire has printed, in REDLOCK_TOKEN or with --token");
     }
-    if (std::string reason; redlock::validate_token(token, reason)) {
-        throw failure(exit_code::usage, reason);
-    }
+    require(redlock::validate_token(token), exit_code::usage);
 }
 
 void add_token(CLI::App& app, std::string& into) {

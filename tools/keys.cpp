@@ -120,8 +120,9 @@ int list(const settings& common) {
     now.settle(need::all);
     json all = json::array();
     for (const std::string& resource : resources) {
-        if (std::string reason; redlock::validate_resource(resource, reason)) {
-            say(fmt::format("a key that is not a lock of this library: {}", printable(reason)));
+        if (const auto valid = redlock::validate_resource(resource); !valid) {
+            say(fmt::format(
+                "a key that is not a lock of this library: {}", in_options(valid.error())));
             continue;
         }
         const auto found = now.wait(
@@ -217,9 +218,7 @@ constexpr std::string_view what_may_break_now =
 int force_release(const forced& wanted, const settings& common) {
     const auto& [resource, yes, at_once] = wanted;
     redlock::config how = config_of(common);
-    if (std::string reason; redlock::validate_resource(resource, reason)) {
-        throw failure(exit_code::usage, reason);
-    }
+    require(redlock::validate_resource(resource), exit_code::usage);
     if (!yes && ::isatty(STDIN_FILENO) != 1) {
         throw failure(
             exit_code::usage, "cannot ask for confirmation without a terminal: add --yes");

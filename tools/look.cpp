@@ -69,9 +69,7 @@ redlock::lock_status query(session& now, const std::string& resource) {
 
 void check(const std::vector<std::string>& resources) {
     for (const std::string& one : resources) {
-        if (std::string reason; redlock::validate_resource(one, reason)) {
-            throw failure(exit_code::usage, reason);
-        }
+        require(redlock::validate_resource(one), exit_code::usage);
     }
 }
 

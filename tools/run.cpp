@@ -96,9 +96,7 @@ private:
                     duration_text(options_.grace),
                     duration_text(options_.lock.ttl / 2)));
         }
-        if (std::string reason; redlock::validate(out, configuration, reason)) {
-            throw failure(exit_code::configuration, in_options(reason));
-        }
+        require(redlock::validate(out, configuration), exit_code::configuration);
         return out;
     }
 

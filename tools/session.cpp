@@ -20,7 +20,7 @@ redlock::lock_manager made_of(asio::io_context& io, redlock::config configuratio
     try {
         return {io.get_executor(), std::move(configuration)};
     } catch (const std::invalid_argument& error) {
-        throw failure(exit_code::configuration, in_options(error.what()));
+        throw failure(exit_code::configuration, error.what());
     }
 }
 
@@ -143,9 +143,7 @@ int ended_with(
     say(fmt::format(
         "'{}': {}{}",
         printable(resource),
-        untold                                     ? error.message()
-        : error == redlock::errc::invalid_argument ? in_options(printable(to_string(why)))
-                                                   : printable(to_string(why)),
+        untold ? error.message() : printable(to_string(why)),
         outage ? "; run redlock doctor for details" : ""));
     if (error == redlock::errc::lost || error == redlock::errc::released) {
         return static_cast<int>(exit_code::lost);
@@ -156,7 +154,7 @@ int ended_with(
     if (error == redlock::condition::unavailable || error == redlock::condition::stopped) {
         return static_cast<int>(exit_code::no_quorum);
     }
-    if (error == redlock::errc::invalid_argument || error == redlock::errc::invalid_config) {
+    if (error == redlock::errc::invalid_argument) {
         return static_cast<int>(exit_code::configuration);
     }
     return static_cast<int>(exit_code::internal);

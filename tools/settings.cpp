@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 namespace cli {
 namespace {
@@ -36,10 +37,47 @@ std::string password_of(const std::string& path) {
     return line;
 }
 
-void check(const redlock::error_code& error, const std::string& reason) {
-    if (error) {
-        throw failure(exit_code::configuration, in_options(reason));
-    }
+std::string text_of(const redlock::setting_value& value) {
+    struct {
+        std::string operator()(std::monostate) const { return {}; }
+        std::string operator()(milliseconds it) const {
+            return it.count() < 0 ? fmt::format("{}ms", it.count()) : duration_text(it);
+        }
+        std::string operator()(std::int64_t it) const { return fmt::format("{}", it); }
+        std::string operator()(double it) const { return fmt::format("{}", it); }
+        std::string operator()(const std::string& it) const {
+            return it.empty() ? "empty" : fmt::format("'{}'", printable(it));
+        }
+    } to_text;
+    return std::visit(to_text, value);
+}
+
+std::string option_of(const std::string& field) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 17> options{{
+        {"ttl", "--ttl"},
+        {"wait", "--wait"},
+        {"max_hold", "--max-hold"},
+        {"stop_margin", "--grace"},
+        {"key_prefix", "--prefix"},
+        {"protocol", "--protocol"},
+        {"max_ttl", "--max-ttl"},
+        {"master_timeout", "--master-timeout"},
+        {"connect_timeout", "--connect-timeout"},
+        {"clock_drift_factor", "--clock-drift-factor"},
+        {"clock_drift_margin", "--clock-drift-margin"},
+        {"clock_offset_bound", "--clock-offset-bound"},
+        {"username", "--username"},
+        {"client_name", "--client-name"},
+        {"tls.certificate_file", "--tls-certificate-file"},
+        {"tls.private_key_file", "--tls-private-key-file"},
+        {"resource", "the name"},
+    }};
+    const auto* const found =
+        std::ranges::find(options, field, &std::pair<std::string_view, std::string_view>::first);
+    return found != options.end() ? std::string(found->second)
+           : field.starts_with("masters[")
+               ? fmt::format("entry {} of --masters", std::atoi(field.c_str() + 8) + 1)
+               : (field == "masters" ? "--" : "the ") + field;
 }
 
 } // namespace
@@ -66,49 +104,29 @@ std::string text_of_file(const std::string& path) {
     return out;
 }
 
-std::string in_options(std::string_view reason) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 15> options{{
-        {"ttl", "--ttl"},
-        {"wait", "--wait"},
-        {"max_hold", "--max-hold"},
-        {"stop_margin", "--grace"},
-        {"key_prefix", "--prefix"},
-        {"protocol", "--protocol"},
-        {"max_ttl", "--max-ttl"},
-        {"master_timeout", "--master-timeout"},
-        {"connect_timeout", "--connect-timeout"},
-        {"clock_drift_factor", "--clock-drift-factor"},
-        {"clock_drift_margin", "--clock-drift-margin"},
-        {"clock_offset_bound", "--clock-offset-bound"},
-        {"ca_file", "--tls-ca-file"},
-        {"certificate_file", "--tls-certificate-file"},
-        {"private_key_file", "--tls-private-key-file"},
-    }};
-    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_-0123456789";
-    std::string out;
-    while (!reason.empty()) {
-        // Text in quotes is a value: a host may have any name.
-        if (out.ends_with(" '") && reason.find('\'') != std::string_view::npos) {
-            const std::size_t quote = reason.find('\'');
-            out += reason.substr(0, quote);
-            reason.remove_prefix(quote);
-        }
-        const std::size_t end = std::min(reason.find_first_not_of(letters), reason.size());
-        const std::string_view word = reason.substr(0, std::max<std::size_t>(end, 1));
-        reason.remove_prefix(word.size());
-        std::int64_t ms = 0;
-        const auto number = std::from_chars(word.data(), word.data() + word.size(), ms);
-        const auto* const found = std::find_if(
-            options.begin(), options.end(), [&](const auto& one) { return one.first == word; });
-        if (number.ec == std::errc() && number.ptr == word.data() + word.size()
-            && reason.starts_with(" ms")) {
-            reason.remove_prefix(3);
-            out += ms < 0 ? std::string(word) + "ms" : duration_text(milliseconds(ms));
-        } else {
-            out += found == options.end() ? word : found->second;
-        }
+std::string in_options(const redlock::invalid_value& bad) {
+    const std::string low = text_of(bad.minimum);
+    const std::string high = text_of(bad.maximum);
+    std::string out = fmt::format(
+        "{} {} {}{}{}",
+        option_of(bad.field),
+        bad.unit.empty() ? "is" : "has",
+        text_of(bad.value),
+        bad.unit.empty() ? "" : " ",
+        bad.unit);
+    if (!low.empty()) {
+        out += "; allowed: "
+               + (high.empty()  ? low + " or more"
+                  : low == high ? low
+                                : fmt::format("{} to {}", low, high));
     }
-    return out;
+    return bad.rule.empty() ? out : out + (low.empty() ? "; " : ", ") + bad.rule;
+}
+
+void require(const redlock::validation& valid, exit_code status) {
+    if (!valid) {
+        throw failure(status, in_options(valid.error()));
+    }
 }
 
 redlock::config config_of(const settings& given) {
@@ -142,11 +160,12 @@ redlock::config config_of(const settings& given) {
     out.tls = given.tls;
     out.tls.verify = !given.tls_insecure;
     out.client_name = given.client_name;
-    std::string reason;
-    check(redlock::validate(out, reason), reason);
+    require(redlock::validate(out), exit_code::configuration);
     // Other warnings come from doctor; a password without encryption cannot wait for that.
-    if (const std::size_t begin = reason.find("tls is configured"); begin != std::string::npos) {
-        say(reason.substr(begin, reason.find('\n', begin) - begin));
+    for (const redlock::config_warning one : redlock::warnings(out)) {
+        if (one == redlock::config_warning::tls_unused) {
+            say(to_string(one));
+        }
     }
     if (given.verbose) {
         out.log.level = redlock::log_level::info;
@@ -181,10 +200,7 @@ milliseconds ttl_of(milliseconds given, const redlock::config& config) {
 
 redlock::acquire_options
 options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::config& config) {
-    std::string reason;
-    if (redlock::validate_resource(wishes.resource, reason)) {
-        throw failure(exit_code::usage, reason);
-    }
+    require(redlock::validate_resource(wishes.resource), exit_code::usage);
     redlock::acquire_options out;
     out.ttl = ttl_of(wishes.ttl, config);
     out.wait = !wishes.wait.empty()  ? parse_wait(wishes.wait)
@@ -192,7 +208,7 @@ options_of(const lock_wishes& wishes, redlock::wait_for usual, const redlock::co
                                      : usual;
     out.fencing = wishes.fencing;
     out.order = wishes.fifo ? redlock::fairness::fifo : redlock::fairness::none;
-    check(redlock::validate(out, config, reason), reason);
+    require(redlock::validate(out, config), exit_code::configuration);
     return out;
 }
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "exit_code.hpp"
 #include "text.hpp"
 
 #include <redlock/config.hpp>
@@ -39,9 +40,10 @@ struct settings {
 /// system's reason.
 std::string text_of_file(const std::string& path);
 
-/// Rewrites a message of the library for the tool: options for members, and durations as they are
-/// written.
-std::string in_options(std::string_view reason);
+/// Describes an invalid value in the terms of the tool: options, and durations as they are written.
+std::string in_options(const redlock::invalid_value& bad);
+/// Throws `failure` with this status if a value is invalid.
+void require(const redlock::validation& valid, exit_code status);
 
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);

@@ -93,10 +93,7 @@ int size(size_wishes wanted, const settings& common) {
     redlock::acquire_options options;
     options.ttl = wanted.ttl;
     options.stop_margin = wanted.stop_margin;
-    std::string reason;
-    if (redlock::validate(options, known, reason)) {
-        throw failure(exit_code::configuration, reason);
-    }
+    require(redlock::validate(options, known), exit_code::configuration);
     const redlock::lease_times times = redlock::times_of(known, options);
     const double down = (100 - wanted.availability) / 100;
 

@@ -28,8 +28,6 @@ enum class errc : int {
     closed,
     /// `async_run` has not been called. (After it was cancelled, the error is `closed`.)
     not_running,
-    /// The configuration is invalid. The reason names the value and the allowed range.
-    invalid_config,
     /// An argument of this call is invalid. The diagnostics name the value and the allowed range.
     invalid_argument,
     /// The guarded resource has seen the fencing token of a later owner.

@@ -66,7 +66,7 @@ def _():
                 (['completion', 'bsh'],
                  "SHELL: invalid value 'bsh'; allowed: bash, zsh, fish, did you mean bash?; see redlock completion --help"),
                 (['release', '--token', 'abc', 'a'],
-                 'the token has 3 characters; allowed: 40 hexadecimal digits in lower case')):
+                 'the token has 3 characters; allowed: 40, all of them hexadecimal digits in lower case')):
             refused(quorum, words, USAGE, exactly=exactly)
         contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'at most')
 
@@ -135,23 +135,23 @@ def _():
     with Quorum(0) as quorum:
         masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
         for words, exactly in (
-                (['--ttl', '31s'], '--ttl is 31s; allowed: more than 3ms (clock drift) to --max-ttl, 30s'),
-                (['--ttl', '0'], '--ttl is 0s; allowed: more than 3ms (clock drift) to --max-ttl, 30s'),
+                (['--ttl', '31s'], '--ttl is 31s; allowed: 4ms to 30s'),
+                (['--ttl', '0'], '--ttl is 0s; allowed: 4ms to 30s'),
                 (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
                 (['--max-ttl', '5s', '--ttl', '6s'],
-                 '--ttl is 6s; allowed: more than 3ms (clock drift) to --max-ttl, 5s'),
+                 '--ttl is 6s; allowed: 4ms to 5s'),
                 (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
                 (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
-                (['--max-hold', '1s'], '--max-hold is 1s; allowed: 0s (unbounded), or more than --grace, 2s'),
-                (['--protocol', 'plain', '--fencing'], '--protocol is plain; allowed with fencing: guarded'),
-                (['--username', 'joe'], "user 'joe' without a password"),
+                (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms or more, or 0 for no limit'),
+                (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
+                (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
                 (['--masters', 'redis://ttl,redis://ttl'],
-                 "masters 1 and 2 are one server, 'ttl:6379'; list each server once"),
-                (['--tls-certificate-file', '/c'], 'tls: --tls-certificate-file and --tls-private-key-file go '
-                                                   'together; one of them is empty')):
+                 "entry 2 of --masters is 'ttl:6379'; entry 1 is the same server; list each server once"),
+                (['--tls-certificate-file', '/c'], '--tls-private-key-file is empty; a certificate needs its '
+                                                   'private key')):
             refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
-        for name, exactly in (('', "the resource's name is empty; allowed: 1 to 1024 bytes"),
-                              ('x' * 1025, "the resource's name has 1025 bytes; allowed: 1 to 1024")):
+        for name, exactly in (('', "the name has 0 bytes; allowed: 1 to 1024"),
+                              ('x' * 1025, "the name has 1025 bytes; allowed: 1 to 1024")):
             refused(quorum, ['run', name, '--', 'true'], USAGE, env=masters, exactly=exactly)
 
 

@@ -5,15 +5,13 @@
 
 #include <iostream>
 #include <mutex>
-#include <string>
 
 int main() {
     redlock::config config;
     config.masters = {"redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"};
 
-    std::string reason;
-    if (const auto error = redlock::validate(config, reason)) {
-        std::cerr << error.message() << ": " << reason << '\n';
+    if (const auto valid = redlock::validate(config); !valid) {
+        std::cerr << to_string(valid.error()) << '\n';
         return 1;
     }
 

@@ -135,7 +135,5 @@ TEST_CASE("quarantine switched off is said loudly") {
     CHECK(to_string(site.me.health()).find("QUARANTINE IS OFF") != std::string::npos);
     REQUIRE_FALSE(warnings.empty());
     CHECK(warnings[0].find("quarantine") != std::string::npos);
-    std::string reason;
-    CHECK(!validate(config_for(site.masters.urls()), reason));
-    CHECK(reason.find("quarantine is off") != std::string::npos);
+    CHECK(validate(config_for(site.masters.urls())).has_value());
 }

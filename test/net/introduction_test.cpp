@@ -65,7 +65,7 @@ TEST_CASE("what is doubtful in a configuration is in the log when the manager ru
     quorum q(std::vector<fake_options>(2), [](config& c) { c.log.level = log_level::warning; });
     q.start();
     REQUIRE(q.log().size() == 1);
-    CHECK(q.log().front() == "2 masters tolerate as many failures as 1: use an odd number");
+    CHECK(q.log().front() == to_string(config_warning::even_masters));
 }
 
 TEST_CASE("a second async_run is refused, and the log says that it was one") {

@@ -23,7 +23,6 @@ constexpr errc all[] = {
     errc::released,
     errc::closed,
     errc::not_running,
-    errc::invalid_config,
     errc::invalid_argument,
     errc::stale_token,
     errc::not_locked,
