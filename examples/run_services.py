@@ -85,7 +85,7 @@ def document_service(site, program):
     assert ask(at_b, 'PUT', '/documents/letter', 'end')[0] == 200
 
     for master in site.masters[:2]:
-        master.end()
+        master.kill()
     until(lambda: ask(at_b, 'GET', '/health')[0] == 503, 'the service is not ready')
     assert ask(at_b, 'GET', '/documents/letter') == (200, 'end\n')
     b.send(signal.SIGTERM)

@@ -224,6 +224,7 @@ struct invalid_value {
     std::string unit;      ///< unit of a size, such as "bytes"; empty: the value is not a size
     setting_value minimum; ///< smallest allowed value; none: no lower limit
     setting_value maximum; ///< largest allowed value; none: no upper limit
+
     /// What is allowed, if it is not a range; with a range: what is allowed in addition.
     std::string rule;
 };

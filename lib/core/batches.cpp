@@ -30,11 +30,11 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
         return out;
     }
     // Without a token there is no counter to raise. A removal raises those that are known to be
-    // behind, so that the next owner need not.
-    const bool behind = std::ranges::any_of(of.votes.of, [&](const ballot& one) {
+    // lower, so that the next owner need not.
+    const bool lower = std::ranges::any_of(of.votes.of, [&](const ballot& one) {
         return one.counter != 0 && one.counter < of.fencing_token;
     });
-    if (of.fencing_token != 0 && (behind || kind != command_kind::remove)) {
+    if (of.fencing_token != 0 && (lower || kind != command_kind::remove)) {
         out.fencing = fence_of(of, of.fencing_token);
     }
     if (kind == command_kind::remove) {

@@ -14,8 +14,13 @@ namespace redlock::core {
 namespace {
 
 bool deletes_blindly(const claim& ended) noexcept {
-    return (wrong::rollback_without_compare && ended.believed_until == never)
-           || (wrong::release_without_compare && ended.believed_until != never);
+    if (wrong::rollback_without_compare && ended.believed_until == never) {
+        return true;
+    }
+    if (wrong::release_without_compare && ended.believed_until != never) {
+        return true;
+    }
+    return false;
 }
 
 } // namespace

@@ -133,7 +133,7 @@ def _():
         result = ended(quorum.run(
             *words, '--', 'echo', 'ran', env={'REDLOCK_MASTERS': ','.join(one.url for one in slow)}), HELD)
         equal(result.stdout, '')
-        contains(result.stderr, 'too slow')
+        contains(result.stderr, 'validity exhausted')
 
 
 @case('--at-least longer than --max-hold is refused')

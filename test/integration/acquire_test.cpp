@@ -167,7 +167,7 @@ TEST_CASE("what breaks a rule is refused with a sentence, and nothing is sent") 
     const auto before = sent();
     const acquisition_ptr nameless = site.me.acquire("");
     CHECK(nameless->error == errc::invalid_argument);
-    CHECK(nameless->why.message.find("empty") != std::string::npos);
+    CHECK(nameless->why.message.find("resource has 0 bytes") != std::string::npos);
     const acquisition_ptr endless = site.me.acquire("r", once(31s));
     CHECK(endless->error == errc::invalid_argument);
     CHECK(endless->why.message.find("30000") != std::string::npos);

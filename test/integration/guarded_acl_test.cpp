@@ -18,7 +18,14 @@ const std::vector<std::string> minimal = {
 // What a deployment should allow in addition: scripts by their digest, health checks, a name, and
 // release notifications.
 const std::vector<std::string> comfort = {
-    "+evalsha", "+ping", "+client|setname", "+publish", "+subscribe", "+unsubscribe", "&redlock:*"};
+    "+evalsha",
+    "+incr",
+    "+ping",
+    "+client|setname",
+    "+publish",
+    "+subscribe",
+    "+unsubscribe",
+    "&redlock:*"};
 
 // What readers and writers need besides.
 const std::vector<std::string> sharing = {

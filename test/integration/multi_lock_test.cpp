@@ -89,7 +89,7 @@ TEST_CASE("multi-lock: what cannot be is refused before anything is sent") {
         return result->why.message;
     };
     CHECK(refused({}) == "0 resources are named; allowed: 1 to 128");
-    CHECK(refused({"a", ""}).find("name is empty") != std::string::npos);
+    CHECK(refused({"a", ""}).find("resource has 0 bytes") != std::string::npos);
     names many;
     for (int i = 0; i < 129; ++i) {
         many.push_back(std::to_string(i));
