@@ -72,10 +72,15 @@ void engine::send_alone(batch& what) {
     const master_set to = what.to;
     claim* const ended = claims_.find(what.items.front().claim);
     outbox_.withdraw(what);
+    rung said = rung::native; // as nothing is written yet
     for (std::size_t i = 0; ended != nullptr && i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
-            const rung how = masters_[i].link->commands().remove_script();
-            write_removal(*ended, masters_[i].link->commands(), how);
+            const ladder& commands = masters_[i].link->commands();
+            const rung how = commands.remove_script();
+            if (how != said) {
+                write_removal(*ended, commands, how);
+                said = how;
+            }
             send_written_removal(*ended, i, how, outbox_.added_at());
         }
     }
