@@ -219,7 +219,6 @@ answer read_turn(const reply& got, rung how) noexcept {
 batch_answers::batch_answers(
     const reply& got, command_kind kind, rung how, bool has_counters, std::size_t locks) noexcept
     : kind_(kind),
-      how_(how),
       has_counters_(kind == command_kind::acquire && has_counters) {
     if (got.is_error()) {
         // A key of another type concerns its own lock, never the call.
@@ -290,8 +289,7 @@ answer batch_answers::decode(const reply& one) noexcept {
     if (one.type != reply_type::integer) {
         error_ = one.text;
         // An error of its own command: the rest of the call was executed all the same.
-        answer out = read_error(one.text, rung::eval);
-        return out;
+        return read_error(one.text, rung::eval);
     }
     const std::int64_t status = one.integer;
     switch (kind_) {

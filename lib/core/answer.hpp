@@ -63,7 +63,6 @@ private:
     answer decode(const reply& one) noexcept;
 
     command_kind kind_;
-    rung how_;
     bool has_counters_;
     bool executed_ = false;
     std::int64_t lock_ = 0;

@@ -86,7 +86,7 @@ void engine::send_alone(batch& what) {
     }
 }
 
-void engine::send_batch(batch& what) {
+void engine::send_batch(const batch& what) {
     const bool removes = what.kind == command_kind::remove;
     std::size_t common = 0;
     rung said = rung::native;

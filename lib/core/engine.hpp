@@ -231,7 +231,7 @@ private:
     outbox::command command_for(const claim& of, command_kind kind, master_set to) const;
     void queue(claim& of, command_kind kind, master_set to, time_point now, bool alone = false);
     void flush();
-    void send_batch(batch& what);
+    void send_batch(const batch& what);
     void send_alone(batch& what);
     static ticket ticket_of(const ticket& call, const batch::item& one) noexcept;
     void batch_replied(

@@ -25,9 +25,9 @@ std::size_t outbox::masters_in(master_set set) noexcept {
 
 // One refuses too late commands for all: its locks must be too late at about the same time.
 batch& outbox::batch_for(const command& what, bool alone, time_point now) {
-    for (auto name = open_.rbegin(); name != open_.rend(); ++name) {
+    for (auto name = open_.rbegin(); !alone && name != open_.rend(); ++name) {
         batch& one = *batches_.find(*name);
-        if (alone || one.alone || one.items.size() == batch::locks_max) {
+        if (one.alone || one.items.size() == batch::locks_max) {
             continue;
         }
         const time_point first = std::min(one.by_first, what.by);

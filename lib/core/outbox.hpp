@@ -6,8 +6,8 @@
 // script checks of its master differs.
 //
 // Order: removals leave before acquires, so a new owner does not meet the key of the one before,
-// and acquires before extensions. A removal must not overtake the acquire of its own claim: its
-// owner flushes first (`holds`).
+// and acquires before extensions. A removal must not overtake the acquire of its own claim: the
+// owner flushes first if that was added in the same turn (`turn`).
 //
 // This type collects and formats. Its owner sends, and passes on the replies.
 
