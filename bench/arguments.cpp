@@ -13,7 +13,7 @@ namespace bench {
 namespace {
 
 const std::vector<std::string> workload_names{
-    "latency", "throughput", "handover", "faults", "memory"};
+    "latency", "throughput", "handoff", "faults", "memory"};
 
 // What --full changes, as far as nothing else was asked for.
 constexpr std::size_t full_rounds = 5;

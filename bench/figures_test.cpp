@@ -36,7 +36,7 @@ TEST_CASE("handoffs are distinguished by the process of the next holder") {
         {{0, 100, 110, 0, 0}, {0, 400, 410, 0, 0}, {50, 150, 160, 1, 0}, {60, 230, 240, 2, 1}},
         3,
         1us);
-    CHECK(found.hand_overs == 3);
+    CHECK(found.handoffs == 3);
     CHECK(found.local_ns == std::vector<std::uint32_t>{40});
     CHECK(found.remote_ns == std::vector<std::uint32_t>{70, 160});
     CHECK(found.longest_gap == 160ns);
@@ -53,7 +53,7 @@ TEST_CASE("a holder that comes before the one before it has begun to release is 
 
 TEST_CASE("a waiter that never got the lock waited all the time") {
     CHECK(figures_of({{0, 10, 20, 0, 0}}, 2, 1us).longest_wait == 1us);
-    CHECK(figures_of({}, 2, 1us).hand_overs == 0);
+    CHECK(figures_of({}, 2, 1us).handoffs == 0);
 }
 
 TEST_CASE("Jain's index is 1 for equal shares and 1/n when one has it all") {

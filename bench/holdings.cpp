@@ -14,9 +14,9 @@ std::uint32_t clamped(std::int64_t nanoseconds) {
 
 } // namespace
 
-hand_over_figures
+handoff_figures
 figures_of(std::vector<holding> holdings, std::size_t waiters, std::chrono::nanoseconds duration) {
-    hand_over_figures found;
+    handoff_figures found;
     std::sort(holdings.begin(), holdings.end(), [](const holding& one, const holding& other) {
         return one.acquired < other.acquired;
     });
@@ -43,9 +43,9 @@ figures_of(std::vector<holding> holdings, std::size_t waiters, std::chrono::nano
     }
     found.jain_index = jain_index(shares);
     if (holdings.size() > 1) {
-        found.hand_overs = holdings.size() - 1;
+        found.handoffs = holdings.size() - 1;
         found.per_second =
-            static_cast<double>(found.hand_overs) * 1e9
+            static_cast<double>(found.handoffs) * 1e9
             / static_cast<double>(holdings.back().acquired - holdings.front().acquired);
     }
     return found;

@@ -1,7 +1,7 @@
 // Evaluates the stamps of a handoff round.
 #pragma once
 
-#include "hand_over_log.hpp"
+#include "handoff_log.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace bench {
 
-struct hand_over_figures {
-    std::size_t hand_overs = 0;
+struct handoff_figures {
+    std::size_t handoffs = 0;
     // To another waiter of the same process, or the same waiter again; and to another process. From
     // just before the release is started until just after the next holder has the lock.
     std::vector<std::uint32_t> local_ns;
@@ -26,7 +26,7 @@ struct hand_over_figures {
 };
 
 // Of all holdings of a round. `waiters` asked for the lock for `duration`.
-hand_over_figures
+handoff_figures
 figures_of(std::vector<holding> holdings, std::size_t waiters, std::chrono::nanoseconds duration);
 
 // Jain's fairness index: 1 when all have the same, 1/n when one has it all.

@@ -5,8 +5,8 @@
 #include "arguments.hpp"
 #include "comparison.hpp"
 #include "faults.hpp"
-#include "hand_over.hpp"
-#include "hand_over_worker.hpp"
+#include "handoff.hpp"
+#include "handoff_worker.hpp"
 #include "machine.hpp"
 #include "masters.hpp"
 #include "memory.hpp"
@@ -46,7 +46,7 @@ struct workload {
 constexpr std::array workloads{
     workload{"latency", bench::run_latency},
     workload{"throughput", bench::run_throughput},
-    workload{"handover", bench::run_hand_over},
+    workload{"handoff", bench::run_handoff},
     workload{"faults", bench::run_faults},
     workload{"memory", bench::run_memory},
     workload{"load", bench::run_load},
@@ -167,8 +167,8 @@ int run(const bench::arguments& asked) {
 
 int main(int argc, char** argv) {
     if (argc == 3 && std::string_view(argv[1]) == bench::worker_option
-        && std::string_view(argv[2]) == bench::hand_over_worker_name) {
-        return bench::run_hand_over_worker();
+        && std::string_view(argv[2]) == bench::handoff_worker_name) {
+        return bench::run_handoff_worker();
     }
     bench::arguments asked;
     if (const auto exit_code = bench::parse_arguments(argc, argv, asked)) {

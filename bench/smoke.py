@@ -13,8 +13,8 @@ import tempfile
 AXES = {
     "latency": ["N", "side"],
     "throughput": ["K", "side"],
-    "handover_basis": ["side"],
-    "handover": ["waiters", "processes", "side"],
+    "handoff_basis": ["side"],
+    "handoff": ["waiters", "processes", "side"],
     "fairness": ["waiters", "side"],
     "faults": ["fault", "side"],
     "outage": ["fault", "side"],

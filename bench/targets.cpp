@@ -128,10 +128,10 @@ void judge_outage(judge& of, const report& all, const std::string& side) {
     }
 }
 
-void judge_hand_over(judge& of, const std::string& side) {
-    const auto* const two = of.find("handover", {std::int64_t{2}, std::int64_t{2}, side});
-    const auto* const many = of.find("handover", {crowd_max, processes_max, side});
-    const auto* const local = of.find("handover", {crowd_max, std::int64_t{1}, side});
+void judge_handoff(judge& of, const std::string& side) {
+    const auto* const two = of.find("handoff", {std::int64_t{2}, std::int64_t{2}, side});
+    const auto* const many = of.find("handoff", {crowd_max, processes_max, side});
+    const auto* const local = of.find("handoff", {crowd_max, std::int64_t{1}, side});
     for (const auto& [one, where] :
          {std::pair{two, "2 waiters in 2 processes"}, std::pair{many, "64 waiters in 4"}}) {
         const auto* const found = one == nullptr ? nullptr : one->ratio_of("remote_p50_us");
@@ -153,14 +153,14 @@ void judge_hand_over(judge& of, const std::string& side) {
     if (many != nullptr) {
         of.at_most(
             fmt::format("commands wasted per handoff, 64 waiters in 4 processes, {}", side),
-            many->over_rounds("wasted_commands_per_hand_over"),
+            many->over_rounds("wasted_commands_per_handoff"),
             2 * masters_meant,
             "(2 x N)");
     }
     if (local != nullptr) {
         of.at_least(
             fmt::format("handoffs inside a process, 64 waiters, {}", side),
-            local->over_rounds("hand_overs_per_second"),
+            local->over_rounds("handoffs_per_second"),
             500'000,
             "a second");
     }
@@ -201,7 +201,7 @@ void add_targets(report& all) {
             judge_faults(of, *measured, side);
         }
         judge_outage(of, all, side);
-        judge_hand_over(of, side);
+        judge_handoff(of, side);
         judge_rest(of, all, side);
     }
 }

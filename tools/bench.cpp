@@ -154,7 +154,7 @@ void add_bench(command_line& to) {
     app.add_option(
            "--workload",
            wanted->workloads,
-           "Any of latency, throughput, handover, faults, memory; default: all")
+           "Any of latency, throughput, handoff, faults, memory; default: all")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME,...");

@@ -11,8 +11,8 @@ const chosen = {
         shown: ['pairs_per_second', 'acquire_p50_us', 'client_cpu_us_per_pair', 'server_cpu_us_per_pair'],
         ratios: ['pairs_per_second'],
     },
-    handover: {
-        shown: ['hand_overs_per_second', 'remote_p50_us', 'local_p50_us', 'wasted_per_hand_over',
+    handoff: {
+        shown: ['handoffs_per_second', 'remote_p50_us', 'local_p50_us', 'wasted_commands_per_handoff',
             'longest_gap_ms', 'jain_index'],
         ratios: [],
     },
@@ -62,7 +62,7 @@ const hasFigure = (spread) => spread && isNumber(spread.median);
 const units = {us: 'µs', ms: 'ms', ns: 'ns'};
 const spellings = {cpu: 'CPU', jain: 'Jain'};
 function wording(name) {
-    const words = name.replace(/hand_over/g, 'handoff').split('_').map((word) => spellings[word] || word);
+    const words = name.split('_').map((word) => spellings[word] || word);
     const unit = words.find((word) => units[word]);
     const rest = words.filter((word) => word !== unit).join(' ');
     return unit ? `${rest}, ${units[unit]}` : rest;

@@ -74,17 +74,11 @@ void view::add_masters(std::vector<std::string>& lines) const {
     }
 }
 
-// The holders according to the masters, next to those of the workers: the masters' reply is the
-// older one.
+// The owners according to the masters, next to the workers that hold: the masters' reply is older.
 void view::add_locks(std::vector<std::string>& lines) const {
     lines.emplace_back();
     lines.push_back(heading(fmt::format(
-        "{:<10}{:>7}   {:<11}{}  {}",
-        "locks",
-        "value",
-        "holder",
-        master_letters(),
-        "the masters say")));
+        "{:<10}{:>7}   {:<11}{}  {}", "locks", "value", "holder", master_letters(), "state")));
     for (std::size_t i = 0; i < counters_max; ++i) {
         const auto& status = observer_.lock_of(i);
         std::string said(redlock::to_string(status.state));

@@ -104,7 +104,7 @@ std::size_t findings::disorder() const {
     return count;
 }
 
-findings::service findings::availability(moment handover, moment end) const {
+findings::service findings::availability(moment handoff, moment end) const {
     service result;
     if (tenures.empty()) {
         return result;
@@ -114,7 +114,7 @@ findings::service findings::availability(moment handover, moment end) const {
     const auto gap_until = [&](moment next) {
         const moment gap = std::max(moment(0), next - busy_until);
         result.longest_gap = std::max(result.longest_gap, gap);
-        outage += gap > handover ? gap : moment(0);
+        outage += gap > handoff ? gap : moment(0);
     };
     for (const tenure& one : tenures) {
         gap_until(one.from);

@@ -71,9 +71,9 @@ struct findings {
         moment longest_gap{};
     };
     /// How much of the time somebody had the lock or could get it: what lies between two tenures
-    /// and is longer than `handover` counts as an outage. That includes the rest of the lease of a
+    /// and is longer than `handoff` counts as an outage. That includes the rest of the lease of a
     /// holder that was killed, which nobody may take.
-    service availability(moment handover, moment end) const;
+    service availability(moment handoff, moment end) const;
 };
 
 /// Reads all ledgers of a directory.

@@ -24,8 +24,8 @@ using namespace redlock::soak;
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
-constexpr auto handover = 250ms; // what one worker may take to get the lock after another
-constexpr auto glance = 20ms;    // the store gives no event
+constexpr auto handoff = 250ms; // what one worker may take to get the lock after another
+constexpr auto glance = 20ms;   // the store gives no event
 
 struct run_options {
     site_options site;
@@ -63,7 +63,7 @@ struct verdict {
 };
 
 void print(const verdict& it, const injector& damage, moment end) {
-    const findings::service service = it.found.availability(handover, end);
+    const findings::service service = it.found.availability(handoff, end);
     fmt::print("acquisitions           {}\n", it.found.tenures.size());
     fmt::print("leases lost            {} (told by the library)\n", it.found.lost);
     fmt::print("faults\n");
@@ -79,7 +79,7 @@ void print(const verdict& it, const injector& damage, moment end) {
     fmt::print(
         "availability           {:.1f} % (gaps above {} ms are outages), longest gap {} ms\n",
         100 * service.share,
-        handover.count(),
+        handoff.count(),
         std::chrono::duration_cast<std::chrono::milliseconds>(service.longest_gap).count());
     fmt::print("progress at the end    {}\n", it.progress ? "yes" : "NO");
     fmt::print("{}\n", it.good() ? "held" : "BROKEN");

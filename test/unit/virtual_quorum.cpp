@@ -362,7 +362,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .ballots = lease.votes};
     fences.push_back(lease.fencing_token);
     if (removals_.contains(name_of(lease.self))) {
-        ++hand_overs_[name_of(lease.self)];
+        ++handoffs_[name_of(lease.self)];
     }
     if (!answers_.emplace(done.cookie, what).second) {
         throw std::runtime_error("an acquire was answered twice");
@@ -404,7 +404,7 @@ void virtual_quorum::extended(const core::claim& lease, std::optional<errc> erro
 void virtual_quorum::removed(const core::claim& lease, release_result result) {
     const removal what{now_, result, votes_in(lease.votes), lease.votes};
     std::vector<removal>& before = removals_[name_of(lease.self)];
-    if (before.size() >= 1 + hand_overs_[name_of(lease.self)]) {
+    if (before.size() >= 1 + handoffs_[name_of(lease.self)]) {
         throw std::runtime_error("a lease was removed twice");
     }
     before.push_back(what);

@@ -220,7 +220,7 @@ private:
     std::map<std::uint64_t, answer> answers_;
     std::map<claim_name, loss> losses_;
     std::map<claim_name, std::vector<removal>> removals_;
-    std::map<claim_name, std::size_t> hand_overs_;
+    std::map<claim_name, std::size_t> handoffs_;
     std::map<claim_name, std::vector<extension_end>> extensions_;
     std::map<claim_name, std::vector<time_point>> deadlines_;
     std::uint64_t next_cookie_ = 1;

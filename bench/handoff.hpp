@@ -5,7 +5,7 @@
 
 namespace bench {
 
-// Tables "handover", "handover_basis" and "fairness".
-void run_hand_over(const plan&, report&);
+// Tables "handoff", "handoff_basis" and "fairness".
+void run_handoff(const plan&, report&);
 
 } // namespace bench

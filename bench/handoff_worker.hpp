@@ -13,10 +13,10 @@
 
 namespace bench {
 
-inline constexpr const char* hand_over_worker_name = "hand-over";
+inline constexpr const char* handoff_worker_name = "handoff";
 
 // The orders for a worker.
-struct hand_over_task {
+struct handoff_task {
     std::vector<address> masters;
     std::string resource;
     // Of which only the side, the duration, the ttl and the time-out matter.
@@ -29,7 +29,7 @@ struct hand_over_task {
 };
 
 // What it answers in the end.
-struct hand_over_answer {
+struct handoff_answer {
     std::size_t holdings = 0;
     // Passed on inside the process, without a word to the masters.
     std::uint64_t local = 0;
@@ -37,13 +37,13 @@ struct hand_over_answer {
     std::string first_failure;
 };
 
-void to_json(nlohmann::json&, const hand_over_task&);
-void from_json(const nlohmann::json&, hand_over_task&);
-void to_json(nlohmann::json&, const hand_over_answer&);
-void from_json(const nlohmann::json&, hand_over_answer&);
+void to_json(nlohmann::json&, const handoff_task&);
+void from_json(const nlohmann::json&, handoff_task&);
+void to_json(nlohmann::json&, const handoff_answer&);
+void from_json(const nlohmann::json&, handoff_answer&);
 
 // Reads a task from the standard input, connects, prints "ready", waits for another line, runs, and
 // writes the result. Returns the exit code.
-int run_hand_over_worker();
+int run_handoff_worker();
 
 } // namespace bench

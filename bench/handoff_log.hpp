@@ -28,17 +28,17 @@ inline std::int64_t monotonic_now() noexcept {
 }
 
 // Room for `holdings_max` entries in a file that has no name. Pages that are not used cost nothing.
-class hand_over_log {
+class handoff_log {
 public:
     static constexpr std::size_t holdings_max = 1U << 22U;
 
     // Makes one that programs which are started from here inherit.
-    hand_over_log();
+    handoff_log();
     // The one that was inherited.
-    explicit hand_over_log(int inherited);
-    hand_over_log(const hand_over_log&) = delete;
-    hand_over_log(hand_over_log&& other) noexcept;
-    ~hand_over_log();
+    explicit handoff_log(int inherited);
+    handoff_log(const handoff_log&) = delete;
+    handoff_log(handoff_log&& other) noexcept;
+    ~handoff_log();
 
     int fd() const noexcept { return file_.get(); }
     // All of it; the worker reports how many are used.

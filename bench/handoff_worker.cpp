@@ -1,7 +1,7 @@
 // The worker's loops.
-#include "hand_over_worker.hpp"
+#include "handoff_worker.hpp"
 
-#include "hand_over_log.hpp"
+#include "handoff_log.hpp"
 #include "redlock_client.hpp"
 
 #include <redlock/redlock.hpp>
@@ -20,26 +20,14 @@
 namespace bench {
 namespace {
 
-// Only a library that passes locks on inside the process counts that.
-template <class Metrics>
-std::uint64_t local_hand_overs(const Metrics& counted) {
-    if constexpr (requires { counted.local_handoffs; }) {
-        return counted.local_handoffs;
-    } else if constexpr (requires { counted.hand_overs; }) { // its name before 0.9
-        return counted.hand_overs;
-    } else {
-        return 0;
-    }
-}
-
 // What the waiters of this process share.
 struct shared_state {
     boost::asio::io_context& io;
     redlock::lock_manager& manager;
-    const hand_over_task& task;
+    const handoff_task& task;
     std::span<holding> log;
     redlock::acquire_options options;
-    hand_over_answer answer;
+    handoff_answer answer;
     bool stopping = false;
 
     void stop() {
@@ -126,8 +114,8 @@ std::string hear() {
     return line;
 }
 
-hand_over_answer work(const hand_over_task& task) {
-    const hand_over_log log(task.log);
+handoff_answer work(const handoff_task& task) {
+    const handoff_log log(task.log);
     boost::asio::io_context io(1);
     redlock::lock_manager manager(io.get_executor(), make_config(task.masters, task.work));
     manager.async_run([](redlock::error_code) {});
@@ -149,13 +137,13 @@ hand_over_answer work(const hand_over_task& task) {
     }
     io.restart();
     io.run();
-    shared.answer.local = local_hand_overs(manager.get_metrics());
+    shared.answer.local = manager.get_metrics().local_handoffs;
     return shared.answer;
 }
 
 } // namespace
 
-void to_json(nlohmann::json& out, const hand_over_task& task) {
+void to_json(nlohmann::json& out, const handoff_task& task) {
     out = {
         {"side", task.work.who},
         {"resource", task.resource},
@@ -176,7 +164,7 @@ void to_json(nlohmann::json& out, const hand_over_task& task) {
     }
 }
 
-void from_json(const nlohmann::json& in, hand_over_task& task) {
+void from_json(const nlohmann::json& in, handoff_task& task) {
     in.at("side").get_to(task.work.who);
     in.at("resource").get_to(task.resource);
     const auto milliseconds = [&in](const char* name) {
@@ -198,7 +186,7 @@ void from_json(const nlohmann::json& in, hand_over_task& task) {
     }
 }
 
-void to_json(nlohmann::json& out, const hand_over_answer& answer) {
+void to_json(nlohmann::json& out, const handoff_answer& answer) {
     out = {
         {"holdings", answer.holdings},
         {"local", answer.local},
@@ -206,16 +194,16 @@ void to_json(nlohmann::json& out, const hand_over_answer& answer) {
         {"first_failure", answer.first_failure}};
 }
 
-void from_json(const nlohmann::json& in, hand_over_answer& answer) {
+void from_json(const nlohmann::json& in, handoff_answer& answer) {
     in.at("holdings").get_to(answer.holdings);
     in.at("local").get_to(answer.local);
     in.at("failures").get_to(answer.failures);
     in.at("first_failure").get_to(answer.first_failure);
 }
 
-int run_hand_over_worker() {
+int run_handoff_worker() {
     try {
-        const auto task = nlohmann::json::parse(hear()).get<hand_over_task>();
+        const auto task = nlohmann::json::parse(hear()).get<handoff_task>();
         say(nlohmann::json(work(task)).dump());
         return 0;
     } catch (const std::exception& error) {

@@ -1,9 +1,9 @@
 // Starting the workers, and figures from what they and the masters counted.
-#include "hand_over.hpp"
+#include "handoff.hpp"
 
 #include "comparison.hpp"
 #include "floor_commands.hpp"
-#include "hand_over_worker.hpp"
+#include "handoff_worker.hpp"
 #include "holdings.hpp"
 #include "push_time.hpp"
 #include "worker_process.hpp"
@@ -49,12 +49,12 @@ struct crowd {
 };
 
 struct crowd_result {
-    hand_over_figures figures;
-    hand_over_answer counted;
+    handoff_figures figures;
+    handoff_answer counted;
     std::uint64_t commands = 0;
 };
 
-void add(hand_over_answer& sum, const hand_over_answer& one) {
+void add(handoff_answer& sum, const handoff_answer& one) {
     sum.local += one.local;
     sum.failures += one.failures;
     if (sum.first_failure.empty()) {
@@ -63,12 +63,12 @@ void add(hand_over_answer& sum, const hand_over_answer& one) {
 }
 
 crowd_result run_crowd(const plan& asked, const crowd& of) {
-    hand_over_task task;
+    handoff_task task;
     task.masters = asked.masters;
     task.work = asked.make_load(of.who, of.waiters);
     task.work.duration = of.duration;
     task.resource = fmt::format("bench-crowd-{}", ::getpid());
-    std::vector<hand_over_log> logs;
+    std::vector<handoff_log> logs;
     std::vector<worker_process> workers;
     for (std::size_t i = 0; i < of.processes; ++i) {
         task.process = static_cast<std::uint32_t>(i);
@@ -76,7 +76,7 @@ crowd_result run_crowd(const plan& asked, const crowd& of) {
         task.waiters =
             static_cast<std::uint32_t>((of.waiters + of.processes - 1 - i) / of.processes);
         task.log = logs.emplace_back().fd();
-        workers.emplace_back(hand_over_worker_name).write_line(nlohmann::json(task).dump());
+        workers.emplace_back(handoff_worker_name).write_line(nlohmann::json(task).dump());
     }
     for (auto& worker : workers) {
         worker.read_line(patience);
@@ -90,7 +90,7 @@ crowd_result run_crowd(const plan& asked, const crowd& of) {
     std::vector<holding> holdings;
     for (std::size_t i = 0; i < workers.size(); ++i) {
         const auto line = workers[i].read_line(of.duration + patience);
-        const auto answer = nlohmann::json::parse(line).get<hand_over_answer>();
+        const auto answer = nlohmann::json::parse(line).get<handoff_answer>();
         add(found.counted, answer);
         const auto used = logs[i].holdings().first(answer.holdings);
         holdings.insert(holdings.end(), used.begin(), used.end());
@@ -119,20 +119,20 @@ void add_row(row& into, crowd_result& found, std::size_t masters) {
     const auto milliseconds = [](std::chrono::nanoseconds time) {
         return std::chrono::duration<double, std::milli>(time).count();
     };
-    const auto hand_overs = figures.hand_overs > 0 ? static_cast<double>(figures.hand_overs)
-                                                   : std::numeric_limits<double>::quiet_NaN();
+    const auto handoffs = figures.handoffs > 0 ? static_cast<double>(figures.handoffs)
+                                               : std::numeric_limits<double>::quiet_NaN();
     // An acquire and a release on each master; none where the lock stayed in the process.
     const auto needed = 2.0 * static_cast<double>(masters)
-                        * std::max(0.0, hand_overs - static_cast<double>(found.counted.local));
+                        * std::max(0.0, handoffs - static_cast<double>(found.counted.local));
     const auto commands = static_cast<double>(found.commands);
-    into.add("hand_overs_per_second", figures.per_second);
+    into.add("handoffs_per_second", figures.per_second);
     into.add("remote_p50_us", percentile(figures.remote_ns, 0.50) / 1e3);
     into.add("remote_p99_us", percentile(figures.remote_ns, 0.99) / 1e3);
     into.add("local_p50_us", percentile(figures.local_ns, 0.50) / 1e3);
     into.add("local_p99_us", percentile(figures.local_ns, 0.99) / 1e3);
-    into.add("remote_share", static_cast<double>(figures.remote_ns.size()) / hand_overs);
-    into.add("commands_per_hand_over", commands / hand_overs);
-    into.add("wasted_commands_per_hand_over", std::max(0.0, commands - needed) / hand_overs);
+    into.add("remote_share", static_cast<double>(figures.remote_ns.size()) / handoffs);
+    into.add("commands_per_handoff", commands / handoffs);
+    into.add("wasted_commands_per_handoff", std::max(0.0, commands - needed) / handoffs);
     into.add("jain_index", figures.jain_index);
     into.add("longest_gap_ms", milliseconds(figures.longest_gap));
     into.add("longest_wait_ms", milliseconds(figures.longest_wait));
@@ -141,7 +141,7 @@ void add_row(row& into, crowd_result& found, std::size_t masters) {
 // The parts that every handoff to another process needs, in the same round.
 void measure_basis(const plan& asked, side who, row& into, report& all) {
     auto acquires = run_side(asked.masters, asked.make_load(who, 1));
-    note_failure(all, fmt::format("handover_basis, {}", to_string(who)), acquires);
+    note_failure(all, fmt::format("handoff_basis, {}", to_string(who)), acquires);
     auto messages = push_times(asked.masters, pushes);
     const auto acquire = percentile(acquires.acquire_ns, 0.50) / 1e3;
     const auto push = percentile(messages, 0.50) / 1e3;
@@ -153,7 +153,7 @@ void measure_basis(const plan& asked, side who, row& into, report& all) {
 
 table& add_basis_table(report& into) {
     return into.tables.emplace_back(table{
-        "handover_basis",
+        "handoff_basis",
         "What a handoff is measured against",
         "An acquire of a lock that is free, by one loop alone; a message from PUBLISH on one "
         "bare socket to a subscribed other one through a master. `remote_p50_us` is their sum: "
@@ -165,9 +165,9 @@ table& add_basis_table(report& into) {
         {}});
 }
 
-table& add_hand_over_table(report& into) {
+table& add_handoff_table(report& into) {
     return into.tables.emplace_back(table{
-        "handover",
+        "handoff",
         "Handoff: waiters for one lock, in one or more processes",
         "Each waiter acquires one and the same lock, releases it at once and acquires it again. A "
         "handoff is counted from just before the release is started until just after the "
@@ -177,11 +177,11 @@ table& add_hand_over_table(report& into) {
         "masters. The longest gap is without a holder, the longest wait that of one "
         "waiter.",
         {"waiters", "processes", "side"},
-        {{"hand_overs_per_second", "handoffs/s", 0},
+        {{"handoffs_per_second", "handoffs/s", 0},
          {"remote_p50_us", "remote p50, us", 1},
          {"remote_p99_us", "remote p99, us", 1},
          {"local_p50_us", "local p50, us", 1},
-         {"wasted_commands_per_hand_over", "wasted commands", 2},
+         {"wasted_commands_per_handoff", "wasted commands", 2},
          {"jain_index", "Jain", 3},
          {"longest_gap_ms", "longest gap, ms", 1},
          {"longest_wait_ms", "longest wait, ms", 1}},
@@ -232,7 +232,7 @@ void run_fairness(const plan& asked, report& all) {
         "As the table of handoffs, but for longer and once.",
         {"waiters", "side"},
         {{"jain_index", "Jain", 4},
-         {"hand_overs_per_second", "handoffs/s", 0},
+         {"handoffs_per_second", "handoffs/s", 0},
          {"longest_wait_ms", "longest wait, ms", 1}},
         {}});
     const auto waiters = *std::max_element(asked.waiters.begin(), asked.waiters.end());
@@ -248,12 +248,12 @@ void run_fairness(const plan& asked, report& all) {
 
 } // namespace
 
-void run_hand_over(const plan& asked, report& into) {
+void run_handoff(const plan& asked, report& into) {
     if (asked.protocols().empty() || asked.waiters.empty()) {
         return;
     }
     auto& basis = add_basis_table(into);
-    auto& crowds = add_hand_over_table(into);
+    auto& crowds = add_handoff_table(into);
     run_crowds(asked, basis, crowds, into);
     run_fairness(asked, into);
 }
