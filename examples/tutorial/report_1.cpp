@@ -37,7 +37,7 @@ asio::awaitable<void> run(redlock::lock_manager& manager) {
 
     redlock::acquire_options options;
     options.ttl = 2s;                         // renewed for as long as `lock` lives
-    options.wait = redlock::wait_for::none(); // one attempt, without waiting for its end elsewhere
+    options.wait = redlock::wait_for::none(); // one attempt, even if another owner holds the lock
     redlock::diagnostics votes;
     auto result = co_await manager.async_acquire(
         "reports/daily", options, votes, asio::as_tuple(asio::use_awaitable));

@@ -26,14 +26,14 @@ void tell_loss(redlock::error_code error, redlock::loss_reason reason) {
     }
 }
 
-// When the lock is lost, what it awaits ends with operation_aborted, an exception.
+// If the lock is lost, the operation that this awaits throws operation_aborted.
 asio::awaitable<void> make_report(redlock::lock& lock) {
     lock.async_wait_lost(tell_loss);
     asio::steady_timer timer(co_await asio::this_coro::executor);
     for (int step = 1; step <= 10; ++step) {
         timer.expires_after(400ms);
         co_await timer.async_wait(asio::use_awaitable);
-        // Nothing interrupts this between two co_awaits: check before what must not be done twice.
+        // Nothing interrupts this between two co_awaits: check before each step.
         if (!lock.held()) {
             co_return;
         }

@@ -53,7 +53,7 @@ asio::awaitable<void> make_report(redlock::lock& lock, store& data) {
         co_return;
     }
     const std::string report = render();
-    // However long that took: the store knows which owner is later.
+    // However long that took: the store refuses this write if a later owner has written.
     data.save(token, report);
     std::cout << "stored" << std::endl;
 }

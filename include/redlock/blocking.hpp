@@ -288,8 +288,8 @@ public:
     ///   (`condition::not_acquired`).
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
-    /// the lock, or retries at once as `std::lock` does; during an outage both would go on without
-    /// end.
+    /// the lock, or retries at once as `std::lock` does; during an outage both would continue
+    /// without end.
     bool try_lock();
 
     /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
