@@ -66,7 +66,7 @@ enum class renewal : unsigned char {
 /// Order in which the waiting processes get a lock.
 enum class fairness : unsigned char {
     none, ///< unspecified: whichever waiter retries first after a release
-    /// By arrival, as far as the queue on one master knows it. See "Fairness" in
+    /// In the order of arrival in the queue of one master. See "Fairness" in
     /// docs/guarantees.md.
     fifo,
 };

@@ -77,7 +77,7 @@ class Hostile:
 
 
 def dripping():
-    """One byte now and then, for ever."""
+    """One byte now and then, without end."""
     gate = threading.Event()
     yield b'$1000000\r\n'
     while True:

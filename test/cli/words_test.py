@@ -313,7 +313,7 @@ def _():
         equal(quorum.keys(), [])
 
 
-@case('TLS that no master speaks is told, since what is said can be read')
+@case('settings of TLS without a master that uses it are warned of')
 def _():
     with Quorum() as quorum:
         result = ended(quorum.run('--tls-ca-file', '/ca', 'run', 'a', '--', 'true'), 0)

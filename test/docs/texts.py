@@ -72,9 +72,9 @@ def script_comments(source):
 
 def comments_of(path):
     """Those of a file, by its kind."""
-    if path.suffix in ('.cpp', '.hpp'):
+    if path.suffix in ('.cpp', '.hpp', '.js'):
         return comments(path.read_text())
-    if path.suffix == '.py' or path.name == 'meson.build' or path.is_file() and path.read_bytes()[:2] == b'#!':
+    if path.suffix in ('.py', '.yml', '.yaml', '.conf') or path.name == 'meson.build' or path.is_file() and path.read_bytes()[:2] == b'#!':
         return script_comments(path.read_text())
     return []
 

@@ -3,7 +3,8 @@
 
 That is the pages of FINISHED, the comments of the sources in COMMENTS, and the messages (errors, log lines, help
 texts) of those in MESSAGES. None may use the phrases of PHRASES, a phrase that docs/glossary.md has replaced, or a
-sentence of more than LONGEST words. No file of NAMES may use a name in code that the glossary has replaced. In pages, blocks, code in backticks and the targets of links are ignored.
+sentence of more than LONGEST words. No file of NAMES may use a name in code that the glossary has replaced. In pages,
+blocks, code in backticks and the targets of links are ignored.
 --count prints the number of findings per page, directory and rule, and always succeeds. Reports in TAP.
 """
 
@@ -72,19 +73,28 @@ CONTRIBUTING.md
 SECURITY.md
 CODE_OF_CONDUCT.md
 examples/README.md
+.github/ISSUE_TEMPLATE/bug.md
+.github/ISSUE_TEMPLATE/proposal.md
+.github/pull_request_template.md
+.gitlab/issue_templates/bug.md
+.gitlab/issue_templates/proposal.md
+.gitlab/merge_request_templates/default.md
 '''.split()
 
 # Sources whose comments are checked, and C++ sources whose strings are. Add more when they pass.
 COMMENTS = [
-    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'scripts/*', 'test/**/*',
-    'testing/**/*', 'tools/*',
+    '.ci/*', '.github/**/*', '.gitlab*', 'bench/**/*', 'deploy/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*',
+    'lib/**/*', 'packaging/**/*', 'scripts/*', 'test/**/*', 'testing/**/*', 'tools/*',
 ]
 MESSAGES = [
-    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'test/[!s]*/**/*', 'test/support/**/*',
+    'bench/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'test/**/*',
     'testing/**/*', 'tools/*',
 ]
 # Files that may not use a public name that was replaced, code included.
-NAMES = ['README.md', 'deploy/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'testing/**/*', 'tools/*']
+NAMES = [
+    'README.md', 'bench/**/*', 'deploy/**/*', 'docs/**/*', 'examples/**/*', 'include/**/*', 'lib/**/*', 'test/**/*',
+    'testing/**/*', 'tools/*',
+]
 
 # The relative pronoun is right after one of these, and lacks its noun elsewhere.
 PEOPLE = set('''
@@ -104,6 +114,8 @@ PHRASES = [(rule, re.compile(pattern, re.IGNORECASE), advice) for rule, pattern,
     ('is no', r'\bone word too many\b', 'unexpected argument'),
     ('is told', r'\b(?:is|are|was|were|be|been|being) told\b', 'is notified, is signalled'),
     ('so many', r'\bso (?:many|long)\b(?! as\b)', 'the number, that long'),
+    ('for ever', r'(?<!trusted )\bfor ever\b', 'indefinitely, without limit, until ...'),
+    ('speech', r'\bmasters? (?:say|tell|know|forget|remember|speak|believe)s?\b', 'report, reply, have, lose'),
     ('too', r', too\b(?=\W*$|[.,;:)])', 'also, as well'),
 ]]
 
@@ -223,6 +235,8 @@ TEXTS = [
     ('a condition', 'So long as it is held, it is renewed.', None),
     ('at the end', 'It is renewed, too.', 'too'),
     ('an excess', 'It is renewed too late, too often.', None),
+    ('without an end', 'It waits for ever.', 'for ever'),
+    ('a master that speaks', 'The masters say that it is free.', 'speech'),
     ('replaced', 'The lease is handed over.', 'glossary'),
     ('not replaced', 'The lease is handed off.', None),
     ('a long sentence', 'word ' * LONGEST + 'more.', 'length'),

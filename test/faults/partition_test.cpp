@@ -133,7 +133,7 @@ TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, a
     }
 }
 
-TEST_CASE("a holder that is cut off from all masters knows its end, and its key ends with it") {
+TEST_CASE("a holder that is cut off from all masters ends in time, and its key ends with it") {
     REQUIRE_NETWORK();
     network_site site(3);
     site.connect();
@@ -146,7 +146,7 @@ TEST_CASE("a holder that is cut off from all masters knows its end, and its key 
     run_until(site.io, [&] { return watched->signalled; });
     CHECK_FALSE(mine.held());
     CHECK(watched->reason == loss_reason::majority_unreachable);
-    // Its release cannot get through: the masters forget by themselves.
+    // Its release cannot reach the masters: the keys expire.
     run_until(site.io, [&] {
         return std::all_of(site.everyone.begin(), site.everyone.end(), [&](std::size_t i) {
             return site.tell(i, {"EXISTS", "redlock:{r}"}) == "0";

@@ -138,7 +138,7 @@ TEST_CASE("blocking shared mutex: readers and writers of many threads are never 
     CHECK(here.clean());
 }
 
-TEST_CASE("blocking shared mutex: readers that overlap for ever do not starve a writer") {
+TEST_CASE("blocking shared mutex: readers that always overlap do not starve a writer") {
     readers_and_writers here;
     std::atomic<bool> over = false;
     std::atomic<int> failures = 0;

@@ -158,7 +158,7 @@ TEST_CASE("somebody else's lock is false to try_lock, and contended to lock") {
     CHECK(count_votes(m.last_attempt(), vote::held) >= 2);
     n.unlock();
     CHECK(m.try_lock_for(std::chrono::hours::max()));
-    // Another thread of this process finds the object taken, whatever the masters say.
+    // Another thread of this process finds the object taken, whatever the masters reply.
     bool again = true;
     std::jthread([&] { again = m.try_lock(); }).join();
     CHECK(!again);

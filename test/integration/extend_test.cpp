@@ -76,8 +76,7 @@ TEST_CASE("an extension that a majority does not know the lock for says lost") {
 TEST_CASE("a lock that has ended cannot be extended, even if nobody has noticed yet") {
     quorum_fixture site(3);
     lock mine = site.me.take("r", once_unrenewed(300ms));
-    std::this_thread::sleep_for(
-        400ms); // nothing runs: the masters forget, the manager does not know
+    std::this_thread::sleep_for(400ms); // nothing runs: the keys expire, unnoticed by the manager
     CHECK(site.me.extend(mine, 10s) == errc::lost);
     CHECK(site.me.extend(mine, 10s) == errc::lost);
     CHECK(site.no_key_left());

@@ -1,4 +1,4 @@
-// A held lock: what it says of its own life against what the masters say, and how it is kept alive.
+// A held lock: its deadline compared with the keys on the masters, and its renewal.
 #include "quorum_fixture.hpp"
 
 #include <thread>
@@ -8,7 +8,7 @@ using namespace redlock::test;
 
 namespace {
 
-// For how long a majority keeps the key, as the masters say; the moment is that of the last answer.
+// For how long a majority keeps the key, by their replies; the moment is that of the last reply.
 milliseconds kept_by_majority(const quorum_of_masters& masters, const std::string& key) {
     std::vector<long> left;
     for (std::size_t i = 0; i < masters.size(); ++i) {

@@ -261,7 +261,7 @@ TEST_CASE("multi-lock: the release of any of its resources wakes a waiter for al
     two_processes site(3, [](config& c) {
         guarded(c);
         c.retry_delay_min = 5ms;
-        c.retry_delay_max = 1h; // it is woken, or waits for ever
+        c.retry_delay_max = 1h; // it is woken, or waits without end
     });
     lock a = site.other.take("a", once(30s));
     lock b = site.other.take("b", once(30s));

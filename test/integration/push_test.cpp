@@ -23,7 +23,7 @@ std::string subscribers(const master_process& master, const std::string& resourc
     return said.substr(said.find_last_not_of("0123456789") + 1);
 }
 
-std::size_t push_connections(const master_process& master) {
+std::size_t subscriber_connections(const master_process& master) {
     const std::string list = master.command({"CLIENT", "LIST", "TYPE", "pubsub"});
     std::size_t found = 0;
     for (std::size_t at = list.find("id="); at != std::string::npos; at = list.find("id=", at)) {
@@ -219,7 +219,7 @@ TEST_CASE("with release_notifications::off nothing is published or subscribed to
     lock mine = site.me.take("r");
     const acquisition_ptr waiter = site.other.begin("r", waiting(long_wait));
     run_until(site.io, [&] { return site.other.count().attempts >= 3; });
-    CHECK(push_connections(site.masters[0]) == 0);
+    CHECK(subscriber_connections(site.masters[0]) == 0);
     CHECK(site.other.health().masters[0].release_notifications == "off");
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(!site.other.finish(waiter)->error);
@@ -232,7 +232,7 @@ TEST_CASE("one push connection to each master, whatever the number of waiters") 
     push_site site;
     lock mine = site.me.take("r");
     lock another = site.me.take("s");
-    CHECK(push_connections(site.masters[0]) == 0); // nobody had to wait yet
+    CHECK(subscriber_connections(site.masters[0]) == 0); // nobody had to wait yet
     std::vector<acquisition_ptr> waiters;
     for (int i = 0; i < 20; ++i) {
         waiters.push_back(site.other.begin(i % 2 == 0 ? "r" : "s", waiting(long_wait)));
@@ -240,7 +240,7 @@ TEST_CASE("one push connection to each master, whatever the number of waiters") 
     REQUIRE(site.heard_by("r", "1"));
     REQUIRE(site.heard_by("s", "1"));
     for (const master_process& master : site.masters) {
-        CHECK(push_connections(master) == 1);
+        CHECK(subscriber_connections(master) == 1);
     }
     CHECK(site.other.count().subscriptions == 2);
     for (const acquisition_ptr& waiter : waiters) {

@@ -97,7 +97,7 @@
 #define KEY_BOUND (NOT_AFTER + TTL)
 #define LONG_AGO (KEY_BOUND + 1)
 
-/* A slot is one attempt of one client, and its token. 0 is none. */
+/* A slot is one attempt of one client, and its token; 0 means no slot. */
 #define SLOTS (CLIENTS * ATTEMPTS + 1)
 #define SLOT(c, attempt) (1 + (c) * ATTEMPTS + (attempt))
 #define MAY_TRY(c) (tries[c] < (c == 0 -> ATTEMPTS : OTHERS_ATTEMPTS))
@@ -123,7 +123,7 @@ typedef Master {
     bit record; /* the epoch record is there */
     bit drifted;
     bit broken[CLIENTS];
-    byte vote[CLIENTS]; /* for the present attempt: 0 none, 1 granted, 2 extended, too */
+    byte vote[CLIENTS]; /* for the present attempt: 0 none, 1 granted, 2 extended as well */
     byte pending[SLOTS];
 };
 Master master[MASTERS];
@@ -196,9 +196,9 @@ inline drop(flags)
     master[i].pending[j] = master[i].pending[j] & (255 - (flags))
 }
 
-/* Ends each step. Drops what can never have an effect again, so that states which differ only in
- * that are one: commands past their not_after, removals of keys that are not there and will not be,
- * answers to attempts that are over, ages that nobody asks for. */
+/* Ends each step. Drops what can have no effect any more, so that states which differ only in it are one:
+ * commands past their not_after, removals of keys that are missing and stay so, replies to attempts
+ * that have ended, ages that are never compared. */
 inline settle()
 {
     lively = 0;
@@ -324,8 +324,8 @@ inline count_extension()
     fi
 }
 
-/* A refusal is never told: a client that does not know of it believes at least as long, and may give
- * up at any time anyway. An answer at once lets it believe longest; DELAYED is for those who doubt. */
+/* A refusal is not delivered: without it, a client relies on its lease at least as long, and may give up
+ * at any time. A reply at once lets it rely on the lease longest; DELAYED checks that. */
 inline answer(live, reply)
 {
     if
@@ -634,7 +634,7 @@ end:
         }
         settle()
     }
-    /* FLUSHALL: nobody is told, the next grant notices that the record is missing. */
+    /* FLUSHALL: no client is notified, the next grant notices that the record is missing. */
     :: d_step {
         losses > 0 && master[m].record && master[m].owner != 0 ->
         forget();

@@ -58,7 +58,7 @@ GROUPS = {
         holds('acquire', 'two clients', TTL=2, DELAYED=1),
         holds('acquire', 'clocks drift', TTL=3, DRIFTS=1),
         holds('acquire', 'a connection breaks', TTL=2, BREAKS=1),
-        holds('acquire', 'a master forgets', TTL=2, LOSSES=1),
+        holds('acquire', 'a master loses its data', TTL=2, LOSSES=1),
         holds('acquire', 'extension', TTL=2, EXTENDS=1),
     ],
     'acquire is not vacuous': [
@@ -169,7 +169,7 @@ FORGETS = {'TTL': 1, 'LOSSES': 1, 'COUNTERS': 1, 'HORIZON': 4}
 GROUPS |= {
     'fencing holds': [
         holds('fencing', 'two clients', TTL=1),
-        holds('fencing', 'a master forgets', **FORGETS, OFFSET=0),
+        holds('fencing', 'a master loses its data', **FORGETS, OFFSET=0),
         holds('fencing', 'missing counters', TTL=1, COUNTERS=0, HORIZON=2),
     ],
     'fencing is not vacuous': [

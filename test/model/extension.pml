@@ -2,7 +2,7 @@
  * One holder extends, one challenger acquires. docs/model.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   MASTERS; ROUNDS of extension; LOSSES of memory; DELETIONS of the holder's key by
- *                      somebody else, beyond the assumptions; TTL in ticks
+ *                      an operator, beyond the assumptions; TTL in ticks
  * -DWRONG=name         one rule of the protocol broken; the search must find an error
  * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  */
@@ -57,7 +57,7 @@
 #endif
 #define reached(goal) assert(GOAL != goal)
 
-/* What a master said in the present round. */
+/* The reply of a master in the present round. */
 #define silent 0
 #define still_there 1
 #define missing 2
@@ -146,7 +146,7 @@ c_decl {
     (acting == 0 || (DELETIONS > 0 && (holder == lost || (unseen && GOAL != gap_hidden))) || \
         (DELETIONS == 0 && challenger == over && (holder == lost || (judged && rounds == ROUNDS && GOAL == nothing))))
 
-/* Ends each step. A command may stay in flight for ever, so it is dropped where it could only keep
+/* Ends each step. A command may stay in flight without end, so it is dropped where it could only keep
  * the challenger out. */
 inline settle()
 {
@@ -225,9 +225,9 @@ inline find_deadline()
     od
 }
 
-/* After a deletion nothing prevents two holders at once. What is left to show: the lease does not go on
- * after another owner's, unless silence or a lost memory hid each deletion when the round was judged, or a
- * key was deleted after its master had answered, or while a HEAL was in flight. */
+/* After a deletion nothing prevents two holders at once. What is left to show: the lease does not continue
+ * after another owner's. There are three exceptions: silence or a lost memory hid each deletion when the round
+ * was judged; a key was deleted after its master had replied; a HEAL was in flight. */
 inline move_deadline()
 {
     find_deadline();

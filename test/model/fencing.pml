@@ -85,7 +85,7 @@
 #define COUNTS_PER_TICK 8
 #define CLOCK(m) ((now_tick + master[m].offset) * COUNTS_PER_TICK)
 
-/* A slot is one attempt of one client, and its token of the lock. 0 is none. */
+/* A slot is one attempt of one client, and its token of the lock; 0 means no slot. */
 #define SLOTS (ATTEMPTS + OTHERS_ATTEMPTS + 1)
 #define SLOT(c, attempt) (1 + (c) * ATTEMPTS + (attempt))
 #define CURRENT(c) SLOT(c, tries[c] - 1)

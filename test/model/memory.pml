@@ -1,4 +1,4 @@
-/* What a master remembers: its record, the handshake, the quarantine, and what takes a memory away.
+/* What a master stores: its record, the handshake, the quarantine, and what takes a memory away.
  * Each client makes one attempt. docs/model.md says what is left out, and why that is safe.
  *
  * Scope, each by -D:   FAULTS of any kind, or of one kind with ONLY=kind; TTL in ticks;

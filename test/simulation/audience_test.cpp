@@ -48,7 +48,7 @@ command random_words(generator& random, bool may_end_all) {
 
 } // namespace
 
-TEST_CASE("the simulated master tells its listeners what a real one does") {
+TEST_CASE("the simulated master publishes to its subscribers as a real one does") {
     const auto master = start_master();
     if (!master) {
         SKIP("no redis-server here");

@@ -11,7 +11,7 @@ std::string_view to_string(promise what) noexcept {
         "order",
         "store",
         "no-orphan",
-        "loss-told",
+        "loss-signalled",
         "progress",
         "sane",
         "turn",
@@ -43,16 +43,17 @@ std::size_t checker::takes(
             fail(
                 promise::order,
                 now,
-                "c" + std::to_string(client) + " was given the token " + std::to_string(fencing)
-                    + " after " + std::to_string(state.largest_token) + " had been given");
+                "c" + std::to_string(client) + " got the fencing token " + std::to_string(fencing)
+                    + " after " + std::to_string(state.largest_token));
         }
         for (std::size_t i = 0; wanted_.unique && i < number; ++i) {
             if (ownerships_[i].resource == resource && ownerships_[i].fencing == fencing) {
                 fail(
                     promise::order,
                     now,
-                    "c" + std::to_string(client) + " was given the token " + std::to_string(fencing)
-                        + ", which c" + std::to_string(ownerships_[i].client) + " has, too");
+                    "c" + std::to_string(client) + " got the fencing token "
+                        + std::to_string(fencing) + " of c"
+                        + std::to_string(ownerships_[i].client));
             }
         }
         state.largest_token = std::max(state.largest_token, fencing);
@@ -69,14 +70,14 @@ void checker::acts_until(nanos now, std::size_t number, nanos until) {
             promise::sane,
             now,
             "c" + std::to_string(one.client)
-                + " acts again on a lease that had ended: somebody else may have held it since");
+                + " acts again on a lease that had ended: another owner may have held it since");
     }
     if (wanted_.yields != 0 && one.overtaken != no_time && until > one.until
         && until - wanted_.yields > one.overtaken) {
         fail(
             promise::exclusion,
             now,
-            "c" + std::to_string(one.client) + " is extended, and another owner has had resource "
+            "c" + std::to_string(one.client) + " is extended, but another owner has had resource "
                 + std::to_string(one.resource) + " since " + std::to_string(one.overtaken / us)
                 + " us");
     }
@@ -95,7 +96,7 @@ void checker::released(nanos now, std::size_t number) {
                             + " got the result released for resource "
                             + std::to_string(one.resource);
     if (one.lost) {
-        fail(promise::truth, now, who + ", of which it had been signalled the loss");
+        fail(promise::truth, now, who + " after it was signalled the loss");
     }
     for (std::size_t i = number + 1; wanted_.exclusion && i < ownerships_.size(); ++i) {
         const ownership& other = ownerships_[i];
@@ -103,7 +104,7 @@ void checker::released(nanos now, std::size_t number) {
             fail(
                 promise::truth,
                 now,
-                who + ", and c" + std::to_string(other.client) + " had it before it let go");
+                who + ", but c" + std::to_string(other.client) + " had the lock before that");
         }
     }
 }
@@ -178,7 +179,7 @@ void checker::end_wait(unsigned client, unsigned number, nanos until) {
                 promise::turn,
                 until,
                 "waiter " + std::to_string(number) + " of c" + std::to_string(client)
-                    + " was overtaken by one that came later");
+                    + " was overtaken by a later waiter");
         }
     }
 }
@@ -199,7 +200,7 @@ void checker::write(nanos now, std::size_t number) {
                 promise::store,
                 now,
                 "the store accepted a write of c" + std::to_string(writer.client) + " with token "
-                    + std::to_string(writer.fencing) + ", which came after a newer owner's");
+                    + std::to_string(writer.fencing) + " after one of a newer owner");
         }
     }
     state.stored_owner = std::max(state.stored_owner, number + 1);
@@ -210,9 +211,9 @@ void checker::key_stays(nanos now, std::string_view where, nanos until, nanos bo
         fail(
             promise::no_orphan,
             now,
-            "a key on " + std::string(where) + " stays for "
-                + (until == no_time ? "ever" : std::to_string((until - bound) / us) + " us longer")
-                + " than its attempt allows");
+            "a key on " + std::string(where) + " outlives the bound of its attempt"
+                + (until == no_time ? ": it never expires"
+                                    : " by " + std::to_string((until - bound) / us) + " us"));
     }
 }
 

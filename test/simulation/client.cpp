@@ -183,7 +183,7 @@ void client::after_call() {
                 promise::sane,
                 here_.now,
                 "c" + std::to_string(number_) + " has bytes for " + name_of(i)
-                    + ", without a request to write them");
+                    + " and did not request a write");
         }
     }
     const redlock::time_point due = engine_->next_due();
@@ -256,7 +256,7 @@ void client::hung_up(connection_id id) {
         return;
     }
     connections_[place] = no_connection;
-    tell("hears that its connection to ", name_of(place), " is gone");
+    tell("finds the connection to ", name_of(place), " closed");
     engine_->closed(place, "connection reset by peer", local());
     after_call();
 }
@@ -288,8 +288,8 @@ void client::look_for_listeners() {
         here_.judge.fail(
             promise::sane,
             here_.now,
-            "c" + std::to_string(number_) + " listens for " + std::to_string(left.subscriptions)
-                + " locks, and nobody waits");
+            "c" + std::to_string(number_) + " is subscribed to "
+                + std::to_string(left.subscriptions) + " locks without a waiter");
     }
 }
 
@@ -341,9 +341,9 @@ void client::look_for_idle_waiters() {
             here_.judge.fail(
                 promise::attempt,
                 here_.now,
-                "c" + std::to_string(number_) + " has waited for the free lock "
+                "c" + std::to_string(number_) + " has not tried to acquire the free lock "
                     + std::to_string(resource) + " since "
-                    + std::to_string(idle_since_[resource] / us) + " us and not tried");
+                    + std::to_string(idle_since_[resource] / us) + " us");
         }
     }
 }

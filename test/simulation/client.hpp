@@ -57,7 +57,7 @@ public:
     void look_for_idle_waiters();
     /// \}
 
-    /// \name The end \{ Lets go of all locks. A worker that waits for ever goes on waiting, and
+    /// \name The end \{ Lets go of all locks. A worker without a limit goes on waiting, and
     /// that is its last lock.
     void begin_finals();
     bool waits() const noexcept;

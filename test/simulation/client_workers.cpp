@@ -175,7 +175,7 @@ std::string client::token_for(const op& wanted) {
 client::worker* client::owner_of(std::uint64_t cookie) {
     worker& one = workers_[cookie & 255U];
     if (one.cookie != cookie >> 8U || one.doing != activity::waiting) {
-        here_.judge.fail(promise::sane, here_.now, "an acquire was answered that nobody waits for");
+        here_.judge.fail(promise::sane, here_.now, "an unknown acquire has a result");
         return nullptr;
     }
     return &one;
@@ -209,7 +209,7 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         here_.judge.fail(
             promise::sane,
             here_.now,
-            "c" + std::to_string(number_) + " was given a lease that is not what it asked for");
+            "c" + std::to_string(number_) + " got a lease that differs from its request");
     }
     if (one->last) {
         here_.count.longest_wait =
@@ -218,7 +218,7 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
     if (lease.is_slot()
         && (lease.slots->numbers.back() >= one->now.slots
             || lease.slots->numbers.size() != one->now.wants)) {
-        here_.judge.fail(promise::sane, here_.now, "slots were given that nobody asked for");
+        here_.judge.fail(promise::sane, here_.now, "an unknown request got slots");
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
@@ -305,9 +305,7 @@ void client::lease_changed(const core::claim& lease) {
     hold& mine = one->held;
     if (mine.until <= local() && lease.held().held_until() > local()) {
         here_.judge.fail(
-            promise::sane,
-            here_.now,
-            "c" + std::to_string(number_) + " holds again a lock that it had lost");
+            promise::sane, here_.now, "c" + std::to_string(number_) + " holds a lost lock again");
     }
     if (mine.changed != here_.now) {
         mine.until_before = mine.until;
@@ -329,7 +327,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
     ++here_.count.lost;
     worker* const one = holder_of(lease.self);
     if (one == nullptr || !one->held.open) {
-        here_.judge.fail(promise::sane, here_.now, "a lease was lost that nobody has");
+        here_.judge.fail(promise::sane, here_.now, "an unknown lease was lost");
         return;
     }
     // If this very event moved the deadline into the past, nothing is late.
@@ -387,7 +385,7 @@ void client::removed(const core::claim& lease, redlock::release_result result) {
     }
     const auto mine = std::ranges::find(ended_, lease.self, &ended_hold::claim);
     if (mine == ended_.end()) {
-        here_.judge.fail(promise::sane, here_.now, "a lease was removed that had not ended");
+        here_.judge.fail(promise::sane, here_.now, "a lease was removed before its end");
         return;
     }
     if (result == redlock::release_result::released) {
@@ -418,7 +416,7 @@ void client::stop(unsigned which) {
     const lost_hold one = std::exchange(lost_[which], {});
     lets_go(one.ownerships);
     if (engine_ != nullptr && one.incarnation == incarnation_) {
-        tell("lets go of what it has lost");
+        tell("releases a lock that it has lost");
         engine_->release(one.claim, local());
         after_call();
     }

@@ -595,7 +595,7 @@ TEST_CASE("a simulated master keeps its record as a real one does") {
     CHECK(shake_hands(run_b, "-", "0") == "-1");
 }
 
-TEST_CASE("a simulated master tells the time as a real one does") {
+TEST_CASE("a simulated master replies to TIME as a real one does") {
     const auto master = start_master();
     if (!master) {
         SKIP("no redis-server here");

@@ -34,10 +34,12 @@ void figures::add(const figures& more) noexcept {
 
 std::string figures::describe() const {
     std::string out = fmt::format(
-        "{} seeds, {:.2f} simulated hours, {} commands ({} late), {} attempts, {} acquired ({} "
-        "with a token, {} by hand-over), {} not, {} extended, {} lost, {} pushes ({} lost), the "
-        "last "
-        "locks within {} ms, {} writes and {} refused; faults:",
+        "{} seeds, {:.2f} simulated hours, {} commands ({} late)\n"
+        "  {} attempts: {} acquired ({} with a fencing token, {} by local handoff), {} not "
+        "acquired\n"
+        "  {} extended, {} lost; {} notifications ({} lost)\n"
+        "  last locks within {} ms; {} writes, {} refused\n"
+        "  faults:",
         seeds,
         static_cast<double>(simulated) / (3600.0 * static_cast<double>(sec)),
         commands,
@@ -61,7 +63,7 @@ std::string figures::describe() const {
     }
     return out
            + fmt::format(
-               "; {} overlaps, {} inversions, {} violations", overlaps, inversions, violations);
+               "\n  {} overlaps, {} inversions, {} violations", overlaps, inversions, violations);
 }
 
 } // namespace simulation

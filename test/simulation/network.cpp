@@ -259,7 +259,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
                 "m" + std::to_string(one.master),
                 "c" + std::to_string(one.client) + ": " + describe_command(words_) + " -> "
                     + text.substr(0, 60)
-                    + (one.client_gone || one.mute ? "   (nobody hears it)" : ""));
+                    + (one.client_gone || one.mute ? "   (the reply is lost)" : ""));
         }
     }
     one.input.erase(0, at);

@@ -88,7 +88,7 @@ void go_to_extremes(const plan& what, op& one, generator& random) {
         one.wait_ms = random.percent(50) ? 1 : 3'600'000;
         return;
     }
-    // What never has enough of its lease left must not wait for ever.
+    // What never has enough of its lease left must not wait indefinitely.
     one.wait_ms = one.wait_ms < 0 ? 2 * one.ttl_ms : one.wait_ms;
 }
 

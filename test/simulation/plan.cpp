@@ -8,10 +8,10 @@ namespace simulation {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> fault_names{
-    "partition",    "refuse",      "break_late", "break_lost", "stall",        "crash",
-    "flush",        "replace",     "step",       "pause",      "suspend",      "client_crash",
-    "client_close", "promote",     "take_over",  "flush_db",   "forget_words", "reset_stats",
-    "reload",       "remove_keys", "hush",       "deafen"};
+    "partition",    "refuse",      "break_late",     "break_lost", "stall",        "crash",
+    "flush",        "replace",     "step",           "pause",      "suspend",      "client_crash",
+    "client_close", "promote",     "take_over",      "flush_db",   "script_flush", "reset_stats",
+    "reload",       "remove_keys", "refuse_publish", "end_pushes"};
 
 constexpr std::array<std::string_view, 4> taking_names{"one", "all", "reading", "writing"};
 
@@ -67,7 +67,7 @@ void describe_op(std::string& out, const op& one) {
         out += ", writes after " + in_ms(after);
     }
     out += one.fifo ? ", fifo" : "";
-    out += one.names_token ? ", token of its own" : "";
+    out += one.names_token ? ", own token" : "";
     out += one.attaches ? ", attached" : "";
     out += one.after_loss == op::obedience::at_once ? ""
            : one.after_loss == op::obedience::later
@@ -155,7 +155,7 @@ std::string describe(const plan& what) {
                ? "\n"
                : ", pushes lost " + std::to_string(what.air.lost_pushes_percent) + " %\n";
     if (what.wrong != mistake::none) {
-        out += "wrong on purpose: " + std::string(to_string(what.wrong)) + "\n";
+        out += "deliberate mistake: " + std::string(to_string(what.wrong)) + "\n";
     }
     for (std::size_t i = 0; i < what.masters.size(); ++i) {
         const master_plan& one = what.masters[i];
@@ -170,7 +170,7 @@ std::string describe(const plan& what) {
                + (one.speaks == speech::plain ? "plain" : "guarded") + ", clock "
                + std::to_string(one.rate_ppb / 1000) + " ppm, max_ttl "
                + std::to_string(one.max_ttl_ms) + " ms" + (one.pushes ? ", pushes" : "")
-               + ", hand-offs for " + std::to_string(one.local_handoff_ms) + " ms" + "\n";
+               + ", local handoffs for " + std::to_string(one.local_handoff_ms) + " ms" + "\n";
         for (const std::vector<op>& worker : one.workers) {
             out += "   worker\n";
             for (const op& each : worker) {

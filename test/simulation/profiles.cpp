@@ -257,7 +257,7 @@ void trouble_flushes(plan& what, generator& random) {
     add_some(what, random, 1, add_break);
 }
 
-// Holders that live on extensions while masters forget: votes are put back where they are missing.
+// Holders that live on extensions while masters lose data: missing keys are created again.
 void trouble_heals(plan& what, generator& random) {
     trouble_extensions(what, random);
     what.air.late_percent = 60;
@@ -396,11 +396,11 @@ constexpr std::array table{
     profile{"extensions", mixture::plain, keeps_all, trouble_extensions},
     profile{"tight", mixture::plain, keeps_all, trouble_tight},
     profile{"rollbacks", mixture::plain, keeps_all, trouble_rollbacks},
-    profile{"lines", mixture::plain, keeps_all, trouble_lines},
-    profile{"wakes", mixture::plain, keeps_all, trouble_wakes},
+    profile{"queues", mixture::plain, keeps_all, trouble_lines},
+    profile{"notifications", mixture::plain, keeps_all, trouble_wakes},
     profile{"slots", mixture::plain, keeps_all, trouble_slots},
-    profile{"slot-wakes", mixture::plain, keeps_all, trouble_slot_wakes},
-    profile{"deaf", mixture::plain, keeps_all, trouble_deaf},
+    profile{"slot-notifications", mixture::plain, keeps_all, trouble_slot_wakes},
+    profile{"no-notifications", mixture::plain, keeps_all, trouble_deaf},
     profile{"all", mixture::plain, keeps_all, trouble_all},
     profile{"beyond", mixture::plain, keeps_little, trouble_beyond},
 
@@ -416,11 +416,11 @@ constexpr std::array table{
     profile{"guarded-rollbacks", mixture::guarded, keeps_all, trouble_rollbacks},
     profile{"guarded-heals", mixture::guarded, keeps_all, trouble_heals},
     profile{"guarded-fences", mixture::guarded, keeps_all, trouble_fences},
-    profile{"guarded-lines", mixture::guarded, keeps_all, trouble_lines},
-    profile{"guarded-wakes", mixture::guarded, keeps_all, trouble_wakes},
+    profile{"guarded-queues", mixture::guarded, keeps_all, trouble_lines},
+    profile{"guarded-notifications", mixture::guarded, keeps_all, trouble_wakes},
     profile{"guarded-slots", mixture::guarded, keeps_all, trouble_slots},
     profile{"guarded-slot-wakes", mixture::guarded, keeps_all, trouble_slot_wakes},
-    profile{"guarded-deaf", mixture::guarded, keeps_all, trouble_deaf},
+    profile{"guarded-no-notifications", mixture::guarded, keeps_all, trouble_deaf},
     profile{"guarded-all", mixture::guarded, keeps_all, trouble_all},
     profile{"guarded-beyond", mixture::guarded, keeps_little, trouble_beyond},
 
@@ -434,7 +434,7 @@ constexpr std::array table{
     profile{"forms-rollbacks", mixture::guarded, keeps_all, trouble_forms<trouble_rollbacks>},
     profile{"forms-heals", mixture::guarded, keeps_all, trouble_forms<trouble_heals>},
     profile{"forms-fences", mixture::guarded, keeps_all, trouble_forms<trouble_fences>},
-    profile{"forms-lines", mixture::guarded, keeps_all, trouble_forms<trouble_lines>},
+    profile{"forms-queues", mixture::guarded, keeps_all, trouble_forms<trouble_lines>},
     profile{"forms-all", mixture::guarded, keeps_all, trouble_forms<trouble_all>},
 
     profile{"stops", mixture::plain, keeps_all, trouble_stops},
@@ -454,7 +454,7 @@ constexpr std::array table{
     profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
     profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
     profile{"mixed-extensions", mixture::mixed, keeps_all, trouble_extensions},
-    profile{"mixed-lines", mixture::mixed, keeps_all, trouble_lines},
+    profile{"mixed-queues", mixture::mixed, keeps_all, trouble_lines},
     profile{"mixed-slots", mixture::mixed, keeps_all, trouble_slots},
     profile{"mixed-all", mixture::mixed, keeps_all, trouble_all},
 };

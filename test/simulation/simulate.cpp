@@ -45,7 +45,7 @@ std::string read_range(const std::string& text, options& out) {
     const std::string_view all = text;
     const bool good = dots != std::string::npos && number(all.substr(0, dots), out.first)
                       && number(all.substr(dots + 2), out.last) && out.first <= out.last;
-    return good ? std::string() : "a range is FROM..TO, such as 1..1000";
+    return good ? std::string() : "invalid range; write FROM..TO, for example 1..1000";
 }
 
 plan plan_for(std::uint64_t seed, const profile& kind, const options& chosen) {
@@ -59,7 +59,7 @@ void explain(const plan& failing, const options& chosen, lua_machine& lua) {
     const plan smallest = chosen.shrinks ? shrink(failing, lua, first.broken->broken) : failing;
     const outcome again = run(smallest, lua, true);
     std::printf(
-        "%s\n%s\nVIOLATION of %s at %.3f ms: %s\n(%s, from %zu things in the plan to %zu; replay "
+        "%s\n%s\nVIOLATION of %s at %.3f ms: %s\n(%s, from %zu elements of the plan to %zu; replay "
         "with --seed %llu --profile %s)\n",
         describe(smallest).c_str(),
         again.story.c_str(),
@@ -167,21 +167,22 @@ int replay(std::uint64_t seed, const profile& kind, const options& chosen) {
 
 int main(int argc, char** argv) {
     options chosen;
-    CLI::App app("Simulates clients, masters and trouble in virtual time.");
+    CLI::App app("Simulates clients, masters and faults in virtual time.");
     std::uint64_t seed = 0;
     std::string range;
     std::string wrong;
     auto* const one = app.add_option("--seed", seed, "replay this seed");
-    app.add_option("--seeds", range, "FROM..TO: run these")->excludes(one);
+    app.add_option("--seeds", range, "run the seeds FROM..TO")->excludes(one);
     app.add_option(
         "--profile",
         chosen.profile,
-        "which trouble; or the beginning of several names; without it all in turn");
+        "the profile of faults, or a prefix of several names; default: all in turn");
     app.add_option("--jobs", chosen.jobs, "threads")->check(CLI::Range(1U, 64U));
-    app.add_flag("--trace", chosen.trace, "print the timeline of --seed in any case");
+    app.add_flag(
+        "--trace", chosen.trace, "print the timeline of --seed even if nothing is violated");
     app.add_flag("--keep-going", chosen.keep_going, "do not stop at the first violation");
-    app.add_flag("!--no-shrink", chosen.shrinks, "print a failing plan as it is");
-    app.add_option("--wrong", wrong, "use the library in this wrong way");
+    app.add_flag("!--no-shrink", chosen.shrinks, "do not shrink a failing plan");
+    app.add_option("--wrong", wrong, "make this mistake in the client, for example no-quarantine");
     bool list = false;
     app.add_flag("--list", list, "print the profiles");
     CLI11_PARSE(app, argc, argv);
@@ -197,7 +198,7 @@ int main(int argc, char** argv) {
     }
     for (std::size_t i = 0; !wrong.empty() && i <= mistakes; ++i) {
         if (i == mistakes) {
-            std::fprintf(stderr, "no mistake is called %s\n", wrong.c_str());
+            std::fprintf(stderr, "unknown mistake '%s'\n", wrong.c_str());
             return 2;
         }
         chosen.wrong = static_cast<mistake>(i);
@@ -216,7 +217,7 @@ int main(int argc, char** argv) {
         }
     }
     if (kinds.empty()) {
-        std::fprintf(stderr, "no profile is called %s; see --list\n", chosen.profile.c_str());
+        std::fprintf(stderr, "unknown profile '%s'; see --list\n", chosen.profile.c_str());
         return 2;
     }
     if (range.empty()) {

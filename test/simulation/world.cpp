@@ -250,7 +250,7 @@ void world::begin_fault(std::uint32_t number) {
                 + (one.only ? " " + std::string(to_string(*one.only)) : "") + " "
                 + std::to_string(one.amount)
                 + (one.span == no_time
-                       ? " for ever"
+                       ? " without end"
                        : " until " + std::to_string((one.at + one.span) / us) + " us"));
     }
     switch (one.kind) {
@@ -384,7 +384,8 @@ void world::pass(std::uint32_t which) {
             here_.story.note(
                 here_.now,
                 "",
-                "no more faults: each waiter gets its lock, and every other worker one last lock");
+                "no more faults: each waiter gets its lock, and each other worker acquires once "
+                "more");
         }
         finals_ = true;
         for_clients(-1, [](client& who, unsigned) { who.begin_finals(); });
@@ -408,14 +409,14 @@ void world::pass(std::uint32_t which) {
                 here_.judge.fail(
                     promise::progress,
                     here_.now,
-                    "c" + std::to_string(i) + " is left with " + left);
+                    "c" + std::to_string(i) + " has not released everything: " + left);
             }
         });
         for (const std::string& key : net_.lock_keys()) {
             if (!here_.what.bounded) {
                 break;
             }
-            here_.judge.fail(promise::no_orphan, here_.now, key + " is left over");
+            here_.judge.fail(promise::no_orphan, here_.now, key + " was not removed");
         }
         here_.queue.push(here_.now, event_kind::milestone, close_down);
         break;
@@ -447,7 +448,7 @@ outcome world::run() {
         at_once = what.at == here_.now ? at_once + 1 : 0;
         here_.now = what.at;
         if (++events > events_max || at_once > events_at_once_max) {
-            here_.judge.fail(promise::sane, here_.now, "time stands still");
+            here_.judge.fail(promise::sane, here_.now, "virtual time does not advance");
             break;
         }
         try {

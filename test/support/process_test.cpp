@@ -174,7 +174,7 @@ TEST_CASE("a master leaves neither process nor directory") {
     CHECK_FALSE(std::filesystem::exists(dir));
 }
 
-TEST_CASE("a master speaks TLS with the right authority only") {
+TEST_CASE("a master accepts TLS with the right authority only") {
     master_options options;
     options.tls = true;
     const master_process master(options);

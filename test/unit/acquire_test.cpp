@@ -316,7 +316,7 @@ TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") 
     CHECK(it.engine.count().no_quorum == 1);
 }
 
-TEST_CASE("an acquire that waits for ever gets the lock once it is free") {
+TEST_CASE("an acquire that waits without limit gets the lock once it is free") {
     virtual_quorum it(3);
     it.start();
     hold_everywhere(it);

@@ -232,7 +232,7 @@ TEST_CASE("a guarded removal removes, or says whose it is") {
     CHECK(read_remove(three(-1, 0, 5), rung::evalsha).said == vote::absent);
 }
 
-TEST_CASE("a handshake says since when a master remembers") {
+TEST_CASE("a handshake returns since when a master has lost no data") {
     const auto got = read_handshake(three(1, 30'001'000, 1'000));
     REQUIRE(got);
     CHECK(got->quarantine == 30s);

@@ -157,7 +157,8 @@ TEST_CASE("each warning is given, and has a text of its own") {
     CHECK(texts.size() == found.size());
 }
 
-TEST_CASE("TLS that no master speaks is warned of: else a password would go in the clear, unseen") {
+TEST_CASE("settings of TLS without a master that uses it are warned of: a password would be sent "
+          "in clear") {
     for (const auto& set : std::vector<std::function<void(tls_options&)>>{
              [](tls_options& it) { it.ca_file = "/ca"; },
              [](tls_options& it) { it.server_name = "h"; },

@@ -270,7 +270,7 @@ TEST_CASE("extensions that the holder wants come one at a time, and none after t
     CHECK(one.mine.extending.active);
 }
 
-TEST_CASE("a loss is explained with what the masters say") {
+TEST_CASE("a loss is explained with the votes of the masters") {
     site one;
     CHECK(one.it.reason(one.mine, quorum) == loss_reason::majority_unreachable);
     one.mine.votes.of[0].said = one.mine.votes.of[1].said = vote::owned_by_other;

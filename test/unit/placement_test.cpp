@@ -39,7 +39,7 @@ std::vector<std::size_t> shares(const std::vector<std::string>& quorums) {
 
 } // namespace
 
-TEST_CASE("the weights are what the documentation says, for ever") {
+TEST_CASE("the weights are those of the documentation, in every version") {
     CHECK(placement_weight("east", "jobs/nightly") == 0x038b4ee6608f9058);
     CHECK(placement_weight("west", "jobs/nightly") == 0xc4bca468e2dffad8);
     CHECK(placement_weight("north", "jobs/nightly") == 0x8af91591bde29334);

@@ -96,7 +96,7 @@ TEST_CASE("a release that nobody answers is uncertain at master_timeout") {
     const redlock::time_point began = one.it.now();
     CHECK(one.release() == release_result::uncertain);
     CHECK(one.it.now() == began + 100ms);
-    // What the masters say to this, and not to the acquire before.
+    // The replies of the masters to this, and not to the acquire before.
     const std::vector<vote> expected{vote::timed_out, vote::timed_out, vote::granted};
     CHECK(one.it.removal_of(one.got)->votes == expected);
 }

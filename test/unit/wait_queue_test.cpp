@@ -243,7 +243,7 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
         check_about(high, (missing + 1) * 5ms);
     }
     CHECK(one.ask_arbiter);
-    // One master's reply was not a vote of all: it is not believed for ever.
+    // One master's reply was not a vote of all: it is not relied on indefinitely.
     CHECK(!it.queue.failed(false, 0, held_for({1s}), it.view(), it.random));
     CHECK(!one.ask_arbiter);
 }

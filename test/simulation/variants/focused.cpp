@@ -120,7 +120,7 @@ void retries(plan& what, generator& random) {
     }
 }
 
-// All masters forget at once, just after somebody was given a lease that nobody renews.
+// All masters lose their data at once, just after a lease was granted that is not renewed.
 void amnesia(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 3, .ttl_ms = 300};
     begin(what, wanted);
@@ -291,7 +291,7 @@ void heal(plan& what, generator& random) {
 
 // A line in each process, of which no other hears: nobody pushes, and leases are longer than
 // anybody waits.
-void own_lines(plan& what, generator& random) {
+void own_queue(plan& what, generator& random) {
     const scene wanted{.clients = 1 + random.below(2), .ttl_ms = 30'000};
     begin(what, wanted);
     what.prompt = true;
@@ -320,7 +320,7 @@ void own_lines(plan& what, generator& random) {
 // Short holds of leases that are longer than anybody waits, by few: a waiter that misses the last
 // release gets no other notification. Pushes and votes overtake each other, and push connections
 // break.
-void wake_ups(plan& what, generator& random) {
+void crossed_notifications(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2 + random.below(2), .ttl_ms = 30'000};
     begin(what, wanted);
     what.prompt = what.ordered = true;
@@ -353,7 +353,7 @@ void wake_ups(plan& what, generator& random) {
 }
 
 // A holder hands off while no master can be reached, and the next one keeps the lease to its end.
-void hand_over_raises(plan& what, generator& random) {
+void handoff_raises(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 100};
     begin(what, wanted);
     what.ordered = true;
@@ -465,12 +465,12 @@ constexpr std::array table{
     profile{"retries", mixture::plain, keeps_all, retries},
     profile{"around-extensions", mixture::plain, keeps_all, around_extensions},
     profile{"late-grants", mixture::plain, keeps_all, late_grants},
-    profile{"own-lines", mixture::plain, keeps_all, own_lines},
-    profile{"wake-ups", mixture::guarded, keeps_all, wake_ups},
+    profile{"own-queue", mixture::plain, keeps_all, own_queue},
+    profile{"crossed-notifications", mixture::guarded, keeps_all, crossed_notifications},
     profile{"amnesia", mixture::guarded, keeps_all, amnesia},
     profile{"raises", mixture::guarded, keeps_all, raises},
     profile{"leaps", mixture::guarded, "all but A2", leaps},
-    profile{"hand-over-raises", mixture::guarded, keeps_all, hand_over_raises},
+    profile{"handoff-raises", mixture::guarded, keeps_all, handoff_raises},
     profile{"late-raises", mixture::guarded, keeps_all, late_raises},
     profile{"heal", mixture::guarded, keeps_all, heal},
 };

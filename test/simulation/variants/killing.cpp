@@ -13,7 +13,7 @@ mistake mistake_of(const variant& which) {
             return static_cast<mistake>(i);
         }
     }
-    throw std::logic_error("the simulator has no mistake called " + std::string(which.name));
+    throw std::logic_error("unknown mistake " + std::string(which.name));
 }
 
 } // namespace

@@ -47,7 +47,7 @@ struct hunt {
 bool kill_one(const variant& which, const hunt& how) {
     const profile* const kind = how.in != nullptr ? how.in : find_any_profile(which.profile);
     if (kind == nullptr) {
-        std::printf("| %u | %s | no such profile |\n", which.number, text_of(which.name).c_str());
+        std::printf("| %u | %s | unknown profile |\n", which.number, text_of(which.name).c_str());
         return false;
     }
     const auto began = std::chrono::steady_clock::now();
@@ -129,13 +129,18 @@ int main(int argc, char** argv) {
     bool lists = false;
     bool kills = false;
     bool trace = false;
-    app.add_flag("--list-variants", lists, "print them");
-    app.add_flag("--kill", kills, "run them until they break a promise, and print a table");
-    app.add_option("--variant", variant_name, "this one only; without --kill: none");
-    app.add_option("--profile", profile_name, "which trouble; else where it is known to die");
-    app.add_option("--seed", seed, "replay this seed, or begin with it");
-    app.add_option("--seeds", how.seeds, "how many; else as many as it is known to take");
-    app.add_flag("--trace", trace, "print the timeline in any case");
+    app.add_flag("--list-variants", lists, "print the names of the variants");
+    app.add_flag("--kill", kills, "run each until it breaks a promise, and print a table");
+    app.add_option(
+        "--variant",
+        variant_name,
+        "only this one; default: all with --kill, else the right protocol");
+    app.add_option(
+        "--profile", profile_name, "profile of faults; default with --kill: the one that kills it");
+    app.add_option("--seed", seed, "replay this seed; with --kill or --seeds: begin with it");
+    app.add_option(
+        "--seeds", how.seeds, "number of seeds; default with --kill: the bound of the variant");
+    app.add_flag("--trace", trace, "print the timeline even if nothing is violated");
     CLI11_PARSE(app, argc, argv);
 
     if (lists) {
@@ -143,12 +148,12 @@ int main(int argc, char** argv) {
     }
     how.only = find_variant(variant_name);
     if (!variant_name.empty() && how.only == nullptr) {
-        std::fprintf(stderr, "no variant is called %s\n", variant_name.c_str());
+        std::fprintf(stderr, "unknown variant '%s'; see --list-variants\n", variant_name.c_str());
         return 2;
     }
     how.in = find_any_profile(profile_name);
     if (!profile_name.empty() && how.in == nullptr) {
-        std::fprintf(stderr, "no profile is called %s\n", profile_name.c_str());
+        std::fprintf(stderr, "unknown profile '%s'\n", profile_name.c_str());
         return 2;
     }
     if (kills) {
@@ -156,7 +161,7 @@ int main(int argc, char** argv) {
         return kill_all(how);
     }
     if (how.in == nullptr) {
-        std::fprintf(stderr, "--profile says which trouble\n");
+        std::fprintf(stderr, "no profile given; write --profile NAME\n");
         return 2;
     }
     if (how.seeds == 0) {
