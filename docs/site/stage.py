@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What mkdocs does not do: stage.py stage SOURCE_ROOT DIRECTORY | stage.py check SITE
+"""What mkdocs does not do: stage.py stage SOURCE_ROOT DIRECTORY [REPOSITORY] | stage.py check SITE
 
 stage: the pages as the generator takes them. A link out of docs/ to a public header becomes one to the
-reference; any other becomes one to a page that shows the file. So the site needs no forge.
+reference; any other becomes one to a page that shows the file. So the site needs no forge. Each page ends with the
+version, and with a link to the REPOSITORY if its address is given.
 
 check: nothing is loaded from the net, and every link within the site leads somewhere.
 """
@@ -34,8 +35,8 @@ def cell(code):
 
 
 class Stage:
-    def __init__(self, root, out):
-        self.root, self.out = root, out
+    def __init__(self, root, out, repository=None):
+        self.root, self.out, self.repository = root, out, repository
         self.shown = []  # files of the repository that a page links to
 
     def place(self, path):
@@ -130,7 +131,10 @@ class Stage:
             self.show(path)
         shutil.copy(self.root / 'docs' / 'site' / 'extra.css', self.out / 'docs' / 'extra.css')
         version = re.search(r"^    version: '([0-9.]+)'", (self.root / 'meson.build').read_text(), re.MULTILINE)[1]
-        (self.out / 'mkdocs.yml').write_text((self.root / 'mkdocs.yml').read_text().replace('@VERSION@', version))
+        text = (self.root / 'mkdocs.yml').read_text().replace('@VERSION@', version)
+        # Not as repo_url: the theme would load the forge's figures from the net.
+        link = f', <a href="{html.escape(self.repository)}">repository</a>' if self.repository else ''
+        (self.out / 'mkdocs.yml').write_text(text.replace('@REPOSITORY@', link))
 
 
 def errors_of(site):
@@ -157,6 +161,6 @@ def errors_of(site):
 
 if __name__ == '__main__':
     if sys.argv[1] == 'stage':
-        Stage(pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]).resolve()).run()
+        Stage(pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]).resolve(), *sys.argv[4:]).run()
     else:
         sys.exit('\n'.join(errors_of(pathlib.Path(sys.argv[2]))) or None)
