@@ -209,7 +209,7 @@ GROUPS |= {
 
 LARGE = [
     holds('acquire', 'two attempts', TTL=2, ATTEMPTS=2),
-    holds('acquire', 'forgets and breaks', TTL=2, LOSSES=1, BREAKS=1),
+    holds('acquire', 'loses its data, and a connection breaks', TTL=2, LOSSES=1, BREAKS=1),
     holds('acquire', 'extension and memory', TTL=3, EXTENDS=1, LOSSES=1),
     holds('acquire', 'extension, a connection breaks', TTL=2, EXTENDS=1, BREAKS=1),
     holds('acquire', 'three clients', TTL=2, CLIENTS=3),
@@ -222,7 +222,7 @@ LARGE = [
     holds('memory', 'more time', FAULTS=2, TTL=3),
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
-    holds('fencing', 'forgets, clocks differ', **FORGETS),
+    holds('fencing', 'a master loses its data, clocks differ', **FORGETS),
     holds('fencing', 'a connection breaks', TTL=1, BREAKS=1),
     holds('fencing', 'a duplicate', TTL=1, DUPLICATES=1),
     redundant('fencing', 'raise_without_lock_check', TTL=1, BREAKS=1),
