@@ -1,6 +1,6 @@
 #include "examine.hpp"
 
-#include "keys.hpp"
+#include "admin.hpp"
 #include "redis.hpp"
 
 #include <redlock/clock.hpp>

@@ -1,19 +1,19 @@
 // redlock: the command line of the library. See docs/cli.md.
 
+#include "acquire.hpp"
+#include "admin.hpp"
 #include "bench.hpp"
 #include "command_line.hpp"
 #include "completion.hpp"
 #include "doctor.hpp"
 #include "exit_code.hpp"
-#include "hands.hpp"
-#include "keys.hpp"
 #include "local.hpp"
-#include "look.hpp"
 #include "manual.hpp"
 #include "metrics.hpp"
 #include "parent.hpp"
 #include "run.hpp"
 #include "size.hpp"
+#include "status.hpp"
 
 #include <unistd.h>
 
@@ -27,9 +27,9 @@ int main(int argc, char** argv) {
     try {
         cli::command_line line;
         cli::add_run(line);
-        cli::add_hands(line);
-        cli::add_look(line);
-        cli::add_keys(line);
+        cli::add_acquire_commands(line);
+        cli::add_status_commands(line);
+        cli::add_admin_commands(line);
         cli::add_doctor(line);
         cli::add_local(line);
         cli::add_metrics(line);

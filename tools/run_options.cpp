@@ -1,7 +1,7 @@
 // The options of `redlock run`, `attach`, `pool` and `elect`.
+#include "acquire.hpp"
 #include "command_line.hpp"
 #include "exit_code.hpp"
-#include "hands.hpp"
 #include "run.hpp"
 
 #include <redlock/slot_pool.hpp>

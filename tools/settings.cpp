@@ -37,7 +37,7 @@ std::string password_of(const std::string& path) {
     return line;
 }
 
-std::string text_of(const redlock::setting_value& value) {
+std::string text_of_setting(const redlock::setting_value& value) {
     struct {
         std::string operator()(std::monostate) const { return {}; }
         std::string operator()(milliseconds it) const {
@@ -105,13 +105,13 @@ std::string text_of_file(const std::string& path) {
 }
 
 std::string in_options(const redlock::invalid_value& bad) {
-    const std::string low = text_of(bad.minimum);
-    const std::string high = text_of(bad.maximum);
+    const std::string low = text_of_setting(bad.minimum);
+    const std::string high = text_of_setting(bad.maximum);
     std::string out = fmt::format(
         "{} {} {}{}{}",
         option_of(bad.field),
         bad.unit.empty() ? "is" : "has",
-        text_of(bad.value),
+        text_of_setting(bad.value),
         bad.unit.empty() ? "" : " ",
         bad.unit);
     if (!low.empty()) {

@@ -45,7 +45,7 @@ std::string whole(redlock::lease_times::duration time) {
     return duration_text(std::chrono::round<milliseconds>(time));
 }
 
-json json_of(const redlock::lease_times& times) {
+json json_of_times(const redlock::lease_times& times) {
     const auto ms = [](redlock::lease_times::duration time) {
         return std::chrono::duration<double, std::milli>(time).count();
     };
@@ -62,7 +62,7 @@ json json_of(const redlock::lease_times& times) {
     };
 }
 
-std::string text_of(const redlock::lease_times& times, const size_wishes& wanted) {
+std::string text_of_times(const redlock::lease_times& times, const size_wishes& wanted) {
     const std::pair<std::string, std::string> lines[] = {
         {"held for " + whole(times.held),
          fmt::format(
@@ -126,9 +126,9 @@ int size(size_wishes wanted, const settings& common) {
             roughly(share * year_s));
     }
     if (common.json) {
-        print({{"quorums", quorums}, {"lease", json_of(times)}});
+        print({{"quorums", quorums}, {"lease", json_of_times(times)}});
     } else {
-        fmt::print("{}\n{}", table, text_of(times, wanted));
+        fmt::print("{}\n{}", table, text_of_times(times, wanted));
     }
     return 0;
 }

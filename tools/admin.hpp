@@ -10,7 +10,7 @@ namespace cli {
 
 struct command_line;
 
-void add_keys(command_line& to);
+void add_admin_commands(command_line& to);
 
 /// The key of the lock of a resource.
 std::string key_of(const redlock::config& how, const std::string& resource);

@@ -10,7 +10,7 @@ namespace cli {
 
 struct command_line;
 
-void add_look(command_line& to);
+void add_status_commands(command_line& to);
 
 /// Lines for people: the verdict, and the reply of each master.
 std::string text_of(const std::string& resource, const redlock::lock_status& found);

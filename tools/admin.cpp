@@ -1,11 +1,11 @@
-#include "keys.hpp"
+#include "admin.hpp"
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
 #include "json.hpp"
-#include "look.hpp"
 #include "redis.hpp"
 #include "session.hpp"
+#include "status.hpp"
 
 #include <fmt/format.h>
 
@@ -271,7 +271,7 @@ std::string key_of(const redlock::config& how, const std::string& resource) {
     return how.key_prefix.empty() ? resource : how.key_prefix + "{" + resource + "}";
 }
 
-void add_keys(command_line& to) {
+void add_admin_commands(command_line& to) {
     CLI::App& lists = to.add(
         "list",
         "List the held locks of all masters",

@@ -1,4 +1,4 @@
-#include "hands.hpp"
+#include "acquire.hpp"
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
@@ -15,7 +15,7 @@
 namespace cli {
 namespace {
 
-struct hand {
+struct acquire_wishes {
     lock_wishes lock;
     std::string token;
 };
@@ -24,7 +24,7 @@ milliseconds left_of(const redlock::lock& lock) {
     return std::chrono::floor<milliseconds>(lock.remaining());
 }
 
-json found_of(const hand& mine, const redlock::lock& lock) {
+json found_of(const acquire_wishes& mine, const redlock::lock& lock) {
     json out{
         {"resource", mine.lock.resource},
         {"token", lock.token()},
@@ -36,7 +36,7 @@ json found_of(const hand& mine, const redlock::lock& lock) {
 }
 
 int refused(
-    const hand& mine,
+    const acquire_wishes& mine,
     bool as_json,
     const boost::system::system_error& error,
     const redlock::diagnostics& why) {
@@ -49,7 +49,7 @@ int refused(
     return ended_with(mine.lock, error.code(), why);
 }
 
-int acquire(const hand& mine, const settings& common) {
+int acquire(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     auto wanted = options_of(mine.lock, redlock::wait_for::forever(), configuration);
     wanted.renew = redlock::renewal::off;
@@ -87,8 +87,11 @@ int acquire(const hand& mine, const settings& common) {
     return 0;
 }
 
-redlock::lock
-attach(session& now, const hand& mine, redlock::acquire_options wanted, redlock::diagnostics& why) {
+redlock::lock attach(
+    session& now,
+    const acquire_wishes& mine,
+    redlock::acquire_options wanted,
+    redlock::diagnostics& why) {
     now.settle(need::most);
     return now.wait([&](auto token) {
         return now.manager.async_attach(
@@ -96,7 +99,7 @@ attach(session& now, const hand& mine, redlock::acquire_options wanted, redlock:
     });
 }
 
-int extend(const hand& mine, const settings& common) {
+int extend(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
     auto wanted = options_of(mine.lock, redlock::wait_for::none(), configuration);
     wanted.renew = redlock::renewal::off;
@@ -125,9 +128,9 @@ bool differ(const redlock::diagnostics& why) {
     return !why.votes.empty() && static_cast<std::size_t>(replied) >= why.quorum;
 }
 
-int release(const hand& mine, const settings& common) {
+int release(const acquire_wishes& mine, const settings& common) {
     redlock::config configuration = config_of(common);
-    hand brief = mine;
+    acquire_wishes brief = mine;
     // Taking it over is an extension, for the time of a release and no longer.
     brief.lock.ttl = std::min(configuration.max_ttl, milliseconds(2'000));
     auto wanted = options_of(brief.lock, redlock::wait_for::none(), configuration);
@@ -179,8 +182,8 @@ void add_token(CLI::App& app, std::string& into) {
         ->type_name("TOKEN");
 }
 
-void add_hands(command_line& to) {
-    const auto taken = std::make_shared<hand>();
+void add_acquire_commands(command_line& to) {
+    const auto taken = std::make_shared<acquire_wishes>();
     CLI::App& takes = to.add(
         "acquire",
         "Acquire a lock, print its token and keep the lock for its ttl",
@@ -192,7 +195,7 @@ void add_hands(command_line& to) {
     add_wishes(takes, taken->lock, "forever");
     to.when(takes, [taken, &to] { return acquire(*taken, to.common); });
 
-    const auto held = std::make_shared<hand>();
+    const auto held = std::make_shared<acquire_wishes>();
     CLI::App& extends = to.add(
         "extend",
         "Extend a lock to a ttl from now",
@@ -208,7 +211,7 @@ void add_hands(command_line& to) {
         return extend(*held, to.common);
     });
 
-    const auto given = std::make_shared<hand>();
+    const auto given = std::make_shared<acquire_wishes>();
     CLI::App& releases = to.add(
         "release",
         "Release a lock",

@@ -1,4 +1,4 @@
-#include "look.hpp"
+#include "status.hpp"
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
@@ -57,7 +57,7 @@ std::string line_of(const redlock::master_lock_status& one) {
     return out;
 }
 
-struct looks {
+struct status_wishes {
     std::vector<std::string> resources;
     milliseconds interval{500};
 };
@@ -84,7 +84,7 @@ int worse(int one, int other) {
     return rank(other) > rank(one) ? other : one;
 }
 
-int status(const looks& wanted, const settings& common) {
+int status(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
     session now(config_of(common));
     now.settle(need::all);
@@ -129,7 +129,7 @@ bool unread() {
     return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-int watch(const looks& wanted, const settings& common) {
+int watch(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
     session now(config_of(common));
     now.settle(need::all);
@@ -201,8 +201,8 @@ int status_of(const redlock::lock_status& found) {
                                                                         : exit_code::undecided);
 }
 
-void add_look(command_line& to) {
-    const auto asked = std::make_shared<looks>();
+void add_status_commands(command_line& to) {
+    const auto asked = std::make_shared<status_wishes>();
     CLI::App& asks = to.add(
         "status",
         "Show the holder of a lock, per master and by majority",
@@ -215,7 +215,7 @@ void add_look(command_line& to) {
     asks.add_option("RESOURCE", asked->resources, "Names of resources")->required()->type_name("");
     to.when(asks, [asked, &to] { return status(*asked, to.common); });
 
-    const auto seen = std::make_shared<looks>();
+    const auto seen = std::make_shared<status_wishes>();
     seen->resources.resize(1);
     CLI::App& watches = to.add(
         "watch",

@@ -10,7 +10,7 @@ namespace cli {
 
 struct command_line;
 
-void add_hands(command_line& to);
+void add_acquire_commands(command_line& to);
 
 /// --token.
 void add_token(CLI::App& app, std::string& into);
