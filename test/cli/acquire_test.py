@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""acquire, extend, release, attach, status, watch, list, force-release: hands_test.py REDLOCK [CASE...]"""
+"""acquire, extend, release, attach, status, watch, list, force-release: acquire_test.py REDLOCK [CASE...]"""
 
 import json
 import os
