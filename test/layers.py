@@ -40,6 +40,7 @@ CORE_RANKS = {
     'server_clock': 1,
     'answer': 2,
     'admission': 2,
+    'hex': 0,
     'login': 1,
     'presence': 1,
     'reasons': 1,

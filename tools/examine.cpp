@@ -144,7 +144,7 @@ private:
         attempt("+del", true, {"DEL", lock, fence});
     }
 
-    // "2 RUN-ID PROMOTED-FROM BORN QUARANTINE"
+    // "3 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
     void read_record(const std::string& key) {
         out_.record = key;
         const reply kept = master_.ask({"GET", key});
@@ -158,7 +158,7 @@ private:
         std::uint64_t born = 0;
         std::uint64_t quarantine = 0;
         words >> format >> run_id >> promoted_from >> born >> quarantine;
-        out_.foreign_record = kept.failed() || format != "2" || words.fail();
+        out_.foreign_record = kept.failed() || format != "3" || words.fail();
         if (!out_.foreign_record) {
             out_.record_quarantine =
                 std::chrono::duration_cast<milliseconds>(us(static_cast<us::rep>(quarantine)));

@@ -234,7 +234,8 @@ batch_answers::batch_answers(
         || got.elements[1].type != reply_type::integer) {
         return;
     }
-    if (got.elements[0].integer != 1) {
+    forgot_ = kind == command_kind::extend && got.elements[0].integer == 2;
+    if (got.elements[0].integer != 1 && !forgot_) {
         call_ = kind == command_kind::remove    ? answer{}
                 : kind == command_kind::acquire ? read_acquire(got, how)
                                                 : read_extend(got, how);
@@ -318,6 +319,13 @@ answer batch_answers::decode(const reply& one) noexcept {
     }
 }
 
+std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept {
+    if (got.type != reply_type::integer) {
+        return std::nullopt;
+    }
+    return lease_left(got.integer == -2 ? 0 : got.integer);
+}
+
 vote vote_on_exists(const reply& got) noexcept {
     if (got.type != reply_type::integer) {
         return vote::error;
@@ -326,12 +334,21 @@ vote vote_on_exists(const reply& got) noexcept {
 }
 
 std::optional<memory> read_handshake(const reply& got) noexcept {
-    const auto said = read_triple(got);
-    if (!said) {
+    const bool has_record = got.type == reply_type::array && got.elements.size() == 4
+                            && got.elements[3].type == reply_type::string;
+    reply times = got;
+    times.elements = times.elements.first(std::min<std::size_t>(times.elements.size(), 3));
+    const auto said = read_triple(times);
+    if (!said || has_record == (said->status < 0) || (!has_record && got.elements.size() != 3)) {
         return std::nullopt;
     }
     const std::int64_t ends_us = std::clamp<std::int64_t>(said->value, 0, exact_max);
-    return memory{rest_of(ends_us - said->server_us), said->server_us, ends_us, said->status >= 0};
+    return memory{
+        rest_of(ends_us - said->server_us),
+        said->server_us,
+        ends_us,
+        said->status >= 0,
+        has_record ? got.elements[3].text : std::string_view()};
 }
 
 std::optional<std::int64_t> read_time(const reply& got) noexcept {

@@ -54,6 +54,8 @@ public:
     /// What holds for all locks. If the call was not executed, this is the answer for each.
     const answer& call() const noexcept { return call_; }
     bool executed() const noexcept { return executed_; }
+    /// The reply to an extension says that the master may have lost locks.
+    bool forgot() const noexcept { return forgot_; }
     /// The answer for the next lock, and the text of its error.
     answer next() noexcept;
     std::string_view error() const noexcept { return error_; }
@@ -65,11 +67,16 @@ private:
     command_kind kind_;
     bool has_counters_;
     bool executed_ = false;
+    bool forgot_ = false;
     std::int64_t lock_ = 0;
     std::span<const reply> rest_;
     std::string_view error_;
     answer call_;
 };
+
+/// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply says nothing of
+/// a lease.
+std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept;
 
 /// The vote in a reply to EXISTS after a native command that changed nothing.
 vote vote_on_exists(const reply& got) noexcept;
@@ -80,6 +87,7 @@ struct memory {
     std::int64_t server_us = 0;
     std::int64_t ends_us = 0; // when the quarantine ends or ended, by the server's clock
     bool readable = true;     // its record has the format of this version
+    std::string_view record{};
 };
 /// Empty if it is not a reply to a handshake.
 std::optional<memory> read_handshake(const reply& got) noexcept;

@@ -4,32 +4,10 @@
 #include "decisions.hpp"
 #include "engine.hpp"
 #include "form_command.hpp"
+#include "hex.hpp"
 #include "keys.hpp"
 
-#include <cstring>
-
 namespace redlock::core {
-
-namespace {
-
-// Of each byte its two digits.
-constexpr auto hex_digits = [] {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::array<std::array<char, 2>, 256> pairs{};
-    for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
-        pairs[byte] = {digits[byte >> 4U], digits[byte & 15U]};
-    }
-    return pairs;
-}();
-
-// Printable, so that the token can be handed to a script or a person.
-void write_hex(std::span<const unsigned char> bytes, std::span<char> out) noexcept {
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        std::memcpy(&out[2 * i], hex_digits[bytes[i]].data(), 2);
-    }
-}
-
-} // namespace
 
 claim& engine::new_claim(operation& wanted, time_point now, std::string_view token) {
     claim& attempt = claims_.create();

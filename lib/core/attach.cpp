@@ -28,6 +28,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = attempt.votes.of[i];
         mine.asked = true; // a master that is away may have the key as well
+        mine.unvouched = true;
         if (!masters_[i].admitted) {
             attempt.asking().refused(attempt, i, masters_[i].otherwise);
             ++counters_of(i).extend_votes[mine.said];

@@ -5,8 +5,15 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace redlock::core {
+
+// A fencing counter needs the script, and so does any form but a lock.
+bool engine::sets_natively(const claim& of) const noexcept {
+    return of.form == lock_form::exclusive && !of.fencing;
+}
 
 // Whether such commands of this claim may leave with those of others. The other forms have scripts
 // of their own.
@@ -25,8 +32,8 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
     if (kind == command_kind::acquire) {
         out.ttl = of.asked_ttl;
         out.fencing = fence_of(of, 0);
-        out.by = rules_.guarded() ? of.vote_by : forever;
-        out.native = !rules_.guarded();
+        out.native = sets_natively(of);
+        out.by = out.native ? forever : of.vote_by;
         return out;
     }
     // Without a token there is no counter to raise. A removal raises those that are known to be
@@ -88,6 +95,7 @@ void engine::send_alone(batch& what) {
 
 void engine::send_batch(const batch& what) {
     const bool removes = what.kind == command_kind::remove;
+    const bool certifies = what.native && rules_.guarded();
     std::size_t common = 0;
     rung said = rung::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -99,6 +107,9 @@ void engine::send_batch(const batch& what) {
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
             outbox::write(call_, what, how, rules_.epoch_key);
+            if (certifies) {
+                masters_[i].link->append_certificate(call_);
+            }
             common = call_.size();
             said = how;
         }
@@ -113,13 +124,20 @@ void engine::send_batch(const batch& what) {
              .how = how,
              .shared = true,
              .locks = static_cast<std::uint8_t>(what.items.size()),
-             .replies = static_cast<std::uint8_t>(what.native ? what.items.size() : 1),
+             .replies = static_cast<std::uint8_t>(
+                 (what.native ? what.items.size() : 1) + (certifies ? 1 : 0)),
+             .record = masters_[i].link->record(),
              .subject = what.self},
             outbox_.added_at());
-        for (std::size_t n = 0; removes && n < what.items.size(); ++n) {
-            if (claim* const ended = claims_.find(what.items[n].claim)) {
-                ended->votes.of[i].removal_mark = mark;
+        for (std::size_t n = 0; (removes || certifies) && n < what.items.size(); ++n) {
+            if (claim* const owner = claims_.find(what.items[n].claim)) {
+                ballot& mine = owner->votes.of[i];
+                mine.unvouched |= certifies;
+                mine.removal_mark = removes ? mark : mine.removal_mark;
             }
+        }
+        if (certifies) {
+            masters_[i].link->keep_clock(outbox_.added_at());
         }
     }
 }
@@ -132,15 +150,9 @@ void engine::batch_replied(
     time_point now) {
     batch& what = *outbox_.find(command.subject);
     if (what.native) {
-        const batch::item each = what.items[what.items.size() - command.replies];
+        native_replied(master, command, what, answered, sent, now);
         if (command.replies == 1) {
             outbox_.done(what);
-        }
-        const ticket one = ticket_of(command, each);
-        const answer got = read_acquire(answered, rung::native);
-        if (claim* const owner = claims_.find(each.claim)) {
-            claim_replied(
-                *owner, master, one, got, answered.is_error() ? answered.text : "", sent, now);
         }
         return;
     }
@@ -148,25 +160,90 @@ void engine::batch_replied(
     note_server(master, command, answered, all.call(), sent, now);
     for (const batch::item& each : what.items) {
         const ticket one = ticket_of(command, each);
-        const answer got = all.executed() ? all.next() : all.call();
+        claim* const owner = claims_.find(each.claim);
+        answer got = all.executed() ? all.next() : all.call();
+        if (!wrong::unvouched_extends && all.forgot() && got.said == vote::granted
+            && owner != nullptr && owner->votes.of[master].unvouched) {
+            got = {.said = vote::quarantined, .forgot = true}; // nothing vouches for its SET
+        }
         if (all.executed() && (got.forgot || got.unpublished || each.publishes)) {
             note_server(master, one, {}, got, sent, now);
         }
         if (!all.error().empty() && all.executed()) {
             notice(master, all.error(), now);
         }
-        if (claim* const owner = claims_.find(each.claim)) {
+        if (owner != nullptr) {
             claim_replied(*owner, master, one, got, all.error(), sent, now);
         }
     }
     outbox_.done(what);
 }
 
+// One of the replies to a batch of SETs: for a lock, or for the certificate that follows them. A
+// grant waits for the certificate, and no other reply does.
+void engine::native_replied(
+    std::size_t master,
+    const ticket& command,
+    batch& what,
+    const reply& answered,
+    time_point sent,
+    time_point now) {
+    const std::size_t place = what.items.size() + (rules_.guarded() ? 1 : 0) - command.replies;
+    if (place == what.items.size()) {
+        certified(master, command, what, answered, sent, now);
+        return;
+    }
+    const batch::item& each = what.items[place];
+    const answer got = read_acquire(answered, rung::native);
+    if (rules_.guarded() && got.said == vote::granted) {
+        masters_[master].granted |= std::uint64_t{1} << place;
+    } else if (claim* const owner = claims_.find(each.claim)) {
+        claim_replied(
+            *owner,
+            master,
+            ticket_of(command, each),
+            got,
+            answered.is_error() ? answered.text : "",
+            sent,
+            now);
+    }
+}
+
+void engine::certified(
+    std::size_t master,
+    const ticket& command,
+    const batch& what,
+    const reply& answered,
+    time_point sent,
+    time_point now) {
+    member& from = masters_[master];
+    const bool remembers = wrong::uncertified_counts || from.link->certifies(command, answered);
+    answer got{.said = vote::granted};
+    if (!remembers) {
+        got = {
+            .said = vote::quarantined,
+            .forgot = true,
+            .quarantine = std::chrono::ceil<std::chrono::microseconds>(rules_.quarantine_time())};
+        note_server(master, command, answered, got, sent, now);
+    }
+    for (std::uint64_t left = std::exchange(from.granted, 0); left != 0; left &= left - 1) {
+        const batch::item& each = what.items[static_cast<std::size_t>(std::countr_zero(left))];
+        if (claim* const owner = claims_.find(each.claim)) {
+            owner->votes.of[master].unvouched = !remembers;
+            claim_replied(*owner, master, ticket_of(command, each), got, {}, sent, now);
+        }
+    }
+}
+
 void engine::batch_dropped(std::size_t master, const ticket& command, time_point now) {
     batch& what = *outbox_.find(command.subject);
-    const std::size_t replied = what.native ? what.items.size() - command.replies : 0;
-    for (std::size_t n = replied; n < what.items.size(); ++n) {
-        dropped(master, ticket_of(command, what.items[n]), now);
+    const std::size_t certificate = rules_.guarded() ? 1 : 0;
+    const std::size_t replied = what.native ? what.items.size() + certificate - command.replies : 0;
+    const std::uint64_t granted = std::exchange(masters_[master].granted, 0);
+    for (std::size_t n = 0; n < what.items.size(); ++n) {
+        if (n >= replied || (granted >> n & 1U) != 0) {
+            dropped(master, ticket_of(command, what.items[n]), now);
+        }
     }
     outbox_.done(what);
 }

@@ -38,6 +38,7 @@ struct ballot : vote_term {
     vote said = vote::pending;
     key_state found = key_state::unknown; // by the current extension, or the last
     bool asked = false;                   // a command to set the key was sent: the key may exist
+    bool unvouched = false; // the key may have been set in a memory that had lost others
 };
 
 /// The votes of all masters, in the order of the configuration, with their texts.

@@ -67,7 +67,8 @@ void append_handshake(
     std::string_view epoch,
     const master_guard& guard,
     std::string_view promoted_from,
-    bool stepped) {
+    bool stepped,
+    std::string_view id) {
     append_command(
         out,
         {"EVAL",
@@ -77,7 +78,8 @@ void append_handshake(
          guard.run_id,
          promoted_from.empty() ? "-" : promoted_from,
          decimal(guard.quarantine.count()),
-         stepped ? "1" : "0"});
+         stepped ? "1" : "0",
+         id});
 }
 
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing) {

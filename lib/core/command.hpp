@@ -36,6 +36,7 @@ enum class command_kind : std::uint8_t {
     extend_exists, // EXISTS after a native compare-and-extend that extended nothing
     get,           // GET, for a query
     pttl,          // PTTL, for a query
+    lease_left,    // PTTL, for a waiter whose SET was refused
     take_turn,     // a ticket of the fair queue
     leave_queue,   // give up the ticket
     survey,        // free slots of a pool
@@ -173,7 +174,8 @@ void append_handshake(
     std::string_view epoch,
     const master_guard& guard,
     std::string_view promoted_from,
-    bool stepped);
+    bool stepped,
+    std::string_view id);
 void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
 /// Creates the key if it is missing.
 void append_guarded_heal(

@@ -1,11 +1,13 @@
 #include "connection.hpp"
 
 #include "decisions.hpp"
+#include "hex.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
 #include "words.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <utility>
 
@@ -134,11 +136,14 @@ void connection::received(std::span<const char> bytes, time_point now) {
             break;
         }
         const in_flight command = in_flight_.front();
-        awaited_ -= command.what.locks == command.what.replies ? 1 : command.what.locks;
-        if (--in_flight_.front().what.replies == 0) {
+        const bool last = command.what.replies == 1;
+        const std::uint8_t settled = last ? command.what.locks : 1;
+        awaited_ -= settled;
+        if (last) {
             in_flight_.pop_front();
         } else {
-            --in_flight_.front().what.locks;
+            --in_flight_.front().what.replies;
+            in_flight_.front().what.locks -= settled;
         }
         round_trip_ = now - command.sent;
         heard_at_ = now;
@@ -225,13 +230,42 @@ void connection::introduced(const reply& answer, time_point now) {
             rules_.epoch_key,
             {.run_id = info_.run_id, .quarantine = quarantine_},
             info_.promoted_from,
-            stepped);
+            stepped,
+            new_id());
         const std::uint16_t round = stepped ? restarts_memory : 0;
         send(scratch_, {.kind = command_kind::handshake, .round = round, .subject = {}}, now);
         return;
     }
     fitness_ = std::move(judgement);
     introduction_done(now);
+}
+
+// A record must never be the same as one that was lost.
+std::string connection::new_id() {
+    std::array<unsigned char, 16> secret{};
+    events_.random(secret);
+    std::string out(2 * secret.size(), '0');
+    write_hex(secret, out);
+    return out;
+}
+
+void connection::append_certificate(std::string& out) const {
+    append_command(out, {"GET", rules_.epoch_key});
+}
+
+bool connection::certifies(const ticket& sent, const reply& got) const noexcept {
+    if (got.type != reply_type::string) {
+        return false;
+    }
+    return (wrong::present_record_certifies || sent.record == record_number_)
+           && (wrong::any_record_certifies || got.text == record_);
+}
+
+void connection::keep_clock(time_point now) {
+    if (now >= later(clock_asked_at_, rules_.health_check_interval)) {
+        clock_asked_at_ = now;
+        ask_for_clock(now);
+    }
 }
 
 void connection::append_guard(std::string& out, time_point moment) const {
@@ -267,6 +301,10 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         }
         if (said->server_us != 0) {
             learn_clock(said->server_us, command.sent, now);
+        }
+        if (record_ != said->record) {
+            record_ = said->record;
+            ++record_number_;
         }
         quarantine(said->quarantine, said->ends_us, now);
     } else {

@@ -37,7 +37,9 @@ struct ticket {
     bool publishes = false;                // the script publishes the removal
     bool shared = false;                   // for several locks: the subject is a batch
     std::uint8_t locks = 1;                // their number
-    std::uint8_t replies = 1;              // that are outstanding; each is for one of the locks
+    std::uint8_t replies = 1;              // that are outstanding, if more than one: of each lock,
+                                           // and of the certificate
+    std::uint32_t record = 0;              // the memory record when it was sent
     handle subject;                        // the claim or the query
 };
 
@@ -67,6 +69,9 @@ public:
     virtual void noted(std::size_t master, std::string_view text) = 0;
     /// The server refused a PUBLISH, for the first time on this connection.
     virtual void publish_refused(std::size_t /*master*/, time_point /*now*/) {}
+
+    /// Fill with unpredictable random bytes.
+    virtual void random(std::span<unsigned char> out) = 0;
 
 protected:
     ~connection_events() = default;
@@ -137,6 +142,7 @@ public:
     /// Reads the server's clock from a reply.
     void learn_clock(std::int64_t server_us, time_point sent, time_point now) {
         const auto by = clock_.sample(server_us, sent, now, rules_);
+        clock_asked_at_ = now;
         if (by != std::chrono::microseconds::zero()) {
             events_.clock_stepped(master_, by, now);
         }
@@ -155,12 +161,26 @@ public:
     }
     /// The same as the last arguments of a call for several locks.
     void append_guard(std::string& out, time_point moment) const;
+    /// \name The certificate
+    /// A native SET does not check the master's memory record. The certificate does: a GET that
+    /// follows on the same connection. If the record is still that of the handshake, the master has
+    /// lost nothing since, and what it granted in between is a vote.
+    /// \{
+    void append_certificate(std::string& out) const;
+    /// Names the present record in a ticket.
+    std::uint32_t record() const noexcept { return record_number_; }
+    /// Whether the reply certifies what was sent with that ticket.
+    bool certifies(const ticket& sent, const reply& got) const noexcept;
+    /// \}
+
     /// The master itself reported that it must not vote for this long, until `ends_us` of its
     /// clock. The time is also counted on this clock: it votes when both have passed, because its
     /// own clock may be stepped.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
     /// Its clock was stepped: its memory must begin now, for all clients.
     void restart_memory(time_point now);
+    /// Requests its clock if no reply has contained it for a while. Requires `up()`.
+    void keep_clock(time_point now);
 
     /// Queues one formatted command. Requires `up()`. Returns the position in the stream at which
     /// it has been written: compare with `written_mark`.
@@ -189,6 +209,7 @@ private:
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
     void introduced(const reply& info, time_point now);
     void shook_hands(const in_flight& command, const reply& got, time_point now);
+    std::string new_id();
     time_point known_since(const server_info& next, time_point now);
     void introduction_done(time_point now);
     void say(command_kind kind, std::initializer_list<std::string_view> arguments, time_point now);
@@ -208,6 +229,8 @@ private:
     std::string unpublished_;
     bool warned_ = false; // of that, on this connection
     server_info info_;
+    std::string record_; // its memory record, by the last handshake
+    std::uint32_t record_number_ = 0;
     std::string guard_; // the arguments of a script that name it and its quarantine
     fitness fitness_;
     server_clock clock_;
@@ -226,6 +249,7 @@ private:
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};
     time_point heard_at_ = never;
+    time_point clock_asked_at_ = never; // or shown
     std::uint64_t queued_ = 0;
     std::uint64_t written_ = 0;
     master_metrics counters_;

@@ -41,6 +41,10 @@ inline decision removed_at_stop = false;
 // memory of a master
 inline decision half_quarantine = false;
 inline decision step_ends_quarantine = false;
+inline decision uncertified_counts = false;
+inline decision any_record_certifies = false;
+inline decision present_record_certifies = false;
+inline decision unvouched_extends = false;
 
 // fencing tokens
 inline decision token_minimum = false;

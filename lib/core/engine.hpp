@@ -142,6 +142,7 @@ private:
     void noted(std::size_t master, std::string_view text) override;
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
+    void random(std::span<unsigned char> out) override { host_.random(out); }
     void voters_changed(const standing_change& change, time_point now);
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const ticket& what, time_point now) {
@@ -227,6 +228,7 @@ private:
     }
 
     // batches.cpp
+    bool sets_natively(const claim& of) const noexcept;
     bool shares_calls(const claim& of, command_kind kind) const noexcept;
     outbox::command command_for(const claim& of, command_kind kind, master_set to) const;
     void queue(claim& of, command_kind kind, master_set to, time_point now, bool alone = false);
@@ -237,6 +239,20 @@ private:
     void batch_replied(
         std::size_t master,
         const ticket& command,
+        const reply& answered,
+        time_point sent,
+        time_point now);
+    void native_replied(
+        std::size_t master,
+        const ticket& command,
+        batch& what,
+        const reply& answered,
+        time_point sent,
+        time_point now);
+    void certified(
+        std::size_t master,
+        const ticket& command,
+        const batch& what,
         const reply& answered,
         time_point sent,
         time_point now);
@@ -294,6 +310,9 @@ private:
     static operation* front_of(const wait_queue& waiters) noexcept {
         return static_cast<operation*>(waiters.front());
     }
+    void ask_lease_left(operation& wanted, const claim& attempt, time_point now);
+    void lease_left_answered(
+        std::size_t master, const ticket& command, const reply& answered, time_point now);
     void join(operation& wanted, time_point now);
     void leave(operation& wanted, time_point now);
     void end_queue(wait_queue& waiters);

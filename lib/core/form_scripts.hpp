@@ -25,7 +25,7 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
 local e = redis.pcall('GET', KEYS[#KEYS])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
 if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
 local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
@@ -44,7 +44,7 @@ for i = 1, #KEYS - 1, 2 do
   if ARGV[6] ~= '0' then redis.call('SET', KEYS[i + 1], string.format('%.0f', f), 'PX', ARGV[6]) end
 end
 return {1, f, now})",
-    "a821abecf9da586e8300b642a811aec79edc5b69"};
+    "37539f46a3cc4c80e14a2f64ae2e3a695c476a23"};
 
 /// KEYS: lock, fence of each. ARGV: as guarded_raise. Reply as guarded_raise: all locks are ours,
 /// and all counters have the requested value | {0, the largest counter} if one is ahead | {0, 0} if
@@ -78,7 +78,7 @@ for i = 1, #KEYS - 1, 2 do
 end
 if missing then
   local e = redis.pcall('GET', KEYS[#KEYS])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
   if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
@@ -96,7 +96,7 @@ for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
 return {1, 0, now})",
-    "37ea3f53c3545b0e562809544cfa4009f4b6fa75"};
+    "edab76e3bf77ca26f343d8cc910930cca1e273ea"};
 
 /// Release and rollback: removes its own keys, one by one. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, the prefix that makes a lock's channel of its key ('':
@@ -140,7 +140,7 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
 local e = redis.pcall('GET', KEYS[3])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
 if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
 local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
@@ -159,7 +159,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
 redis.call('DEL', KEYS[4], KEYS[5])
 return {1, f, now})",
-    "3e26b24566ee82bd128e9c0db03cd1697bddb9b4"};
+    "359c3609ebc87e1f8edd8d819bbf7f1d735b3414"};
 
 /// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: as guarded_release, then the
 /// name of the intent to remove (0: none). Publishes even if only the intent was removed, because
@@ -204,7 +204,7 @@ if not owner then
   local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
   if last >= ms then return {0, last - ms, now} end
   local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
   if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
@@ -218,7 +218,7 @@ if ARGV[3] ~= '0' then
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return {1, 0, now})",
-    "09fd7295f0c87df9468cb1e5cf98233789bfa4fb"};
+    "b7acb7a9cfc41908fb310f99ff30439ed76b5f2a"};
 
 /// A reader. `readers` has the tokens by the end of their leases, in ms of the master's clock: the
 /// last millisecond belongs to the lease, as for a key. KEYS: lock, readers, intent, epoch. ARGV:
@@ -232,7 +232,7 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
 local e = redis.pcall('GET', KEYS[4])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
 if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
 local floor = born + math.max(q, ARGV[4])
 if now < floor then return {-2, floor - now, now} end
@@ -241,7 +241,7 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
 redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
 return {1, 0, now})",
-    "62b42add663f614391879534dfbf5f315d224b11"};
+    "e317218c81a00439dc318b60a03d9d46970c5489"};
 
 /// Extends a reader, and makes one of the writer with its token, which keeps the rest of its lease.
 /// KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, the
@@ -259,7 +259,7 @@ if wrote then
 elseif ends < ms then
   if owner then return {0, redis.call('PTTL', KEYS[1]), now} end
   local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
   if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
     return {-2, 0, now}
   end
@@ -276,7 +276,7 @@ if wrote then
   end
 end
 return {1, refused, now})",
-    "4f5cde1477999e21adb3bdfee54cfab27717c3f2"};
+    "d4a1436012a94604868c05c2c5c43379c03d98b7"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel that announces that no reader or no writer is left ('': none). Reply {1

@@ -9,15 +9,16 @@
 //
 // The memory record (`epoch`) is a string of words, with times in us of the server's clock:
 //
-// - the format, 2;
+// - the format, 3;
 // - the run id of the server;
 // - the replication id under which it was promoted ("-": none);
 // - `born`, the moment since which it has kept its data;
-// - `q`, the longest quarantine that any client asked for.
+// - `q`, the longest quarantine that any client asked for;
+// - an id, which is drawn anew at each change: a record that was lost never comes back.
 //
-// Version 0.1 kept a hash there, so each version gets an error from the other's record and never
-// trusts it. Only the handshake writes the record. A unit test checks the digests, and so does the
-// server at each EVALSHA.
+// A version with another format gets an error from this record and never trusts it. Only the
+// handshake writes the record. A unit test checks the digests, and so does the server at each
+// EVALSHA.
 
 #pragma once
 
@@ -26,16 +27,17 @@
 namespace redlock::core {
 
 /// KEYS: epoch. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// whether a step of its clock was seen (0 | 1). The memory of a server begins now, unless the
+/// whether a step of its clock was seen (0 | 1), the id of a record that is written. The memory of
+/// a server begins now, unless the
 /// record names this very run and promotion: neither uptime nor durability counts, because another
 /// server may answer under a known address. Reply {1 if its memory begins now | 0, end of the
-/// quarantine by its clock in us, clock} | {-1, 0, clock}: the record has another format, and is
-/// not changed.
+/// quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another format,
+/// and is not changed.
 inline constexpr script guarded_handshake{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local e = redis.call('GET', KEYS[1])
-local run, promoted, born, q = string.match(e or '', '^2 (%S+) (%S+) (%d+) (%d+)$')
+local run, promoted, born, q = string.match(e or '', '^3 (%S+) (%S+) (%d+) (%d+) %x+$')
 if e and not run then return {-1, 0, now} end
 born, q = tonumber(born or '0'), math.max(ARGV[3], q or '0')
 local fresh = 0
@@ -43,10 +45,13 @@ if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or A
   born, fresh = now, 1
 end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
-local said = string.format('2 %s %s %.0f %.0f', ARGV[1], promoted, born, q)
-if said ~= e then redis.call('SET', KEYS[1], said) end
-return {fresh, born + q, now})",
-    "c8be16ea9f0eb51ba1ab23d287a1ae6dbb8d0965"};
+local said = string.format('3 %s %s %.0f %.0f ', ARGV[1], promoted, born, q)
+if not e or said ~= string.sub(e, 1, #said) then
+  e = said .. ARGV[5]
+  redis.call('SET', KEYS[1], e)
+end
+return {fresh, born + q, now, e})",
+    "64854064cb6f0ab5210eeeecb748be1a238778e9"};
 
 /// KEYS: epoch, then the lock of each; with fencing lock and fence of each. ARGV: ttl ms, fence ttl
 /// ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions: the
@@ -60,7 +65,7 @@ inline constexpr script guarded_acquire{
 local now = t[1] * 1000000 + t[2]
 if ARGV[n] ~= '0' and now > tonumber(ARGV[n]) then return {-1, 0, now} end
 local e = redis.pcall('GET', KEYS[1])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
 if run ~= ARGV[n - 2] or tonumber(born) > now then return {-4, tonumber(ARGV[n - 1]), now} end
 local floor = born + math.max(q, ARGV[n - 1])
 if now < floor then return {-2, floor - now, now} end
@@ -101,7 +106,7 @@ for i = 1, (#KEYS - 1) / 2 do
   out[i + 2] = type(r) == 'table' and r.err or r
 end
 return out)",
-    "56f4d8095605abae078a0486cd8286dc5189b152"};
+    "569dbcf5be337de17a4a958e9c5ed8abce3fd84b"};
 
 /// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
 /// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.
@@ -117,15 +122,20 @@ return {0, f, 0})",
 /// KEYS: epoch, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the token
 /// of each, with fencing the fencing token of each, run id, quarantine us, not after us.
 /// Exceptions: PTTL of another owner's, or -1 | -2 missing, and this master may have lost it | -3
-/// missing. Not executed: {-1 late}. Never creates a lock, never shortens one, never lowers a
-/// counter.
+/// missing. The reply begins with 2 in place of 1 if this master may have lost locks. Not executed:
+/// {-1 late}. Never creates a lock, never shortens one, never lowers a counter.
 inline constexpr script guarded_extend{
     R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[n] ~= '0' and now > tonumber(ARGV[n]) then return {-1, 0, now} end
 local out, ttl, fence_ttl, each = {1, now}, tonumber(ARGV[1]), ARGV[2], #KEYS - 1
-local fenced, missing = fence_ttl ~= '0', nil
+local fenced, missing = fence_ttl ~= '0', -3
 if fenced then each = each / 2 end
+local e = redis.pcall('GET', KEYS[1])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
+if run ~= ARGV[n - 2] or tonumber(born) > now or now < born + math.max(q, ARGV[n - 1]) then
+  out[1], missing = 2, -2
+end
 for i = 1, each do
   local lock, r = KEYS[i + 1], nil
   if fenced then lock = KEYS[2 * i] end
@@ -142,14 +152,7 @@ for i = 1, each do
       r = redis.pcall('PEXPIRE', lock, ttl)
       if r == 1 then r = nil end
     end
-  elseif not owner then
-    if not missing then
-      local e = redis.pcall('GET', KEYS[1])
-      local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-      missing = -3
-      if run ~= ARGV[n - 2] or tonumber(born) > now or now < born + math.max(q, ARGV[n - 1]) then missing = -2 end
-    end
-    r = missing
+  elseif not owner then r = missing
   else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end
   if r then
     out[#out + 1] = i
@@ -157,7 +160,7 @@ for i = 1, each do
   end
 end
 return out)",
-    "de6e24c75582e9cb20a0a2594c4d1391530d4517"};
+    "8c01b89ec784c634a064aff11891a702e3bd22b9"};
 
 /// Release and rollback. KEYS: the lock of each; with fencing tokens lock and fence of each. ARGV:
 /// fence ttl ms (0: without fencing tokens), the token of each, the fencing token of each if there

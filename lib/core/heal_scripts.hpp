@@ -19,15 +19,12 @@ inline constexpr script guarded_heal{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if now > tonumber(ARGV[7]) then return {-1, 0, now} end
-local owner, st = redis.call('GET', KEYS[1]), 1
+local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
-if not owner then
-  local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
-  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-    return {-2, 0, now}
-  end
-  st = 2
+local e = redis.pcall('GET', KEYS[3])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
+if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+  return {-2, 0, now}
 end
 if ARGV[3] ~= '0' then
   local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
@@ -35,8 +32,8 @@ if ARGV[3] ~= '0' then
   else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-return {st, 0, now})",
-    "eb1c2f2bb91ea100b6b86fc1f9fd010fb165f513"};
+return {owner and 1 or 2, 0, now})",
+    "1f0c740e5378a81d8f6a2ac2c86efa8b1d95d017"};
 
 /// Several resources: all missing ones, or none. One that is another owner's prevents all.
 inline constexpr script all_heal{
@@ -54,7 +51,7 @@ for i = 1, #KEYS - 1, 2 do
 end
 if st == 2 then
   local e = redis.pcall('GET', KEYS[#KEYS])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
   if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
@@ -71,7 +68,7 @@ for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
 end
 return {st, 0, now})",
-    "16f7bde29f7a42b50022bd7ff2d797cd57729f26"};
+    "9622c3ff27b4c929907891bc8c2275d80c13100c"};
 
 /// The key of a writer, only without readers: else {0, the remaining time of the last reader's
 /// lease}.
@@ -86,7 +83,7 @@ if not owner then
   local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
   if last >= ms then return {0, last - ms, now} end
   local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
   if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
@@ -99,7 +96,7 @@ if ARGV[3] ~= '0' then
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {st, 0, now})",
-    "f304092262b5406430bef74e53762376ad4bbf40"};
+    "24481480783a2ef3b758cc9131a0d9a933b2217f"};
 
 /// The entry of a reader, only without a writer: else {0, the remaining time of the writer's
 /// lease}.
@@ -113,7 +110,7 @@ local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then return {0, p, now} end
 if ends < ms then
   local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^2 (%S+) %S+ (%d+) (%d+)$')
+  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
   if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
     return {-2, 0, now}
   end
@@ -122,6 +119,6 @@ end
 if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
 if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
 return {st, 0, now})",
-    "ef85f6aa12d85b0e055225c090c7262bef41d1a6"};
+    "cc8ddfb513ed19dc5c9c50bc7f2b3e1ccd903b95"};
 
 } // namespace redlock::core

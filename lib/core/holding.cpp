@@ -21,6 +21,8 @@ key_state state_of(const answer& got, bool heals) noexcept {
         return heals ? key_state::healed : key_state::kept;
     case vote::absent:
         return got.forgot ? key_state::quarantined : key_state::missing;
+    case vote::quarantined:
+        return key_state::quarantined;
     case vote::owned_by_other:
         return key_state::foreign;
     default:

@@ -86,7 +86,7 @@ inline std::string epoch_key(std::string_view prefix) {
 
 /// The memory record of a server on which no lock of this quorum can have been: it votes at once.
 inline std::string record_of_new_server(std::string_view run_id) {
-    return "2 " + std::string(run_id) + " - 0 0";
+    return "3 " + std::string(run_id) + " - 0 0 0";
 }
 
 } // namespace redlock::core

@@ -36,6 +36,7 @@ struct member {
     vote otherwise = vote::unreachable; // its vote while it is not admitted
     bool queue_refused = false;         // it was logged that it keeps no queue
     bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
+    std::uint64_t granted = 0; // of the batch that is being answered: what awaits its certificate
 
     /// Whether its notifications can be relied on. If this client may not publish, others may not
     /// either.

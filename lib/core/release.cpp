@@ -298,8 +298,9 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
         return;
     }
     // The clock of the server is known only within a round trip.
-    const time_point until =
-        rules_.guarded() ? later(refused_from, rules_.master_timeout) : owner.expires_at;
+    const time_point until = rules_.guarded() && !sets_natively(owner)
+                                 ? later(refused_from, rules_.master_timeout)
+                                 : owner.expires_at;
     owner.left_behind.until = std::max(owner.left_behind.until, until);
 }
 

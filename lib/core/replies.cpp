@@ -71,6 +71,10 @@ void engine::replied(
         }
         return;
     }
+    if (command.kind == command_kind::lease_left) {
+        lease_left_answered(master, command, answered, now);
+        return;
+    }
     if (command.kind == command_kind::survey) {
         survey_answered(master, command, &answered, now);
         return;
@@ -254,6 +258,9 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
             }
         }
         return;
+    }
+    if (command.kind == command_kind::lease_left) {
+        return; // the waiter tries again all the same
     }
     if (command.kind == command_kind::survey) {
         survey_answered(master, command, nullptr, now);

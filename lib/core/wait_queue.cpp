@@ -146,6 +146,18 @@ wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitt
     return later(at.now, due);
 }
 
+std::optional<time_point> wait_queue::told_left(
+    std::size_t master, std::chrono::milliseconds left, const wait_view& at, jitter& random) {
+    if (master < front_->last.of.size() && left.count() != 0) {
+        front_->last.of[master].left = left;
+    }
+    if (left.count() != 0 && !at.notified) {
+        return std::nullopt;
+    }
+    const auto floor = at.retry_floor();
+    return later(at.now, left + random.between(floor, 2 * floor));
+}
+
 time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     const bool taken = front.outcome == errc::contended;

@@ -152,6 +152,10 @@ public:
     failed(bool full, std::size_t granted, const ballots& votes, const wait_view&, jitter&);
     /// The lock is held. `missed`: a release may have been published before the subscription.
     time_point refused(bool missed, const ballots& votes, const wait_view&, jitter&);
+    /// The holder's lease on one master, asked for after a refusal that did not contain it; 0: the
+    /// lock is free there. Returns when the front retries; empty: as was decided before.
+    std::optional<time_point>
+    told_left(std::size_t master, std::chrono::milliseconds left, const wait_view&, jitter&);
     /// The front pauses. Returns when it wakes: at `until` at the latest, or to poll.
     time_point pause(time_point until, const wait_view&, jitter&) noexcept;
     /// The pause of the front has ended.

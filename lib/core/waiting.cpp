@@ -226,7 +226,43 @@ time_point engine::next_try(operation& wanted, const claim& attempt, time_point 
         return *due;
     }
     const bool missed = watch(mine, now);
+    if (!missed) {
+        ask_lease_left(wanted, attempt, now);
+    }
     return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
+}
+
+// The reply to a script contains the holder's remaining lease, and that to a SET does not. A
+// waiter asks one master for it: the arbiter, if that refused.
+void engine::ask_lease_left(operation& wanted, const claim& attempt, time_point now) {
+    const std::size_t arbiter = masters_.arbiter_of(attempt.key);
+    std::size_t who = nobody;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
+        who = holds && (who == nobody || i == arbiter) ? i : who;
+    }
+    if (who == nobody || wanted.queue->pool || !sets_natively(attempt)) {
+        return;
+    }
+    scratch_.clear();
+    append_command(scratch_, {"PTTL", attempt.key});
+    send(who, scratch_, {.kind = command_kind::lease_left, .subject = wanted.self}, now);
+}
+
+void engine::lease_left_answered(
+    std::size_t master, const ticket& command, const reply& answered, time_point now) {
+    operation* const wanted = operations_.find(command.subject);
+    if (wanted == nullptr || wanted->queue == nullptr || wanted->queue->front() != wanted
+        || wanted->stage != operation::phase::paused) {
+        return;
+    }
+    const auto left = read_lease_left(answered);
+    const auto due =
+        left ? wanted->queue->told_left(master, *left, view_of(*wanted->queue, now), random_)
+             : std::nullopt;
+    if (due) {
+        pause(*wanted, *due, now);
+    }
 }
 
 // No majority announces releases any more.

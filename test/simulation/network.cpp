@@ -116,7 +116,7 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         made.process.speaks = static_cast<server::dialect>(one.dialect);
         // The quorum has been in use for as long.
         made.process.data.put(redlock::core::epoch_key("p:")).value =
-            "2 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0";
+            "3 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 0";
         made.process.tell = [this, i](std::string_view channel, std::string_view text) {
             return publish(static_cast<unsigned>(i), channel, text);
         };

@@ -75,6 +75,24 @@ private:
     std::array<reply, 3> parts_;
 };
 
+// What a handshake answers.
+class with_record {
+public:
+    with_record(std::int64_t status, std::int64_t value, std::int64_t clock)
+        : parts_{integer(status), integer(value), integer(clock), text(reply_type::string, "3 r")} {
+    }
+    operator reply() const { // NOLINT(google-explicit-constructor)
+        reply one;
+        one.type = reply_type::array;
+        one.integer = 4;
+        one.elements = parts_;
+        return one;
+    }
+
+private:
+    std::array<reply, 4> parts_;
+};
+
 } // namespace
 
 TEST_CASE("only OK to a SET is a grant, and only nil says that somebody has it") {
@@ -233,12 +251,15 @@ TEST_CASE("a guarded removal removes, or says whose it is") {
 }
 
 TEST_CASE("a handshake returns since when a master has lost no data") {
-    const auto got = read_handshake(three(1, 30'001'000, 1'000));
+    const auto got = read_handshake(with_record(1, 30'001'000, 1'000));
     REQUIRE(got);
     CHECK(got->quarantine == 30s);
     CHECK(got->ends_us == 30'001'000);
     CHECK(got->readable);
-    const auto over = read_handshake(three(0, 1'000'000, 6'000'000));
+    CHECK(got->record == "3 r");
+    CHECK(!read_handshake(three(1, 30'001'000, 1'000))); // without a record
+    CHECK(!read_handshake(with_record(-1, 0, 1'000)));
+    const auto over = read_handshake(with_record(0, 1'000'000, 6'000'000));
     REQUIRE(over);
     CHECK(over->quarantine == 0s);
     CHECK(over->ends_us == 1'000'000);

@@ -314,7 +314,7 @@ struct counting_quorum {
             counters[i] = std::max(counters[i], wanted);
             return three(counters[i] == wanted ? 1 : 0, counters[i], clock);
         }
-        return three(0, 0, clock);
+        return handshake_reply(0, 0, clock);
     }
 
     std::vector<std::int64_t> counters; // below zero: the lock is not there

@@ -6,6 +6,7 @@
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -44,6 +45,7 @@ struct connection_site final : core::connection_events {
     void clock_stepped(std::size_t, std::chrono::microseconds by, time_point) override {
         steps.push_back(by);
     }
+    void random(std::span<unsigned char> out) override { std::ranges::fill(out, ++drawn); }
     void noted(std::size_t, std::string_view text) override { notes.emplace_back(text); }
 
     /// The commands in the output, which is taken as written.
@@ -87,7 +89,7 @@ struct connection_site final : core::connection_events {
 
     core::settings rules;
     virtual_master server;
-    core::jitter random{1};
+    core::jitter chance{1};
     time_point now{seconds(1'000)};
     int opens = 0;
     int closes = 0;
@@ -98,7 +100,8 @@ struct connection_site final : core::connection_events {
     std::vector<std::uint32_t> drops;
     std::vector<std::string> notes;
     std::vector<std::chrono::microseconds> steps;
-    core::connection link{0, rules, *this, random};
+    unsigned char drawn = 0; // random bytes
+    core::connection link{0, rules, *this, chance};
 };
 
 } // namespace unit

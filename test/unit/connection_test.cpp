@@ -438,7 +438,7 @@ TEST_CASE("a server whose clock is found stepped during a handshake gets another
     rules.protocol = redlock::protocol::guarded;
     rules.epoch_key = "p::epoch";
     connection_site it(rules);
-    const std::string shaken = "*3\r\n:0\r\n:0\r\n:0\r\n";
+    const std::string shaken = unit::handshake_reply(0, 0);
     it.bring_up();
     it.hear(shaken);
     REQUIRE(it.link.judgement().fit);
@@ -453,7 +453,7 @@ TEST_CASE("a server whose clock is found stepped during a handshake gets another
     it.hear(it.server.execute({"INFO"}, it.now));
     const lines told = it.written();
     REQUIRE(told.size() == 1);
-    CHECK(told[0].ends_with(" 1"));
+    CHECK(told[0].ends_with(" 1 " + std::string("03030303030303030303030303030303")));
     it.hear(shaken);
     CHECK(it.written().empty());
 }

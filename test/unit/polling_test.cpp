@@ -37,6 +37,18 @@ struct held_quorum {
           slot_left(masters, 9'000) {
         it.answer_scripts(
             [this](std::size_t i, const arguments& words) { return answer(i, words); });
+        for (std::size_t i = 0; i < masters; ++i) {
+            virtual_master& one = it.masters[i];
+            one.put("p::epoch", record_of_master);
+            one.replies["PTTL"] = ":9000\r\n";
+            one.when = [this, i, &one, scripted = one.when](const arguments& words) {
+                if (words[0] == "SET") {
+                    ++asked[i];
+                    one.replies["SET"] = free[i] ? "+OK\r\n" : "$-1\r\n";
+                }
+                return scripted(words);
+            };
+        }
         it.start();
     }
 
@@ -67,7 +79,8 @@ struct held_quorum {
             return "*2\r\n$2\r\n" + std::string(free[master] ? "10" : "00")
                    + "\r\n:" + std::to_string(slot_left[master]) + "\r\n";
         }
-        return three(runs(words, core::guarded_handshake) ? 0 : 1, 0, clock);
+        return runs(words, core::guarded_handshake) ? handshake_reply(0, 0, clock)
+                                                    : three(1, 0, clock);
     }
 
     std::size_t asked_in_all() const {

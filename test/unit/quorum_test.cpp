@@ -46,6 +46,7 @@ struct site final : connection_events, subscriber_events {
     void dropped(std::size_t, const ticket&, time_point) override {}
     void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
     void noted(std::size_t, std::string_view) override {}
+    void random(std::span<unsigned char> out) override { std::ranges::fill(out, 7); }
     void hinted(std::size_t, std::string_view, std::string_view, time_point) override {}
 
     void note(const standing_change& change) {
@@ -94,11 +95,11 @@ struct site final : connection_events, subscriber_events {
 
     settings rules;
     std::vector<virtual_master> servers;
-    jitter random{1};
+    jitter chance{1};
     time_point now{1'000'000s};
     unsigned changed = 0;
     unsigned readied = 0;
-    quorum masters{rules, *this, *this, random};
+    quorum masters{rules, *this, *this, chance};
 };
 
 using all = std::vector<vote>;

@@ -59,7 +59,8 @@ struct one_server {
              run,
              promoted_from,
              quarantine,
-             stepped});
+             stepped,
+             "1d"});
         std::istringstream lines(said);
         std::int64_t status = 0;
         std::int64_t ends = 0;
@@ -92,7 +93,7 @@ TEST_CASE("the memory of a server without a record begins now, however long it h
     one_server it;
     it.process.started_us = date - 1'000'000 * second;
     CHECK(it.shake_hands() == triple(1, 30 * second, date));
-    CHECK(it.record() == "2 run - " + std::to_string(date) + " " + long_quarantine);
+    CHECK(it.record() == "3 run - " + std::to_string(date) + " " + long_quarantine + " 1d");
     it.now += 10 * second;
     CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
     CHECK(it.acquire() == triple(-2, 20 * second, it.now));
@@ -174,12 +175,14 @@ TEST_CASE("the longest quarantine that was asked for is kept, and counts for all
         it.shake_hands("run", "-", std::to_string(60 * second)) == triple(0, 20 * second, it.now));
     CHECK(it.shake_hands() == triple(0, 20 * second, it.now));
     CHECK(it.acquire() == triple(-2, 20 * second, it.now));
-    CHECK(it.record() == "2 run - " + std::to_string(born) + " " + std::to_string(60 * second));
+    CHECK(
+        it.record()
+        == "3 run - " + std::to_string(born) + " " + std::to_string(60 * second) + " 1d");
 }
 
 TEST_CASE("a record of another format is left alone and never trusted") {
     one_server it;
-    const std::string next = "3 run - 0 0 of a version to come";
+    const std::string next = "4 run - 0 0 of a version to come";
     it.ask({"SET", epoch, next});
     CHECK(it.shake_hands() == triple(-1, 0, it.now));
     CHECK(it.acquire() == triple(-4, 30 * second, it.now));
@@ -284,7 +287,7 @@ TEST_CASE("a flushed master does not vote, and the next handshake records that")
     CHECK(got.won);
     q.it.run_for(10ms);
     CHECK(q.state(2) == master_state::quarantined);
-    CHECK(q.record(2).starts_with("2 run-2 - 17"));
+    CHECK(q.record(2).starts_with("3 run-2 - 17"));
 }
 
 TEST_CASE("a master whose clock is stepped while clients are connected begins to remember") {
@@ -295,11 +298,11 @@ TEST_CASE("a master whose clock is stepped while clients are connected begins to
         q.it.masters[1].ahead += by;
         q.it.run_for(3s);
         CHECK(q.state(1) == master_state::quarantined);
-        CHECK(q.record(1).starts_with("2 run-1 - 1")); // born, not 0
-        CHECK(q.record(0).starts_with("2 run-0 - 0 "));
+        CHECK(q.record(1).starts_with("3 run-1 - 1")); // born, not 0
+        CHECK(q.record(0).starts_with("3 run-0 - 0 "));
         q.it.run_for(q.quarantine() + 1s);
         CHECK(q.admitted() == 3);
-        CHECK(q.record(1).starts_with("2 run-1 - 1"));
+        CHECK(q.record(1).starts_with("3 run-1 - 1"));
     }
 }
 
@@ -310,7 +313,7 @@ TEST_CASE("a step within the margin does not count") {
     q.it.masters[1].ahead += 100ms;
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
-    CHECK(q.record(1).starts_with("2 run-1 - 0 "));
+    CHECK(q.record(1).starts_with("3 run-1 - 0 "));
 }
 
 TEST_CASE(
@@ -324,7 +327,7 @@ TEST_CASE(
     q.it.run_for(5s);
     CHECK(q.admitted() == 3);
     for (std::size_t i = 0; i < 3; ++i) {
-        CHECK(q.record(i).starts_with("2 run-" + std::to_string(i) + " - 0 "));
+        CHECK(q.record(i).starts_with("3 run-" + std::to_string(i) + " - 0 "));
     }
     // A step after that is seen as any.
     q.it.masters[0].ahead -= 3600s;
@@ -358,7 +361,7 @@ TEST_CASE("a step that is seen during a handshake is reported by the next one") 
     q.it.run_for(2500ms);
     q.it.masters[0].ahead += 3600s;
     q.it.run_for(3s);
-    const std::string born = q.record(0).substr(std::string("2 run-0 - ").size(), 16);
+    const std::string born = q.record(0).substr(std::string("3 run-0 - ").size(), 16);
     CHECK(std::stoll(born) > date + 3600 * second);
 }
 

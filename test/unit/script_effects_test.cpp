@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::int64_t present = 1'700'000'000'123'456;
 constexpr std::string_view token = "me-0123456789abcdef";
-constexpr std::string_view usual_record = "epoch=2,run,-,T-100s,0";
+constexpr std::string_view usual_record = "epoch=3,run,-,T-100s,0,1d";
 
 std::vector<std::string> split(const std::string& text, char at) {
     std::vector<std::string> parts;
@@ -269,16 +269,16 @@ not_after=T   | | WON
 not_after=T-1 | | -1 0 T | =
 not_after=1   | | -1 0 T | =
 the quarantine is the longest that was asked for
- | epoch=2,run,-,T-29999999,0   | -2 1 T        | =
- | epoch=2,run,-,T-30s,0        | WON
- | epoch=2,run,-,T-59s,60000000 | -2 1000000 T  | =
- | epoch=2,run,-,T-60s,60000000 | WON
- | epoch=2,run,-,T,0            | -2 30000000 T | =
+ | epoch=3,run,-,T-29999999,0,1d   | -2 1 T        | =
+ | epoch=3,run,-,T-30s,0,1d        | WON
+ | epoch=3,run,-,T-59s,60000000,1d | -2 1000000 T  | =
+ | epoch=3,run,-,T-60s,60000000,1d | WON
+ | epoch=3,run,-,T,0,1d            | -2 30000000 T | =
 a record of another server, from the future or of another format is none
  | epoch=none              | -4 30000000 T | =
- | epoch=2,else,-,T-100s,0 | -4 30000000 T | =
- | epoch=2,run,-,T+1,0     | -4 30000000 T | =
- | epoch=3,run,-,T-100s,0  | -4 30000000 T | =
+ | epoch=3,else,-,T-100s,0,1d | -4 30000000 T | =
+ | epoch=3,run,-,T+1,0,1d     | -4 30000000 T | =
+ | epoch=2,run,-,T-100s,0  | -4 30000000 T | =
  | epoch=#                 | -4 30000000 T | =
 )";
 
@@ -286,16 +286,16 @@ a record of another server, from the future or of another format is none
 const std::string missing = R"(
 where it is missing, it matters whether the master may have forgotten it
  | BEFORE | MISSING
- | BEFORE epoch=2,run,-,T-30s,0        | MISSING
- | BEFORE epoch=2,run,-,T-29999999,0   | -2 0 T | =
- | BEFORE epoch=2,run,-,T-60s,60000000 | MISSING
- | BEFORE epoch=2,run,-,T-59s,60000000 | -2 0 T | =
+ | BEFORE epoch=3,run,-,T-30s,0,1d        | MISSING
+ | BEFORE epoch=3,run,-,T-29999999,0,1d   | -2 0 T | =
+ | BEFORE epoch=3,run,-,T-60s,60000000,1d | MISSING
+ | BEFORE epoch=3,run,-,T-59s,60000000,1d | -2 0 T | =
  | BEFORE epoch=none                   | -2 0 T | =
- | BEFORE epoch=2,else,-,T-100s,0      | -2 0 T | =
- | BEFORE epoch=3,run,-,T-100s,0       | -2 0 T | =
+ | BEFORE epoch=3,else,-,T-100s,0,1d      | -2 0 T | =
+ | BEFORE epoch=2,run,-,T-100s,0       | -2 0 T | =
  | BEFORE epoch=#                      | -2 0 T | =
-q=0 | BEFORE epoch=2,run,-,T,0         | MISSING
-q=0 | BEFORE epoch=2,run,-,T+1,0       | -2 0 T | =
+q=0 | BEFORE epoch=3,run,-,T,0,1d         | MISSING
+q=0 | BEFORE epoch=3,run,-,T+1,0,1d       | -2 0 T | =
 )";
 
 // The answers to extensions of one lock, said by a script for several.
@@ -303,7 +303,7 @@ const meanings in_a_call_for_several{
     {"| 1 0 T", "| 1 T"},
     {"| 0 4000 T", "| 1 T 1 4000"},
     {"| 0 -1 T", "| 1 T 1 -1"},
-    {"| -2 0 T", "| 1 T 1 -2"},
+    {"| -2 0 T", "| 2 T 1 -2"},
     {"| -3 0 T", "| 1 T 1 -3"},
     {"| error", "| 1 T 1 wrong"}};
 
@@ -354,28 +354,28 @@ TEST_CASE("what a handshake does") {
     check(
         core::guarded_handshake.text,
         "epoch",
-        "run=run promoted=- q=30000000 stepped=0",
+        "run=run promoted=- q=30000000 stepped=0 id=2e",
         R"(
 the memory of a server without a record of its own begins now
-                      | epoch=none                | 1 T+30s T | epoch=2,run,-,T,30000000
-promoted=f00          | epoch=none                | 1 T+30s T | epoch=2,run,f00,T,30000000
-                      | epoch=2,else,-,T-100s,0   | 1 T+30s T | epoch=2,run,-,T,30000000
-                      | epoch=2,else,f00,T-100s,0 | 1 T+30s T | epoch=2,run,-,T,30000000
-stepped=1             | epoch=2,run,-,T-100s,0    | 1 T+30s T | epoch=2,run,-,T,30000000
-                      | epoch=2,run,-,T+1,0       | 1 T+30s T | epoch=2,run,-,T,30000000
-promoted=f00          | epoch=2,run,-,T-100s,0    | 1 T+30s T | epoch=2,run,f00,T,30000000
-promoted=f00          | epoch=2,run,f01,T-100s,0  | 1 T+30s T | epoch=2,run,f00,T,30000000
+                      | epoch=none                | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
+promoted=f00          | epoch=none                | 1 T+30s T 3 run f00 T 30000000 2e | epoch=3,run,f00,T,30000000,2e
+                      | epoch=3,else,-,T-100s,0,1d   | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
+                      | epoch=3,else,f00,T-100s,0,1d | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
+stepped=1             | epoch=3,run,-,T-100s,0,1d    | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
+                      | epoch=3,run,-,T+1,0,1d       | 1 T+30s T 3 run - T 30000000 2e | epoch=3,run,-,T,30000000,2e
+promoted=f00          | epoch=3,run,-,T-100s,0,1d    | 1 T+30s T 3 run f00 T 30000000 2e | epoch=3,run,f00,T,30000000,2e
+promoted=f00          | epoch=3,run,f01,T-100s,0,1d  | 1 T+30s T 3 run f00 T 30000000 2e | epoch=3,run,f00,T,30000000,2e
 one with a record goes on from there
-                      | epoch=2,run,-,T-100s,30000000/5 | 0 T-70s T | =
-                      | epoch=2,run,-,T-100s,0    | 0 T-70s T | epoch=2,run,-,T-100s,30000000
-                      | epoch=2,run,-,T,30000000  | 0 T+30s T | =
-                      | epoch=2,run,f00,T-100s,30000000 | 0 T-70s T | =
-promoted=f00          | epoch=2,run,f00,T-100s,30000000 | 0 T-70s T | =
+                      | epoch=3,run,-,T-100s,30000000,1d/5 | 0 T-70s T 3 run - T-100s 30000000 1d | =
+                      | epoch=3,run,-,T-100s,0,1d    | 0 T-70s T 3 run - T-100s 30000000 2e | epoch=3,run,-,T-100s,30000000,2e
+                      | epoch=3,run,-,T,30000000,1d  | 0 T+30s T 3 run - T 30000000 1d | =
+                      | epoch=3,run,f00,T-100s,30000000,1d | 0 T-70s T 3 run f00 T-100s 30000000 1d | =
+promoted=f00          | epoch=3,run,f00,T-100s,30000000,1d | 0 T-70s T 3 run f00 T-100s 30000000 1d | =
 the longest quarantine counts
-                      | epoch=2,run,-,T-100s,60000000 | 0 T-40s T | =
-                      | epoch=2,else,-,T-100s,60000000 | 1 T+60s T | epoch=2,run,-,T,60000000
+                      | epoch=3,run,-,T-100s,60000000,1d | 0 T-40s T 3 run - T-100s 60000000 1d | =
+                      | epoch=3,else,-,T-100s,60000000,1d | 1 T+60s T 3 run - T 60000000 2e | epoch=3,run,-,T,60000000,2e
 one of another format is left alone
-                      | epoch=3,run,-,T-100s,0    | -1 0 T | =
+                      | epoch=2,run,-,T-100s,0    | -1 0 T | =
                       | epoch=#                   | error | =
 )");
 }
@@ -385,12 +385,12 @@ TEST_CASE("what an acquisition does") {
 a master that refuses the call says so of a lock that is busy, too
 not_after=T-1 | a=other/4000                         | -1 0 T        | =
 not_after=1   | a=#                                  | -1 0 T        | =
-              | a=$/4000 epoch=2,run,-,T-29999999,0  | -2 1 T        | =
+              | a=$/4000 epoch=3,run,-,T-29999999,0,1d  | -2 1 T        | =
               | a=other/4000 epoch=none              | -4 30000000 T | =
-              | a=other/4000 epoch=2,else,-,T-100s,0 | -4 30000000 T | =
+              | a=other/4000 epoch=3,else,-,T-100s,0,1d | -4 30000000 T | =
 being late goes first
 not_after=T-1 | epoch=none                           | -1 0 T        | =
-not_after=T-1 | epoch=2,run,-,T,0                    | -1 0 T        | =
+not_after=T-1 | epoch=3,run,-,T,0,1d                    | -1 0 T        | =
 )";
     check(
         core::guarded_acquire.text,
@@ -406,9 +406,9 @@ a counter from behind the quarantine is counted on
  | a:f=T-70s/1000      | 1 T T-69999999 | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T T+5000001  | a=$/10000 a:f=T+5000001/90000
 so is any where nothing can have been forgotten
-q=0 | epoch=2,run,-,0,0              | 1 T 1  | a=$/10000 a:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
+q=0 | epoch=3,run,-,0,0,1d              | 1 T 1  | a=$/10000 a:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
 it is busy, also for its owner, and for good where no end is set
  | a=other/4000          | 1 T -4002 | =
  | a=other/4000 a:f=7/9  | 1 T -4002 | =
@@ -465,13 +465,13 @@ what one of them meets is none of the others'
  | b:f=#                       | 1 T T wrong T          | = A C
  | a=other/4000 b:f=#          | 1 T -4002 wrong T      | = C
  | a:f=# b=# c=other/6000      | 1 T wrong -1 -6002     | =
-q=0 | epoch=2,run,-,0,0 a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=41/9 b=other/4000 b:f=41/9 | 1 T 42 -4002 1 | = a=$/10000 a:f=42/90000 c=two/10000 c:f=1/90000
 the master is asked once for all
 not_after=T   | b=other/4000                   | 1 T T -4002 T | = A C
 not_after=T-1 |                                | -1 0 T        | =
 not_after=T-1 | b=other/4000                   | -1 0 T        | =
-              | a=other/4000 epoch=2,run,-,T,0 | -2 30000000 T | =
-              | c=# epoch=2,run,-,T-29999999,0 | -2 1 T        | =
+              | a=other/4000 epoch=3,run,-,T,0,1d | -2 30000000 T | =
+              | c=# epoch=3,run,-,T-29999999,0,1d | -2 1 T        | =
               | b=other/4000 epoch=none        | -4 30000000 T | =
               | a:f=# epoch=#                  | -4 30000000 T | =
 )",
@@ -498,8 +498,8 @@ the master is asked once for all
 not_after=T   | b=other/4000                   | 1 T 2 4000    | = A C
 not_after=T-1 |                                | -1 0 T        | =
 not_after=T-1 | b=other/4000                   | -1 0 T        | =
-              | a=other/4000 epoch=2,run,-,T,0 | -2 30000000 T | =
-              | c=# epoch=2,run,-,T-29999999,0 | -2 1 T        | =
+              | a=other/4000 epoch=3,run,-,T,0,1d | -2 30000000 T | =
+              | c=# epoch=3,run,-,T-29999999,0,1d | -2 1 T        | =
               | b=other/4000 epoch=none        | -4 30000000 T | =
               | a=# epoch=#                    | -4 30000000 T | =
 )",
@@ -566,9 +566,9 @@ where one of them is not remembered, it is the clock at least
  | a:f=abc/9 b:f=T-70000001/9    | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
  | a:f=T-70s/9 b:f=T-70000001/9  | 1 T T | a=$/10000 b=$/10000 a:f=T/90000 b:f=T/90000
 where nothing can have been forgotten, it is counted from one
-q=0 | epoch=2,run,-,0,0           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
-q=0 | epoch=2,run,-,0,0 b:f=41/9  | 1 42 T | a=$/10000 b=$/10000 a:f=42/90000 b:f=42/90000
+q=0 | epoch=3,run,-,0,0,1d           | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=abc/9 | 1 1 T  | a=$/10000 b=$/10000 a:f=1/90000 b:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d b:f=41/9  | 1 42 T | a=$/10000 b=$/10000 a:f=42/90000 b:f=42/90000
 without fencing the counters are left alone
 fence_ttl=0 | a:f=7/9           | 1 0 T    | = a=$/10000 b=$/10000
 one that is busy is enough, and of several the last counts
@@ -632,9 +632,9 @@ without a counter that it remembers, it counts from its clock
  | a:f=T-70000001/1000 | 1 T T | a=$/10000 a:f=T/90000
  | a:f=T-70s/1000      | 1 T-69999999 T | a=$/10000 a:f=T-69999999/90000
  | a:f=T+5s/1000       | 1 T+5000001 T  | a=$/10000 a:f=T+5000001/90000
-q=0 | epoch=2,run,-,0,0              | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
-q=0 | epoch=2,run,-,0,0 a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
+q=0 | epoch=3,run,-,0,0,1d              | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=abc/1000 | 1 1 T  | a=$/10000 a:f=1/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=41/1000  | 1 42 T | a=$/10000 a:f=42/90000
 without fencing the counter is left alone
 fence_ttl=0 |            | 1 0 T | a=$/10000
 fence_ttl=0 | a:f=7/1000 | 1 0 T | = a=$/10000
@@ -768,13 +768,13 @@ what one of them meets is none of the others', and is told in their order
  | a=$/9 a:f=# b=one/9 c=other/0        | 1 T 1 wrong 3 0      | = B
  | a=# b=other/4000                     | 1 T 1 wrong 2 4000 3 -3 | =
  |                                      | 1 T 1 -3 2 -3 3 -3   | =
-whether the master may have forgotten matters to those that are missing
- | a=$/9 b=one/9 c=two/9 epoch=none           | 1 T            | = A B C
- | b=one/9 epoch=none                         | 1 T 1 -2 3 -2  | = B
- | a=$/9 c=other/7 epoch=2,run,-,T-29999999,0 | 1 T 2 -2 3 7   | = A
- | a=$/9 c=other/7 epoch=2,run,-,T-30s,0      | 1 T 2 -3 3 7   | = A
- | a=# b=one/9 epoch=2,else,-,T-100s,0        | 1 T 1 wrong 3 -2 | = B
- | b=one/9 c=two/9 epoch=#                    | 1 T 1 -2       | = B C
+whether the master may have forgotten comes first, and matters to those that are missing
+ | a=$/9 b=one/9 c=two/9 epoch=none           | 2 T            | = A B C
+ | b=one/9 epoch=none                         | 2 T 1 -2 3 -2  | = B
+ | a=$/9 c=other/7 epoch=3,run,-,T-29999999,0,1d | 2 T 2 -2 3 7   | = A
+ | a=$/9 c=other/7 epoch=3,run,-,T-30s,0,1d      | 1 T 2 -3 3 7   | = A
+ | a=# b=one/9 epoch=3,else,-,T-100s,0,1d        | 2 T 1 wrong 3 -2 | = B
+ | b=one/9 c=two/9 epoch=#                    | 2 T 1 -2       | = B C
 they come in time, or too late
 not_after=T   | a=$/9 b=other/7 c=two/9 | 1 T 2 7  | = A C
 not_after=T-1 | a=$/9 b=other/7 c=two/9 | -1 0 T   | =
@@ -796,7 +796,7 @@ what one of them meets is none of the other's, and is told in their order
  | a=$/9 b=other          | 1 T 2 -1           | = a=$/10000
  | a=one/4000 b=$/5000    | 1 T 1 4000 2 5000  | =
  | a=#                    | 1 T 1 wrong 2 -3   | =
- | a=$/9 epoch=none       | 1 T 2 -2           | = a=$/10000
+ | a=$/9 epoch=none       | 2 T 2 -2           | = a=$/10000
 not_after=T-1 | a=$/9 b=one/9 | -1 0 T         | =
 )");
     check(

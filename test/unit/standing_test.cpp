@@ -354,7 +354,7 @@ TEST_CASE("a master that could not serve when it was introduced is asked again s
         "-LOADING Redis is loading the dataset in memory\r\n",
         "-MISCONF Errors writing to the AOF file\r\n");
     virtual_quorum it(rules);
-    const std::string well = "*3\r\n:0\r\n:0\r\n:1000000\r\n";
+    const std::string well = handshake_reply(0, 0, 1'000'000);
     it.masters[0].replies["EVALSHA"] = words;
     it.masters[1].replies["EVALSHA"] = it.masters[2].replies["EVALSHA"] = well;
     it.start();

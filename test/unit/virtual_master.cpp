@@ -68,6 +68,14 @@ std::string three(std::int64_t status, std::int64_t value, std::int64_t clock) {
     return bytes;
 }
 
+std::string handshake_reply(
+    std::int64_t fresh, std::int64_t ends_us, std::int64_t clock, const std::string& record) {
+    std::string bytes = three(fresh, ends_us, clock);
+    bytes[1] = '4';
+    memory::answer::bulk(record).encode(bytes);
+    return bytes;
+}
+
 std::int64_t virtual_master::wall_us(time_point now) const {
     return std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch() + ahead).count();
 }

@@ -86,6 +86,14 @@ private:
 /// A reply of a guarded script.
 std::string three(std::int64_t status, std::int64_t value, std::int64_t clock = 0);
 
+/// A reply to the guarded handshake, and the record that it names.
+inline const std::string record_of_master = "3 run - 0 0 1d";
+std::string handshake_reply(
+    std::int64_t fresh,
+    std::int64_t ends_us,
+    std::int64_t clock = 0,
+    const std::string& record = record_of_master);
+
 /// Whether this command is that script.
 inline bool runs(const arguments& words, const redlock::core::script& one) {
     return words.at(1) == one.text || words.at(1) == one.sha1;

@@ -263,7 +263,7 @@ void master_process::declare_new(const std::string& key_prefix) const {
     const std::size_t begin = at + field.size();
     const std::string run_id = info.substr(begin, info.find_first_of("\r\n", begin) - begin);
     // Since the beginning of time; lib/core/guarded_scripts.hpp has the format.
-    const std::string said = command({"SET", key_prefix + ":epoch", "2 " + run_id + " - 0 0"});
+    const std::string said = command({"SET", key_prefix + ":epoch", "3 " + run_id + " - 0 0 0"});
     if (said != "OK") {
         throw std::runtime_error("the record is refused: " + said);
     }

@@ -289,6 +289,42 @@ void heal(plan& what, generator& random) {
     what.faults.push_back({fault_kind::flush, random.between(asked + ms, extended), 0, -1, b, 0});
 }
 
+void uncertified(plan& what, generator& random) {
+    const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 400};
+    begin(what, wanted);
+    what.master_timeout_ms = 300;
+    const int a = static_cast<int>(random.below(3));
+    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
+    const int c = 3 - a - b;
+    const auto lock = [&](std::int64_t ttl_ms, nanos asked) {
+        op one = simple(wanted);
+        one.fences = false;
+        one.ttl_ms = one.extend_ttl_ms = ttl_ms;
+        one.think = asked;
+        one.end = op::ending::keep;
+        return one;
+    };
+
+    // The first has the vote of `a`, which forgets it, and is slow to ask the others.
+    const std::int64_t short_ms = random.between(100, 140);
+    const nanos asked = random.between(40, 60) * ms;
+    const nanos taken = asked + random.between(8, 15) * ms;
+    const nanos gone = taken + short_ms * ms + random.between(2, 8) * ms;
+    ops_of(what, 0).push_back(lock(400, asked));
+    what.faults.push_back({fault_kind::partition, asked - ms, gone - asked + ms, 0, b, 1});
+    what.faults.push_back({fault_kind::partition, asked - ms, 2 * sec, 0, c, 1});
+    what.faults.push_back({fault_kind::flush, taken - random.between(1, 4) * ms, 0, -1, a, 0});
+
+    // The next one sets a key there all the same, and has the lock by the others. It extends it
+    // when it is nearly over, without `b`.
+    const nanos extended = taken + short_ms * ms - random.between(10, 25) * ms;
+    op next = lock(short_ms, taken);
+    next.extend_after = {extended - taken};
+    ops_of(what, 1).push_back(next);
+    what.faults.push_back({fault_kind::partition, extended - 3 * ms, 2 * sec, 1, b, 1});
+    what.faults.push_back({fault_kind::break_lost, extended + 2 * ms, 0, 1, b});
+}
+
 // A line in each process, of which no other hears: nobody pushes, and leases are longer than
 // anybody waits.
 void own_queue(plan& what, generator& random) {
@@ -473,6 +509,7 @@ constexpr std::array table{
     profile{"handoff-raises", mixture::guarded, keeps_all, handoff_raises},
     profile{"late-raises", mixture::guarded, keeps_all, late_raises},
     profile{"heal", mixture::guarded, keeps_all, heal},
+    profile{"uncertified", mixture::guarded, keeps_all, uncertified},
 };
 
 } // namespace

@@ -96,7 +96,7 @@ std::span<const variant> variants() {
          "extensions go on after the deadline, and put the votes back"},
         {27, "heal-in-quarantine", "heal", 1, 500, nullptr,
          "a key is healed on a master that is quarantined",
-         {{guarded_extend.text, "then missing = -2 end", "then end"},
+         {{guarded_extend.text, "out[1], missing = 2, -2", "out[1] = 2"},
           {guarded_heal.text,
            "if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then",
            "if false then"}}},
@@ -196,8 +196,8 @@ std::span<const variant> variants() {
         {63, "extend-re-creates", "guarded-deletions", 1, 200, nullptr,
          "an extension creates a key that is missing, and counts it",
          {{guarded_extend.text,
-           "    r = missing\n",
-           "    r = missing\n"
+           "r = missing\n",
+           "r = missing\n"
            "    if r == -3 then redis.pcall('SET', lock, ARGV[i + 2], 'NX', 'PX', ARGV[1]) r = nil end\n"}}},
         {64, "removed-at-stop", "stops", 1, 200, &wrong::removed_at_stop,
          "the keys are removed when a loss is signalled, and not when the holder must have stopped"},
@@ -220,8 +220,16 @@ std::span<const variant> variants() {
            "elseif run ~= ARGV[1] or (ARGV[2]"}}},
         {69, "step-ends-quarantine", "guarded-boot-steps", 1, 2000, &wrong::step_ends_quarantine,
          "a quarantine ends with a step of the master's clock"},
-        {70, "exceptions-ignored", "guarded-network", 1, 200, &wrong::exceptions_ignored,
+        {70, "exceptions-ignored", "guarded-deletions", 1, 200, &wrong::exceptions_ignored,
          "each lock of a call that was executed counts as granted"},
+        {71, "uncertified-counts", "guarded-flushes", 1, 500, &wrong::uncertified_counts,
+         "a SET counts whatever its certificate is"},
+        {72, "any-record-certifies", "guarded-flushes", 1, 500, &wrong::any_record_certifies,
+         "a SET counts if the master has any record afterwards"},
+        {73, "present-record-certifies", "guarded-flushes", 1, 2000, &wrong::present_record_certifies,
+         "a certificate is compared with the record of now, not with that of when the SET was sent"},
+        {74, "unvouched-extends", "uncertified", 1, 500, &wrong::unvouched_extends,
+         "an extension finds a key that a SET without certificate has set, and counts it"},
     };
     // clang-format on
     return all;

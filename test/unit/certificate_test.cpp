@@ -1,0 +1,265 @@
+// Native acquires of the guarded protocol: SETs, and the certificate that follows them.
+
+#include "core/keys.hpp"
+#include "virtual_quorum.hpp"
+#include "waiters.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace certificate_test {
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+const std::string record_key = "p::epoch";
+const std::string certificate = "GET " + record_key;
+
+core::settings quarantining() {
+    core::settings rules = guarded_settings_for(3);
+    rules.quarantine = true;
+    return rules;
+}
+
+struct certified_quorum : virtual_quorum {
+    explicit certified_quorum(core::settings rules = quarantining())
+        : virtual_quorum(std::move(rules)) {
+        for (virtual_master& one : masters) {
+            one.put(record_key, core::record_of_new_server(one.run_id));
+        }
+        start();
+        for (virtual_master& one : masters) {
+            one.seen.clear();
+        }
+    }
+
+    void at_certificate(std::size_t master, std::function<mishap()> what) {
+        masters[master].when = [what, once = false](const arguments& words) mutable {
+            const bool is = words[0] == "GET" && words[1] == record_key;
+            return is && !std::exchange(once, true) ? what() : mishap::none;
+        };
+    }
+    redlock::master_state state(std::size_t master) {
+        return engine.examine(now()).masters[master].state;
+    }
+};
+
+} // namespace
+
+TEST_CASE("a lock without a fencing token takes a SET and a certificate on each master") {
+    certified_quorum q;
+    const answer got = q.acquire_now(once());
+    REQUIRE(got.won);
+    for (const virtual_master& one : q.masters) {
+        REQUIRE(one.seen.size() >= 2);
+        CHECK(one.seen[0] == "SET p:{r} " + got.token + " NX PX 10000");
+        CHECK(one.seen[1] == certificate);
+    }
+    acquire_options options = once();
+    options.fencing = true;
+    REQUIRE(q.acquire_now(options, "s").won);
+    CHECK(q.masters[0].count("SET p:{s}") == 0);
+}
+
+TEST_CASE("the locks of one turn share a certificate, and each has a reply of its own") {
+    certified_quorum q;
+    for (std::size_t i = 0; i < 2; ++i) {
+        q.masters[i].put(q.key("b"), "another's", q.now() + 5s);
+    }
+    const std::uint64_t a = q.acquire(once(), "a");
+    const std::uint64_t b = q.acquire(once(), "b");
+    const std::uint64_t c = q.acquire(once(), "c");
+    q.run_for(10ms);
+    CHECK(q.answer_to(a)->won);
+    CHECK(q.answer_to(b)->why == errc::contended);
+    CHECK(q.answer_to(c)->won);
+    CHECK(q.masters[0].count("SET") == 3);
+    CHECK(q.masters[0].count(certificate) == 1);
+}
+
+TEST_CASE("what a master grants after it has lost its memory is not a vote") {
+    certified_quorum q;
+    q.masters[0].forget();
+    SECTION("of one, and the others have the lock") {
+        const answer got = q.acquire_now(once());
+        REQUIRE(got.won);
+        q.run_for(10ms);
+        CHECK(q.engine.describe(got.ballots, q.now())[0].vote == vote::quarantined);
+        CHECK(q.state(0) == redlock::master_state::quarantined);
+        CHECK(q.masters[0].value_of(q.key(), q.now()) == got.token);
+        q.release(got);
+        q.run_for(10ms);
+        CHECK(!q.has_key()); // it is removed all the same
+    }
+    SECTION("of two, and nobody has it") {
+        q.masters[1].forget();
+        const answer got = q.acquire_now(once());
+        CHECK(got.why == errc::no_quorum);
+        q.run_for(10ms);
+        CHECK(!q.has_key());
+    }
+}
+
+TEST_CASE("a loss between a SET and its certificate is noticed") {
+    certified_quorum q;
+    q.at_certificate(0, [&] {
+        q.masters[0].forget();
+        return mishap::none;
+    });
+    q.at_certificate(1, [&] { // and somebody else has recorded it since
+        q.masters[1].forget();
+        q.masters[1].put(record_key, "3 " + q.masters[1].run_id + " - 0 0 ff");
+        return mishap::none;
+    });
+    const answer got = q.acquire_now(once());
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[0] == vote::quarantined);
+    CHECK(got.votes[1] == vote::quarantined);
+}
+
+TEST_CASE("a record that was written again says nothing of what was set before it") {
+    certified_quorum q;
+    q.masters[0].forget();
+    q.paths[0].there = 20ms;
+    const std::uint64_t name = q.acquire(once());
+    q.run_for(1ms);
+    q.masters[0].run({"SET", record_key, "3 " + q.masters[0].run_id + " - 0 0 ff"}, q.now());
+    q.run_for(200ms);
+    REQUIRE(q.answer_to(name) != nullptr);
+    CHECK(q.answer_to(name)->won);
+    CHECK(q.state(0) == redlock::master_state::admitted); // by the handshake that followed
+    CHECK(q.engine.count().masters[0].granted == 0);
+}
+
+TEST_CASE("a refusal needs no certificate") {
+    certified_quorum q;
+    for (std::size_t i = 0; i < 2; ++i) {
+        q.masters[i].put(q.key(), "another's", q.now() + 5s);
+        q.masters[i].drop(record_key);
+    }
+    const answer got = q.acquire_now(once());
+    CHECK(got.why == errc::contended);
+    CHECK(got.votes[0] == vote::held);
+    CHECK(q.state(0) != redlock::master_state::admitted); // and the loss is noticed
+}
+
+TEST_CASE("a SET whose certificate never came is unknown, and is removed when the master is back") {
+    certified_quorum q;
+    const mishap when = GENERATE(mishap::break_before, mishap::break_after);
+    q.at_certificate(0, [&] { return when; });
+    const answer got = q.acquire_now(once());
+    REQUIRE(got.won);
+    q.run_for(1ms);
+    CHECK(q.engine.describe(got.ballots, q.now())[0].vote == vote::unreachable);
+    CHECK(q.masters[0].value_of(q.key(), q.now()) == got.token);
+    q.release(got);
+    q.run_for(1s);
+    CHECK(!q.has_key());
+}
+
+TEST_CASE("an extension counts a key without a certificate only where nothing can be forgotten") {
+    certified_quorum q;
+    const bool vouched = GENERATE(true, false);
+    if (!vouched) {
+        q.masters[0].forget();
+    }
+    const answer got = q.acquire_now(once());
+    REQUIRE(got.won);
+    q.run_for(10ms);
+    if (vouched) {
+        q.masters[0].drop(record_key); // as after a restart that the keys survived
+    }
+    q.paths[1].hung = true;
+    q.extend(got, 10s);
+    q.run_for(150ms);
+    REQUIRE(q.extensions_of(got).size() == 1);
+    CHECK(
+        q.extensions_of(got)[0].error == (vouched ? std::nullopt : std::optional(errc::no_quorum)));
+}
+
+TEST_CASE("a SET whose reply was lost counts at an extension if the master has lost nothing") {
+    certified_quorum q;
+    q.at_certificate(0, [&] { return mishap::break_after; });
+    const answer got = q.acquire_now(once());
+    REQUIRE(got.won);
+    q.run_for(1s);
+    REQUIRE(q.state(0) == redlock::master_state::admitted);
+    const bool remembers = GENERATE(true, false);
+    if (!remembers) {
+        q.masters[0].drop(record_key);
+    }
+    q.paths[1].hung = true;
+    q.extend(got, 10s);
+    q.run_for(150ms);
+    REQUIRE(q.extensions_of(got).size() == 1);
+    CHECK(
+        q.extensions_of(got)[0].error
+        == (remembers ? std::nullopt : std::optional(errc::no_quorum)));
+}
+
+TEST_CASE("a waiter asks one master how long the lock is still held, and comes back then") {
+    for (const bool guarded : {false, true}) {
+        core::settings rules = rules_with(3, 0ms, true);
+        if (guarded) {
+            rules.protocol = redlock::protocol::guarded;
+            rules.epoch_key = record_key;
+        }
+        certified_quorum q(rules);
+        const redlock::time_point ends = q.now() + 5s;
+        for (virtual_master& one : q.masters) {
+            one.put(q.key(), "another's", ends);
+        }
+        const std::uint64_t waiter = q.acquire(waiting());
+        q.run_for(4'900ms);
+        REQUIRE(q.answer_to(waiter) == nullptr);
+        CHECK(asked(q, "PTTL") >= 1);
+        CHECK(asked(q, "PTTL") <= 8); // one for each attempt: it also polls
+        CHECK(asked(q) <= 3 * 8);
+        REQUIRE(q.run_while_not([&] { return q.answer_to(waiter) != nullptr; }, 10s));
+        CHECK(q.answer_to(waiter)->won);
+        CHECK(q.answer_to(waiter)->at >= ends);
+        CHECK(q.answer_to(waiter)->at <= ends + 50ms);
+    }
+}
+
+TEST_CASE(
+    "a waiter that finds the lock free when it asks for the remaining lease tries again soon") {
+    core::settings rules = rules_with(3, 0ms, true);
+    certified_quorum q(rules);
+    for (virtual_master& one : q.masters) {
+        one.put(q.key(), "another's", q.now() + 5s);
+        one.when = [&one, &q](const arguments& words) {
+            if (words[0] == "PTTL") {
+                one.drop(q.key());
+            }
+            return mishap::none;
+        };
+    }
+    const std::uint64_t waiter = q.acquire(waiting());
+    REQUIRE(q.run_while_not([&] { return asked(q, "PTTL") > 0; }, 1s));
+    free_everywhere(q);
+    q.run_for(20ms);
+    REQUIRE(q.answer_to(waiter) != nullptr);
+    CHECK(q.answer_to(waiter)->won);
+}
+
+TEST_CASE("under load the clock of a master is asked for now and then, as no reply shows it") {
+    core::settings rules = quarantining();
+    rules.health_check_interval = 1s;
+    certified_quorum q(rules);
+    for (int i = 0; i < 1'000; ++i) {
+        q.acquire(once(), "r" + std::to_string(i));
+        q.run_for(10ms);
+    }
+    CHECK(q.masters[0].count("TIME") >= 9);
+    CHECK(q.masters[0].count("TIME") <= 11);
+}
+
+} // namespace certificate_test
