@@ -14,7 +14,8 @@
 
 namespace redlock::core {
 
-/// The key of one resource. Raises the fencing counter to the token.
+/// The key of one resource. Raises the fencing counter to the token. Replies -2 of a key that it
+/// finds as well: a stray SET may have created it in a memory that had lost another owner's.
 inline constexpr script guarded_heal{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -743,7 +743,15 @@ not_after=1   | a=$/4000 | -1 0 T  | =
 an error leaves nothing behind
  | a=#                | 1 T 1 wrong | =
 )" + put_in(put_in(missing, extending), in_a_call_for_several));
-    check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit, healing));
+    const std::string found = R"(
+a key that it finds counts only where the master can have forgotten nothing
+ | a=$/4000 a:f=7/9 epoch=none                         | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=3,else,-,T-100s,0,1d         | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=3,run,-,T-29999999,0,1d      | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=3,run,-,T-59s,60000000,1d    | -2 0 T | =
+ | a=$/4000 a:f=7/9 epoch=3,run,-,T-30s,0,1d           | 1 0 T  | a=$/10000 a:f=50/90000
+)";
+    check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit + found, healing));
     check(core::writer_extend.text, "a a:f epoch a:r", extend, put_in(of_writer, extending));
     check(core::writer_heal.text, "a a:f epoch a:r", heal, put_in(of_writer + no_limit, healing));
 }
