@@ -30,10 +30,10 @@ public:
         manager_.async_acquire(
             "jobs/nightly",
             options_,
-            diagnostics_,
-            [this](redlock::error_code error, redlock::lock lock) {
-                on_acquired(error, std::move(lock));
-            });
+            redlock::with_diagnostics(
+                diagnostics_, [this](redlock::error_code error, redlock::lock lock) {
+                    on_acquired(error, std::move(lock));
+                }));
     }
 
     bool done() const { return done_; }

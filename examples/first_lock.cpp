@@ -20,7 +20,9 @@ asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
     options.wait = std::chrono::seconds(20); // for masters, and for another holder
     redlock::diagnostics why;
     auto result = co_await manager.async_acquire(
-        "reports/daily", options, why, asio::as_tuple(asio::use_awaitable));
+        "reports/daily",
+        options,
+        redlock::with_diagnostics(why, asio::as_tuple(asio::use_awaitable)));
     auto& [error, lock] = result;
     if (error) {
         std::cout << error.message() << ": " << to_string(why) << '\n';

@@ -1,5 +1,3 @@
-#include "explain.hpp"
-
 #include <redlock/blocking.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -150,7 +148,7 @@ mutex::~mutex() = default;
 
 void mutex::lock(std::stop_token stop) {
     if (const error_code error = take(options_.wait, stop)) {
-        throw detail::explained(error, resource_, last_attempt());
+        std::rethrow_exception(detail::explained(error, last_attempt()));
     }
 }
 
@@ -161,7 +159,7 @@ bool mutex::try_lock() {
 bool mutex::try_lock_within(wait_for limit, std::stop_token stop) {
     const error_code error = take(limit, stop);
     if (error && error != condition::not_acquired) {
-        throw detail::explained(error, resource_, last_attempt());
+        std::rethrow_exception(detail::explained(error, last_attempt()));
     }
     return !error;
 }
@@ -186,6 +184,7 @@ error_code mutex::take(wait_for limit, const std::stop_token& stop) {
             }
             last_attempt_ = {};
             last_attempt_.message = "contended: another thread has this mutex";
+            last_attempt_.resource = resource_;
             return errc::contended;
         }
         taken_ = true;
@@ -201,7 +200,7 @@ error_code mutex::take(wait_for limit, const std::stop_token& stop) {
         auto [error, taken] = manager_.call(
             [&](auto token) {
                 return manager_.async().async_acquire(
-                    resource_, options, why, asio::as_tuple(std::move(token)));
+                    resource_, options, with_diagnostics(why, asio::as_tuple(std::move(token))));
             },
             stop);
         std::stop_source lost;

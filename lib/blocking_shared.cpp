@@ -1,5 +1,3 @@
-#include "explain.hpp"
-
 #include <redlock/blocking_shared.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -114,14 +112,14 @@ void shared_mutex::unlock_shared() noexcept {
 
 void shared_mutex::take_or_throw(kind wanted, const std::stop_token& stop) {
     if (const error_code error = take(wanted, options_.wait, stop)) {
-        throw detail::explained(error, resource_, last_attempt());
+        std::rethrow_exception(detail::explained(error, last_attempt()));
     }
 }
 
 bool shared_mutex::try_within(kind wanted, wait_for limit, std::stop_token stop) {
     const error_code error = take(wanted, limit, stop);
     if (error && error != condition::not_acquired) {
-        throw detail::explained(error, resource_, last_attempt());
+        std::rethrow_exception(detail::explained(error, last_attempt()));
     }
     return !error;
 }
@@ -152,6 +150,7 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
                 }
                 mine.last_attempt = {};
                 mine.last_attempt.message = "contended: another thread has this mutex";
+                mine.last_attempt.resource = resource_;
                 return errc::contended;
             }
             mine.enter(wanted);
@@ -167,10 +166,10 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
             auto [error, taken] = manager_.call(
                 [&](auto token) {
                     const redlock::shared_mutex mutex(manager_.async(), resource_);
-                    auto done = asio::as_tuple(std::move(token));
+                    auto done = with_diagnostics(why, asio::as_tuple(std::move(token)));
                     return wanted == kind::writer
-                               ? mutex.async_lock(options, why, std::move(done))
-                               : mutex.async_lock_shared(options, why, std::move(done));
+                               ? mutex.async_lock(options, std::move(done))
+                               : mutex.async_lock_shared(options, std::move(done));
                 },
                 stop);
             if (!error) {

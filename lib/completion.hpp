@@ -4,6 +4,7 @@
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/error.hpp>
+#include <redlock/with_diagnostics.hpp>
 
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/any_completion_handler.hpp>

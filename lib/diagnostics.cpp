@@ -6,7 +6,6 @@
 #include <redlock/observer.hpp>
 
 #include <boost/asio/error.hpp>
-#include <boost/system/system_error.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -264,16 +263,6 @@ std::string printable(std::string_view text) {
         }
     }
     return out;
-}
-
-boost::system::system_error
-explained(const error_code& error, std::string_view resource, const diagnostics& why) {
-    // These errors are decided before an attempt: `why` is from an earlier attempt or empty.
-    if (error == errc::would_deadlock || error == boost::asio::error::operation_aborted
-        || why.message.empty()) {
-        return boost::system::system_error(error);
-    }
-    return {error, fmt::format("'{}': {}", printable(resource), to_string(why))};
 }
 
 std::string message_of(const error_code& error, const diagnostics& it) {

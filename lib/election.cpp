@@ -174,26 +174,30 @@ acquire_options election::term() const {
 }
 
 void election::start_campaign(
-    const election& mine, diagnostics* out, handler<campaign_signature> done) {
+    const election& mine, sink votes, handler<void(error_code, leadership)> done) {
     mine.manager_->acquire(
         {.resource = mine.name_, .options = mine.term()},
-        out,
+        votes,
         detail::adapt(std::move(done), [](auto caller, error_code error, lock held) {
             std::move(caller)(error, leadership(std::move(held)));
         }));
 }
 
-void election::start_lead(const election& mine, leader_work work, handler<lead_signature> done) {
-    detail::initiate_with_lock::start(
+void election::start_lead(
+    const election& mine, leader_work work, sink votes, handler<void(std::exception_ptr)> done) {
+    detail::start_with_lock(
         mine.manager_,
         mine.name_,
         mine.term(),
         [work = std::move(work)](lock& held) { return run_term(work, held); },
+        votes,
         std::move(done));
 }
 
 void election::start_observe(
-    const election& mine, std::optional<std::string> seen, handler<observe_signature> done) {
+    const election& mine,
+    std::optional<std::string> seen,
+    handler<void(error_code, leader_status)> done) {
     const auto& manager = mine.manager_;
     if (!seen) {
         manager->query(

@@ -71,6 +71,7 @@ void engine_driver::write_all() {
 
 void engine_driver::explain(
     diagnostics& out,
+    std::string_view resource,
     const error_code& error,
     unsigned attempts,
     clock::duration elapsed,
@@ -80,12 +81,14 @@ void engine_driver::explain(
     out.elapsed = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
     out.votes = engine_.describe(votes, time_.now());
     out.message = message_of(error, out);
+    out.resource = resource;
 }
 
-void engine_driver::refuse(diagnostics* out, const std::string& reason) {
+void engine_driver::refuse(diagnostics* out, std::string_view resource, const std::string& reason) {
     if (out != nullptr) {
         *out = {};
         out->message = reason;
+        out->resource = resource;
     }
     if (logs(log_level::error)) {
         log(log_level::error, "refused: " + reason);

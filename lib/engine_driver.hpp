@@ -63,12 +63,13 @@ public:
     /// Describes an outcome and its votes as text.
     void explain(
         diagnostics& out,
+        std::string_view resource,
         const error_code& error,
         unsigned attempts,
         clock::duration elapsed,
         const core::ballots& votes) const;
     /// Reports to the caller and to the log why an argument was refused.
-    void refuse(diagnostics* out, const std::string& reason);
+    void refuse(diagnostics* out, std::string_view resource, const std::string& reason);
     bool logs(log_level level) const override;
     void log(log_level level, std::string_view line) override;
     /// \}

@@ -30,7 +30,7 @@ error_code why_not_held(const lease_handle& lease) {
 void held_leases::extend(
     lease_ptr lease,
     std::optional<std::chrono::milliseconds> ttl,
-    diagnostics* out,
+    diagnostics_sink sink,
     handler<error_code> done) {
     const auto id = driver_.on_cancel(
         done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
@@ -43,20 +43,21 @@ void held_leases::extend(
     if (const validation valid =
             ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
         !valid) {
-        driver_.refuse(out, to_string(valid.error()));
+        driver_.refuse(sink.out, lease->resource, to_string(valid.error()));
         std::move(waiting)(driver_.io(), errc::invalid_argument);
         return;
     }
     if (lease->stage != lease_handle::phase::held) {
-        if (out != nullptr) {
-            *out = lease->loss ? *lease->loss : diagnostics();
+        if (sink.out != nullptr) {
+            *sink.out = lease->loss ? *lease->loss : diagnostics();
         }
         std::move(waiting)(driver_.io(), why_not_held(*lease));
         return;
     }
     core::engine& engine = driver_.engine();
     if (!ttl && !engine.writes(lease->claim)) {
-        driver_.refuse(out, "only a writer's lock of a shared_mutex can be downgraded");
+        driver_.refuse(
+            sink.out, lease->resource, "only a writer's lock of a shared_mutex can be downgraded");
         std::move(waiting)(driver_.io(), errc::invalid_argument);
         return;
     }
@@ -65,7 +66,7 @@ void held_leases::extend(
          .resource = lease->resource,
          .lock = lease->observed,
          .ttl = ttl.value_or(std::chrono::milliseconds(0))});
-    lease->extending.push_back({id, out, std::move(waiting), observed});
+    lease->extending.push_back({id, sink, std::move(waiting), observed});
     driver_.drive([&](time_point now) {
         ttl ? engine.extend(lease->claim, *ttl, now) : engine.downgrade(lease->claim, now);
     });
@@ -103,6 +104,7 @@ void held_leases::release(
         if (out != nullptr) {
             *out = lease->removal ? *lease->removal : diagnostics();
             out->message = to_string(*lease->result);
+            out->resource = lease->resource;
         }
         std::move(waiting)(driver_.io(), error_code(), *lease->result);
         return;
@@ -224,7 +226,8 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
     lease.stage = lease_handle::phase::lost;
     lease.reason = reason;
     lease.loss = std::make_unique<diagnostics>();
-    driver_.explain(*lease.loss, errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
+    driver_.explain(
+        *lease.loss, lease.resource, errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
     lease.loss->message = "lost: " + std::string(to_string(reason));
     if (lease.observed_renewal != 0) {
         end_renewal(lease, why_not_held(lease), *lease.loss);
@@ -259,7 +262,8 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
     if (lease.observed_renewal != 0) { // else an earlier holder started it
         diagnostics votes;
         const error_code result = result_of(error);
-        driver_.explain(votes, result, 1, driver_.now() - claim.extending.sent, claim.votes);
+        driver_.explain(
+            votes, lease.resource, result, 1, driver_.now() - claim.extending.sent, claim.votes);
         end_renewal(lease, result, votes);
     }
 }
@@ -281,7 +285,7 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
     if (oldest.done) {
         const error_code result = result_of(error);
         observer_.ended(
-            oldest.out,
+            oldest.sink.on(result),
             {.id = oldest.observed,
              .kind = operation_kind::extend,
              .resource = lease.resource,
@@ -289,7 +293,12 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
              .error = result},
             [&](diagnostics& votes) {
                 driver_.explain(
-                    votes, result, 1, driver_.now() - claim.extending.sent, claim.votes);
+                    votes,
+                    lease.resource,
+                    result,
+                    1,
+                    driver_.now() - claim.extending.sent,
+                    claim.votes);
             });
         (*std::move(oldest.done))(driver_.io(), result);
     }
@@ -307,7 +316,8 @@ void held_leases::removed(const core::claim& claim, release_result result) {
         // not removed on any master.
         const bool asked = claim.is_ending();
         const auto elapsed = asked ? driver_.now() - claim.ending().began() : clock::duration(0);
-        driver_.explain(votes, {}, 1, elapsed, asked ? claim.votes : core::ballots());
+        driver_.explain(
+            votes, lease->resource, {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         end_release(*lease, votes);
         lease->releasing.explain_all(votes);

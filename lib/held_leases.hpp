@@ -33,7 +33,7 @@ public:
     void extend(
         lease_ptr lease,
         std::optional<std::chrono::milliseconds> ttl,
-        diagnostics* out,
+        diagnostics_sink sink,
         handler<error_code> done);
     void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
     void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);

@@ -89,7 +89,7 @@ public:
 
     struct extend_waiter {
         std::uint64_t id;
-        diagnostics* out;
+        diagnostics_sink sink;
         std::optional<completion<error_code>> done; // empty: cancelled
         std::uint64_t observed = 0;                 // its number for the observer
     };

@@ -83,29 +83,27 @@ std::optional<std::uint64_t> lock::fencing_token() const {
     return checked(handle_).fencing_token;
 }
 
-detail::initiation_base lock::initiation() const {
-    return {checked(handle_).io()};
+boost::asio::any_io_executor lock::executor() const {
+    return checked(handle_).io();
 }
 
 // If the manager is gone, its connections are gone as well: the lock is lost, and no master can be
 // asked.
 
 void lock::start_extend(
-    handle_ptr handle,
-    std::chrono::milliseconds ttl,
-    diagnostics* out,
-    handler<extend_signature> done) {
+    handle_ptr handle, std::chrono::milliseconds ttl, sink votes, handler<void(error_code)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().extend(std::move(handle), ttl, out, std::move(done));
+        manager->leases().extend(std::move(handle), ttl, votes, std::move(done));
     } else {
         const detail::home io(handle->io());
         detail::completion<error_code>(std::move(done), io)(io, errc::closed);
     }
 }
 
-void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_signature> done) {
+void lock::start_release(
+    handle_ptr handle, sink votes, handler<void(error_code, release_result)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().release(std::move(handle), out, std::move(done));
+        manager->leases().release(std::move(handle), votes.on({}), std::move(done));
     } else {
         handle->let_go();
         const detail::home io(handle->io());
@@ -114,9 +112,10 @@ void lock::start_release(handle_ptr handle, diagnostics* out, handler<release_si
     }
 }
 
-void lock::start_wait_lost(handle_ptr handle, diagnostics* out, handler<wait_lost_signature> done) {
+void lock::start_wait_lost(
+    handle_ptr handle, sink votes, handler<void(error_code, loss_reason)> done) {
     if (const auto manager = handle->manager()) {
-        manager->leases().wait_lost(std::move(handle), out, std::move(done));
+        manager->leases().wait_lost(std::move(handle), votes.on({}), std::move(done));
     } else {
         const detail::home io(handle->io());
         detail::completion<error_code, loss_reason>(std::move(done), io)(

@@ -10,41 +10,41 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-void initiate_acquire_all::start(
+void start_acquire_all(
     const manager_ptr& manager,
     std::vector<std::string> resources,
     acquire_options options,
-    diagnostics* out,
-    boost::asio::any_completion_handler<acquire_all_signature> done) {
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(error_code, lock)> done) {
     manager->acquire(
         {.options = options, .form = core::lock_form::all, .resources = std::move(resources)},
-        out,
+        sink,
         std::move(done));
 }
 
-void initiate_lock_shared::start(
+void start_lock_shared(
     const manager_ptr& manager,
     std::string resource,
     bool writes,
     acquire_options options,
-    diagnostics* out,
-    boost::asio::any_completion_handler<lock_shared_signature> done) {
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(error_code, lock)> done) {
     manager->acquire(
         {.options = options,
          .form = writes ? core::lock_form::writer : core::lock_form::shared,
          .resources = {std::move(resource)}},
-        out,
+        sink,
         std::move(done));
 }
 
-void initiate_downgrade::start(
+void start_downgrade(
     const manager_ptr& manager,
-    const lock& held,
-    diagnostics* out,
-    boost::asio::any_completion_handler<downgrade_signature> done) {
-    const auto& lease = lease_handle::of(held);
+    const lock* held,
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(error_code)> done) {
+    const auto& lease = lease_handle::of(*held);
     if (const auto owner = lease ? lease->manager() : nullptr) {
-        owner->leases().extend(lease, std::nullopt, out, std::move(done));
+        owner->leases().extend(lease, std::nullopt, sink, std::move(done));
         return;
     }
     const home& io = manager->io();

@@ -45,25 +45,21 @@ lock_manager::executor_type lock_manager::get_executor() const noexcept {
     return impl_->io().executor;
 }
 
-void lock_manager::start_run(impl_ptr impl, handler<run_signature> done) {
+void lock_manager::start_run(impl_ptr impl, handler<> done) {
     impl->run(std::move(done));
 }
 
-void lock_manager::start_ready(impl_ptr impl, handler<ready_signature> done) {
+void lock_manager::start_ready(impl_ptr impl, handler<> done) {
     impl->ready(std::move(done));
 }
 
-void lock_manager::start_close(impl_ptr impl, handler<close_signature> done) {
+void lock_manager::start_close(impl_ptr impl, handler<> done) {
     impl->close(std::move(done));
 }
 
 void lock_manager::start_acquire(
-    impl_ptr impl,
-    std::string resource,
-    acquire_options options,
-    diagnostics* out,
-    handler<acquire_signature> done) {
-    impl->acquire({.resource = std::move(resource), .options = options}, out, std::move(done));
+    impl_ptr impl, std::string resource, acquire_options options, sink votes, handler<lock> done) {
+    impl->acquire({.resource = std::move(resource), .options = options}, votes, std::move(done));
 }
 
 void lock_manager::start_acquire_as(
@@ -71,14 +67,14 @@ void lock_manager::start_acquire_as(
     std::string resource,
     std::string lock_token,
     acquire_options options,
-    diagnostics* out,
-    handler<acquire_signature> done) {
+    sink votes,
+    handler<lock> done) {
     impl->acquire(
         {.resource = std::move(resource),
          .options = options,
          .uses = detail::lock_request::token_use::take,
          .token = std::move(lock_token)},
-        out,
+        votes,
         std::move(done));
 }
 
@@ -87,18 +83,18 @@ void lock_manager::start_attach(
     std::string resource,
     std::string lock_token,
     acquire_options options,
-    diagnostics* out,
-    handler<acquire_signature> done) {
+    sink votes,
+    handler<lock> done) {
     impl->acquire(
         {.resource = std::move(resource),
          .options = options,
          .uses = detail::lock_request::token_use::attach,
          .token = std::move(lock_token)},
-        out,
+        votes,
         std::move(done));
 }
 
-void lock_manager::start_query(impl_ptr impl, std::string resource, handler<query_signature> done) {
+void lock_manager::start_query(impl_ptr impl, std::string resource, handler<lock_status> done) {
     impl->query(std::move(resource), std::move(done));
 }
 

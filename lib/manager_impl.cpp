@@ -117,10 +117,11 @@ metrics manager_impl::get_metrics() const {
 
 // --- Acquires -----------------------------------------------------------------------------------
 
-void manager_impl::acquire(lock_request wanted, diagnostics* out, handler<error_code, lock> done) {
+void manager_impl::acquire(
+    lock_request wanted, diagnostics_sink sink, handler<error_code, lock> done) {
     const section lock(*this);
     if (const std::string reason = wanted.check(configuration()); !reason.empty()) {
-        refuse(out, reason);
+        refuse(sink.out, wanted.resource, reason);
         completion<error_code, redlock::lock>(std::move(done), io())(
             io(), errc::invalid_argument, redlock::lock());
         return;
@@ -135,7 +136,7 @@ void manager_impl::acquire(lock_request wanted, diagnostics* out, handler<error_
             }
         });
     calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
-    call.out = out;
+    call.sink = sink;
     call.observed = observer_.started(
         {.resource = call.resource, .ttl = wanted.options.ttl, .options = &wanted.options});
     const core::acquire_request request{
@@ -180,13 +181,13 @@ void manager_impl::report(
     const error_code& error,
     const core::ballots& votes) {
     observer_.ended(
-        ended.out,
+        ended.sink.on(error),
         {.id = ended.observed,
          .resource = resource,
          .lock = error ? 0 : ended.observed,
          .error = error},
         [&](diagnostics& out) {
-            explain(out, error, wanted.attempts, wanted.decided_at - wanted.began, votes);
+            explain(out, resource, error, wanted.attempts, wanted.decided_at - wanted.began, votes);
         });
 }
 
@@ -221,7 +222,7 @@ manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& 
 void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
     const section lock(*this);
     if (const validation valid = validate_resource(resource); !valid) {
-        refuse(nullptr, to_string(valid.error()));
+        refuse(nullptr, resource, to_string(valid.error()));
         completion<error_code, lock_status>(std::move(done), io())(
             io(), errc::invalid_argument, lock_status());
         return;

@@ -37,7 +37,7 @@ public:
         const section lock(*this);
         begin_close();
     }
-    void acquire(lock_request wanted, diagnostics* out, handler<error_code, lock> done);
+    void acquire(lock_request wanted, diagnostics_sink sink, handler<error_code, lock> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void query_slots(
         const std::string& pool, std::uint32_t slots, handler<error_code, pool_status> done);

@@ -22,7 +22,7 @@ public:
         core::handle wanted;        // of the engine, for a cancellation
         std::uint64_t observed = 0; // its number for the observer
         std::string resource;
-        diagnostics* out = nullptr; // the caller's; may be null
+        diagnostics_sink sink;
         std::variant<std::monostate, completion<error_code, Results>...> done;
 
         std::uint64_t cookie() const noexcept {
@@ -31,7 +31,7 @@ public:
         void reset() {
             wanted = {};
             observed = 0;
-            out = nullptr;
+            sink = {};
             done.template emplace<std::monostate>();
         }
     };

@@ -30,7 +30,7 @@ bool redis_lock::took(std::tuple<error_code, redlock::lock> result) {
         return false;
     }
     if (error) {
-        throw detail::explained(error, resource_, last_attempt_);
+        std::rethrow_exception(detail::explained(error, last_attempt_));
     }
     lock_ = std::move(taken);
     lost_ = std::stop_source();
@@ -49,7 +49,9 @@ bool redis_lock::acquire(wait_for wait, std::stop_token stop) {
     return took(manager_.call(
         [&](auto token) {
             return manager_.async().async_acquire(
-                resource_, options, last_attempt_, asio::as_tuple(std::move(token)));
+                resource_,
+                options,
+                with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
         },
         std::move(stop)));
 }
@@ -63,8 +65,7 @@ bool redis_lock::acquire_as(std::string lock_token) {
             resource_,
             std::move(lock_token),
             options,
-            last_attempt_,
-            asio::as_tuple(std::move(token)));
+            with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
     }));
 }
 
@@ -75,12 +76,11 @@ void redis_lock::attach(std::string lock_token) {
             resource_,
             std::move(lock_token),
             options_,
-            last_attempt_,
-            asio::as_tuple(std::move(token)));
+            with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
     });
     const error_code error = std::get<error_code>(result);
     if (!took(std::move(result))) {
-        throw detail::explained(error, resource_, last_attempt_);
+        std::rethrow_exception(detail::explained(error, last_attempt_));
     }
 }
 
@@ -131,8 +131,13 @@ void redis_lock::extend(std::chrono::milliseconds additional) {
 
 void redis_lock::extend_to(std::chrono::milliseconds ttl) {
     require_lock();
-    manager_.call(
-        [&](auto token) { return lock_.async_extend(ttl, last_attempt_, std::move(token)); });
+    const auto [error] = manager_.call([&](auto token) {
+        return lock_.async_extend(
+            ttl, with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
+    });
+    if (error) {
+        std::rethrow_exception(detail::explained(error, last_attempt_));
+    }
 }
 
 release_result redis_lock::release() {

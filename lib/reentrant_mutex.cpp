@@ -61,7 +61,7 @@ public:
 
     const asio::any_io_executor& io() const noexcept { return io_.executor; }
 
-    void acquire(std::uint64_t owner, diagnostics* out, done_handler done) {
+    void acquire(std::uint64_t owner, diagnostics_sink sink, done_handler done) {
         const std::uint64_t id = next_id_++;
         auto slot = asio::get_associated_cancellation_slot(done);
         if (slot.is_connected()) {
@@ -76,7 +76,9 @@ public:
             [self = shared_from_this(),
              owner,
              waiting = entry{
-                 id, out, completion<error_code, reentrant_hold>(std::move(done), io_)}]() mutable {
+                 id,
+                 sink,
+                 completion<error_code, reentrant_hold>(std::move(done), io_)}]() mutable {
                 self->begin(owner, std::move(waiting));
             });
     }
@@ -84,7 +86,7 @@ public:
 private:
     struct entry {
         std::uint64_t id;
-        diagnostics* out;
+        diagnostics_sink sink;
         completion<error_code, reentrant_hold> done;
     };
 
@@ -130,7 +132,7 @@ private:
     void ask(std::uint64_t owner, seat& mine) {
         manager_->acquire(
             {.resource = resource_, .options = options_},
-            &mine.why,
+            {&mine.why},
             asio::bind_cancellation_slot(
                 mine.cancel.slot(),
                 asio::bind_executor(
@@ -145,8 +147,8 @@ private:
         mine.waiting.clear();
         const diagnostics why = std::move(mine.why);
         const auto tell = [&](entry& one, error_code result, reentrant_hold hold) {
-            if (one.out != nullptr) {
-                *one.out = why;
+            if (diagnostics* const out = one.sink.on(result)) {
+                *out = why;
             }
             std::move(one.done)(io_, result, std::move(hold));
         };
@@ -270,7 +272,8 @@ asio::any_io_executor reentrant_hold::shared_executor() const {
 }
 
 void reentrant_hold::start_release(
-    lease_ptr lease, asio::any_completion_handler<release_signature> done) {
+    lease_ptr lease,
+    asio::any_completion_handler<void(error_code, std::optional<release_result>)> done) {
     if (--lease->entries > 0) {
         const detail::home io(lease->io);
         lease.reset();
@@ -304,9 +307,9 @@ asio::any_io_executor reentrant_mutex::executor() const {
 void reentrant_mutex::start_acquire(
     impl_ptr impl,
     std::uint64_t owner,
-    diagnostics* out,
-    asio::any_completion_handler<acquire_signature> done) {
-    impl->acquire(owner, out, std::move(done));
+    detail::diagnostics_sink sink,
+    asio::any_completion_handler<void(error_code, reentrant_hold)> done) {
+    impl->acquire(owner, sink, std::move(done));
 }
 
 }} // namespace redlock::REDLOCK_ABI

@@ -61,11 +61,11 @@ void slot_pool::start_acquire(
     const std::string& name,
     std::size_t size,
     acquire_options options,
-    diagnostics* out,
-    handler<acquire_signature> done) {
+    sink votes,
+    handler<slot> done) {
     impl->acquire(
         {.resource = name, .options = options, .slots = static_cast<std::uint32_t>(size)},
-        out,
+        votes,
         detail::give_slots<slot>(std::move(done)));
 }
 
@@ -75,19 +75,19 @@ void slot_pool::start_acquire_many(
     std::size_t size,
     std::size_t wants,
     acquire_options options,
-    diagnostics* out,
-    handler<acquire_many_signature> done) {
+    sink votes,
+    handler<slots> done) {
     impl->acquire(
         {.resource = name,
          .options = options,
          .slots = static_cast<std::uint32_t>(size),
          .wants = wants},
-        out,
+        votes,
         detail::give_slots<slots>(std::move(done)));
 }
 
 void slot_pool::start_status(
-    impl_ptr impl, const std::string& name, std::size_t size, handler<status_signature> done) {
+    impl_ptr impl, const std::string& name, std::size_t size, handler<pool_status> done) {
     impl->query_slots(name, static_cast<std::uint32_t>(size), std::move(done));
 }
 

@@ -1,4 +1,3 @@
-#include "explain.hpp"
 #include "manager_impl.hpp"
 
 #include <redlock/with_lock.hpp>
@@ -24,19 +23,19 @@ class scope : public std::enable_shared_from_this<scope> {
 public:
     scope(
         const home& io,
-        std::string resource,
         locked_work work,
-        asio::any_completion_handler<with_lock_signature> done)
+        diagnostics* out,
+        asio::any_completion_handler<void(std::exception_ptr)> done)
         : io_(io),
           strand_(asio::make_strand(io.executor)),
-          resource_(std::move(resource)),
           work_(std::move(work)),
-          done_(std::move(done), io_) {}
+          done_(std::move(done), io_),
+          out_(out) {}
 
-    void start(manager_impl& manager, acquire_options options) {
+    void start(manager_impl& manager, std::string resource, acquire_options options) {
         manager.acquire(
-            {.resource = resource_, .options = options},
-            &why_,
+            {.resource = std::move(resource), .options = options},
+            {out_ != nullptr ? out_ : &why_, out_ == nullptr},
             asio::bind_cancellation_slot(
                 step_.slot(),
                 asio::bind_executor(
@@ -55,7 +54,7 @@ public:
 private:
     void acquired(error_code error, lock held) {
         if (error) {
-            finish(std::make_exception_ptr(explained(error, resource_, why_)));
+            finish(explained(error, out_ != nullptr ? *out_ : std::move(why_)));
             return;
         }
         lock_ = std::move(held);
@@ -64,13 +63,15 @@ private:
                 boost::system::system_error(asio::error::operation_aborted)));
             return;
         }
-        lock_.async_wait_lost(asio::bind_executor(
-            strand_, [self = shared_from_this()](error_code failure, loss_reason) {
-                if (!failure) {
-                    self->lost_ = true;
-                    self->step_.emit(asio::cancellation_type::terminal);
-                }
-            }));
+        lock_.async_wait_lost(with_diagnostics(
+            loss_,
+            asio::bind_executor(
+                strand_, [self = shared_from_this()](error_code failure, loss_reason) {
+                    if (!failure) {
+                        self->lost_ = true;
+                        self->step_.emit(asio::cancellation_type::terminal);
+                    }
+                })));
         asio::co_spawn(
             strand_,
             // In a coroutine of its own, so that an exception of the call itself counts as well.
@@ -88,7 +89,8 @@ private:
     void worked(std::exception_ptr thrown) {
         result_ = std::move(thrown);
         if ((lost_ || !lock_.held()) && (!result_ || is_abort(result_))) {
-            result_ = std::make_exception_ptr(boost::system::system_error(errc::lost));
+            // `loss_` is filled before the handler that sets `lost_` runs.
+            result_ = explained(errc::lost, lost_ ? loss_ : diagnostics());
         }
         if (!lock_.valid()) { // the work has moved it away
             finish(std::move(result_));
@@ -114,11 +116,12 @@ private:
 
     home io_;
     asio::strand<asio::any_io_executor> strand_;
-    const std::string resource_;
     locked_work work_;
     completion<std::exception_ptr> done_;
     asio::cancellation_signal step_; // cancels the current step: the acquire, then the work
-    diagnostics why_;                // of the acquire
+    diagnostics* const out_;         // of the caller, for the acquire; may be null
+    diagnostics why_;                // of the acquire, if it fails
+    diagnostics loss_;
     lock lock_;
     bool cancelled_ = false;
     bool lost_ = false;
@@ -127,15 +130,16 @@ private:
 
 } // namespace
 
-void initiate_with_lock::start(
+void start_with_lock(
     manager_ptr manager,
     std::string resource,
     acquire_options options,
     locked_work work,
-    asio::any_completion_handler<with_lock_signature> done) {
+    diagnostics_sink sink,
+    asio::any_completion_handler<void(std::exception_ptr)> done) {
     auto slot = asio::get_associated_cancellation_slot(done);
-    const auto begun = std::make_shared<scope>(
-        manager->io(), std::move(resource), std::move(work), std::move(done));
+    const auto begun =
+        std::make_shared<scope>(manager->io(), std::move(work), sink.on({}), std::move(done));
     if (slot.is_connected()) {
         slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type type) {
             if (const auto self = ends(type) ? weak.lock() : nullptr) {
@@ -143,7 +147,7 @@ void initiate_with_lock::start(
             }
         });
     }
-    begun->start(*manager, options);
+    begun->start(*manager, std::move(resource), options);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -62,7 +62,8 @@ int acquire(const acquire_wishes& mine, const settings& common) {
     try {
         if (now.signal() == 0) {
             lock = now.wait([&](auto token) {
-                return now.manager.async_acquire(mine.lock.resource, wanted, why, std::move(token));
+                return now.manager.async_acquire(
+                    mine.lock.resource, wanted, with_diagnostics(why, std::move(token)));
             });
         }
     } catch (const boost::system::system_error& error) {
@@ -95,7 +96,7 @@ redlock::lock attach(
     now.settle(need::most);
     return now.wait([&](auto token) {
         return now.manager.async_attach(
-            mine.lock.resource, mine.token, wanted, why, std::move(token));
+            mine.lock.resource, mine.token, wanted, with_diagnostics(why, std::move(token)));
     });
 }
 
@@ -139,8 +140,9 @@ int release(const acquire_wishes& mine, const settings& common) {
     redlock::diagnostics why;
     try {
         redlock::lock lock = attach(now, mine, wanted, why);
-        const auto result =
-            now.wait([&](auto token) { return lock.async_release(why, std::move(token)); });
+        const auto result = now.wait([&](auto token) {
+            return lock.async_release(with_diagnostics(why, std::move(token)));
+        });
         if (common.json) {
             print(
                 {{"resource", mine.lock.resource},

@@ -146,19 +146,20 @@ private:
         const std::string& name = options_.lock.resource;
         if (options_.slots > 0) {
             redlock::slot_pool pool(manager, name, options_.slots);
-            slot_ = session_->wait(
-                [&](auto token) { return pool.async_acquire(wanted_, why, std::move(token)); });
+            slot_ = session_->wait([&](auto token) {
+                return pool.async_acquire(wanted_, with_diagnostics(why, token));
+            });
             return;
         }
-        lock_ = session_->wait([&](auto token) {
+        lock_ = session_->wait([&](auto plain) {
+            const auto token = redlock::with_diagnostics(why, std::move(plain));
             return !options_.token.empty()
-                       ? manager.async_attach(name, options_.token, wanted_, why, std::move(token))
-                   : options_.shared ? redlock::shared_mutex(manager, name)
-                                           .async_lock_shared(wanted_, why, std::move(token))
+                       ? manager.async_attach(name, options_.token, wanted_, token)
+                   : options_.shared
+                       ? redlock::shared_mutex(manager, name).async_lock_shared(wanted_, token)
                    : options_.exclusive
-                       ? redlock::shared_mutex(manager, name)
-                             .async_lock(wanted_, why, std::move(token))
-                       : manager.async_acquire(name, wanted_, why, std::move(token));
+                       ? redlock::shared_mutex(manager, name).async_lock(wanted_, token)
+                       : manager.async_acquire(name, wanted_, token);
         });
     }
 
@@ -186,12 +187,12 @@ private:
         listen_to_supervisor();
         refresh();
         held([this](auto& it) {
-            it.async_wait_lost(
+            it.async_wait_lost(redlock::with_diagnostics(
                 why_lost_, [this](const redlock::error_code& error, redlock::loss_reason reason) {
                     if (!error) {
                         lost(reason);
                     }
-                });
+                }));
         });
     }
 

@@ -36,12 +36,15 @@ struct result {
 void acquire(
     scene& here, redlock::lock_manager& manager, redlock::acquire_options options, result& out) {
     manager.async_acquire(
-        "r", options, out.votes, [&here, &out](redlock::error_code error, redlock::lock lock) {
-            out.ended = true;
-            out.error = error;
-            out.lock = std::move(lock);
-            out.at = here.ms();
-        });
+        "r",
+        options,
+        redlock::with_diagnostics(
+            out.votes, [&here, &out](redlock::error_code error, redlock::lock lock) {
+                out.ended = true;
+                out.error = error;
+                out.lock = std::move(lock);
+                out.at = here.ms();
+            }));
 }
 
 // The question to each master whose answer came before the decision, and that answer.

@@ -83,7 +83,9 @@ asio::awaitable<void> worker::turn() {
     const auto begin = redlock::clock::now();
     // Bound to a name first: g++ 15 leaks structured bindings that are made of co_await directly.
     auto outcome = co_await manager_.async_acquire(
-        counter_name(which), options_, diagnostics, asio::as_tuple(asio::use_awaitable));
+        counter_name(which),
+        options_,
+        redlock::with_diagnostics(diagnostics, asio::as_tuple(asio::use_awaitable)));
     auto& [error, lock] = outcome;
     publish(error, diagnostics);
     if (error) {

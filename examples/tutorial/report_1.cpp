@@ -40,7 +40,9 @@ asio::awaitable<void> run(redlock::lock_manager& manager) {
     options.wait = redlock::wait_for::none(); // one attempt, even if another owner holds the lock
     redlock::diagnostics votes;
     auto result = co_await manager.async_acquire(
-        "reports/daily", options, votes, asio::as_tuple(asio::use_awaitable));
+        "reports/daily",
+        options,
+        redlock::with_diagnostics(votes, asio::as_tuple(asio::use_awaitable)));
     auto& [error, lock] = result;
     std::cout << to_string(votes) << std::endl;
     if (error == redlock::condition::not_acquired) {

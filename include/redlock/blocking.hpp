@@ -161,7 +161,8 @@ struct call_result {
 /// They must not be called on the manager's own thread, that is in a handler, a coroutine or a stop
 /// callback that runs on it. Such a call throws `errc::would_deadlock`, equal to
 /// `std::errc::resource_deadlock_would_occur`, before anything is started. All exceptions that
-/// contain an error code are `boost::system::system_error`.
+/// contain an error code are `boost::system::system_error`; those of an acquire or an extension are
+/// `error_with_diagnostics`.
 namespace blocking {
 
 /// A lock manager with a thread that runs it.
@@ -215,13 +216,14 @@ public:
     /// no effect: the value is returned.
     template <typename Begin>
     auto call(Begin&& begin, std::stop_token stop = {}) {
-        using begun = std::invoke_result_t<Begin&, detail::call_token>;
+        using token = with_diagnostics_t<detail::call_token>;
+        using begun = std::invoke_result_t<Begin&, token>;
         static_assert(
             detail::is_call_begun<begun>,
             "return what the asynchronous function returns, with the token passed on to it");
         const auto state = std::make_shared<typename begun::state>();
         wait(
-            state, [&] { begin(detail::call_token{state}); }, std::move(stop), std::nullopt);
+            state, [&] { begin(token{{state}}); }, std::move(stop), std::nullopt);
         return value_of(*std::move(state->values));
     }
 

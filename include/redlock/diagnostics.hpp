@@ -43,8 +43,8 @@ struct master_vote {
     std::string text;
 };
 
-/// Explains the result of one operation. Pass it by reference to an operation; it is filled by the
-/// manager before the handler runs. It must live until the handler runs.
+/// Explains the result of one operation: `with_diagnostics(out, token)` has an operation fill it,
+/// and `error_with_diagnostics` contains it.
 struct diagnostics {
     /// One sentence about the result; empty after a plain success.
     std::string message;
@@ -53,6 +53,7 @@ struct diagnostics {
     std::chrono::microseconds elapsed{0}; ///< time from the start of the operation to its decision
     /// Votes of the last attempt, in the order of the configuration.
     std::vector<master_vote> votes;
+    std::string resource; ///< name of the lock; not a part of the text
 };
 
 /// Formats diagnostics as one line: "contended after 3 attempts in 12.4 ms, 1 of 3 needed:

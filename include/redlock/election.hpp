@@ -99,7 +99,7 @@ public:
     /// `void(error_code, release_result)`
     /// \par Errors
     /// As `lock::async_release`: none except cancellation.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_resign(CompletionToken&& token = {}) {
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
@@ -109,7 +109,7 @@ public:
     /// `void(error_code, loss_reason)`
     /// \par Errors
     /// `errc::released` after a resignation.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return lock_.async_wait_lost(std::forward<CompletionToken>(token));
     }
@@ -169,14 +169,12 @@ public:
     /// \par Cancellation
     /// Terminal and partial: withdraws the candidate, and removes what the masters may have
     /// granted.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, leadership)> CompletionToken =
+            default_token>
     auto async_campaign(CompletionToken&& token = {}) {
-        return campaign(nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted in the last attempt.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_campaign(diagnostics& out, CompletionToken&& token = {}) {
-        return campaign(&out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, leadership), &election::start_campaign>(
+            get_executor(), std::forward<CompletionToken>(token), *this);
     }
 
     /// Campaigns, runs `work` as the leader, and resigns when `work` ends.
@@ -191,9 +189,12 @@ public:
     /// the error of the campaign, or the exception of `work`.
     /// \par Cancellation
     /// As `async_with_lock`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(std::exception_ptr)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_lead(leader_work work, CompletionToken&& token = {}) {
-        return lead(std::move(work), std::forward<CompletionToken>(token));
+        return detail::initiate<void(std::exception_ptr), &election::start_lead>(
+            get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
     }
 
     /// Queries the masters for the current leader. Use it for people and monitoring only: do not
@@ -204,7 +205,9 @@ public:
     /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, leader_status)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_observe(CompletionToken&& token = {}) {
         return observe(std::nullopt, std::forward<CompletionToken>(token));
     }
@@ -221,58 +224,28 @@ public:
     /// As `async_observe`.
     /// \par Cancellation
     /// As `async_observe`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, leader_status)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_wait_change(std::string seen, CompletionToken&& token = {}) {
         return observe(std::optional(std::move(seen)), std::forward<CompletionToken>(token));
     }
 
 private:
-    using campaign_signature = void(error_code, leadership);
-    using lead_signature = void(std::exception_ptr);
-    using observe_signature = void(error_code, leader_status);
     template <typename Signature>
     using handler = boost::asio::any_completion_handler<Signature>;
+    using sink = detail::diagnostics_sink;
 
-    static void start_campaign(const election&, diagnostics*, handler<campaign_signature>);
-    static void start_lead(const election&, leader_work, handler<lead_signature>);
-    static void
-    start_observe(const election&, std::optional<std::string>, handler<observe_signature>);
+    static void start_campaign(const election&, sink, handler<void(error_code, leadership)>);
+    static void start_lead(const election&, leader_work, sink, handler<void(std::exception_ptr)>);
+    static void start_observe(
+        const election&, std::optional<std::string>, handler<void(error_code, leader_status)>);
     acquire_options term() const;
 
-    struct initiate_campaign : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, const election& mine, diagnostics* out) const {
-            start_campaign(mine, out, std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_lead : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, const election& mine, leader_work work) const {
-            start_lead(mine, std::move(work), std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_observe : detail::initiation_base {
-        template <typename Handler>
-        void
-        operator()(Handler&& handler, const election& mine, std::optional<std::string> seen) const {
-            start_observe(mine, std::move(seen), std::forward<Handler>(handler));
-        }
-    };
-
-    template <boost::asio::completion_token_for<campaign_signature> CompletionToken>
-    auto campaign(diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, campaign_signature>(
-            initiate_campaign{{get_executor()}}, token, *this, out);
-    }
-    template <boost::asio::completion_token_for<lead_signature> CompletionToken>
-    auto lead(leader_work work, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, lead_signature>(
-            initiate_lead{{get_executor()}}, token, *this, std::move(work));
-    }
-    template <boost::asio::completion_token_for<observe_signature> CompletionToken>
+    template <typename CompletionToken>
     auto observe(std::optional<std::string> seen, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, observe_signature>(
-            initiate_observe{{get_executor()}}, token, *this, std::move(seen));
+        return detail::initiate_plain<void(error_code, leader_status), &election::start_observe>(
+            get_executor(), std::forward<CompletionToken>(token), *this, std::move(seen));
     }
 
     detail::manager_ptr manager_;

@@ -5,6 +5,7 @@
 #include <redlock/clock.hpp>
 #include <redlock/diagnostics.hpp>
 #include <redlock/error.hpp>
+#include <redlock/with_diagnostics.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -23,13 +24,6 @@ namespace redlock { inline namespace REDLOCK_ABI {
 namespace detail {
 
 class lease_handle;
-
-/// Base of initiations: carries an executor so that adapters such as `cancel_after` can find it.
-struct initiation_base {
-    using executor_type = boost::asio::any_io_executor;
-    executor_type executor;
-    executor_type get_executor() const noexcept { return executor; }
-};
 
 } // namespace detail
 
@@ -55,7 +49,7 @@ struct initiation_base {
 /// the initiating functions may be called concurrently; moving, assigning and destroying may not.
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
-/// on it afterwards. A `diagnostics` argument must live until the handler runs.
+/// on it afterwards.
 class [[nodiscard]] lock {
 public:
     /// Constructs an empty handle.
@@ -123,15 +117,10 @@ public:
     /// - `errc::lost`: the lease has ended, or a majority of the masters no longer has the lock.
     /// - `errc::released`, `errc::closed`: the lock was released, or the manager was closed.
     /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics show the allowed range.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <boost::asio::completion_token_for<void(error_code)> CompletionToken = default_token>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
-        return extend(ttl, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto
-    async_extend(std::chrono::milliseconds ttl, diagnostics& out, CompletionToken&& token = {}) {
-        return extend(ttl, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code), &lock::start_extend>(
+            executor(), std::forward<CompletionToken>(token), handle_, ttl);
     }
 
     /// Releases the lock. Renewal stops first, and `held()` is false when this function returns.
@@ -145,14 +134,12 @@ public:
     /// \par Errors
     /// None except `operation_aborted` on cancellation. A lock that is already gone is a result
     /// (`expired`, `stolen`), not an error.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, release_result)> CompletionToken =
+            default_token>
     auto async_release(CompletionToken&& token = {}) {
-        return release(nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_release(diagnostics& out, CompletionToken&& token = {}) {
-        return release(&out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, release_result), &lock::start_release>(
+            executor(), std::forward<CompletionToken>(token), handle_);
     }
 
     /// Waits until the lock is lost. A timer completes it at `deadline - stop_margin` at the
@@ -162,14 +149,14 @@ public:
     /// \par Errors
     /// - `errc::released`: the lock was not lost, but released (`async_release` or the destructor)
     ///   or abandoned.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    /// \par Diagnostics
+    /// The last vote of each master.
+    template <
+        boost::asio::completion_token_for<void(error_code, loss_reason)> CompletionToken =
+            default_token>
     auto async_wait_lost(CompletionToken&& token = {}) {
-        return wait_lost(nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` the last vote of each master.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_wait_lost(diagnostics& out, CompletionToken&& token = {}) {
-        return wait_lost(&out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, loss_reason), &lock::start_wait_lost>(
+            executor(), std::forward<CompletionToken>(token), handle_);
     }
 
     /// Gives up the lock without releasing it. The masters keep it until its ttl ends, and it is no
@@ -181,59 +168,18 @@ private:
     friend class detail::lease_handle;
     explicit lock(std::shared_ptr<detail::lease_handle> handle) noexcept;
 
-    using extend_signature = void(error_code);
-    using release_signature = void(error_code, release_result);
-    using wait_lost_signature = void(error_code, loss_reason);
     template <typename Signature>
     using handler = boost::asio::any_completion_handler<Signature>;
     using handle_ptr = std::shared_ptr<detail::lease_handle>;
+    using sink = detail::diagnostics_sink;
 
     static void
-    start_extend(handle_ptr, std::chrono::milliseconds, diagnostics*, handler<extend_signature>);
-    static void start_release(handle_ptr, diagnostics*, handler<release_signature>);
-    static void start_wait_lost(handle_ptr, diagnostics*, handler<wait_lost_signature>);
-
-    struct initiate_extend : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler,
-            handle_ptr handle,
-            std::chrono::milliseconds ttl,
-            diagnostics* out) const {
-            start_extend(std::move(handle), ttl, out, std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_release : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, handle_ptr handle, diagnostics* out) const {
-            start_release(std::move(handle), out, std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_wait_lost : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, handle_ptr handle, diagnostics* out) const {
-            start_wait_lost(std::move(handle), out, std::forward<Handler>(handler));
-        }
-    };
+        start_extend(handle_ptr, std::chrono::milliseconds, sink, handler<void(error_code)>);
+    static void start_release(handle_ptr, sink, handler<void(error_code, release_result)>);
+    static void start_wait_lost(handle_ptr, sink, handler<void(error_code, loss_reason)>);
 
     // Throws std::logic_error if the handle is empty.
-    detail::initiation_base initiation() const;
-
-    template <boost::asio::completion_token_for<extend_signature> CompletionToken>
-    auto extend(std::chrono::milliseconds ttl, diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, extend_signature>(
-            initiate_extend{initiation()}, token, handle_, ttl, out);
-    }
-    template <boost::asio::completion_token_for<release_signature> CompletionToken>
-    auto release(diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, release_signature>(
-            initiate_release{initiation()}, token, handle_, out);
-    }
-    template <boost::asio::completion_token_for<wait_lost_signature> CompletionToken>
-    auto wait_lost(diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, wait_lost_signature>(
-            initiate_wait_lost{initiation()}, token, handle_, out);
-    }
+    boost::asio::any_io_executor executor() const;
 
     handle_ptr handle_;
 };

@@ -49,9 +49,12 @@ boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept;
 /// \par Object lifetimes
 /// The destructor starts the same shutdown as `async_close` and returns. Waiters complete with
 /// `errc::closed`, and held locks are lost with `loss_reason::closed`. A lost lock whose holder
-/// lets go of it is released as long as the executor runs; the others expire with their ttl. A
-/// `diagnostics` argument must live until the handler runs. The manager must not outlive the
-/// `io_context` of its executor.
+/// lets go of it is released as long as the executor runs; the others expire with their ttl. The
+/// manager must not outlive the `io_context` of its executor.
+/// \par Default tokens
+/// Operations in which masters vote have `default_token`: `co_await` throws
+/// `error_with_diagnostics`. The others have `boost::asio::deferred`. With a token of the caller
+/// the completion signature is the one given here.
 class lock_manager {
 public:
     /// The executor type.
@@ -91,9 +94,12 @@ public:
     ///
     /// \par Cancellation
     /// Terminal and partial: closes the manager as `async_close` does, then completes.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
-        return initiate<run_signature, initiate_run>(std::forward<CompletionToken>(token));
+        return detail::initiate_plain<void(error_code), &lock_manager::start_run>(
+            get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
     /// Waits until a majority of the masters is admitted, so that an acquire can succeed.
@@ -104,9 +110,12 @@ public:
     /// `errc::not_running`, `errc::closed`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`, without side effects.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_ready(CompletionToken&& token = {}) {
-        return initiate<ready_signature, initiate_ready>(std::forward<CompletionToken>(token));
+        return detail::initiate_plain<void(error_code), &lock_manager::start_ready>(
+            get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
     /// Acquires the lock on `resource`.
@@ -135,25 +144,23 @@ public:
     /// Terminal and partial: completes with `operation_aborted` after the removal has been sent.
     /// Total: the same, but only while no command has been sent for this acquire. If the lock was
     /// granted before the cancellation, the operation completes with the lock.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
     auto async_acquire(
         std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
-        return acquire(std::move(resource), options, nullptr, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            std::move(resource),
+            options);
     }
     /// Overload that uses the default options.
-    template <typename CompletionToken>
+    template <boost::asio::completion_token_for<void(error_code, lock)> CompletionToken>
         requires(!std::convertible_to<CompletionToken, acquire_options>)
     auto async_acquire(std::string resource, CompletionToken&& token) {
-        return acquire(std::move(resource), {}, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted in the last attempt.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire(
-        std::string resource,
-        acquire_options options,
-        diagnostics& out,
-        CompletionToken&& token = {}) {
-        return acquire(std::move(resource), options, &out, std::forward<CompletionToken>(token));
+        return async_acquire(
+            std::move(resource), acquire_options(), std::forward<CompletionToken>(token));
     }
 
     /// Acquires the lock with a token that the caller chooses. Use it if another process must be
@@ -171,33 +178,20 @@ public:
     /// As `async_acquire`.
     /// \par Cancellation
     /// As `async_acquire`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
     auto async_acquire_as(
         std::string resource,
         std::string lock_token,
         acquire_options options,
         CompletionToken&& token = {}) {
-        return name_token<initiate_acquire_as>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire_as>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
             std::move(resource),
             std::move(lock_token),
-            options,
-            nullptr,
-            std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire_as(
-        std::string resource,
-        std::string lock_token,
-        acquire_options options,
-        diagnostics& out,
-        CompletionToken&& token = {}) {
-        return name_token<initiate_acquire_as>(
-            std::move(resource),
-            std::move(lock_token),
-            options,
-            &out,
-            std::forward<CompletionToken>(token));
+            options);
     }
 
     /// Takes over a lock that is already held. Use it for a lock that another process handed off
@@ -244,33 +238,20 @@ public:
     ///
     /// \par Cancellation
     /// Terminal and partial: completes with `operation_aborted`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
     auto async_attach(
         std::string resource,
         std::string lock_token,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return name_token<initiate_attach>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_attach>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
             std::move(resource),
             std::move(lock_token),
-            options,
-            nullptr,
-            std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_attach(
-        std::string resource,
-        std::string lock_token,
-        acquire_options options,
-        diagnostics& out,
-        CompletionToken&& token = {}) {
-        return name_token<initiate_attach>(
-            std::move(resource),
-            std::move(lock_token),
-            options,
-            &out,
-            std::forward<CompletionToken>(token));
+            options);
     }
 
     /// Queries all masters for the owner of `resource`, without changing anything. Use it for
@@ -284,9 +265,12 @@ public:
     /// is not an error; without a majority of replies the state is `undecided`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, lock_status)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_query(std::string resource, CompletionToken&& token = {}) {
-        return query(std::move(resource), std::forward<CompletionToken>(token));
+        return detail::initiate_plain<void(error_code, lock_status), &lock_manager::start_query>(
+            get_executor(), std::forward<CompletionToken>(token), impl_, std::move(resource));
     }
 
     /// Shuts down gracefully.
@@ -305,9 +289,12 @@ public:
     /// `operation_aborted` if it was cancelled.
     /// \par Cancellation
     /// Terminal and partial: ends the wait with `operation_aborted`. The shutdown continues.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
-        return initiate<close_signature, initiate_close>(std::forward<CompletionToken>(token));
+        return detail::initiate_plain<void(error_code), &lock_manager::start_close>(
+            get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
     /// Returns the current counters.
@@ -319,148 +306,22 @@ public:
 private:
     friend struct detail::manager_access; // the library's own: primitives, and the testing kit
 
-    using run_signature = void(error_code);
-    using ready_signature = void(error_code);
-    using close_signature = void(error_code);
-    using acquire_signature = void(error_code, lock);
-    using query_signature = void(error_code, lock_status);
-    template <typename Signature>
-    using handler = boost::asio::any_completion_handler<Signature>;
+    template <typename... Results>
+    using handler = boost::asio::any_completion_handler<void(error_code, Results...)>;
     using impl_ptr = std::shared_ptr<detail::manager_impl>;
+    using sink = detail::diagnostics_sink;
 
     explicit lock_manager(impl_ptr impl) noexcept;
 
-    static void start_run(impl_ptr, handler<run_signature>);
-    static void start_ready(impl_ptr, handler<ready_signature>);
-    static void start_close(impl_ptr, handler<close_signature>);
+    static void start_run(impl_ptr, handler<>);
+    static void start_ready(impl_ptr, handler<>);
+    static void start_close(impl_ptr, handler<>);
+    static void start_acquire(impl_ptr, std::string, acquire_options, sink, handler<lock>);
     static void
-    start_acquire(impl_ptr, std::string, acquire_options, diagnostics*, handler<acquire_signature>);
-    static void start_acquire_as(
-        impl_ptr,
-        std::string,
-        std::string,
-        acquire_options,
-        diagnostics*,
-        handler<acquire_signature>);
-    static void start_attach(
-        impl_ptr,
-        std::string,
-        std::string,
-        acquire_options,
-        diagnostics*,
-        handler<acquire_signature>);
-    static void start_query(impl_ptr, std::string, handler<query_signature>);
-
-    struct initiate_run : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, impl_ptr impl) const {
-            start_run(std::move(impl), std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_ready : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, impl_ptr impl) const {
-            start_ready(std::move(impl), std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_close : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, impl_ptr impl) const {
-            start_close(std::move(impl), std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_acquire : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler,
-            impl_ptr impl,
-            std::string resource,
-            acquire_options options,
-            diagnostics* out) const {
-            start_acquire(
-                std::move(impl), std::move(resource), options, out, std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_acquire_as : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler,
-            impl_ptr impl,
-            std::string resource,
-            std::string lock_token,
-            acquire_options options,
-            diagnostics* out) const {
-            start_acquire_as(
-                std::move(impl),
-                std::move(resource),
-                std::move(lock_token),
-                options,
-                out,
-                std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_attach : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler,
-            impl_ptr impl,
-            std::string resource,
-            std::string lock_token,
-            acquire_options options,
-            diagnostics* out) const {
-            start_attach(
-                std::move(impl),
-                std::move(resource),
-                std::move(lock_token),
-                options,
-                out,
-                std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_query : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, impl_ptr impl, std::string resource) const {
-            start_query(std::move(impl), std::move(resource), std::forward<Handler>(handler));
-        }
-    };
-
-    template <
-        typename Signature,
-        typename Initiation,
-        boost::asio::completion_token_for<Signature> CompletionToken>
-    auto initiate(CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, Signature>(
-            Initiation{{get_executor()}}, token, impl_);
-    }
-    template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
-    auto acquire(
-        std::string resource, acquire_options options, diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, acquire_signature>(
-            initiate_acquire{{get_executor()}}, token, impl_, std::move(resource), options, out);
-    }
-    template <
-        typename Initiation,
-        boost::asio::completion_token_for<acquire_signature> CompletionToken>
-    auto name_token(
-        std::string resource,
-        std::string lock_token,
-        acquire_options options,
-        diagnostics* out,
-        CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, acquire_signature>(
-            Initiation{{get_executor()}},
-            token,
-            impl_,
-            std::move(resource),
-            std::move(lock_token),
-            options,
-            out);
-    }
-    template <boost::asio::completion_token_for<query_signature> CompletionToken>
-    auto query(std::string resource, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, query_signature>(
-            initiate_query{{get_executor()}}, token, impl_, std::move(resource));
-    }
+        start_acquire_as(impl_ptr, std::string, std::string, acquire_options, sink, handler<lock>);
+    static void
+        start_attach(impl_ptr, std::string, std::string, acquire_options, sink, handler<lock>);
+    static void start_query(impl_ptr, std::string, handler<lock_status>);
 
     impl_ptr impl_;
 };

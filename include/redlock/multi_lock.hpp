@@ -22,42 +22,12 @@ inline constexpr std::size_t multi_lock_max = 128;
 
 namespace detail {
 
-using acquire_all_signature = void(error_code, lock);
-
-struct initiate_acquire_all : initiation_base {
-    static void start(
-        const manager_ptr& manager,
-        std::vector<std::string> resources,
-        acquire_options options,
-        diagnostics* out,
-        boost::asio::any_completion_handler<acquire_all_signature> done);
-
-    template <typename Handler>
-    void operator()(
-        Handler&& handler,
-        const manager_ptr& manager,
-        std::vector<std::string> resources,
-        acquire_options options,
-        diagnostics* out) const {
-        start(manager, std::move(resources), options, out, std::forward<Handler>(handler));
-    }
-};
-
-template <boost::asio::completion_token_for<acquire_all_signature> CompletionToken>
-auto acquire_all(
-    lock_manager& manager,
+void start_acquire_all(
+    const manager_ptr& manager,
     std::vector<std::string> resources,
     acquire_options options,
-    diagnostics* out,
-    CompletionToken&& token) {
-    return boost::asio::async_initiate<CompletionToken, acquire_all_signature>(
-        initiate_acquire_all{{manager.get_executor()}},
-        token,
-        share(manager),
-        std::move(resources),
-        options,
-        out);
-}
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(error_code, lock)> done);
 
 } // namespace detail
 
@@ -93,30 +63,18 @@ auto acquire_all(
 /// As `lock_manager::async_acquire`.
 /// \par Blocking use
 /// `blocking::manager::call`.
-template <
-    boost::asio::completion_token_for<detail::acquire_all_signature> CompletionToken =
-        boost::asio::deferred_t>
+template <boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
 auto async_acquire_all(
     lock_manager& manager,
     std::vector<std::string> resources,
     acquire_options options = {},
     CompletionToken&& token = {}) {
-    return detail::acquire_all(
-        manager, std::move(resources), options, nullptr, std::forward<CompletionToken>(token));
-}
-
-/// Overload that also stores in `out` how each master voted in the last attempt.
-template <
-    boost::asio::completion_token_for<detail::acquire_all_signature> CompletionToken =
-        boost::asio::deferred_t>
-auto async_acquire_all(
-    lock_manager& manager,
-    std::vector<std::string> resources,
-    acquire_options options,
-    diagnostics& out,
-    CompletionToken&& token = {}) {
-    return detail::acquire_all(
-        manager, std::move(resources), options, &out, std::forward<CompletionToken>(token));
+    return detail::initiate<void(error_code, lock), &detail::start_acquire_all>(
+        manager.get_executor(),
+        std::forward<CompletionToken>(token),
+        detail::share(manager),
+        std::move(resources),
+        options);
 }
 
 }} // namespace redlock::REDLOCK_ABI

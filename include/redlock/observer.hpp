@@ -78,7 +78,8 @@ struct held_lock {
 /// An exception is caught, counted as `metrics::observer_errors` and logged as an error. It does
 /// not affect the lock.
 /// \par Cost
-/// Votes are formatted only if there is an observer or if diagnostics were requested.
+/// Votes are formatted only if there is an observer, if diagnostics were requested, or for an error
+/// that is thrown.
 class observer {
 public:
     observer() = default;

@@ -34,4 +34,5 @@
 #include <redlock/sizing.hpp>
 #include <redlock/slot_pool.hpp>
 #include <redlock/version.hpp>
+#include <redlock/with_diagnostics.hpp>
 #include <redlock/with_lock.hpp>

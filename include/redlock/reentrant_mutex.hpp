@@ -74,12 +74,12 @@ public:
     std::optional<std::uint64_t> fencing_token() const { return shared().fencing_token(); }
 
     /// Extends the lock for all entries; see `lock::async_extend`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return shared().async_extend(ttl, std::forward<CompletionToken>(token));
     }
     /// See `lock::async_wait_lost`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return shared().async_wait_lost(std::forward<CompletionToken>(token));
     }
@@ -95,30 +95,25 @@ public:
         boost::asio::completion_token_for<void(error_code, std::optional<release_result>)>
             CompletionToken = boost::asio::deferred_t>
     auto async_release(CompletionToken&& token = {}) {
-        initiate_release begin{{shared_executor()}};
-        return boost::asio::async_initiate<CompletionToken, release_signature>(
-            begin, token, std::move(lease_));
+        boost::asio::any_io_executor executor = shared_executor();
+        return detail::initiate_plain<
+            void(error_code, std::optional<release_result>),
+            &reentrant_hold::start_release>(
+            std::move(executor), std::forward<CompletionToken>(token), std::move(lease_));
     }
 
 private:
     friend class detail::reentrant_impl;
     using lease_ptr = std::shared_ptr<detail::reentrant_lease>;
-    using release_signature = void(error_code, std::optional<release_result>);
 
     reentrant_hold(lease_ptr lease, std::uint32_t depth) noexcept;
     lock& shared() const;
     boost::asio::any_io_executor shared_executor() const;
     void leave() noexcept;
 
-    static void
-    start_release(lease_ptr lease, boost::asio::any_completion_handler<release_signature> done);
-
-    struct initiate_release : detail::initiation_base {
-        template <typename Handler>
-        void operator()(Handler&& handler, lease_ptr lease) const {
-            start_release(std::move(lease), std::forward<Handler>(handler));
-        }
-    };
+    static void start_release(
+        lease_ptr lease,
+        boost::asio::any_completion_handler<void(error_code, std::optional<release_result>)> done);
 
     lease_ptr lease_;
     std::uint32_t depth_ = 0;
@@ -176,42 +171,26 @@ public:
     /// \par Cancellation
     /// Terminal and partial: ends the wait with `operation_aborted` and rolls back as
     /// `lock_manager::async_acquire` does. Other entries of the same owner continue to wait.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    /// \par Diagnostics
+    /// The votes on the lock, if the masters were asked for this entry.
+    template <
+        boost::asio::completion_token_for<void(error_code, reentrant_hold)> CompletionToken =
+            default_token>
     auto async_acquire(const reentrant_owner& who, CompletionToken&& token = {}) {
-        return acquire(who, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted, if the masters were asked for this
-    /// entry.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire(const reentrant_owner& who, diagnostics& out, CompletionToken&& token = {}) {
-        return acquire(who, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, reentrant_hold), &reentrant_mutex::start_acquire>(
+            executor(), std::forward<CompletionToken>(token), impl_, who.id());
     }
 
 private:
-    using acquire_signature = void(error_code, reentrant_hold);
     using impl_ptr = std::shared_ptr<detail::reentrant_impl>;
 
     static void start_acquire(
         impl_ptr,
         std::uint64_t owner,
-        diagnostics*,
-        boost::asio::any_completion_handler<acquire_signature>);
-
-    struct initiate_acquire : detail::initiation_base {
-        template <typename Handler>
-        void
-        operator()(Handler&& handler, impl_ptr impl, std::uint64_t owner, diagnostics* out) const {
-            start_acquire(std::move(impl), owner, out, std::forward<Handler>(handler));
-        }
-    };
+        detail::diagnostics_sink,
+        boost::asio::any_completion_handler<void(error_code, reentrant_hold)>);
 
     boost::asio::any_io_executor executor() const;
-
-    template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
-    auto acquire(const reentrant_owner& who, diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, acquire_signature>(
-            initiate_acquire{{executor()}}, token, impl_, who.id(), out);
-    }
 
     impl_ptr impl_;
 };

@@ -15,43 +15,18 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace detail {
 
-using lock_shared_signature = void(error_code, lock);
-using downgrade_signature = void(error_code);
-
-struct initiate_lock_shared : initiation_base {
-    static void start(
-        const manager_ptr& manager,
-        std::string resource,
-        bool writes,
-        acquire_options options,
-        diagnostics* out,
-        boost::asio::any_completion_handler<lock_shared_signature> done);
-
-    template <typename Handler>
-    void operator()(
-        Handler&& handler,
-        const manager_ptr& manager,
-        std::string resource,
-        bool writes,
-        acquire_options options,
-        diagnostics* out) const {
-        start(manager, std::move(resource), writes, options, out, std::forward<Handler>(handler));
-    }
-};
-
-struct initiate_downgrade : initiation_base {
-    static void start(
-        const manager_ptr& manager,
-        const lock& held,
-        diagnostics* out,
-        boost::asio::any_completion_handler<downgrade_signature> done);
-
-    template <typename Handler>
-    void operator()(
-        Handler&& handler, const manager_ptr& manager, const lock* held, diagnostics* out) const {
-        start(manager, *held, out, std::forward<Handler>(handler));
-    }
-};
+void start_lock_shared(
+    const manager_ptr& manager,
+    std::string resource,
+    bool writes,
+    acquire_options options,
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(error_code, lock)> done);
+void start_downgrade(
+    const manager_ptr& manager,
+    const lock* held,
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(error_code)> done);
 
 } // namespace detail
 
@@ -110,35 +85,30 @@ public:
     /// \par Blocking use
     /// `blocking::manager::call`.
     template <
-        boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
-            boost::asio::deferred_t>
+        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
     auto async_lock(acquire_options options = {}, CompletionToken&& token = {}) const {
-        return acquire(true, options, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted in the last attempt.
-    template <
-        boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
-            boost::asio::deferred_t>
-    auto async_lock(acquire_options options, diagnostics& out, CompletionToken&& token = {}) const {
-        return acquire(true, options, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, lock), &detail::start_lock_shared>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            manager_,
+            resource_,
+            true,
+            options);
     }
 
     /// Acquires the lock for reading, which other readers may share. The lock has no fencing token,
     /// and `acquire_options::fencing` is ignored, because a reader makes no writes that could be
     /// refused. Otherwise the same as `async_lock`.
     template <
-        boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
-            boost::asio::deferred_t>
+        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
     auto async_lock_shared(acquire_options options = {}, CompletionToken&& token = {}) const {
-        return acquire(false, options, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted in the last attempt.
-    template <
-        boost::asio::completion_token_for<detail::lock_shared_signature> CompletionToken =
-            boost::asio::deferred_t>
-    auto async_lock_shared(
-        acquire_options options, diagnostics& out, CompletionToken&& token = {}) const {
-        return acquire(false, options, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, lock), &detail::start_lock_shared>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            manager_,
+            resource_,
+            false,
+            options);
     }
 
     /// Converts the writer's lock `held` to a reader's lock. The `lock` object, its token and its
@@ -160,39 +130,13 @@ public:
     ///
     /// \par Cancellation
     /// As `lock::async_extend`: ends the wait.
-    template <
-        boost::asio::completion_token_for<detail::downgrade_signature> CompletionToken =
-            boost::asio::deferred_t>
+    template <boost::asio::completion_token_for<void(error_code)> CompletionToken = default_token>
     auto async_downgrade(const lock& held, CompletionToken&& token = {}) const {
-        return downgrade(held, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted.
-    template <
-        boost::asio::completion_token_for<detail::downgrade_signature> CompletionToken =
-            boost::asio::deferred_t>
-    auto async_downgrade(const lock& held, diagnostics& out, CompletionToken&& token = {}) const {
-        return downgrade(held, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code), &detail::start_downgrade>(
+            get_executor(), std::forward<CompletionToken>(token), manager_, &held);
     }
 
 private:
-    template <typename CompletionToken>
-    auto
-    acquire(bool writes, acquire_options options, diagnostics* out, CompletionToken&& token) const {
-        return boost::asio::async_initiate<CompletionToken, detail::lock_shared_signature>(
-            detail::initiate_lock_shared{{get_executor()}},
-            token,
-            manager_,
-            resource_,
-            writes,
-            options,
-            out);
-    }
-    template <typename CompletionToken>
-    auto downgrade(const lock& held, diagnostics* out, CompletionToken&& token) const {
-        return boost::asio::async_initiate<CompletionToken, detail::downgrade_signature>(
-            detail::initiate_downgrade{{get_executor()}}, token, manager_, &held, out);
-    }
-
     detail::manager_ptr manager_;
     std::string resource_;
 };

@@ -56,35 +56,19 @@ public:
     std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
 
     /// See `lock::async_extend`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return lock_.async_extend(ttl, std::forward<CompletionToken>(token));
     }
-    /// Overload that also stores in `out` how each master voted.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto
-    async_extend(std::chrono::milliseconds ttl, diagnostics& out, CompletionToken&& token = {}) {
-        return lock_.async_extend(ttl, out, std::forward<CompletionToken>(token));
-    }
     /// See `lock::async_release`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_release(CompletionToken&& token = {}) {
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
-    /// Overload that also stores in `out` how each master voted.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_release(diagnostics& out, CompletionToken&& token = {}) {
-        return lock_.async_release(out, std::forward<CompletionToken>(token));
-    }
     /// See `lock::async_wait_lost`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = default_token>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return lock_.async_wait_lost(std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` the last vote of each master.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_wait_lost(diagnostics& out, CompletionToken&& token = {}) {
-        return lock_.async_wait_lost(out, std::forward<CompletionToken>(token));
     }
 
     /// See `lock::abandon`.
@@ -208,16 +192,14 @@ public:
     /// removed.
     /// \par Cancellation
     /// As `lock_manager::async_acquire`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    /// \par Diagnostics
+    /// The votes on the last slot that was tried. If no slot was free, these are the votes on the
+    /// pool (`held`, with the remaining time of the lease that ends first).
+    template <
+        boost::asio::completion_token_for<void(error_code, slot)> CompletionToken = default_token>
     auto async_acquire(acquire_options options = {}, CompletionToken&& token = {}) {
-        return acquire(options, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted: on the last slot that was tried.
-    /// If no slot was free, these are the votes on the pool (`held`, with the remaining time of the
-    /// lease that ends first).
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire(acquire_options options, diagnostics& out, CompletionToken&& token = {}) {
-        return acquire(options, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, slot), &slot_pool::start_acquire>(
+            get_executor(), std::forward<CompletionToken>(token), impl_, name_, size_, options);
     }
 
     /// Acquires `count` free slots together, or none. Guarded protocol only.
@@ -235,19 +217,18 @@ public:
     /// `count` is out of range. Nothing was sent in this case.
     /// \par Cancellation
     /// As `async_acquire`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, slots)> CompletionToken = default_token>
     auto async_acquire_many(
         std::size_t count, acquire_options options = {}, CompletionToken&& token = {}) {
-        return acquire_many(count, options, nullptr, std::forward<CompletionToken>(token));
-    }
-    /// Overload that also stores in `out` how each master voted, as for `async_acquire`.
-    template <typename CompletionToken = boost::asio::deferred_t>
-    auto async_acquire_many(
-        std::size_t count,
-        acquire_options options,
-        diagnostics& out,
-        CompletionToken&& token = {}) {
-        return acquire_many(count, options, &out, std::forward<CompletionToken>(token));
+        return detail::initiate<void(error_code, slots), &slot_pool::start_acquire_many>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            name_,
+            size_,
+            count,
+            options);
     }
 
     /// Queries all masters for the held slots, without changing anything. Use it for people and
@@ -260,94 +241,31 @@ public:
     /// majority of replies slots are `undecided`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <typename CompletionToken = boost::asio::deferred_t>
+    template <
+        boost::asio::completion_token_for<void(error_code, pool_status)> CompletionToken =
+            boost::asio::deferred_t>
     auto async_status(CompletionToken&& token = {}) {
-        return status(std::forward<CompletionToken>(token));
+        return detail::initiate_plain<void(error_code, pool_status), &slot_pool::start_status>(
+            get_executor(), std::forward<CompletionToken>(token), impl_, name_, size_);
     }
 
 private:
-    using acquire_signature = void(error_code, slot);
-    using acquire_many_signature = void(error_code, slots);
-    using status_signature = void(error_code, pool_status);
-    template <typename Signature>
-    using handler = boost::asio::any_completion_handler<Signature>;
+    template <typename... Results>
+    using handler = boost::asio::any_completion_handler<void(error_code, Results...)>;
     using impl_ptr = std::shared_ptr<detail::manager_impl>;
+    using sink = detail::diagnostics_sink;
 
-    static void start_acquire(
-        impl_ptr,
-        const std::string&,
-        std::size_t,
-        acquire_options,
-        diagnostics*,
-        handler<acquire_signature>);
+    static void
+    start_acquire(impl_ptr, const std::string&, std::size_t, acquire_options, sink, handler<slot>);
     static void start_acquire_many(
         impl_ptr,
         const std::string&,
         std::size_t,
         std::size_t,
         acquire_options,
-        diagnostics*,
-        handler<acquire_many_signature>);
-    static void start_status(impl_ptr, const std::string&, std::size_t, handler<status_signature>);
-
-    struct initiate_acquire : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler,
-            impl_ptr impl,
-            const std::string& name,
-            std::size_t size,
-            acquire_options options,
-            diagnostics* out) const {
-            start_acquire(
-                std::move(impl), name, size, options, out, std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_acquire_many : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler,
-            impl_ptr impl,
-            const std::string& name,
-            std::size_t size,
-            std::size_t count,
-            acquire_options options,
-            diagnostics* out) const {
-            start_acquire_many(
-                std::move(impl), name, size, count, options, out, std::forward<Handler>(handler));
-        }
-    };
-    struct initiate_status : detail::initiation_base {
-        template <typename Handler>
-        void operator()(
-            Handler&& handler, impl_ptr impl, const std::string& name, std::size_t size) const {
-            start_status(std::move(impl), name, size, std::forward<Handler>(handler));
-        }
-    };
-
-    template <boost::asio::completion_token_for<acquire_signature> CompletionToken>
-    auto acquire(acquire_options options, diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, acquire_signature>(
-            initiate_acquire{{get_executor()}}, token, impl_, name_, size_, options, out);
-    }
-    template <boost::asio::completion_token_for<acquire_many_signature> CompletionToken>
-    auto acquire_many(
-        std::size_t count, acquire_options options, diagnostics* out, CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, acquire_many_signature>(
-            initiate_acquire_many{{get_executor()}},
-            token,
-            impl_,
-            name_,
-            size_,
-            count,
-            options,
-            out);
-    }
-    template <boost::asio::completion_token_for<status_signature> CompletionToken>
-    auto status(CompletionToken&& token) {
-        return boost::asio::async_initiate<CompletionToken, status_signature>(
-            initiate_status{{get_executor()}}, token, impl_, name_, size_);
-    }
+        sink,
+        handler<slots>);
+    static void start_status(impl_ptr, const std::string&, std::size_t, handler<pool_status>);
 
     impl_ptr impl_;
     std::string name_;

@@ -232,8 +232,8 @@ public:
         boost::asio::completion_token_for<void(error_code)> CompletionToken =
             boost::asio::deferred_t>
     auto async_sleep(std::chrono::nanoseconds span, CompletionToken&& token = {}) {
-        return boost::asio::async_initiate<CompletionToken, void(error_code)>(
-            initiate_sleep{{context().get_executor()}}, token, this, span);
+        return detail::initiate_plain<void(error_code), &virtual_quorum::sleep>(
+            context().get_executor(), std::forward<CompletionToken>(token), this, span);
     }
 
     /// Gives the lock to another owner on all masters, for `ttl`. The previous holder has lost the
@@ -245,13 +245,6 @@ public:
 
 private:
     friend class virtual_master;
-    struct initiate_sleep : detail::initiation_base {
-        template <typename Handler>
-        void
-        operator()(Handler&& handler, virtual_quorum* quorum, std::chrono::nanoseconds span) const {
-            quorum->sleep(span, std::forward<Handler>(handler));
-        }
-    };
 
     void sleep(
         std::chrono::nanoseconds span, boost::asio::any_completion_handler<void(error_code)> done);

@@ -22,31 +22,13 @@ using locked_work = std::function<boost::asio::awaitable<void>(lock&)>;
 
 namespace detail {
 
-using with_lock_signature = void(std::exception_ptr);
-
-struct initiate_with_lock : initiation_base {
-    static void start(
-        manager_ptr manager,
-        std::string resource,
-        acquire_options options,
-        locked_work work,
-        boost::asio::any_completion_handler<with_lock_signature> done);
-
-    template <typename Handler>
-    void operator()(
-        Handler&& handler,
-        manager_ptr manager,
-        std::string resource,
-        acquire_options options,
-        locked_work work) const {
-        start(
-            std::move(manager),
-            std::move(resource),
-            options,
-            std::move(work),
-            std::forward<Handler>(handler));
-    }
-};
+void start_with_lock(
+    manager_ptr manager,
+    std::string resource,
+    acquire_options options,
+    locked_work work,
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(std::exception_ptr)> done);
 
 } // namespace detail
 
@@ -70,16 +52,16 @@ struct initiate_with_lock : initiation_base {
 /// `void(std::exception_ptr)`
 /// \par Errors
 /// Null if `work` returned and the lock was still held. Otherwise one of:
-/// - `boost::system::system_error` with the error of the acquire.
-/// - `boost::system::system_error` with `errc::lost`: the lock was lost, released or moved away
-///   before `work` returned.
+/// - `error_with_diagnostics` with the error of the acquire, and how each master voted.
+/// - `error_with_diagnostics` with `errc::lost`: the lock was lost, released or moved away before
+///   `work` returned. After a loss it has the reason and the last votes.
 /// - The exception that `work` threw, unless it is the `operation_aborted` caused by the loss.
 ///
 /// Completes after the release is decided.
 /// \par Cancellation
 /// Terminal and partial: cancels the acquire, or is passed on to `work` as terminal.
 template <
-    boost::asio::completion_token_for<detail::with_lock_signature> CompletionToken =
+    boost::asio::completion_token_for<void(std::exception_ptr)> CompletionToken =
         boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
@@ -87,9 +69,9 @@ auto async_with_lock(
     acquire_options options,
     locked_work work,
     CompletionToken&& token = {}) {
-    return boost::asio::async_initiate<CompletionToken, detail::with_lock_signature>(
-        detail::initiate_with_lock{{manager.get_executor()}},
-        token,
+    return detail::initiate<void(std::exception_ptr), &detail::start_with_lock>(
+        manager.get_executor(),
+        std::forward<CompletionToken>(token),
         detail::share(manager),
         std::move(resource),
         options,

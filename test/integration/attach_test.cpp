@@ -22,12 +22,11 @@ struct other_client {
             std::move(resource),
             std::move(token),
             options,
-            result->why,
-            [result](error_code error, redlock::lock lock) {
+            with_diagnostics(result->why, [result](error_code error, redlock::lock lock) {
                 result->error = error;
                 result->lock = std::move(lock);
                 result->done = true;
-            });
+            }));
         return me.finish(result);
     }
 

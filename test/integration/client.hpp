@@ -125,7 +125,8 @@ public:
 
     acquisition_ptr begin(std::string resource, acquire_options options = once()) {
         const auto result = std::make_shared<acquisition>();
-        manager_.async_acquire(std::move(resource), options, result->why, noted_in(result));
+        manager_.async_acquire(
+            std::move(resource), options, with_diagnostics(result->why, noted_in(result)));
         return result;
     }
 
@@ -154,9 +155,10 @@ public:
             diagnostics why;
         };
         const auto state = std::make_shared<outcome>();
-        lock.async_release(state->why, [state](error_code error, release_result result) {
-            *state = {true, error, result, std::move(state->why)};
-        });
+        lock.async_release(
+            with_diagnostics(state->why, [state](error_code error, release_result result) {
+                *state = {true, error, result, std::move(state->why)};
+            }));
         run_until(io_, [&] { return state->done; });
         CHECK(!state->error);
         if (why != nullptr) {
@@ -172,10 +174,10 @@ public:
             diagnostics why;
         };
         const auto state = std::make_shared<outcome>();
-        lock.async_extend(ttl, state->why, [state](error_code error) {
-            state->error = error;
-            state->done = true;
-        });
+        lock.async_extend(ttl, with_diagnostics(state->why, [state](error_code error) {
+                              state->error = error;
+                              state->done = true;
+                          }));
         run_until(io_, [&] { return state->done; });
         if (why != nullptr) {
             *why = state->why;
@@ -185,11 +187,12 @@ public:
 
     std::shared_ptr<loss> watch(redlock::lock& lock) {
         const auto result = std::make_shared<loss>();
-        lock.async_wait_lost(result->why, [result](error_code error, loss_reason reason) {
-            result->error = error;
-            result->reason = reason;
-            result->signalled = true;
-        });
+        lock.async_wait_lost(
+            with_diagnostics(result->why, [result](error_code error, loss_reason reason) {
+                result->error = error;
+                result->reason = reason;
+                result->signalled = true;
+            }));
         return result;
     }
 

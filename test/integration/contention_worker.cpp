@@ -74,8 +74,7 @@ public:
         manager_.async_acquire(
             "contended",
             options_,
-            why_,
-            [me = shared_from_this()](error_code error, lock held) mutable {
+            with_diagnostics(why_, [me = shared_from_this()](error_code error, lock held) mutable {
                 if (error == errc::no_quorum || error == errc::validity_exhausted) {
                     me->next(); // an outage that has lasted for the whole wait
                 } else if (error) {
@@ -84,7 +83,7 @@ public:
                 } else {
                     me->work(std::move(held));
                 }
-            });
+            }));
     }
 
     static inline int failures = 0;

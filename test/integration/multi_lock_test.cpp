@@ -20,7 +20,11 @@ using names = std::vector<std::string>;
 
 acquisition_ptr begin_all(client& one, names resources, acquire_options options = once()) {
     const auto result = std::make_shared<acquisition>();
-    async_acquire_all(one.manager(), std::move(resources), options, result->why, noted_in(result));
+    async_acquire_all(
+        one.manager(),
+        std::move(resources),
+        options,
+        with_diagnostics(result->why, noted_in(result)));
     return result;
 }
 

@@ -22,13 +22,14 @@ entry_ptr begin(reentrant_mutex& mutex, const reentrant_owner& who) {
     const auto result = std::make_shared<entry>();
     mutex.async_acquire(
         who,
-        result->why,
-        asio::bind_cancellation_slot(
-            result->cancel.slot(), [result](error_code error, reentrant_hold hold) {
-                result->error = error;
-                result->hold = std::move(hold);
-                result->done = true;
-            }));
+        with_diagnostics(
+            result->why,
+            asio::bind_cancellation_slot(
+                result->cancel.slot(), [result](error_code error, reentrant_hold hold) {
+                    result->error = error;
+                    result->hold = std::move(hold);
+                    result->done = true;
+                })));
     return result;
 }
 

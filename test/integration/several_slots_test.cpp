@@ -31,11 +31,13 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     const auto many = [&](slot_pool& pool, std::size_t count, const acquire_options& options) {
         const auto result = std::make_shared<taking_many>();
         pool.async_acquire_many(
-            count, options, result->why, [result](error_code error, redlock::slots got) {
+            count,
+            options,
+            with_diagnostics(result->why, [result](error_code error, redlock::slots got) {
                 result->error = error;
                 result->slots = std::move(got);
                 result->done = true;
-            });
+            }));
         return result;
     };
     const auto finish_many = [&](const auto& one) {
@@ -126,7 +128,8 @@ TEST_CASE("the plain protocol has no several slots at once") {
     slot_pool pool(site.me.manager(), "crew", 3);
     diagnostics why;
     std::optional<error_code> ended;
-    pool.async_acquire_many(2, once(), why, [&](error_code error, const slots&) { ended = error; });
+    const auto note = [&](error_code error, const slots&) { ended = error; };
+    pool.async_acquire_many(2, once(), with_diagnostics(why, note));
     run_until(site.io, [&] { return ended.has_value(); });
     CHECK(*ended == errc::invalid_argument);
     CHECK(why.message == "protocol is plain; allowed for several slots at once: guarded");

@@ -22,8 +22,9 @@ acquisition_ptr
 begin_as(as kind, client& one, acquire_options options = once(), const std::string& name = "r") {
     const auto result = std::make_shared<acquisition>();
     const shared_mutex mutex(one.manager(), name);
-    kind == as::writer ? mutex.async_lock(options, result->why, noted_in(result))
-                       : mutex.async_lock_shared(options, result->why, noted_in(result));
+    kind == as::writer
+        ? mutex.async_lock(options, with_diagnostics(result->why, noted_in(result)))
+        : mutex.async_lock_shared(options, with_diagnostics(result->why, noted_in(result)));
     return result;
 }
 

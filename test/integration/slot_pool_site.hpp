@@ -32,13 +32,14 @@ inline taking_ptr begin(slot_pool& pool, acquire_options options = once()) {
     const auto result = std::make_shared<taking>();
     pool.async_acquire(
         options,
-        result->why,
-        asio::bind_cancellation_slot(
-            result->cancel.slot(), [result](error_code error, redlock::slot slot) {
-                result->error = error;
-                result->slot = std::move(slot);
-                result->done = true;
-            }));
+        with_diagnostics(
+            result->why,
+            asio::bind_cancellation_slot(
+                result->cancel.slot(), [result](error_code error, redlock::slot slot) {
+                    result->error = error;
+                    result->slot = std::move(slot);
+                    result->done = true;
+                })));
     return result;
 }
 

@@ -8,6 +8,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <atomic>
 #include <thread>
@@ -251,6 +252,8 @@ TEST_CASE("a handler may be movable only") {
 }
 
 TEST_CASE("the memory of a handler comes from its allocator, and goes back") {
+    const bool diagnosed = GENERATE(false, true);
+    diagnostics why;
     const std::shared_ptr<std::ptrdiff_t[]> counts(new std::ptrdiff_t[2]{0, 0});
     int calls = 0;
     {
@@ -259,10 +262,14 @@ TEST_CASE("the memory of a handler comes from its allocator, and goes back") {
         lock held = q.acquired("a");
         lock released = q.acquired("b");
         q.release(released);
-        const int expected = begin_all(q, held, released, [&] {
+        const auto handler = [&] {
             return asio::bind_allocator(
                 counting_allocator<char>(counts), [&](auto&&...) { ++calls; });
-        });
+        };
+        const int expected =
+            diagnosed
+                ? begin_all(q, held, released, [&] { return with_diagnostics(why, handler()); })
+                : begin_all(q, held, released, handler);
         q.run_until([&] { return calls == expected; });
     }
     CHECK(counts[0] > 0);
@@ -301,10 +308,10 @@ TEST_CASE("diagnostics are filled before the handler runs") {
     diagnostics why;
     std::size_t votes_seen = 0;
     bool done = false;
-    q.manager->async_acquire("r", once(), why, [&](error_code, lock) {
-        votes_seen = why.votes.size();
-        done = true;
-    });
+    q.manager->async_acquire("r", once(), with_diagnostics(why, [&](error_code, lock) {
+                                 votes_seen = why.votes.size();
+                                 done = true;
+                             }));
     q.run_until([&] { return done; });
     CHECK(votes_seen == 3);
     CHECK(why.attempts == 1);

@@ -73,25 +73,25 @@ void quorum::poll() {
 
 acquisition& quorum::begin_acquire(const std::string& resource, const acquire_options& options) {
     auto& made = keep<acquisition>();
-    manager->async_acquire(resource, options, made.why(), made.handler());
+    manager->async_acquire(resource, options, with_diagnostics(made.why(), made.handler()));
     return made;
 }
 
 release_outcome& quorum::begin_release(lock& held) {
     auto& made = keep<release_outcome>();
-    held.async_release(made.why(), made.handler());
+    held.async_release(with_diagnostics(made.why(), made.handler()));
     return made;
 }
 
 nothing& quorum::begin_extend(lock& held, std::chrono::milliseconds ttl) {
     auto& made = keep<nothing>();
-    held.async_extend(ttl, made.why(), made.handler());
+    held.async_extend(ttl, with_diagnostics(made.why(), made.handler()));
     return made;
 }
 
 loss_outcome& quorum::begin_wait_lost(lock& held) {
     auto& made = keep<loss_outcome>();
-    held.async_wait_lost(made.why(), made.handler());
+    held.async_wait_lost(with_diagnostics(made.why(), made.handler()));
     return made;
 }
 

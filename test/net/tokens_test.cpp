@@ -2,21 +2,33 @@
 #include "quorum.hpp"
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/compose.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <exception>
 #include <future>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
 using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -58,7 +70,8 @@ struct explained_acquire_operation : running_operation {
     template <typename Token>
     auto begin(quorum& q, Token&& token) {
         q.start();
-        return q.manager->async_acquire("r", once(), why, std::forward<Token>(token));
+        return q.manager->async_acquire(
+            "r", once(), with_diagnostics(why, std::forward<Token>(token)));
     }
 };
 struct refused_acquire_operation : running_operation {
@@ -220,16 +233,147 @@ TEMPLATE_TEST_CASE(
     }
 }
 
-TEST_CASE("the default token is deferred") {
+TEST_CASE("the default token is deferred, and an error has the votes") {
     quorum q;
     q.start();
     int calls = 0;
     auto later = q.manager->async_acquire("r");
     q.poll();
     CHECK(q.count("SET") == 0); // nothing happens before it is started
-    std::move(later)([&calls](error_code, lock) { ++calls; });
+    lock held;
+    std::move(later)([&](const std::exception_ptr& failed, lock mine) {
+        CHECK(!failed);
+        held = std::move(mine);
+        ++calls;
+    });
     q.run_until([&] { return calls > 0; });
     CHECK(calls == 1);
+
+    std::optional<error_with_diagnostics> thrown;
+    const auto fail = [&]() -> asio::awaitable<void> {
+        try {
+            const lock mine = co_await q.manager->async_acquire("r", once());
+        } catch (const error_with_diagnostics& error) {
+            thrown = error;
+        }
+    };
+    asio::co_spawn(q.io, fail, asio::detached);
+    q.run_until([&] { return thrown.has_value(); });
+    CHECK(thrown->code() == errc::contended);
+    CHECK(thrown->get_diagnostics().votes.size() == 3);
+    CHECK(thrown->get_diagnostics().resource == "r");
+    CHECK_THAT(thrown->what(), StartsWith("'r': contended") && ContainsSubstring(" held "));
+}
+
+TEST_CASE("an error without an attempt is thrown with the reason, if there is one") {
+    quorum q;
+    const auto text_of = [&](auto begin) {
+        auto future = begin(with_diagnostics(asio::use_future));
+        q.run_until([&] { return future.wait_for(0s) == std::future_status::ready; });
+        try {
+            static_cast<void>(future.get());
+        } catch (const error_with_diagnostics& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    q.start();
+    acquire_options short_lease = once();
+    short_lease.ttl = 1ms;
+    CHECK_THAT(
+        text_of([&](auto token) { return q.manager->async_acquire("r", short_lease, token); }),
+        StartsWith("'r': ttl is 1 ms; allowed: "));
+    q.wait(q.begin_close());
+    CHECK(
+        text_of([&](auto token) { return q.manager->async_acquire("r", once(), token); })
+        == "'r': the lock manager was closed [redlock:7]");
+}
+
+TEST_CASE("with_diagnostics fills the diagnostics of the caller, also within other adapters") {
+    quorum q;
+    q.start();
+    const lock held = q.acquired("r");
+    diagnostics why;
+    std::size_t votes_seen = 0;
+    bool done = false;
+    const auto note = [&](auto&&...) {
+        votes_seen = why.votes.size();
+        done = true;
+    };
+    const auto acquire = [&](auto&& token) {
+        q.manager->async_acquire("r", once(), std::forward<decltype(token)>(token));
+    };
+    SECTION("around a handler") {
+        acquire(with_diagnostics(why, note));
+    }
+    SECTION("around as_tuple") {
+        acquire(with_diagnostics(why, asio::as_tuple(note)));
+    }
+    SECTION("within as_tuple") {
+        acquire(asio::as_tuple(with_diagnostics(why, note)));
+    }
+    SECTION("within bind_executor") {
+        acquire(asio::bind_executor(asio::make_strand(q.io), with_diagnostics(why, note)));
+    }
+    SECTION("around one that throws") {
+        acquire(with_diagnostics(why, with_diagnostics(note)));
+    }
+    SECTION("of a composed operation") {
+        auto token = with_diagnostics(why, note);
+        asio::async_compose<decltype(token), void(error_code)>(
+            [&acquire, begun = false](auto& self, error_code error = {}, lock = {}) mutable {
+                if (std::exchange(begun, true)) {
+                    self.complete(error);
+                } else {
+                    acquire(std::move(self));
+                }
+            },
+            token);
+    }
+    q.run_until([&] { return done; });
+    CHECK(votes_seen == 3);
+    CHECK_THAT(why.message, StartsWith("contended: "));
+}
+
+TEST_CASE("what is associated with a handler stays so within with_diagnostics") {
+    quorum q;
+    const auto strand = asio::make_strand(q.io);
+    asio::cancellation_signal cancel;
+    diagnostics why;
+    int calls = 0;
+    error_code error;
+    const auto handler = [&](auto note) {
+        return asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(strand, note));
+    };
+    const auto check = [&] {
+        ++calls;
+        CHECK(strand.running_in_this_thread());
+    };
+    q.start();
+    const lock held = q.acquired("r");
+    SECTION("with diagnostics of the caller") {
+        q.manager->async_acquire(
+            "r", patiently(), with_diagnostics(why, handler([&](error_code e, lock) {
+                                                   check();
+                                                   error = e;
+                                               })));
+    }
+    SECTION("with an exception") {
+        q.manager->async_acquire(
+            "r", patiently(), with_diagnostics(handler([&](const std::exception_ptr& e, lock) {
+                check();
+                try {
+                    std::rethrow_exception(e);
+                } catch (const boost::system::system_error& thrown) {
+                    error = thrown.code();
+                }
+            })));
+    }
+    q.poll();
+    cancel.emit(asio::cancellation_type::terminal);
+    q.run_until([&] { return calls > 0; });
+    CHECK(calls == 1);
+    CHECK(error == asio::error::operation_aborted);
 }
 
 TEST_CASE("options may be left out before a token") {

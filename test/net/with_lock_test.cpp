@@ -8,11 +8,13 @@
 #include <boost/system/system_error.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
 using namespace std::chrono_literals;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -39,6 +41,13 @@ struct scope_outcome {
             return failure.code();
         }
         return {};
+    }
+    std::string text() const {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const std::exception& failure) {
+            return failure.what();
+        }
     }
 };
 
@@ -100,6 +109,7 @@ TEST_CASE("work is cancelled when the lock is lost") {
     q.run_until([&] { return scope.calls > 0; });
     CHECK(interrupted);
     CHECK(scope.error() == errc::lost);
+    CHECK_THAT(scope.text(), StartsWith("'r': lost: expired, 2 of 3 votes needed: "));
     q.run_until([&] { return q.keys() == 0; });
 }
 
@@ -172,6 +182,7 @@ TEST_CASE("work that throws before it is a coroutine is a failure of the scope")
 
 TEST_CASE("without the lock the work does not run") {
     bool ran = false;
+    diagnostics why;
     scope_outcome scope;
     quorum q;
     q.start();
@@ -185,9 +196,10 @@ TEST_CASE("without the lock the work does not run") {
             ran = true;
             co_return;
         },
-        scope.handler());
+        with_diagnostics(why, scope.handler()));
     q.run_until([&] { return scope.calls > 0; });
     CHECK(scope.error() == errc::contended);
+    CHECK(why.votes.size() == 3);
     CHECK_FALSE(ran);
 }
 

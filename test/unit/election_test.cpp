@@ -59,7 +59,10 @@ TEST_CASE("what was made from a manager works after the manager was moved") {
         taken.push_back(std::move(won));
     };
     readers.async_lock_shared({}, keep);
-    std::move(several)(keep);
+    std::move(several)([&](const std::exception_ptr& failed, lock won) {
+        CHECK(!failed);
+        taken.push_back(std::move(won));
+    });
     std::move(scope)([&](const std::exception_ptr& thrown) {
         CHECK(!thrown);
         over = true;

@@ -53,7 +53,7 @@ TEST_CASE("pending: a call is found by its cookie until it is completed, and the
 
     first.observed = 7;
     diagnostics out;
-    first.out = &out;
+    first.sink = {&out};
     table.end<int>(first)(mine, boost::asio::error::eof, 5);
     CHECK(table.find(one) == nullptr);
     CHECK(table.size() == 1);
@@ -61,7 +61,7 @@ TEST_CASE("pending: a call is found by its cookie until it is completed, and the
     CHECK(third.cookie() != one);
     CHECK(table.find(one) == nullptr);
     CHECK(third.observed == 0);
-    CHECK(third.out == nullptr);
+    CHECK(third.sink.out == nullptr);
 
     table.end<std::string>(second)(mine, {}, "text");
     CHECK(numbers.empty()); // never inside the call
