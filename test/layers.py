@@ -41,6 +41,7 @@ CORE_RANKS = {
     'answer': 2,
     'admission': 2,
     'hex': 0,
+    'listeners': 0,
     'login': 1,
     'presence': 1,
     'reasons': 1,

@@ -150,8 +150,11 @@ answer read_remove(const reply& got, rung how) noexcept {
         return read_error(got.text, how);
     }
     const auto said = read_triple(got);
-    if (!said && how != rung::native && got.type == reply_type::integer && got.integer == 2) {
-        return {.said = vote::granted, .unpublished = true};
+    if (!said && how != rung::native && got.type == reply_type::integer && got.integer >= 2) {
+        return {
+            .said = vote::granted,
+            .unpublished = got.integer == 2,
+            .counter = static_cast<std::uint64_t>(got.integer - 2)};
     }
     if (!said) {
         return read_compared(got, how);
@@ -309,7 +312,8 @@ answer batch_answers::decode(const reply& one) noexcept {
                     : status == -1               ? vote::absent
                     : status == -2 || status > 1 ? vote::granted
                                                  : vote::error,
-            .unpublished = status == -2};
+            .unpublished = status == -2,
+            .counter = status > 1 ? static_cast<std::uint64_t>(status - 1) : 0};
     default:
         if (status == -2 || status == -3) {
             return {.said = vote::absent, .forgot = status == -2};

@@ -25,7 +25,7 @@ struct answer {
     bool unpublished = false;   // executed, but its PUBLISH was refused
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // remaining quarantine
-    std::uint64_t counter = 0;                       // the lock's fencing counter
+    std::uint64_t counter = 0;                       // fencing counter, or notified subscribers
     std::int64_t quarantine_ends_us = 0;             // the same, by the server's clock
     std::int64_t server_us = 0;                      // the server's clock; 0: not reported
 };

@@ -3,6 +3,7 @@
 
 #include "decisions.hpp"
 #include "engine.hpp"
+#include "hash.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -45,13 +46,25 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
         out.fencing = fence_of(of, of.fencing_token);
     }
     if (kind == command_kind::remove) {
-        out.item.publishes = rules_.pushes && of.announced && !of.is_slot();
+        publish_where_heard(of, out.item, to);
     } else {
         out.ttl = of.extending.ttl;
         out.by = of.is_held() ? of.held().deadline() : of.vote_by;
         out.item.round = of.extending.round;
     }
     return out;
+}
+
+// On the arbiter, and on the other masters unless it is known that nobody listens. The channel of a
+// slot is that of its pool, which the script for several locks does not know.
+void engine::publish_where_heard(const claim& ended, batch::item& one, master_set to) const {
+    if (!rules_.pushes || !ended.announced || ended.is_slot()) {
+        return;
+    }
+    const std::size_t arbiter = masters_.arbiter_of(ended.key);
+    const bool alone =
+        arbiter != nobody && (to & set_of(arbiter)) != 0 && listeners_.none(hash_of(ended.key));
+    one.publishes = alone ? set_of(arbiter) : to;
 }
 
 // `alone`: in a call of its own, because one for several locks was refused.
@@ -77,16 +90,20 @@ void engine::flush() {
 
 void engine::send_alone(batch& what) {
     const master_set to = what.to;
+    const batch::item one = what.items.front();
     claim* const ended = claims_.find(what.items.front().claim);
     outbox_.withdraw(what);
     rung said = rung::native; // as nothing is written yet
+    bool publishes = false;
     for (std::size_t i = 0; ended != nullptr && i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
             const ladder& commands = masters_[i].link->commands();
             const rung how = commands.remove_script();
-            if (how != said) {
-                write_removal(*ended, commands, how);
+            const bool here = (one.publishes & set_of(i)) != 0;
+            if (how != said || here != publishes) {
+                write_removal(*ended, commands, how, here);
                 said = how;
+                publishes = here;
             }
             send_written_removal(*ended, i, how, outbox_.added_at());
         }
@@ -114,7 +131,9 @@ void engine::send_batch(const batch& what) {
             said = how;
         }
         call_.resize(common);
-        if (!removes && !what.native) {
+        if (removes) {
+            outbox::write_publishes(call_, what, i);
+        } else if (!what.native) {
             masters_[i].link->append_guard(call_, what.by_first);
         }
         const std::uint64_t mark = send(
@@ -159,14 +178,15 @@ void engine::batch_replied(
     batch_answers all(answered, command.kind, command.how, what.has_counters(), what.items.size());
     note_server(master, command, answered, all.call(), sent, now);
     for (const batch::item& each : what.items) {
-        const ticket one = ticket_of(command, each);
+        ticket one = ticket_of(command, each);
+        one.publishes = (each.publishes & set_of(master)) != 0;
         claim* const owner = claims_.find(each.claim);
         answer got = all.executed() ? all.next() : all.call();
         if (!wrong::unvouched_extends && all.forgot() && got.said == vote::granted
             && owner != nullptr && owner->votes.of[master].unvouched) {
             got = {.said = vote::quarantined, .forgot = true}; // nothing vouches for its SET
         }
-        if (all.executed() && (got.forgot || got.unpublished || each.publishes)) {
+        if (all.executed() && (got.forgot || got.unpublished || one.publishes)) {
             note_server(master, one, {}, got, sent, now);
         }
         if (!all.error().empty() && all.executed()) {
@@ -260,8 +280,7 @@ void engine::drop_unsent(std::size_t master, time_point now) {
 
 // Of one lock in a call for several.
 ticket engine::ticket_of(const ticket& call, const batch::item& one) noexcept {
-    return {
-        .kind = call.kind, .round = one.round, .publishes = one.publishes, .subject = one.claim};
+    return {.kind = call.kind, .round = one.round, .subject = one.claim};
 }
 
 } // namespace redlock::core

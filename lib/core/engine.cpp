@@ -236,6 +236,9 @@ void engine::standing_changed(std::size_t master, time_point now) {
 }
 
 void engine::voters_changed(const standing_change& change, time_point now) {
+    if (change.masters != 0) {
+        listeners_.forget(); // their arbiters may be other masters
+    }
     for (std::size_t i = 0; change.masters != 0 && i < masters_.size(); ++i) {
         const member& one = masters_[i];
         if ((change.masters & set_of(i)) == 0 || !one.link->up()) {

@@ -26,6 +26,7 @@
 
 #include "form.hpp"
 #include "host.hpp"
+#include "listeners.hpp"
 #include "outbox.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
@@ -236,6 +237,7 @@ private:
     void send_batch(const batch& what);
     void send_alone(batch& what);
     static ticket ticket_of(const ticket& call, const batch::item& one) noexcept;
+    void publish_where_heard(const claim& ended, batch::item& one, master_set to) const;
     void batch_replied(
         std::size_t master,
         const ticket& command,
@@ -376,7 +378,7 @@ private:
     void begin_votes_on_removal(claim& ended);
     void send_removal(claim& ended, std::size_t master, rung how, time_point now);
     static bool tells_apart(const claim& ended) noexcept;
-    void write_removal(const claim& ended, const ladder& commands, rung how);
+    void write_removal(const claim& ended, const ladder& commands, rung how, bool publishes = true);
     void send_written_removal(claim& ended, std::size_t master, rung how, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
@@ -408,6 +410,7 @@ private:
     settings rules_;
     host& host_;
     jitter random_;
+    listeners listeners_;
     life life_ = life::created;
     time_point close_by_ = forever;
     quorum masters_;

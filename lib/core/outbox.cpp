@@ -110,13 +110,14 @@ void outbox::write(std::string& out, const batch& what, rung how, std::string_vi
     if (!acquires) {
         out.append(what.counters);
     }
-    if (removes) {
-        std::array<char, batch::locks_max> mask;
-        std::ranges::transform(what.items, mask.begin(), [](const batch::item& one) {
-            return one.publishes ? '1' : '0';
-        });
-        append_argument(out, {mask.data(), locks});
-    }
+}
+
+void outbox::write_publishes(std::string& out, const batch& what, std::size_t master) {
+    std::array<char, batch::locks_max> mask;
+    std::ranges::transform(what.items, mask.begin(), [&](const batch::item& one) {
+        return (one.publishes & set_of(master)) != 0 ? '1' : '0';
+    });
+    append_argument(out, {mask.data(), what.items.size()});
 }
 
 } // namespace redlock::core

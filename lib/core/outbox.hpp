@@ -33,8 +33,8 @@ struct batch {
 
     struct item {
         handle claim;
-        std::uint16_t round = 0; // as that of its ticket
-        bool publishes = false;  // the removal notifies waiters
+        std::uint16_t round = 0;  // as that of its ticket
+        master_set publishes = 0; // where the removal notifies waiters
     };
 
     handle self;
@@ -119,8 +119,11 @@ public:
         }
         sending_.clear();
     }
-    /// Formats the call. What an acquire or an extension checks of its master comes after it.
+    /// Formats the call. The last arguments differ between masters: what is checked
+    /// of one, or published on it.
     static void write(std::string& out, const batch& what, rung how, std::string_view epoch);
+    /// The last argument of a removal: what it publishes on that master.
+    static void write_publishes(std::string& out, const batch& what, std::size_t master);
 
     batch* find(handle name) noexcept { return batches_.find(name); }
     /// It leaves in another way: no master will reply to it.

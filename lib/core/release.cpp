@@ -187,14 +187,14 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
     send_written_removal(ended, master, how, now);
 }
 
-void engine::write_removal(const claim& ended, const ladder& commands, rung how) {
+void engine::write_removal(const claim& ended, const ladder& commands, rung how, bool publishes) {
     scratch_.clear();
     channel_.clear();
     if (deletes_blindly(ended)) {
         append_command(scratch_, {"DEL", ended.key});
         return;
     }
-    if (rules_.pushes && (ended.announced || ended.drops_intent)) {
+    if (publishes && rules_.pushes && (ended.announced || ended.drops_intent)) {
         assign_channel(channel_, ended.line_key());
     }
     if (rules_.guarded()) {

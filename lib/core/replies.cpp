@@ -3,6 +3,7 @@
 
 #include "decisions.hpp"
 #include "engine.hpp"
+#include "hash.hpp"
 
 namespace redlock::core {
 
@@ -116,6 +117,11 @@ void engine::note_server(
         masters_[master].link->published("the server does not let a script PUBLISH", now);
     } else if (command.publishes && got.said == vote::granted) {
         masters_[master].link->published({}, now);
+        const claim* const ended = claims_.find(command.subject);
+        if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()
+            && masters_.arbiter_of(ended->key) == master) {
+            listeners_.counted(hash_of(ended->key), got.counter);
+        }
     }
 }
 

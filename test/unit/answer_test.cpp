@@ -124,7 +124,10 @@ TEST_CASE("the scripts answer one, nought or minus one") {
         CHECK(read_remove(integer(2), how).said == vote::granted);
         CHECK(read_remove(integer(2), how).unpublished);
         CHECK(!read_remove(integer(1), how).unpublished);
-        check(integer(3), how, {vote::error});
+        CHECK(read_extend(integer(3), how).said == vote::error);
+        CHECK(read_remove(integer(4), how).said == vote::granted);
+        CHECK(read_remove(integer(4), how).counter == 2); // notified
+        CHECK(read_remove(integer(1), how).counter == 0);
         check(integer(-2), how, {vote::error});
         check(text(reply_type::status, "OK"), how, {vote::error});
         check(text(reply_type::nil, ""), how, {vote::error});

@@ -59,7 +59,7 @@ struct outbox_site {
              .fencing = {one.token, one.fence_ttl},
              .by = one.by,
              .native = one.native,
-             .item = {.claim = {one.number, 1}, .round = 7, .publishes = one.publishes},
+             .item = {.claim = {one.number, 1}, .round = 7, .publishes = one.publishes ? 2U : 0U},
              .to = one.to},
             one.alone,
             one.now);
@@ -98,13 +98,15 @@ struct outbox_site {
 using calls = std::vector<std::vector<std::uint32_t>>;
 
 // The words of a call, with those that are checked of a master in place of the real ones.
-arguments words_of(const batch& one, rung how) {
+arguments words_of(const batch& one, rung how, std::size_t master = 1) {
     std::string bytes;
     outbox::write(bytes, one, how, "the:epoch");
     if (one.kind != removes) {
         for (const char* const word : {"run", "30000000", "limit"}) {
             append_argument(bytes, word);
         }
+    } else {
+        outbox::write_publishes(bytes, one, master);
     }
     const auto words = unit::virtual_master::take_command(bytes);
     REQUIRE(words);
@@ -360,7 +362,7 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
                 : one.item.claim.index == 3 ? extends
                                             : acquires));
         CHECK(one.item.round == 7);
-        CHECK(one.item.publishes == (one.item.claim.index == 2));
+        CHECK(one.item.publishes == (one.item.claim.index == 2 ? 2U : 0U));
     }
     CHECK(numbers == std::vector<std::uint32_t>{1, 5, 2, 3});
     CHECK(it.box.drop(1).empty());
@@ -531,11 +533,23 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
             "00"});
 }
 
+TEST_CASE("a removal is published on the masters that it names") {
+    outbox_site it;
+    it.add_all({{.kind = removes, .number = 1, .publishes = true}, {.kind = removes, .number = 2}});
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 1);
+    CHECK(words_of(sent[0], rung::evalsha, 0).back() == "00");
+    CHECK(words_of(sent[0], rung::evalsha, 1).back() == "10");
+    CHECK(words_of(sent[0], rung::evalsha, 2).back() == "00");
+}
+
 TEST_CASE("a call is an array of counted strings, after what is there") {
     outbox_site it;
     it.add({.kind = removes, .publishes = true});
     std::string bytes = "before";
-    outbox::write(bytes, it.flush().at(0), rung::evalsha, "the:epoch");
+    const std::vector<batch> sent = it.flush();
+    outbox::write(bytes, sent.at(0), rung::evalsha, "the:epoch");
+    outbox::write_publishes(bytes, sent[0], 1);
     CHECK(
         bytes
         == "before*7\r\n$7\r\nEVALSHA\r\n$40\r\n" + std::string(guarded_release.sha1)

@@ -1,0 +1,100 @@
+// Where releases are published: core/listeners.hpp, and what the engine makes of it.
+
+#include "core/keys.hpp"
+#include "core/listeners.hpp"
+#include "virtual_quorum.hpp"
+#include "waiters.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace listeners_test {
+
+using namespace unit;
+using namespace std::chrono_literals;
+namespace core = redlock::core;
+
+namespace {
+
+struct published_quorum : virtual_quorum {
+    explicit published_quorum(bool guarded) : virtual_quorum(rules(guarded)) {
+        for (virtual_master& one : masters) {
+            one.put("p::epoch", core::record_of_new_server(one.run_id));
+            one.tell = [this](std::string_view, std::string_view) {
+                ++published;
+                return listening;
+            };
+        }
+        start();
+    }
+    static core::settings rules(bool guarded) {
+        core::settings out = rules_with(5, 0ms, true);
+        if (guarded) {
+            out.protocol = redlock::protocol::guarded;
+            out.epoch_key = "p::epoch";
+        }
+        return out;
+    }
+
+    // On how many masters the release of a lock was published.
+    std::size_t releases(const std::string& name = "r") {
+        const answer got = acquire_now(once(), name);
+        REQUIRE(got.won);
+        published = 0;
+        release(got);
+        run_for(10ms);
+        CHECK(!has_key(name));
+        return published;
+    }
+
+    std::size_t published = 0;
+    std::int64_t listening = 0; // on each master
+};
+
+} // namespace
+
+TEST_CASE("nobody is known to listen for no lock before its arbiter says so") {
+    core::listeners all;
+    CHECK(!all.none(1));
+    all.counted(1, 0);
+    CHECK(all.none(1));
+    CHECK(!all.none(2));
+    all.counted(1, 3);
+    CHECK(!all.none(1));
+    all.counted(1, 0);
+    all.forget();
+    CHECK(!all.none(1));
+}
+
+TEST_CASE("a release is published everywhere until the arbiter finds that nobody listens") {
+    published_quorum q(GENERATE(false, true));
+    CHECK(q.releases() == 5);
+    CHECK(q.releases() == 1);
+    CHECK(q.releases() == 1);
+    SECTION("each lock by itself") {
+        CHECK(q.releases("s") == 5);
+        CHECK(q.releases("s") == 1);
+    }
+    SECTION("and again once somebody listens") {
+        q.listening = 1;
+        CHECK(q.releases() == 1); // which notifies it, and is counted
+        CHECK(q.releases() == 5);
+        q.listening = 0;
+        CHECK(q.releases() == 5);
+        CHECK(q.releases() == 1);
+    }
+    SECTION("and again when another master may be the arbiter") {
+        q.paths[2].reachable = false;
+        q.disconnect(2);
+        q.run_for(10ms);
+        CHECK(q.releases() == 4);
+        CHECK(q.releases() == 1);
+    }
+}
+
+} // namespace listeners_test
