@@ -5,8 +5,10 @@
 #include "waiters.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
