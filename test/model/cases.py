@@ -37,7 +37,7 @@ def holds(model, name, **sizes):
 
 
 def wrong(model, rule, expect, **sizes):
-    deep = model in ('fencing', 'extension') or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
+    deep = model in ('fencing', 'extension', 'certificate') or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
     return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep)
 
 
@@ -46,7 +46,7 @@ def redundant(model, rule, **sizes):
 
 
 def beyond(model, name, expect, **sizes):
-    return Case(model, name, scope(**sizes), expect=expect)
+    return Case(model, name, scope(**sizes), expect=expect, deep=model == 'certificate')
 
 
 def goal(model, name, **sizes):
@@ -163,6 +163,44 @@ GROUPS |= {
     ],
 }
 
+# The kinds of faults of certificate.pml: ONLY is a sum of them.
+RESTART, FLUSH, BROKEN, RAISED, STEP = 1, 2, 8, 16, 32
+FLUSHED = {'FAULTS': 1, 'ONLY': FLUSH}
+RESTARTED = {'FAULTS': 1, 'ONLY': RESTART}
+CUT_OFF = {'FAULTS': 1, 'ONLY': BROKEN}
+EXTENDING = {'HELD': 1, 'ROUNDS': 1}
+
+GROUPS |= {
+    'certificate holds': [
+        holds('certificate', 'any fault, a round', FAULTS=1, ROUNDS=1),
+        holds('certificate', 'a new quorum', NEW=1),
+    ],
+    'certificate is not vacuous': [
+        goal('certificate', 'succession'),
+        goal('certificate', 'opened', NEW=1),
+        goal('certificate', 'mismatched', **FLUSHED),
+        goal('certificate', 'set_late', **EXTENDING, **CUT_OFF),
+        goal('certificate', 'extended', **EXTENDING),
+        goal('certificate', 'healed', **EXTENDING),
+        goal('certificate', 'unvouched_refused', **EXTENDING, **FLUSHED),
+        goal('certificate', 'unvouched_extended', **EXTENDING, **CUT_OFF),
+        goal('certificate', 'counted_in_quarantine', **EXTENDING, **RESTARTED),
+    ],
+    'wrong certificate': [
+        wrong('certificate', 'no_certificate', EXCLUSION, **FLUSHED),
+        wrong('certificate', 'any_record_vouches', EXCLUSION, **FLUSHED),
+        wrong('certificate', 'compared_with_present', EXCLUSION, **FLUSHED),
+        wrong('certificate', 'id_kept', EXCLUSION, **FLUSHED),
+        wrong('certificate', 'record_carried_over', EXCLUSION, **RESTARTED),
+        wrong('certificate', 'queued_in_quarantine', EXCLUSION, **FLUSHED),
+    ],
+    'wrong count of what is unvouched': [
+        wrong('certificate', 'unvouched_counted', EXCLUSION, **EXTENDING, **FLUSHED),
+        wrong('certificate', 'heal_finds_and_counts', EXCLUSION, **EXTENDING, FAULTS=2, ONLY=FLUSH + BROKEN),
+        wrong('certificate', 'rolled_back_in_lease', EXCLUSION, **EXTENDING, FAULTS=1, ONLY=RAISED),
+    ],
+}
+
 FORGETS = {'TTL': 1, 'LOSSES': 1, 'COUNTERS': 1, 'HORIZON': 4}
 
 # Replies that take time make many states; the shortest counterexamples are 12 steps and more.
@@ -220,6 +258,15 @@ LARGE = [
     holds('extension', 'five masters, two deletions', MASTERS=5, DELETIONS=2),
     holds('memory', 'any three faults', FAULTS=3),
     holds('memory', 'more time', FAULTS=2, TTL=3),
+    holds('certificate', 'any two faults, a round', FAULTS=2, ROUNDS=1),
+    holds('certificate', 'any fault, two rounds', HELD=1, FAULTS=1, ROUNDS=2),
+    holds('certificate', 'two attempts', FAULTS=1, ATTEMPTS=2),
+    beyond('certificate', 'a step before a heal', EXCLUSION, **EXTENDING, FAULTS=2, ONLY=FLUSH + STEP),
+    holds('certificate', 'a step, counted here as well', **EXTENDING, FAULTS=2, ONLY=FLUSH + STEP, WAITS=1),
+    redundant('certificate', 'vouched_by_heal', HELD=1, ROUNDS=2, FAULTS=2, ONLY=FLUSH + BROKEN),
+    wrong('certificate', 'certificate_carried_over', EXCLUSION, FAULTS=2, ONLY=FLUSH + RESTART),
+    wrong('certificate', 'record_adopted', EXCLUSION, **FLUSHED, ATTEMPTS=2),
+    wrong('certificate', 'vouched_by_missing', EXCLUSION, HELD=1, ROUNDS=2, FAULTS=2, ONLY=FLUSH + BROKEN),
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'a master loses its data, clocks differ', **FORGETS),
