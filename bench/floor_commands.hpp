@@ -13,8 +13,8 @@ namespace bench {
 // As the library's: 20 bytes in hexadecimal.
 inline constexpr std::size_t token_size = 40;
 
-// The words of a release, the best that all masters have: the library's ladder. Loads the script
-// where it is needed.
+// The words of a release, the best that all masters have. Loads
+// the script where it is needed.
 class release_command {
 public:
     explicit release_command(const std::vector<address>& masters);

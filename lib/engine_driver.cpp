@@ -23,16 +23,16 @@ engine_driver::engine_driver(
     const boost::asio::any_io_executor& io,
     config configuration,
     time_source time,
-    const outside_maker& make)
+    const backend_maker& make)
     : io_(io),
       config_(checked(std::move(configuration))),
       time_(std::move(time)),
-      outside_(make ? make(*this) : std::make_unique<net::sockets>(io, config_, *this)),
+      backend_(make ? make(*this) : std::make_unique<net::sockets>(io, config_, *this)),
       engine_(settings_of(config_), *this) {}
 
 engine_driver::~engine_driver() = default;
 
-void engine_driver::after() {
+void engine_driver::schedule_flush() {
     if (turn_posted_) {
         return;
     }
@@ -53,7 +53,7 @@ void engine_driver::after() {
 void engine_driver::end_turn() {
     const time_point next = std::min(turn_ended(), engine_.next_due());
     if (next != core::forever) {
-        outside_->wake_by(next);
+        backend_->wake_by(next);
     }
 }
 
@@ -62,7 +62,7 @@ void engine_driver::write_all() {
     for (std::size_t i = 0; i < 2 * engine_.size(); ++i) {
         std::string& bytes = engine_.output(i);
         if (!bytes.empty()) {
-            if (const std::size_t size = outside_->write(i, bytes); size > 0) {
+            if (const std::size_t size = backend_->write(i, bytes); size > 0) {
                 engine_.written(i, size, now);
             }
         }
@@ -105,34 +105,34 @@ void engine_driver::log(log_level level, std::string_view line) {
 }
 
 void engine_driver::link_opened(std::size_t master) {
-    drive([&](time_point now) { engine_.opened(master, now); });
+    dispatch([&](time_point now) { engine_.opened(master, now); });
 }
 
 void engine_driver::link_closed(std::size_t master, std::string_view why) {
-    drive([&](time_point now) { engine_.closed(master, why, now); });
+    dispatch([&](time_point now) { engine_.closed(master, why, now); });
 }
 
 void engine_driver::link_received(std::size_t master, std::span<const char> bytes) {
-    drive([&](time_point now) { engine_.received(master, bytes, now); });
+    dispatch([&](time_point now) { engine_.received(master, bytes, now); });
 }
 
 void engine_driver::link_written(std::size_t master, std::size_t bytes) {
-    drive([&](time_point now) {
+    dispatch([&](time_point now) {
         engine_.written(master, bytes, now);
         write_all(); // what was queued while the socket was busy
     });
 }
 
 void engine_driver::open(std::size_t master) {
-    outside_->open(master);
+    backend_->open(master);
 }
 
 void engine_driver::close(std::size_t master) {
-    engine_.closed_down() ? outside_->finish(master) : outside_->close(master);
+    engine_.closed_down() ? backend_->finish(master) : backend_->close(master);
 }
 
 void engine_driver::random(std::span<unsigned char> out) {
-    outside_->random(out);
+    backend_->random(out);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

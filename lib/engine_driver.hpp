@@ -6,8 +6,8 @@
 
 #include "completion.hpp"
 #include "core/engine.hpp"
-#include "net/link_owner.hpp"
-#include "net/outside.hpp"
+#include "net/backend.hpp"
+#include "net/link_callbacks.hpp"
 #include "time_source.hpp"
 
 #include <redlock/config.hpp>
@@ -28,12 +28,12 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 inline const error_code aborted = boost::asio::error::operation_aborted;
 
 /// The base of the manager, which is the engine's host for everything but sockets and logs.
-class engine_driver : public net::link_owner, protected core::host {
+class engine_driver : public net::link_callbacks, protected core::engine_callbacks {
 public:
     template <typename... Arguments>
     using handler = boost::asio::any_completion_handler<void(Arguments...)>;
     /// Called once, with the manager as the owner.
-    using outside_maker = std::function<std::unique_ptr<net::outside>(net::link_owner&)>;
+    using backend_maker = std::function<std::unique_ptr<net::backend>(net::link_callbacks&)>;
 
     /// \name From any thread
     /// \{
@@ -53,13 +53,13 @@ public:
     const core::engine& engine() const noexcept { return engine_; }
     /// Passes an event to the engine: `f(now)`.
     template <typename F>
-    void drive(F f) {
+    void dispatch(F f) {
         f(time_.now());
-        after();
+        schedule_flush();
     }
     /// Does what the engine wants after an event: at once, or once for all events of this turn of
     /// the loop if there are bytes to send.
-    void after();
+    void schedule_flush();
     /// Describes an outcome and its votes as text.
     void explain(
         diagnostics& out,
@@ -80,22 +80,22 @@ protected:
         const boost::asio::any_io_executor& io,
         config configuration,
         time_source time,
-        const outside_maker& make);
+        const backend_maker& make);
     ~engine_driver();
 
     /// The turn is over, and its bytes have been passed to the sockets. Returns when the manager
     /// itself needs `time_came`.
     virtual time_point turn_ended() = 0;
-    // core::host
+    // core::engine_callbacks
     void open(std::size_t master) override;
     void close(std::size_t master) override;
     void random(std::span<unsigned char> out) override;
 
     /// No more turns: the engine has closed.
-    void sleep() noexcept { outside_->sleep(); }
+    void sleep() noexcept { backend_->sleep(); }
 
 private:
-    // net::link_owner
+    // net::link_callbacks
     void link_opened(std::size_t master) override;
     void link_closed(std::size_t master, std::string_view why) override;
     void link_received(std::size_t master, std::span<const char> bytes) override;
@@ -108,7 +108,7 @@ private:
     config config_;
     const time_source time_;
     std::atomic<std::uint64_t> next_id_{1};
-    std::unique_ptr<net::outside> outside_;
+    std::unique_ptr<net::backend> backend_;
     core::engine engine_;
     bool turn_posted_ = false;
 };

@@ -39,7 +39,7 @@ void held_leases::extend(
             }
         });
     completion<error_code> waiting(std::move(done), driver_.io());
-    const net::link_owner::section lock(driver_);
+    const net::link_callbacks::section lock(driver_);
     if (const validation valid =
             ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
         !valid) {
@@ -67,7 +67,7 @@ void held_leases::extend(
          .lock = lease->observed,
          .ttl = ttl.value_or(std::chrono::milliseconds(0))});
     lease->extending.push_back({id, sink, std::move(waiting), observed});
-    driver_.drive([&](time_point now) {
+    driver_.dispatch([&](time_point now) {
         ttl ? engine.extend(lease->claim, *ttl, now) : engine.downgrade(lease->claim, now);
     });
 }
@@ -91,7 +91,7 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
 
 void held_leases::release(
     lease_ptr lease, diagnostics* out, handler<error_code, release_result> done) {
-    lease->let_go();
+    lease->end_lease();
     const auto id = driver_.on_cancel(
         done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
             if (const auto found = weak.lock()) {
@@ -99,7 +99,7 @@ void held_leases::release(
             }
         });
     completion<error_code, release_result> waiting(std::move(done), driver_.io());
-    const net::link_owner::section lock(driver_);
+    const net::link_callbacks::section lock(driver_);
     if (lease->result) {
         if (out != nullptr) {
             *out = lease->removal ? *lease->removal : diagnostics();
@@ -110,15 +110,15 @@ void held_leases::release(
         return;
     }
     lease->releasing.add({id, out, std::move(waiting)});
-    let_go(*lease, true);
+    end_lease(*lease, true);
 }
 
 void held_leases::drop(lease_ptr lease, bool release) {
-    const net::link_owner::section lock(driver_);
-    let_go(*lease, release);
+    const net::link_callbacks::section lock(driver_);
+    end_lease(*lease, release);
 }
 
-void held_leases::let_go(lease_handle& lease, bool release) {
+void held_leases::end_lease(lease_handle& lease, bool release) {
     if (lease.stage == lease_handle::phase::released || lease.result) {
         return;
     }
@@ -138,7 +138,7 @@ void held_leases::let_go(lease_handle& lease, bool release) {
             {.kind = operation_kind::release, .resource = lease.resource, .lock = lease.observed});
     }
     bool abandoned = false;
-    driver_.drive([&](time_point now) {
+    driver_.dispatch([&](time_point now) {
         if (release) {
             driver_.engine().release(lease.claim, now);
         } else {
@@ -162,7 +162,7 @@ void held_leases::wait_lost(
             }
         });
     completion<error_code, loss_reason> waiting(std::move(done), driver_.io());
-    const net::link_owner::section lock(driver_);
+    const net::link_callbacks::section lock(driver_);
     switch (lease->stage) {
     case lease_handle::phase::held:
         lease->watching.add({id, out, std::move(waiting)});

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "completion.hpp"
-#include "core/pool.hpp"
+#include "core/slot_map.hpp"
 #include "time_source.hpp"
 
 #include <redlock/clock.hpp>
@@ -67,7 +67,7 @@ public:
     void end() noexcept { ended.store(true, std::memory_order_release); }
     /// The holder ends the lease, even a lost one: nothing acts on it any more. Returns true the
     /// first time.
-    bool let_go() noexcept {
+    bool end_lease() noexcept {
         end();
         return !gone.exchange(true, std::memory_order_acq_rel);
     }

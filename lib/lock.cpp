@@ -10,8 +10,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
-void let_go(const std::shared_ptr<detail::lease_handle>& handle, bool release) noexcept {
-    if (!handle || !handle->let_go()) {
+void end_lease(const std::shared_ptr<detail::lease_handle>& handle, bool release) noexcept {
+    if (!handle || !handle->end_lease()) {
         return;
     }
     try {
@@ -37,18 +37,18 @@ lock::lock(std::shared_ptr<detail::lease_handle> handle) noexcept : handle_(std:
 
 lock& lock::operator=(lock&& other) noexcept {
     if (this != &other) {
-        let_go(handle_, true);
+        end_lease(handle_, true);
         handle_ = std::move(other.handle_);
     }
     return *this;
 }
 
 lock::~lock() {
-    let_go(handle_, true);
+    end_lease(handle_, true);
 }
 
 void lock::abandon() noexcept {
-    let_go(handle_, false);
+    end_lease(handle_, false);
     handle_.reset();
 }
 
@@ -105,7 +105,7 @@ void lock::start_release(
     if (const auto manager = handle->manager()) {
         manager->leases().release(std::move(handle), votes.on({}), std::move(done));
     } else {
-        handle->let_go();
+        handle->end_lease();
         const detail::home io(handle->io());
         detail::completion<error_code, release_result>(std::move(done), io)(
             io, error_code(), handle->result.value_or(release_result::uncertain));

@@ -11,7 +11,7 @@ manager_impl::manager_impl(
     const boost::asio::any_io_executor& io,
     config configuration,
     time_source time,
-    const outside_maker& make)
+    const backend_maker& make)
     : engine_driver(io, std::move(configuration), std::move(time), make),
       observer_(
           this->configuration().observer,
@@ -47,7 +47,7 @@ void manager_impl::run(handler<error_code> done) {
         }
     }
     leases_.belong_to(std::static_pointer_cast<manager_impl>(shared_from_this()));
-    drive([this](time_point now) { engine().start(now); });
+    dispatch([this](time_point now) { engine().start(now); });
 }
 
 void manager_impl::ready(handler<error_code> done) {
@@ -60,7 +60,7 @@ void manager_impl::ready(handler<error_code> done) {
         return;
     }
     ready_.add({id, nullptr, std::move(waiting)});
-    after();
+    schedule_flush();
 }
 
 void manager_impl::close(handler<error_code> done) {
@@ -77,7 +77,7 @@ void manager_impl::close(handler<error_code> done) {
 }
 
 void manager_impl::begin_close() {
-    drive([this](time_point now) {
+    dispatch([this](time_point now) {
         engine().close(now);
         watch_.end(errc::closed);
     });
@@ -102,7 +102,7 @@ time_point manager_impl::turn_ended() {
 }
 
 void manager_impl::time_came() {
-    drive([this](time_point now) {
+    dispatch([this](time_point now) {
         watch_.time_passed(now);
         engine().time_passed(now);
     });
@@ -132,7 +132,7 @@ void manager_impl::acquire(
         done, without_effects, [this, cookie](std::uint64_t, boost::asio::cancellation_type type) {
             const calls::call* const found = calls_.find(cookie);
             if (found != nullptr && (ends(type) || engine().has_sent_nothing(found->wanted))) {
-                drive([&](time_point now) { engine().cancel(found->wanted, now); });
+                dispatch([&](time_point now) { engine().cancel(found->wanted, now); });
             }
         });
     calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
@@ -150,7 +150,7 @@ void manager_impl::acquire(
         .slots = wanted.slots,
         .wants = static_cast<std::uint32_t>(wanted.wants),
     };
-    drive([&](time_point now) {
+    dispatch([&](time_point now) {
         const core::handle name =
             request.attaches ? engine().attach(request, now) : engine().acquire(request, now);
         if (calls::call* const waiting = calls_.find(cookie)) {
@@ -230,7 +230,7 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
     if (calls::call* const call = begin_query(std::move(resource), std::move(done))) {
         call->observed =
             observer_.started({.kind = operation_kind::query, .resource = call->resource});
-        drive([&](time_point now) { engine().ask(call->cookie(), call->resource, now); });
+        dispatch([&](time_point now) { engine().ask(call->cookie(), call->resource, now); });
     }
 }
 
@@ -264,7 +264,7 @@ void manager_impl::query_slots(
     const std::string& pool, std::uint32_t slots, handler<error_code, pool_status> done) {
     const section lock(*this);
     if (const calls::call* const call = begin_query(std::string(), std::move(done))) {
-        drive([&](time_point now) { engine().ask_slots(call->cookie(), pool, slots, now); });
+        dispatch([&](time_point now) { engine().query_slots(call->cookie(), pool, slots, now); });
     }
 }
 
@@ -290,7 +290,7 @@ void manager_impl::wait_hint(
         return;
     }
     watch_.wait(key_of(resource), before, moment, id, std::move(waiting));
-    after();
+    schedule_flush();
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

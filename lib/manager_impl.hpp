@@ -25,7 +25,7 @@ public:
         const boost::asio::any_io_executor& io,
         config configuration,
         time_source time = {},
-        const outside_maker& make = {});
+        const backend_maker& make = {});
 
     /// \name From any thread
     /// \{
@@ -47,12 +47,12 @@ public:
     void listen(const std::string& resource) {
         const section lock(*this);
         watch_.listen(key_of(resource));
-        drive([&](time_point now) { engine().listen(resource, now); });
+        dispatch([&](time_point now) { engine().listen(resource, now); });
     }
     void unlisten(const std::string& resource) {
         const section lock(*this);
         watch_.unlisten(key_of(resource));
-        drive([&](time_point now) { engine().unlisten(resource, now); });
+        dispatch([&](time_point now) { engine().unlisten(resource, now); });
     }
     /// The number of notifications so far. Only while subscribed.
     std::uint64_t hints_of(const std::string& resource) const {
@@ -80,7 +80,7 @@ private:
     time_point turn_ended() override;
     void time_came() override;
 
-    // core::host
+    // core::engine_callbacks
     using engine_driver::close;
     void acquired(const core::operation& done, const core::claim& lease) override;
     void not_acquired(const core::operation& done) override;
@@ -106,7 +106,7 @@ private:
             calls_.end<pool_status> (*call)(io(), {}, std::move(found));
         }
     }
-    void heard(std::string_view key) override { watch_.hinted(key); }
+    void heard(std::string_view key) override { watch_.release_notified(key); }
     void closed() override;
 
     std::string key_of(std::string_view resource) const;

@@ -40,7 +40,7 @@ void release_watch::cancel(std::uint64_t id, const error_code& error) {
     complete_if([id](const waiter& one) { return one.id == id; }, error);
 }
 
-void release_watch::hinted(std::string_view key) {
+void release_watch::release_notified(std::string_view key) {
     const auto found = heard_.find(key);
     if (found == heard_.end()) {
         return;

@@ -39,7 +39,7 @@ public:
     void cancel(std::uint64_t id, const error_code& error);
 
     /// A notification: the lock with that key may have been released.
-    void hinted(std::string_view key);
+    void release_notified(std::string_view key);
     void time_passed(time_point now);
     /// Completes all waiting calls with `error`.
     void end(const error_code& error);

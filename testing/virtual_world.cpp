@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 // --- The connections of one manager -------------------------------------------------------------
 
-virtual_outside::virtual_outside(virtual_world& all, net::link_owner& owner)
+virtual_backend::virtual_backend(virtual_world& all, net::link_callbacks& owner)
     : all_(all),
       owner_(owner),
       connections_(2 * all.masters.size()) {
@@ -26,17 +26,17 @@ virtual_outside::virtual_outside(virtual_world& all, net::link_owner& owner)
     }
 }
 
-virtual_outside::~virtual_outside() {
+virtual_backend::~virtual_backend() {
     for (connection& one : connections_) {
         end(one);
     }
 }
 
-memory_master& virtual_outside::master_of(const connection& one) const {
+memory_master& virtual_backend::master_of(const connection& one) const {
     return *all_.masters[one.link % all_.masters.size()];
 }
 
-void virtual_outside::later(
+void virtual_backend::later(
     agenda& when, time_point moment, connection& one, std::function<void(connection&)> f) {
     when.emplace(moment, [owner = owner_.weak_from_this(), &one, id = one.id, f = std::move(f)] {
         const auto alive = owner.lock();
@@ -46,13 +46,13 @@ void virtual_outside::later(
     });
 }
 
-void virtual_outside::open(std::size_t link) {
+void virtual_backend::open(std::size_t link) {
     connection& one = connections_[link];
     end(one);
     one.id = all_.next_connection++;
     later(all_.here, all_.now() + master_of(one).round_trip, one, [this](connection& here) {
         memory_master& there = master_of(here);
-        const net::link_owner::section lock(owner_);
+        const net::link_callbacks::section lock(owner_);
         if (there.down) {
             end(here);
             owner_.link_closed(here.link, "connection refused");
@@ -64,11 +64,11 @@ void virtual_outside::open(std::size_t link) {
     });
 }
 
-void virtual_outside::close(std::size_t link) {
+void virtual_backend::close(std::size_t link) {
     end(connections_[link]);
 }
 
-void virtual_outside::end(connection& one) {
+void virtual_backend::end(connection& one) {
     memory_master& there = master_of(one);
     there.ears.leave(one.id);
     there.connected.erase(one.id);
@@ -78,7 +78,7 @@ void virtual_outside::end(connection& one) {
     one.last_command = one.last_reply = {};
 }
 
-std::size_t virtual_outside::write(std::size_t link, std::string& bytes) {
+std::size_t virtual_backend::write(std::size_t link, std::string& bytes) {
     connection& one = connections_[link];
     if (!one.accepted) {
         return 0;
@@ -97,7 +97,7 @@ std::size_t virtual_outside::write(std::size_t link, std::string& bytes) {
     return size;
 }
 
-void virtual_outside::read(connection& one) {
+void virtual_backend::read(connection& one) {
     memory_master& there = master_of(one);
     if (there.hung || !one.accepted) {
         return;
@@ -120,28 +120,28 @@ void virtual_outside::read(connection& one) {
     }
 }
 
-void virtual_outside::send_back(connection& one, std::string bytes) {
+void virtual_backend::send_back(connection& one, std::string bytes) {
     one.last_reply = std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
     later(all_.here, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
-        const net::link_owner::section lock(owner_);
+        const net::link_callbacks::section lock(owner_);
         owner_.link_received(here.link, text);
     });
 }
 
-void virtual_outside::cut(connection& one) {
+void virtual_backend::cut(connection& one) {
     memory_master& there = master_of(one);
     there.ears.leave(one.id);
     there.connected.erase(one.id);
     one.accepted = false;
     one.id = all_.next_connection++; // bytes in flight do not arrive
     later(all_.here, all_.now(), one, [this](connection& here) {
-        const net::link_owner::section lock(owner_);
+        const net::link_callbacks::section lock(owner_);
         end(here);
         owner_.link_closed(here.link, "connection reset by peer");
     });
 }
 
-void virtual_outside::wake_by(time_point moment) {
+void virtual_backend::wake_by(time_point moment) {
     if (moment >= armed_) {
         return;
     }
@@ -151,13 +151,13 @@ void virtual_outside::wake_by(time_point moment) {
         if (!alive || armed_ != moment) {
             return;
         }
-        const net::link_owner::section lock(owner_);
+        const net::link_callbacks::section lock(owner_);
         armed_ = time_point::max();
         owner_.time_came();
     });
 }
 
-void virtual_outside::random(std::span<unsigned char> out) {
+void virtual_backend::random(std::span<unsigned char> out) {
     for (unsigned char& byte : out) {
         all_.random = all_.random * 6364136223846793005U + 1442695040888963407U;
         byte = static_cast<unsigned char>(all_.random >> 56U);
@@ -242,8 +242,8 @@ void virtual_world::freeze(time_point until) {
 }
 
 lock_manager virtual_world::make_manager() {
-    const auto make = [this](net::link_owner& owner) {
-        return std::make_unique<virtual_outside>(*this, owner);
+    const auto make = [this](net::link_callbacks& owner) {
+        return std::make_unique<virtual_backend>(*this, owner);
     };
     return detail::manager_access::make(std::make_shared<detail::manager_impl>(
         context.get_executor(), settings, detail::time_source(now_), make));

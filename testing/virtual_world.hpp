@@ -7,8 +7,8 @@
 #include "memory/audience.hpp"
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
-#include "net/link_owner.hpp"
-#include "net/outside.hpp"
+#include "net/backend.hpp"
+#include "net/link_callbacks.hpp"
 #include "time_source.hpp"
 
 #include <redlock/clock.hpp>
@@ -96,10 +96,10 @@ struct virtual_world {
 };
 
 /// The connections of one manager.
-class virtual_outside final : public net::outside {
+class virtual_backend final : public net::backend {
 public:
-    virtual_outside(virtual_world& all, net::link_owner& owner);
-    ~virtual_outside() override;
+    virtual_backend(virtual_world& all, net::link_callbacks& owner);
+    ~virtual_backend() override;
 
     void open(std::size_t link) override;
     void close(std::size_t link) override;
@@ -110,7 +110,7 @@ public:
 
 private:
     struct connection final : listener {
-        virtual_outside* outside = nullptr;
+        virtual_backend* outside = nullptr;
         std::size_t link = 0;
         std::uint32_t id = 0; // 0: not connected
         bool accepted = false;
@@ -133,7 +133,7 @@ private:
     void cut(connection& one);
 
     virtual_world& all_;
-    net::link_owner& owner_;
+    net::link_callbacks& owner_;
     std::vector<connection> connections_;
     time_point armed_ = time_point::max();
 };

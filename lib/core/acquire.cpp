@@ -80,13 +80,14 @@ void engine::operation_due(operation& wanted, time_point now) {
     case operation::phase::queued:
         time_out(wanted, now);
         return;
-    case operation::phase::turning: // the queue's keeper is silent: it is only asked for the order
+    case operation::phase::turning: // the master that keeps the queue is silent: it is only asked
+                                    // for the order
         now < wanted.wait_until ? start_attempt(wanted, now) : time_out(wanted, now);
         return;
     case operation::phase::paused:
         front_due(wanted, now);
         return;
-    case operation::phase::surveying:
+    case operation::phase::scanning:
         if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
             time_out(wanted, now);
         } else {

@@ -103,7 +103,8 @@ std::optional<server_info> parse_info(std::string_view text) {
     return info;
 }
 
-fitness judge(const server_info& info, const settings& rules, time_point now, time_point since) {
+eligibility
+judge(const server_info& info, const settings& rules, time_point now, time_point since) {
     if (info.role != "master") {
         return {
             .fit = false, .text = "is a replica (role:" + info.role + "): configure the master"};
@@ -122,7 +123,7 @@ fitness judge(const server_info& info, const settings& rules, time_point now, ti
     }
     const std::chrono::nanoseconds age = surely_up(info);
     const std::chrono::nanoseconds needed = rules.quarantine_time();
-    fitness quarantined;
+    eligibility quarantined;
     quarantined.votes_from = age < needed ? now + (needed - age) : never;
     if (since != never && since + needed > now) {
         quarantined.votes_from = std::max(quarantined.votes_from, since + needed);

@@ -33,7 +33,7 @@ struct server_info {
     /// The replication id that this process had as a replica of another master; empty: none. A
     /// server without replicas forgets it after some time.
     std::string promoted_from;
-    ladder commands;
+    server_capabilities commands;
 };
 
 /// Reads an INFO text. Empty if required fields are missing: not a Redis-compatible server, or a
@@ -41,7 +41,7 @@ struct server_info {
 std::optional<server_info> parse_info(std::string_view text);
 
 /// The judgement on one master, except for duplicates.
-struct fitness {
+struct eligibility {
     bool fit = true;               // may vote at or after `votes_from`
     std::string text;              // why not
     time_point votes_from = never; // the end of its quarantine
@@ -49,7 +49,7 @@ struct fitness {
 
 /// `now` is a moment after the server wrote `info`. `since` is the earliest moment from which this
 /// client knows that the server has kept its data; `never`: use its uptime.
-fitness
+eligibility
 judge(const server_info& info, const settings& rules, time_point now, time_point since = never);
 
 } // namespace redlock::core

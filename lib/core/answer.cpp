@@ -13,14 +13,14 @@ namespace {
 // Lua numbers are exact below this; a larger token or clock is an invalid reply.
 constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
 
-answer read_error(std::string_view error, rung how) noexcept {
+answer read_error(std::string_view error, command_variant how) noexcept {
     // A key of another type with the lock's name belongs to another owner.
     if (error.find("WRONGTYPE") != std::string_view::npos) {
         return {.said = vote::owned_by_other};
     }
     return {
-        .say_otherwise =
-            how != rung::eval && (error.starts_with("NOSCRIPT") || refuses_command(error))};
+        .use_eval = how != command_variant::eval
+                    && (error.starts_with("NOSCRIPT") || refuses_command(error))};
 }
 
 // {status, value, clock}: the reply of every guarded script. Those of the fair queue have the rank
@@ -61,8 +61,8 @@ std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept 
 }
 
 // Reply to a compare-and-delete or compare-and-extend of the plain protocol.
-answer read_compared(const reply& got, rung how) noexcept {
-    if (how == rung::native) {
+answer read_compared(const reply& got, command_variant how) noexcept {
+    if (how == command_variant::native) {
         const bool done =
             got.type == reply_type::status || (got.type == reply_type::integer && got.integer == 1);
         return done ? answer{.said = vote::granted} : answer{.ask_exists = true};
@@ -84,11 +84,11 @@ answer read_compared(const reply& got, rung how) noexcept {
 
 } // namespace
 
-answer read_acquire(const reply& got, rung how) noexcept {
+answer read_acquire(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
-        return how == rung::native ? answer{} : read_error(got.text, how);
+        return how == command_variant::native ? answer{} : read_error(got.text, how);
     }
-    if (how == rung::native) { // SET
+    if (how == command_variant::native) { // SET
         if (got.type == reply_type::status && got.text == "OK") {
             return {.said = vote::granted};
         }
@@ -129,7 +129,7 @@ answer read_acquire(const reply& got, rung how) noexcept {
     return out;
 }
 
-answer read_raise(const reply& got, rung how) noexcept {
+answer read_raise(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
         return read_error(got.text, how);
     }
@@ -145,12 +145,13 @@ answer read_raise(const reply& got, rung how) noexcept {
         .counter = static_cast<std::uint64_t>(said->value)};
 }
 
-answer read_remove(const reply& got, rung how) noexcept {
+answer read_remove(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
         return read_error(got.text, how);
     }
     const auto said = read_triple(got);
-    if (!said && how != rung::native && got.type == reply_type::integer && got.integer >= 2) {
+    if (!said && how != command_variant::native && got.type == reply_type::integer
+        && got.integer >= 2) {
         return {
             .said = vote::granted,
             .unpublished = got.integer == 2,
@@ -168,7 +169,7 @@ answer read_remove(const reply& got, rung how) noexcept {
         .server_us = said->server_us};
 }
 
-answer read_extend(const reply& got, rung how) noexcept {
+answer read_extend(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
         return read_error(got.text, how);
     }
@@ -205,7 +206,7 @@ answer read_extend(const reply& got, rung how) noexcept {
     return out;
 }
 
-answer read_turn(const reply& got, rung how) noexcept {
+answer read_turn(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
         return read_error(got.text, how);
     }
@@ -220,7 +221,11 @@ answer read_turn(const reply& got, rung how) noexcept {
 }
 
 batch_answers::batch_answers(
-    const reply& got, command_kind kind, rung how, bool has_counters, std::size_t locks) noexcept
+    const reply& got,
+    command_kind kind,
+    command_variant how,
+    bool has_counters,
+    std::size_t locks) noexcept
     : kind_(kind),
       has_counters_(kind == command_kind::acquire && has_counters) {
     if (got.is_error()) {
@@ -228,7 +233,7 @@ batch_answers::batch_answers(
         call_ = read_error(got.text, how);
         call_.said = vote::error;
         call_.for_one = locks > 1;
-        call_.say_otherwise |= call_.for_one && refuses_command(got.text);
+        call_.use_eval |= call_.for_one && refuses_command(got.text);
         error_ = got.text;
         return;
     }
@@ -293,7 +298,7 @@ answer batch_answers::decode(const reply& one) noexcept {
     if (one.type != reply_type::integer) {
         error_ = one.text;
         // An error of its own command: the rest of the call was executed all the same.
-        return read_error(one.text, rung::eval);
+        return read_error(one.text, command_variant::eval);
     }
     const std::int64_t status = one.integer;
     switch (kind_) {

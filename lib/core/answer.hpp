@@ -16,13 +16,13 @@ namespace redlock::core {
 
 struct answer {
     vote said = vote::error;
-    bool ask_exists = false;    // native and nothing changed: EXISTS shows why
-    bool say_otherwise = false; // this variant is unknown or not allowed: use EVAL
-    bool for_one = false;       // the refusal may be for one of the locks of the call
-    bool late = false;          // arrived too late and was refused
-    bool healed = false;        // the key was missing, and HEAL has created it
-    bool forgot = false;        // the memory record needs a new handshake
-    bool unpublished = false;   // executed, but its PUBLISH was refused
+    bool ask_exists = false;  // native and nothing changed: EXISTS shows why
+    bool use_eval = false;    // this variant is unknown or not allowed: use EVAL
+    bool for_one = false;     // the refusal may be for one of the locks of the call
+    bool late = false;        // arrived too late and was refused
+    bool healed = false;      // the key was missing, and HEAL has created it
+    bool forgot = false;      // the memory record needs a new handshake
+    bool unpublished = false; // executed, but its PUBLISH was refused
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // remaining quarantine
     std::uint64_t counter = 0;                       // fencing counter, or notified subscribers
@@ -32,13 +32,13 @@ struct answer {
 
 /// \name Decodes a reply to a command of a lock. Its form shows whether it is plain or guarded.
 /// \{
-answer read_acquire(const reply& got, rung how) noexcept;
-answer read_raise(const reply& got, rung how) noexcept;
-answer read_remove(const reply& got, rung how) noexcept;
-answer read_extend(const reply& got, rung how) noexcept;
+answer read_acquire(const reply& got, command_variant how) noexcept;
+answer read_raise(const reply& got, command_variant how) noexcept;
+answer read_remove(const reply& got, command_variant how) noexcept;
+answer read_extend(const reply& got, command_variant how) noexcept;
 /// Granted: this client may send its attempt. Held: it has to wait; `counter` others are before it,
 /// and nothing changes by itself before `left` has passed.
-answer read_turn(const reply& got, rung how) noexcept;
+answer read_turn(const reply& got, command_variant how) noexcept;
 /// \}
 
 /// The reply to one call for several locks (guarded_scripts.hpp): one answer for each, in order.
@@ -47,7 +47,7 @@ public:
     batch_answers(
         const reply& got,
         command_kind kind,
-        rung how,
+        command_variant how,
         bool has_counters,
         std::size_t locks) noexcept;
 

@@ -24,7 +24,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
         finish(wanted, now);
         return name;
     }
-    claim& attempt = new_adoption(wanted, request.token, now);
+    claim& attempt = new_attach(wanted, request.token, now);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = attempt.votes.of[i];
         mine.asked = true; // a master that is away may have the key as well
@@ -39,7 +39,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
         }
     }
     if (attempt.votes.count(vote::pending) < rules_.quorum()) {
-        end_adoption(wanted, attempt, errc::no_quorum, now); // nothing was sent
+        end_attach(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return name;
     }
     give_up_in_time(wanted, attempt, now);
@@ -50,7 +50,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
         if (attempt.votes.of[i].said == vote::pending && rules_.guarded()) {
             to |= set_of(i);
         } else if (attempt.votes.of[i].said == vote::pending) {
-            const ladder& commands = masters_[i].link->commands();
+            const server_capabilities& commands = masters_[i].link->commands();
             ask_to_last(
                 attempt,
                 i,
@@ -62,7 +62,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
     return name;
 }
 
-claim& engine::new_adoption(operation& wanted, std::string_view token, time_point now) {
+claim& engine::new_attach(operation& wanted, std::string_view token, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
@@ -84,7 +84,7 @@ claim& engine::new_adoption(operation& wanted, std::string_view token, time_poin
     return attempt;
 }
 
-void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_point now) {
+void engine::ask_to_last(claim& attempt, std::size_t master, command_variant how, time_point now) {
     scratch_.clear();
     append_extend(scratch_, how, attempt.key, attempt.token_text(), attempt.ttl);
     send(
@@ -98,7 +98,7 @@ void engine::ask_to_last(claim& attempt, std::size_t master, rung how, time_poin
 }
 
 // Without an error: it was cancelled.
-void engine::end_adoption(
+void engine::end_attach(
     operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
     wanted.outcome = why;
     wanted.decided_at = now;

@@ -32,7 +32,7 @@ master_set attempt::ask(claim_record& mine, std::size_t arbiter) noexcept {
 
 vote attempt::note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift) {
     ballot& theirs = mine.votes.of[master];
-    theirs.left = got.left.value_or(not_told);
+    theirs.left = got.left.value_or(lease_unknown);
     if (got.said != vote::granted) {
         return got.said;
     }
@@ -157,7 +157,7 @@ attempt::level(claim_record& mine, master_set up, time_point now, const settings
         return level_attach(mine, up);
     }
     if (from_ == origin::hand_off) {
-        return hand_on(mine, up, now);
+        return accept_handoff(mine, up, now);
     }
     for (const ballot& one : mine.votes.of) {
         raise_to_ = wrong::token_minimum && raise_to_ != 0 && one.counter != 0
@@ -214,7 +214,8 @@ attempt::decision attempt::level_attach(claim_record& mine, master_set up) noexc
 }
 
 // The next owner's token must be larger, and good on a majority while the lock there is ours.
-attempt::decision attempt::hand_on(claim_record& mine, master_set up, time_point now) noexcept {
+attempt::decision
+attempt::accept_handoff(claim_record& mine, master_set up, time_point now) noexcept {
     raise_to_ = mine.fencing_token + 1;
     decision next{.next = decision::kind::raise, .anew = true};
     for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {

@@ -124,7 +124,7 @@ private:
     decision decide_attach(const claim_record& mine) const noexcept;
     decision level_attach(claim_record& mine, master_set up) noexcept;
     decision read_or_raised(claim_record& mine, std::size_t master, const answer& got);
-    decision hand_on(claim_record& mine, master_set up, time_point now) noexcept;
+    decision accept_handoff(claim_record& mine, master_set up, time_point now) noexcept;
     static decision lost(errc why) noexcept { return {decision::kind::lost, why}; }
     /// Raises the counter of one master after those of the others.
     static decision raise_late(claim_record& mine, std::size_t master) noexcept {

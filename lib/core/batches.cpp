@@ -93,12 +93,12 @@ void engine::send_alone(batch& what) {
     const batch::item one = what.items.front();
     claim* const ended = claims_.find(what.items.front().claim);
     outbox_.withdraw(what);
-    rung said = rung::native; // as nothing is written yet
+    command_variant said = command_variant::native; // as nothing is written yet
     bool publishes = false;
     for (std::size_t i = 0; ended != nullptr && i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
-            const ladder& commands = masters_[i].link->commands();
-            const rung how = commands.remove_script();
+            const server_capabilities& commands = masters_[i].link->commands();
+            const command_variant how = commands.remove_script();
             const bool here = (one.publishes & set_of(i)) != 0;
             if (how != said || here != publishes) {
                 write_removal(*ended, commands, how, here);
@@ -114,13 +114,13 @@ void engine::send_batch(const batch& what) {
     const bool removes = what.kind == command_kind::remove;
     const bool certifies = what.native && rules_.guarded();
     std::size_t common = 0;
-    rung said = rung::native;
+    command_variant said = command_variant::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((what.to & set_of(i)) == 0) {
             continue;
         }
-        const rung how =
-            what.native ? rung::native : masters_[i].link->commands().of_batch(what.kind);
+        const command_variant how = what.native ? command_variant::native
+                                                : masters_[i].link->commands().of_batch(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
             outbox::write(call_, what, how, rules_.epoch_key);
@@ -163,7 +163,7 @@ void engine::send_batch(const batch& what) {
 
 void engine::batch_replied(
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     const reply& answered,
     time_point sent,
     time_point now) {
@@ -178,7 +178,7 @@ void engine::batch_replied(
     batch_answers all(answered, command.kind, command.how, what.has_counters(), what.items.size());
     note_server(master, command, answered, all.call(), sent, now);
     for (const batch::item& each : what.items) {
-        ticket one = ticket_of(command, each);
+        sent_command one = command_of(command, each);
         one.publishes = (each.publishes & set_of(master)) != 0;
         claim* const owner = claims_.find(each.claim);
         answer got = all.executed() ? all.next() : all.call();
@@ -203,7 +203,7 @@ void engine::batch_replied(
 // grant waits for the certificate, and no other reply does.
 void engine::native_replied(
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     batch& what,
     const reply& answered,
     time_point sent,
@@ -214,14 +214,14 @@ void engine::native_replied(
         return;
     }
     const batch::item& each = what.items[place];
-    const answer got = read_acquire(answered, rung::native);
+    const answer got = read_acquire(answered, command_variant::native);
     if (rules_.guarded() && got.said == vote::granted) {
         masters_[master].granted |= std::uint64_t{1} << place;
     } else if (claim* const owner = claims_.find(each.claim)) {
         claim_replied(
             *owner,
             master,
-            ticket_of(command, each),
+            command_of(command, each),
             got,
             answered.is_error() ? answered.text : "",
             sent,
@@ -231,7 +231,7 @@ void engine::native_replied(
 
 void engine::certified(
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     const batch& what,
     const reply& answered,
     time_point sent,
@@ -250,19 +250,19 @@ void engine::certified(
         const batch::item& each = what.items[static_cast<std::size_t>(std::countr_zero(left))];
         if (claim* const owner = claims_.find(each.claim)) {
             owner->votes.of[master].unvouched = !remembers;
-            claim_replied(*owner, master, ticket_of(command, each), got, {}, sent, now);
+            claim_replied(*owner, master, command_of(command, each), got, {}, sent, now);
         }
     }
 }
 
-void engine::batch_dropped(std::size_t master, const ticket& command, time_point now) {
+void engine::batch_dropped(std::size_t master, const sent_command& command, time_point now) {
     batch& what = *outbox_.find(command.subject);
     const std::size_t certificate = rules_.guarded() ? 1 : 0;
     const std::size_t replied = what.native ? what.items.size() + certificate - command.replies : 0;
     const std::uint64_t granted = std::exchange(masters_[master].granted, 0);
     for (std::size_t n = 0; n < what.items.size(); ++n) {
         if (n >= replied || (granted >> n & 1U) != 0) {
-            dropped(master, ticket_of(command, what.items[n]), now);
+            dropped(master, command_of(command, what.items[n]), now);
         }
     }
     outbox_.done(what);
@@ -273,13 +273,13 @@ void engine::drop_unsent(std::size_t master, time_point now) {
     for (const outbox::unsent& one : outbox_.drop(master)) {
         if (claim* const owner = claims_.find(one.item.claim)) {
             claim_unreachable(
-                *owner, master, ticket_of({.kind = one.kind, .subject = {}}, one.item), now);
+                *owner, master, command_of({.kind = one.kind, .subject = {}}, one.item), now);
         }
     }
 }
 
 // Of one lock in a call for several.
-ticket engine::ticket_of(const ticket& call, const batch::item& one) noexcept {
+sent_command engine::command_of(const sent_command& call, const batch::item& one) noexcept {
     return {.kind = call.kind, .round = one.round, .subject = one.claim};
 }
 

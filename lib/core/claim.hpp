@@ -10,8 +10,8 @@
 #include "attempt.hpp"
 #include "claim_record.hpp"
 #include "lease.hpp"
-#include "pool.hpp"
 #include "removal.hpp"
+#include "slot_map.hpp"
 #include "timers.hpp"
 
 #include <cassert>

@@ -23,7 +23,7 @@
 namespace redlock::core {
 
 /// The remaining time of a lease, if it is unknown.
-constexpr std::chrono::milliseconds not_told{-1};
+constexpr std::chrono::milliseconds lease_unknown{-1};
 
 /// The end of a removal in a stream that is not formatted yet.
 inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
@@ -31,9 +31,9 @@ inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
 /// The state of one claim on one master. Every lock and every waiter has one per master: kept
 /// small.
 struct ballot : vote_term {
-    std::uint64_t removal_mark = 0;            // end of the removal in the master's stream
-    std::uint64_t counter = 0;                 // the fencing counter that came with the grant
-    std::chrono::milliseconds left = not_told; // remaining lease of the holder
+    std::uint64_t removal_mark = 0;                 // end of the removal in the master's stream
+    std::uint64_t counter = 0;                      // the fencing counter that came with the grant
+    std::chrono::milliseconds left = lease_unknown; // remaining lease of the holder
     std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
     key_state found = key_state::unknown; // by the current extension, or the last
@@ -140,7 +140,7 @@ struct claim_record {
 
     /// The key that waiters wait for: the lock, or any slot of its pool.
     const std::string& line_key() const noexcept { return is_slot() ? slots->pool_key : key; }
-    lock_form line_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
+    lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
     bool is_slot() const noexcept { return slots != nullptr; }
 
     /// As good as new; keeps buffers, and what each claim sets.

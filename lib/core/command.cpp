@@ -1,13 +1,13 @@
 #include "command.hpp"
 
+#include "command_parts.hpp"
 #include "decisions.hpp"
+#include "fair_queue_scripts.hpp"
 #include "guarded_scripts.hpp"
 #include "heal_scripts.hpp"
 #include "keys.hpp"
 #include "scripts.hpp"
 #include "slot_scripts.hpp"
-#include "turn_scripts.hpp"
-#include "words.hpp"
 
 #include <vector>
 
@@ -28,14 +28,14 @@ void append_set(
 
 void append_remove(
     std::string& out,
-    rung how,
+    command_variant how,
     native_delete native,
     std::string_view key,
     std::string_view token,
     std::string_view channel) {
-    if (how == rung::native && native == native_delete::delex) {
+    if (how == command_variant::native && native == native_delete::delex) {
         append_command(out, {"DELEX", key, "IFEQ", token});
-    } else if (how == rung::native) {
+    } else if (how == command_variant::native) {
         append_command(out, {"DELIFEQ", key, token});
     } else if (channel.empty()) {
         append_command(out, {verb(how), body(how, compare_and_delete), "1", key, token});
@@ -50,12 +50,12 @@ void append_publish(std::string& out, std::string_view channel, std::string_view
 
 void append_extend(
     std::string& out,
-    rung how,
+    command_variant how,
     std::string_view key,
     std::string_view token,
     std::chrono::milliseconds ttl) {
     const decimal ttl_ms(ttl.count());
-    if (how == rung::native) {
+    if (how == command_variant::native) {
         append_command(out, {"SET", key, token, "IFEQ", token, "PX", ttl_ms});
     } else {
         append_command(out, {verb(how), body(how, compare_and_extend), "1", key, token, ttl_ms});
@@ -82,7 +82,8 @@ void append_handshake(
          id});
 }
 
-void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing) {
+void append_raise(
+    std::string& out, command_variant how, const lock_names& names, const fence& fencing) {
     append_command(
         out,
         {verb(how),
@@ -97,7 +98,7 @@ void append_raise(std::string& out, rung how, const lock_names& names, const fen
 
 void append_guarded_heal(
     std::string& out,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -120,7 +121,10 @@ void append_guarded_heal(
 }
 
 void append_turn(
-    std::string& out, rung how, const queue_names& names, std::chrono::milliseconds place_lease) {
+    std::string& out,
+    command_variant how,
+    const queue_names& names,
+    std::chrono::milliseconds place_lease) {
     append_command(
         out,
         {verb(how),
@@ -133,7 +137,8 @@ void append_turn(
          decimal(place_lease.count())});
 }
 
-void append_leave(std::string& out, rung how, const queue_names& names, std::string_view channel) {
+void append_leave(
+    std::string& out, command_variant how, const queue_names& names, std::string_view channel) {
     append_command(
         out,
         {verb(how),

@@ -43,7 +43,7 @@ enum class command_kind : std::uint8_t {
 };
 
 /// The variants of a command.
-enum class rung : std::uint8_t { native, evalsha, eval };
+enum class command_variant : std::uint8_t { native, evalsha, eval };
 
 /// The native compare-and-delete of a server.
 enum class native_delete : std::uint8_t { none, delifeq, delex };
@@ -59,7 +59,7 @@ inline constexpr std::size_t release_name_size = 16;
 
 /// The command variants of a connection, chosen at its introduction, and lowered when the server
 /// refuses one.
-struct ladder {
+struct server_capabilities {
     native_delete delete_command = native_delete::none;
     bool set_ifeq = false;
     bool evalsha = true;
@@ -75,19 +75,21 @@ struct ladder {
     bool knows_batch[3] = {};      // acquire, remove, extend of several locks
 
     /// The variant of a command of the exclusive form.
-    rung raise() const noexcept { return script(knows_raise); }
-    rung remove() const noexcept {
-        return delete_command != native_delete::none ? rung::native : remove_script();
+    command_variant raise() const noexcept { return script(knows_raise); }
+    command_variant remove() const noexcept {
+        return delete_command != native_delete::none ? command_variant::native : remove_script();
     }
-    rung extend() const noexcept { return set_ifeq ? rung::native : extend_script(); }
-    rung remove_script() const noexcept { return script(knows_remove); }
-    rung extend_script() const noexcept { return script(knows_extend); }
-    rung heal() const noexcept { return script(knows_heal); }
-    rung turn() const noexcept { return script(knows_turn); }
-    rung leave() const noexcept { return script(knows_leave); }
+    command_variant extend() const noexcept {
+        return set_ifeq ? command_variant::native : extend_script();
+    }
+    command_variant remove_script() const noexcept { return script(knows_remove); }
+    command_variant extend_script() const noexcept { return script(knows_extend); }
+    command_variant heal() const noexcept { return script(knows_heal); }
+    command_variant turn() const noexcept { return script(knows_turn); }
+    command_variant leave() const noexcept { return script(knows_leave); }
     /// The same for any form: `kind` is acquire, raise, remove, extend or heal. Those of exclusive
     /// locks that share calls have `of_batch`.
-    rung of(lock_form form, command_kind kind) const noexcept {
+    command_variant of(lock_form form, command_kind kind) const noexcept {
         if (has_own_script(form, kind)) {
             return script((knows_forms & bit_of(form, kind)) != 0);
         }
@@ -97,20 +99,24 @@ struct ladder {
                                               : extend();
     }
     /// The same for several locks in one call: `kind` is acquire, remove or extend.
-    rung of_batch(command_kind kind) const noexcept { return script(knows_batch[batch(kind)]); }
+    command_variant of_batch(command_kind kind) const noexcept {
+        return script(knows_batch[batch(kind)]);
+    }
     void learn_batch(command_kind kind, bool known) noexcept { knows_batch[batch(kind)] = known; }
     void learn(lock_form form, command_kind kind, bool known) noexcept {
         const std::uint32_t bit = bit_of(form, kind);
         knows_forms = known ? knows_forms | bit : knows_forms & ~bit;
     }
 
-    friend bool operator==(const ladder&, const ladder&) = default;
+    friend bool operator==(const server_capabilities&, const server_capabilities&) = default;
 
 private:
     static std::size_t batch(command_kind kind) noexcept {
         return kind == command_kind::acquire ? 0 : kind == command_kind::remove ? 1 : 2;
     }
-    rung script(bool known) const noexcept { return evalsha && known ? rung::evalsha : rung::eval; }
+    command_variant script(bool known) const noexcept {
+        return evalsha && known ? command_variant::evalsha : command_variant::eval;
+    }
     static std::uint32_t bit_of(lock_form form, command_kind kind) noexcept {
         const unsigned place = kind == command_kind::acquire  ? 0
                                : kind == command_kind::raise  ? 1
@@ -128,7 +134,7 @@ void append_set(
 /// With a `channel`, a script publishes the removal; after a native command `append_publish` does.
 void append_remove(
     std::string& out,
-    rung how,
+    command_variant how,
     native_delete native,
     std::string_view key,
     std::string_view token,
@@ -137,7 +143,7 @@ void append_remove(
 void append_publish(std::string& out, std::string_view channel, std::string_view token);
 void append_extend(
     std::string& out,
-    rung how,
+    command_variant how,
     std::string_view key,
     std::string_view token,
     std::chrono::milliseconds ttl);
@@ -176,11 +182,12 @@ void append_handshake(
     std::string_view promoted_from,
     bool stepped,
     std::string_view id);
-void append_raise(std::string& out, rung how, const lock_names& names, const fence& fencing);
+void append_raise(
+    std::string& out, command_variant how, const lock_names& names, const fence& fencing);
 /// Creates the key if it is missing.
 void append_guarded_heal(
     std::string& out,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -197,9 +204,13 @@ struct queue_names {
 };
 
 void append_turn(
-    std::string& out, rung how, const queue_names& names, std::chrono::milliseconds place_lease);
+    std::string& out,
+    command_variant how,
+    const queue_names& names,
+    std::chrono::milliseconds place_lease);
 /// An empty `channel` publishes nothing.
-void append_leave(std::string& out, rung how, const queue_names& names, std::string_view channel);
+void append_leave(
+    std::string& out, command_variant how, const queue_names& names, std::string_view channel);
 /// \}
 
 /// \name The slots of a pool, from `first` on

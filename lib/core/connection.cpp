@@ -1,10 +1,10 @@
 #include "connection.hpp"
 
+#include "command_parts.hpp"
 #include "decisions.hpp"
 #include "hex.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
-#include "words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,29 +21,29 @@ constexpr std::uint16_t restarts_memory = 1;
 } // namespace
 
 void connection::start(time_point now) {
-    if (presence_.is(presence::state::idle)) {
+    if (liveness_.is(liveness::state::idle)) {
         open(now);
     }
 }
 
 void connection::stop(std::string_view why, time_point now) {
-    if (presence_.begun()) {
+    if (liveness_.begun()) {
         lose(why, false, now);
     }
-    presence_.stop();
+    liveness_.stop();
     why_down_ = why;
 }
 
 void connection::open(time_point now) {
-    presence_.open(now);
+    liveness_.open(now);
     events_.open(master_);
 }
 
 void connection::opened(time_point now) {
-    if (!presence_.is(presence::state::opening)) {
+    if (!liveness_.is(liveness::state::opening)) {
         return;
     }
-    presence_.opened();
+    liveness_.opened();
     ++counters_.connects;
     unpublished_.clear();
     warned_ = false;
@@ -75,14 +75,14 @@ void connection::say(
 }
 
 void connection::closed(std::string_view why, time_point now) {
-    if (presence_.begun()) {
+    if (liveness_.begun()) {
         lose(why, false, now);
     }
 }
 
 void connection::lose(std::string_view why, bool refused, time_point now) {
-    counters_.disconnects += presence_.connected() ? 1U : 0U;
-    presence_.lost(now);
+    counters_.disconnects += liveness_.connected() ? 1U : 0U;
+    liveness_.lost(now);
     introducing_again_ = false;
     refused_ = refused;
     why_down_ = why;
@@ -91,9 +91,9 @@ void connection::lose(std::string_view why, bool refused, time_point now) {
     events_.close(master_);
     events_.noted(master_, why_down_);
     // Observers read the state of the master in this call: it must be down already.
-    events_.standing_changed(master_, now);
+    events_.admission_changed(master_, now);
     awaited_ = 0;
-    ring<in_flight> unanswered = std::exchange(in_flight_, {});
+    ring_buffer<in_flight> unanswered = std::exchange(in_flight_, {});
     for (; !unanswered.empty(); unanswered.pop_front()) {
         if (unanswered.front().what.subject) {
             events_.dropped(master_, unanswered.front().what, now);
@@ -107,8 +107,8 @@ void connection::written(std::size_t bytes) noexcept {
     ++counters_.writes;
 }
 
-std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_point now) {
-    assert(presence_.connected());
+std::uint64_t connection::send(std::string_view bytes, const sent_command& what, time_point now) {
+    assert(liveness_.connected());
     output_.append(bytes);
     queued_ += bytes.size();
     in_flight_.push_back({what, now});
@@ -118,12 +118,12 @@ std::uint64_t connection::send(std::string_view bytes, const ticket& what, time_
 }
 
 void connection::received(std::span<const char> bytes, time_point now) {
-    if (!presence_.connected()) {
+    if (!liveness_.connected()) {
         return;
     }
     counters_.bytes_received += bytes.size();
     reader_.feed(bytes);
-    while (presence_.connected()) {
+    while (liveness_.connected()) {
         const reply* const answer = reader_.next();
         if (answer == nullptr) {
             if (!reader_.error().empty()) {
@@ -151,10 +151,10 @@ void connection::received(std::span<const char> bytes, time_point now) {
     }
     if (up()) {
         if (fitness_.fit && now >= fitness_.votes_from) {
-            presence_.checked(now);
+            liveness_.checked(now);
         }
-        if (silent() && !presence_.overdue(oldest(), now)) {
-            presence_.answers_again();
+        if (silent() && !liveness_.overdue(oldest(), now)) {
+            liveness_.answers_again();
             silence_changed(now);
         }
     }
@@ -210,7 +210,7 @@ void connection::introduced(const reply& answer, time_point now) {
         lose("INFO without run_id, role and uptime: not a Redis server, or a proxy", true, now);
         return;
     }
-    const ladder kept = info_.commands;
+    const server_capabilities kept = info_.commands;
     const time_point since = known_since(*info, now);
     info_ = *std::move(info);
     guard_.clear();
@@ -221,7 +221,7 @@ void connection::introduced(const reply& answer, time_point now) {
     } else if (rules_.guarded()) {
         info_.commands = {};
     }
-    fitness judgement = judge(info_, rules_, now, since);
+    eligibility judgement = judge(info_, rules_, now, since);
     if (rules_.guarded() && judgement.fit) {
         const bool stepped = stepped_ == info_.run_id;
         scratch_.clear();
@@ -253,7 +253,7 @@ void connection::append_certificate(std::string& out) const {
     append_command(out, {"GET", rules_.epoch_key});
 }
 
-bool connection::certifies(const ticket& sent, const reply& got) const noexcept {
+bool connection::certifies(const sent_command& sent, const reply& got) const noexcept {
     if (got.type != reply_type::string) {
         return false;
     }
@@ -342,33 +342,34 @@ void connection::restart_memory(time_point now) {
 void connection::introduction_done(time_point now) {
     introducing_again_ = false;
     if (!up()) {
-        presence_.introduced();
+        liveness_.introduced();
         why_down_.clear();
     }
     if (fitness_.fit) {
-        presence_.well();
-        presence_.checked(now);
+        liveness_.well();
+        liveness_.checked(now);
     } else {
-        presence_.ailing(now); // what keeps it out may pass, or be taken away by hand
+        liveness_.ailing(now); // what keeps it out may pass, or be taken away by hand
     }
-    events_.standing_changed(master_, now);
+    events_.admission_changed(master_, now);
 }
 
-void connection::learn(const ticket& command, const reply& got, const answer& meaning) noexcept {
-    ladder& commands = info_.commands;
+void connection::learn(
+    const sent_command& command, const reply& got, const answer& meaning) noexcept {
+    server_capabilities& commands = info_.commands;
     if (command.shared) {
         if (!got.is_error() || got.text.starts_with("NOSCRIPT")) {
             commands.learn_batch(command.kind, !got.is_error());
-        } else if (meaning.say_otherwise && command.how != rung::eval && !meaning.for_one) {
+        } else if (meaning.use_eval && command.how != command_variant::eval && !meaning.for_one) {
             commands.evalsha = false;
         }
         return;
     }
     if (has_own_script(command.form, command.kind)) {
-        const bool known = command.how == rung::eval && !got.is_error();
-        if (known || (meaning.say_otherwise && got.text.starts_with("NOSCRIPT"))) {
+        const bool known = command.how == command_variant::eval && !got.is_error();
+        if (known || (meaning.use_eval && got.text.starts_with("NOSCRIPT"))) {
             commands.learn(command.form, command.kind, known);
-        } else if (meaning.say_otherwise) {
+        } else if (meaning.use_eval) {
             commands.evalsha = false;
         }
         return;
@@ -379,15 +380,15 @@ void connection::learn(const ticket& command, const reply& got, const answer& me
                   : command.kind == command_kind::leave_queue ? commands.knows_leave
                   : command.kind == command_kind::heal        ? commands.knows_heal
                                                               : commands.knows_extend;
-    if (command.how == rung::eval) {
+    if (command.how == command_variant::eval) {
         knows = knows || !got.is_error();
-    } else if (meaning.say_otherwise && got.text.starts_with("NOSCRIPT")) {
+    } else if (meaning.use_eval && got.text.starts_with("NOSCRIPT")) {
         knows = false;
-    } else if (meaning.say_otherwise && command.how == rung::evalsha) {
+    } else if (meaning.use_eval && command.how == command_variant::evalsha) {
         commands.evalsha = false;
-    } else if (meaning.say_otherwise && command.kind == command_kind::remove) {
+    } else if (meaning.use_eval && command.kind == command_kind::remove) {
         commands.delete_command = native_delete::none;
-    } else if (meaning.say_otherwise) {
+    } else if (meaning.use_eval) {
         commands.set_ifeq = false;
     }
 }
@@ -418,11 +419,11 @@ void connection::ask_for_clock(time_point now) {
 
 void connection::silence_changed(time_point now) {
     events_.noted(master_, silent() ? silent_text(rules_) : "answers again");
-    events_.standing_changed(master_, now);
+    events_.admission_changed(master_, now);
 }
 
 void connection::time_passed(time_point now) {
-    switch (presence_.due(oldest(), now)) {
+    switch (liveness_.due(oldest(), now)) {
     case duty::nothing:
         break;
     case duty::open:
@@ -430,19 +431,19 @@ void connection::time_passed(time_point now) {
         break;
     case duty::give_up_opening:
         lose(
-            presence_.connected() ? not_introduced_text(rules_) : not_connected_text(rules_),
+            liveness_.connected() ? not_introduced_text(rules_) : not_connected_text(rules_),
             false,
             now);
         break;
     case duty::fall_silent:
-        presence_.fall_silent(now);
+        liveness_.fall_silent(now);
         silence_changed(now);
         break;
     case duty::give_up_silent:
         lose(gone_silent_text(rules_), false, now);
         break;
     case duty::ask_after_health:
-        presence_.checked(now);
+        liveness_.checked(now);
         if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
             introduce_again(now); // what keeps it out may pass, or be taken away by hand
         } else if (in_flight_.empty()) {

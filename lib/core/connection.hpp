@@ -11,11 +11,11 @@
 #include "answer.hpp"
 #include "command.hpp"
 #include "decisions.hpp"
-#include "pool.hpp"
-#include "presence.hpp"
-#include "ring.hpp"
+#include "liveness.hpp"
+#include "ring_buffer.hpp"
 #include "server_clock.hpp"
 #include "settings.hpp"
+#include "slot_map.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -29,18 +29,18 @@
 namespace redlock::core {
 
 /// The purpose of a command in flight.
-struct ticket {
+struct sent_command {
     command_kind kind = command_kind::ping;
-    rung how = rung::evalsha;              // of commands with several variants
-    lock_form form = lock_form::exclusive; // of the claim
-    std::uint16_t round = 0;               // identifies the round of an extension, or the attempt
-    bool publishes = false;                // the script publishes the removal
-    bool shared = false;                   // for several locks: the subject is a batch
-    std::uint8_t locks = 1;                // their number
-    std::uint8_t replies = 1;              // that are outstanding, if more than one: of each lock,
-                                           // and of the certificate
-    std::uint32_t record = 0;              // the memory record when it was sent
-    handle subject;                        // the claim or the query
+    command_variant how = command_variant::evalsha; // of commands with several variants
+    lock_form form = lock_form::exclusive;          // of the claim
+    std::uint16_t round = 0;  // identifies the round of an extension, or the attempt
+    bool publishes = false;   // the script publishes the removal
+    bool shared = false;      // for several locks: the subject is a batch
+    std::uint8_t locks = 1;   // their number
+    std::uint8_t replies = 1; // that are outstanding, if more than one: of each lock,
+                              // and of the certificate
+    std::uint32_t record = 0; // the memory record when it was sent
+    handle subject;           // the claim or the query
 };
 
 /// The owner of a connection. Each call names the master by its number.
@@ -51,16 +51,16 @@ public:
     /// Close the socket; no event of it may arrive later.
     virtual void close(std::size_t master) = 0;
     /// Its ability to vote has changed: introduced, lost, silent, replying again.
-    virtual void standing_changed(std::size_t master, time_point now) = 0;
+    virtual void admission_changed(std::size_t master, time_point now) = 0;
     /// The reply to a command.
     virtual void replied(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const reply& answer,
         time_point sent,
         time_point now) = 0;
     /// The connection broke before the reply: the command may have been executed.
-    virtual void dropped(std::size_t master, const ticket& command, time_point now) = 0;
+    virtual void dropped(std::size_t master, const sent_command& command, time_point now) = 0;
     /// The clocks of this master and of this machine do not agree any more: one was stepped; `by`
     /// is the step if it was the master's.
     virtual void
@@ -86,7 +86,7 @@ public:
         : master_(master),
           rules_(rules),
           events_(events),
-          presence_(rules, random),
+          liveness_(rules, random),
           quarantine_(
               rules.quarantine
                   ? std::chrono::ceil<std::chrono::microseconds>(rules.quarantine_time())
@@ -104,13 +104,13 @@ public:
     /// \}
 
     /// When `time_passed` must be called next.
-    time_point next_due() const noexcept { return presence_.next_due(oldest()); }
+    time_point next_due() const noexcept { return liveness_.next_due(oldest()); }
 
     /// Connected and introduced: commands can be sent. It may be silent or not allowed to vote.
-    bool up() const noexcept { return presence_.up(); }
-    bool connecting() const noexcept { return presence_.begun() && !presence_.up(); }
+    bool up() const noexcept { return liveness_.up(); }
+    bool connecting() const noexcept { return liveness_.begun() && !liveness_.up(); }
     /// Up, but without a reply for `master_timeout`.
-    bool silent() const noexcept { return presence_.silent(); }
+    bool silent() const noexcept { return liveness_.silent(); }
     /// Up, but with too many commands in flight.
     bool overloaded() const noexcept { return awaited_ >= in_flight_max; }
     /// Round trip time of the latest reply on this connection.
@@ -125,12 +125,12 @@ public:
     /// What the server reported; of the previous connection if there is none.
     const server_info& info() const noexcept { return info_; }
     /// The judgement on it.
-    const fitness& judgement() const noexcept { return fitness_; }
+    const eligibility& judgement() const noexcept { return fitness_; }
 
-    const ladder& commands() const noexcept { return info_.commands; }
+    const server_capabilities& commands() const noexcept { return info_.commands; }
     /// Updates the command variant after a reply: whether the server has the script, and whether it
     /// refuses this variant.
-    void learn(const ticket& command, const reply& got, const answer& meaning) noexcept;
+    void learn(const sent_command& command, const reply& got, const answer& meaning) noexcept;
     /// The result of a PUBLISH: empty if it was executed, otherwise the server's error.
     void published(std::string_view refusal, time_point now) {
         if (!refusal.empty() || !unpublished_.empty()) {
@@ -170,7 +170,7 @@ public:
     /// Names the present record in a ticket.
     std::uint32_t record() const noexcept { return record_number_; }
     /// Whether the reply certifies what was sent with that ticket.
-    bool certifies(const ticket& sent, const reply& got) const noexcept;
+    bool certifies(const sent_command& sent, const reply& got) const noexcept;
     /// \}
 
     /// The master itself reported that it must not vote for this long, until `ends_us` of its
@@ -184,7 +184,7 @@ public:
 
     /// Queues one formatted command. Requires `up()`. Returns the position in the stream at which
     /// it has been written: compare with `written_mark`.
-    std::uint64_t send(std::string_view bytes, const ticket& what, time_point now);
+    std::uint64_t send(std::string_view bytes, const sent_command& what, time_point now);
     std::uint64_t written_mark() const noexcept { return written_; }
 
     /// Requests a new introduction of the server, after a change.
@@ -198,7 +198,7 @@ public:
 
 private:
     struct in_flight {
-        ticket what;
+        sent_command what;
         time_point sent;
     };
 
@@ -222,7 +222,7 @@ private:
     const settings& rules_;
     connection_events& events_;
 
-    presence presence_;
+    liveness liveness_;
     bool refused_ = false;
     bool introducing_again_ = false;
     std::string why_down_ = "not connected yet";
@@ -232,7 +232,7 @@ private:
     std::string record_; // its memory record, by the last handshake
     std::uint32_t record_number_ = 0;
     std::string guard_; // the arguments of a script that name it and its quarantine
-    fitness fitness_;
+    eligibility fitness_;
     server_clock clock_;
     std::string promoted_from_;             // of the latest server
     time_point met_ = never;                // when it was first seen here, if its uptime
@@ -243,7 +243,7 @@ private:
     std::chrono::microseconds quarantine_;
 
     reply_reader reader_;
-    ring<in_flight> in_flight_;
+    ring_buffer<in_flight> in_flight_;
     std::size_t awaited_ = 0; // locks of the commands in flight
     std::string output_;
     std::string scratch_;

@@ -62,21 +62,21 @@ inline decision heal_without_blocking = false;
 inline decision late_rollback_to_non_voters = false;
 
 // local handoff
-inline decision hand_over_past_deadline = false;
-inline decision hand_over_counts_anew = false;
-inline decision hand_over_without_raise = false;
-inline decision hand_over_raise_not_awaited = false;
-inline decision hand_over_to_the_last = false;
+inline decision handoff_past_deadline = false;
+inline decision handoff_counts_anew = false;
+inline decision handoff_without_raise = false;
+inline decision handoff_raise_not_awaited = false;
+inline decision handoff_to_the_last = false;
 inline decision late_grant_lasts_anew = false;
 inline decision old_holder_releases = false;
 
 // waiting
-inline decision sleeps_beside_free_lock = false;
-inline decision leaver_blocks_its_line = false;
-inline decision own_line_not_woken = false;
-inline decision push_is_permission = false;
-inline decision push_forgotten = false;
-inline decision confirmation_is_no_hint = false;
-inline decision listens_for_ever = false;
+inline decision sleeps_while_free = false;
+inline decision leaver_blocks_its_queue = false;
+inline decision own_queue_not_notified = false;
+inline decision notification_is_grant = false;
+inline decision notification_dropped = false;
+inline decision confirmation_ignored = false;
+inline decision subscription_left = false;
 
 } // namespace redlock::core::wrong

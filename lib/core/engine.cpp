@@ -10,7 +10,7 @@ namespace redlock::core {
 
 namespace {
 
-std::uint64_t seed_from(host& outside) {
+std::uint64_t seed_from(engine_callbacks& outside) {
     std::array<unsigned char, sizeof(std::uint64_t)> bytes{};
     outside.random(bytes);
     std::uint64_t seed = 0;
@@ -20,7 +20,7 @@ std::uint64_t seed_from(host& outside) {
 
 } // namespace
 
-engine::engine(settings rules, host& outside)
+engine::engine(settings rules, engine_callbacks& outside)
     : rules_(std::move(rules)),
       host_(outside),
       random_(seed_from(outside)),
@@ -94,7 +94,7 @@ void engine::opened(std::size_t link, time_point now) {
 void engine::closed(std::size_t link, std::string_view why, time_point now) {
     masters_.closed(link, why, now);
     if (link >= size()) {
-        hearing_changed(now);
+        notifications_changed(now);
     }
     end_of_event(now);
 }
@@ -102,7 +102,7 @@ void engine::closed(std::size_t link, std::string_view why, time_point now) {
 void engine::received(std::size_t link, std::span<const char> bytes, time_point now) {
     masters_.received(link, bytes, now);
     if (link >= size()) {
-        hearing_changed(now);
+        notifications_changed(now);
     }
     // A handshake is between the connection and its server; the engine ignores it.
     wants_write_ = wants_write_ || !masters_.output(link).empty();
@@ -137,7 +137,7 @@ void engine::time_passed(time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         voters_changed(masters_.time_passed(i, now), now);
     }
-    hearing_changed(now);
+    notifications_changed(now);
     const std::size_t stepped = masters_.judge_steps(now);
     if (stepped > 1 && host_.logs(log_level::warning)) {
         host_.log(
@@ -224,8 +224,8 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
     }
 }
 
-void engine::standing_changed(std::size_t master, time_point now) {
-    voters_changed(masters_.standing_changed(master, now), now);
+void engine::admission_changed(std::size_t master, time_point now) {
+    voters_changed(masters_.admission_changed(master, now), now);
     removals_.stop_search(master);
     if (!masters_[master].link->up()) {
         drop_unsent(master, now);
@@ -235,7 +235,7 @@ void engine::standing_changed(std::size_t master, time_point now) {
     }
 }
 
-void engine::voters_changed(const standing_change& change, time_point now) {
+void engine::voters_changed(const admission_change& change, time_point now) {
     if (change.masters != 0) {
         listeners_.forget(); // their arbiters may be other masters
     }

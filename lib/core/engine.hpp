@@ -24,13 +24,13 @@
 
 #pragma once
 
+#include "engine_callbacks.hpp"
 #include "form.hpp"
-#include "host.hpp"
 #include "listeners.hpp"
 #include "outbox.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
-#include "survey.hpp"
+#include "slot_scan.hpp"
 #include "wait_queues.hpp"
 
 #include <redlock/metrics.hpp>
@@ -60,7 +60,7 @@ struct acquire_request {
 
 class engine final : private connection_events, private subscriber_events {
 public:
-    engine(settings rules, host& outside);
+    engine(settings rules, engine_callbacks& outside);
     ~engine();
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
@@ -103,7 +103,7 @@ public:
     bool abandon(handle lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
     void
-    ask_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
+    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
     /// Notifications of that lock's releases are passed to the host, until as many calls of
     /// `unlisten`.
     void listen(std::string_view resource, time_point now);
@@ -139,14 +139,14 @@ private:
     // engine.cpp
     void open(std::size_t master) override;
     void close(std::size_t master) override;
-    void standing_changed(std::size_t master, time_point now) override;
+    void admission_changed(std::size_t master, time_point now) override;
     void noted(std::size_t master, std::string_view text) override;
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
     void random(std::span<unsigned char> out) override { host_.random(out); }
-    void voters_changed(const standing_change& change, time_point now);
+    void voters_changed(const admission_change& change, time_point now);
     std::uint64_t
-    send(std::size_t master, std::string_view bytes, const ticket& what, time_point now) {
+    send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
         wants_write_ = true;
         return masters_.send(master, bytes, what, now);
     }
@@ -155,7 +155,7 @@ private:
         const claim& of,
         std::size_t master,
         command_kind kind,
-        rung how,
+        command_variant how,
         std::uint16_t round,
         time_point now) {
         send(
@@ -177,28 +177,30 @@ private:
     void fire(timer& due, time_point now);
 
     // pushes.cpp
-    void open_pushes(std::size_t master) override;
-    void close_pushes(std::size_t master) override;
+    void open_subscriber(std::size_t master) override;
+    void close_subscriber(std::size_t master) override;
     bool watch(wait_queue& waiters, time_point now);
     void unwatch(wait_queue& waiters, time_point now);
-    void unwatch_if_unheard(std::string_view lock_key, time_point now);
+    void unsubscribe_if_unused(std::string_view lock_key, time_point now);
     void hint(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
-    void hearing_changed(time_point now);
-    void
-    hinted(std::size_t master, std::string_view channel, std::string_view release, time_point now)
-        override;
+    void notifications_changed(time_point now);
+    void release_notified(
+        std::size_t master,
+        std::string_view channel,
+        std::string_view release,
+        time_point now) override;
 
     // replies.cpp
     void replied(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const reply& answer,
         time_point sent,
         time_point now) override;
-    void dropped(std::size_t master, const ticket& command, time_point now) override;
+    void dropped(std::size_t master, const sent_command& command, time_point now) override;
     void note_server(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const reply& answered,
         const answer& got,
         time_point sent,
@@ -206,22 +208,28 @@ private:
     void claim_replied(
         claim& owner,
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const answer& got,
         std::string_view error,
         time_point sent,
         time_point now);
-    void claim_unreachable(claim& owner, std::size_t master, const ticket& command, time_point now);
+    void claim_unreachable(
+        claim& owner, std::size_t master, const sent_command& command, time_point now);
     void claim_answered(
-        claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now);
-    void say_otherwise(
-        claim& owner, std::size_t master, const ticket& command, bool alone, time_point now);
+        claim& owner,
+        std::size_t master,
+        const sent_command& command,
+        const answer& got,
+        time_point now);
+    void use_eval(
+        claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now);
     void notice(std::size_t master, std::string_view error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
     lock_names names_of(const claim& of) const noexcept {
         return {of.key, of.fence_key, rules_.epoch_key, of.token_text()};
     }
-    rung way_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
+    command_variant
+    variant_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
         return masters_[master].link->commands().of(of.form, kind);
     }
     fence fence_of(const claim& of, std::uint64_t token) const noexcept {
@@ -236,29 +244,29 @@ private:
     void flush();
     void send_batch(const batch& what);
     void send_alone(batch& what);
-    static ticket ticket_of(const ticket& call, const batch::item& one) noexcept;
+    static sent_command command_of(const sent_command& call, const batch::item& one) noexcept;
     void publish_where_heard(const claim& ended, batch::item& one, master_set to) const;
     void batch_replied(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const reply& answered,
         time_point sent,
         time_point now);
     void native_replied(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         batch& what,
         const reply& answered,
         time_point sent,
         time_point now);
     void certified(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const batch& what,
         const reply& answered,
         time_point sent,
         time_point now);
-    void batch_dropped(std::size_t master, const ticket& command, time_point now);
+    void batch_dropped(std::size_t master, const sent_command& command, time_point now);
     void drop_unsent(std::size_t master, time_point now);
 
     // report.cpp (and the public count, examine, describe)
@@ -277,9 +285,10 @@ private:
     claim& new_claim(operation& wanted, time_point now, std::string_view token = {});
     void refuse_absent(claim& attempt);
     void ask_masters(claim& attempt, std::size_t arbiter, time_point now);
-    void send_acquire(claim& attempt, std::size_t master, rung how, time_point now);
-    void write_acquire(const claim& attempt, std::size_t master, rung how);
-    void send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now);
+    void send_acquire(claim& attempt, std::size_t master, command_variant how, time_point now);
+    void write_acquire(const claim& attempt, std::size_t master, command_variant how);
+    void
+    send_written_acquire(claim& attempt, std::size_t master, command_variant how, time_point now);
     void acquire_answered(
         claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
     static attempt::limits limits_of(const operation& wanted) noexcept;
@@ -290,10 +299,10 @@ private:
             attempt, masters_.may_be_slow(attempt.asked_at, now), rules_.quorum());
     }
     void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
-    void send_raise(claim& attempt, std::size_t master, rung how, time_point now);
+    void send_raise(claim& attempt, std::size_t master, command_variant how, time_point now);
     void raise_answered(
         claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
-    void hand_on(operation& next, claim& lease, time_point deadline, time_point now);
+    void accept_handoff(operation& next, claim& lease, time_point deadline, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
@@ -314,7 +323,7 @@ private:
     }
     void ask_lease_left(operation& wanted, const claim& attempt, time_point now);
     void lease_left_answered(
-        std::size_t master, const ticket& command, const reply& answered, time_point now);
+        std::size_t master, const sent_command& command, const reply& answered, time_point now);
     void join(operation& wanted, time_point now);
     void leave(operation& wanted, time_point now);
     void end_queue(wait_queue& waiters);
@@ -328,37 +337,41 @@ private:
     time_point next_try(operation& wanted, const claim& attempt, time_point now);
     std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
-    bool hand_over(claim& lease, time_point now);
+    bool hand_off_locally(claim& lease, time_point now);
     void wake_queue(const claim& ended, time_point now);
 
     // turns.cpp
     bool take_turn(operation& wanted, time_point now);
-    void send_turn(const wait_queue& waiters, rung how, time_point now);
+    void send_turn(const wait_queue& waiters, command_variant how, time_point now);
     void queue_answered(
         std::size_t master,
-        const ticket& command,
+        const sent_command& command,
         const reply& answer,
         time_point sent,
         time_point now);
-    void queue_dropped(const ticket& command, time_point now);
+    void queue_dropped(const sent_command& command, time_point now);
     void wait_for_turn(operation& wanted, wait_queue& waiters, const answer& got, time_point now);
     void give_up_turns(wait_queue& waiters, std::string_view why, time_point now);
     void leave_queue(wait_queue& waiters, time_point now);
 
     // attach.cpp
-    claim& new_adoption(operation& wanted, std::string_view token, time_point now);
-    void ask_to_last(claim& attempt, std::size_t master, rung how, time_point now);
-    void end_adoption(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
+    claim& new_attach(operation& wanted, std::string_view token, time_point now);
+    void ask_to_last(claim& attempt, std::size_t master, command_variant how, time_point now);
+    void end_attach(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
     // holding.cpp
     void
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
-    void
-    send_extend(claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now);
+    void send_extend(
+        claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now);
     void send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now);
     void heal_missing(claim& lease, time_point now);
     void extend_answered(
-        claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now);
+        claim& lease,
+        std::size_t master,
+        const sent_command& command,
+        const answer& got,
+        time_point now);
     bool judge_extension(claim& lease, time_point now);
     void end_extension(claim& lease, bool extended, time_point now);
     void start_wanted_extension(claim& lease, time_point now);
@@ -376,10 +389,15 @@ private:
     void begin_removal(claim& ended, time_point now);
     void queue_removal(claim& ended, master_set to, time_point now);
     void begin_votes_on_removal(claim& ended);
-    void send_removal(claim& ended, std::size_t master, rung how, time_point now);
+    void send_removal(claim& ended, std::size_t master, command_variant how, time_point now);
     static bool tells_apart(const claim& ended) noexcept;
-    void write_removal(const claim& ended, const ladder& commands, rung how, bool publishes = true);
-    void send_written_removal(claim& ended, std::size_t master, rung how, time_point now);
+    void write_removal(
+        const claim& ended,
+        const server_capabilities& commands,
+        command_variant how,
+        bool publishes = true);
+    void
+    send_written_removal(claim& ended, std::size_t master, command_variant how, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
     void note_stray(claim& owner, std::size_t master, command_kind what);
@@ -387,16 +405,16 @@ private:
     void pay_debts(std::size_t master, time_point now);
 
     // query.cpp
-    void
-    query_answered(query& asked, std::size_t master, const ticket& command, const reply& answer);
+    void query_answered(
+        query& asked, std::size_t master, const sent_command& command, const reply& answer);
     void query_done(query& asked);
 
     // survey.cpp
     survey& new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
     void ask_for_slots(survey& asking, time_point now);
     void send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now);
-    void
-    survey_answered(std::size_t master, const ticket& command, const reply* answer, time_point now);
+    void scan_answered(
+        std::size_t master, const sent_command& command, const reply* answer, time_point now);
     void survey_over(survey& done, time_point now);
     static void name_slots(claim& attempt, operation& wanted);
     void start_survey(operation& wanted, time_point now);
@@ -408,7 +426,7 @@ private:
     void status_found(survey& done);
 
     settings rules_;
-    host& host_;
+    engine_callbacks& host_;
     jitter random_;
     listeners listeners_;
     life life_ = life::created;

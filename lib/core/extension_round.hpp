@@ -20,13 +20,13 @@ namespace redlock::core {
 
 /// The state of the lease's key on one master in the current round.
 enum class key_state : std::uint8_t {
-    unknown,     // not asked, no reply, an error, or a command that came too late
-    pending,     // asked: its reply may still arrive
-    kept,        // there, and extended
-    healed,      // it was missing, and HEAL has created it
-    missing,     // missing, although the master has lost nothing
-    quarantined, // missing, on a master that may have lost it
-    foreign,     // the key of another owner
+    unknown,        // not asked, no reply, an error, or a command that came too late
+    pending,        // asked: its reply may still arrive
+    kept,           // there, and extended
+    healed,         // it was missing, and HEAL has created it
+    missing,        // missing, although the master has lost nothing
+    quarantined,    // missing, on a master that may have lost it
+    owned_by_other, // the key of another owner
 };
 
 /// Until when the vote of one master counts.
@@ -88,7 +88,7 @@ struct extension {
             }
             return false;
         case key_state::missing:
-        case key_state::foreign:
+        case key_state::owned_by_other:
             // Answers come in the order of the commands, so no later extension has found it.
             return theirs.remove(now);
         case key_state::quarantined:

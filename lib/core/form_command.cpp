@@ -1,9 +1,9 @@
 #include "form_command.hpp"
 
+#include "command_parts.hpp"
 #include "form_scripts.hpp"
 #include "heal_scripts.hpp"
 #include "keys.hpp"
-#include "words.hpp"
 
 #include <array>
 #include <cassert>
@@ -17,7 +17,7 @@ namespace {
 // The call of a script with a variable number of keys.
 void append_call(
     std::string& out,
-    rung how,
+    command_variant how,
     const script& what,
     std::string_view packed,
     std::string_view last_key,
@@ -36,7 +36,7 @@ void append_call(
 // An extension and a heal of several resources have the same arguments.
 void append_keep_all(
     std::string& out,
-    rung how,
+    command_variant how,
     const script& what,
     const lock_names& names,
     const master_guard& guard,
@@ -60,7 +60,7 @@ void append_keep_all(
 // The same for a writer.
 void append_keep_writer(
     std::string& out,
-    rung how,
+    command_variant how,
     const script& what,
     const lock_names& names,
     const master_guard& guard,
@@ -89,7 +89,7 @@ void append_keep_writer(
 void append_acquire(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -153,7 +153,11 @@ void append_acquire(
 }
 
 void append_raise(
-    std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing) {
+    std::string& out,
+    lock_form form,
+    command_variant how,
+    const lock_names& names,
+    const fence& fencing) {
     if (form == lock_form::all) {
         append_call(
             out,
@@ -170,7 +174,7 @@ void append_raise(
 void append_extend(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -208,7 +212,7 @@ void append_extend(
 void append_heal(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -244,7 +248,7 @@ void append_heal(
 void append_remove(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const fence& fencing,
     std::string_view channel,

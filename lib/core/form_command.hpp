@@ -17,20 +17,24 @@ namespace redlock::core {
 void append_acquire(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
     const fence& fencing,
     const writer_intent& intent);
 void append_raise(
-    std::string& out, lock_form form, rung how, const lock_names& names, const fence& fencing);
+    std::string& out,
+    lock_form form,
+    command_variant how,
+    const lock_names& names,
+    const fence& fencing);
 /// Creates no key. `channel`: publishes that a writer has become a reader; empty: publishes
 /// nothing.
 void append_extend(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -40,7 +44,7 @@ void append_extend(
 void append_heal(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const master_guard& guard,
     std::chrono::milliseconds ttl,
@@ -50,7 +54,7 @@ void append_heal(
 void append_remove(
     std::string& out,
     lock_form form,
-    rung how,
+    command_variant how,
     const lock_names& names,
     const fence& fencing,
     std::string_view channel,

@@ -24,7 +24,7 @@ key_state state_of(const answer& got, bool heals) noexcept {
     case vote::quarantined:
         return key_state::quarantined;
     case vote::owned_by_other:
-        return key_state::foreign;
+        return key_state::owned_by_other;
     default:
         return key_state::unknown;
     }
@@ -78,7 +78,7 @@ void engine::start_extension(
                 i,
                 lease.extending.round,
                 shortens ? masters_[i].link->commands().extend_script()
-                         : way_of(lease, i, command_kind::extend),
+                         : variant_of(lease, i, command_kind::extend),
                 now);
         }
     }
@@ -94,7 +94,7 @@ void engine::start_extension(
 }
 
 void engine::send_extend(
-    claim& lease, std::size_t master, std::uint16_t round, rung how, time_point now) {
+    claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now) {
     if (!lease.is_held() || !lease.held().may_send(lease, round, now)) {
         return; // never sent after the deadline, nor again for an older round
     }
@@ -125,7 +125,7 @@ void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, ti
         return;
     }
     lease.held().heal(lease, master, rules_.drift);
-    const rung how = way_of(lease, master, command_kind::heal);
+    const command_variant how = variant_of(lease, master, command_kind::heal);
     scratch_.clear();
     append_heal(
         scratch_,
@@ -147,7 +147,11 @@ void engine::heal_missing(claim& lease, time_point now) {
 }
 
 void engine::extend_answered(
-    claim& lease, std::size_t master, const ticket& command, const answer& got, time_point now) {
+    claim& lease,
+    std::size_t master,
+    const sent_command& command,
+    const answer& got,
+    time_point now) {
     if (lease.is_held() && now >= lease.held().lost_at(lease)) {
         // Its reply does not count: `held()` is false already, and must not become true again.
         lease_due(lease, now);
@@ -162,7 +166,13 @@ void engine::extend_answered(
                                 : state_of(got, heals);
     if (wrong::late_rollback_to_non_voters && got.healed) {
         scratch_.clear();
-        append_remove(scratch_, rung::eval, native_delete::none, lease.key, lease.token_text(), {});
+        append_remove(
+            scratch_,
+            command_variant::eval,
+            native_delete::none,
+            lease.key,
+            lease.token_text(),
+            {});
         send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!heals) {
@@ -283,7 +293,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
         end_lost(lease, now);
         return;
     }
-    if (wait_queue* const mine = queues_.find(lease.line_form(), lease.line_key());
+    if (wait_queue* const mine = queues_.find(lease.waiting_form(), lease.line_key());
         mine != nullptr && !mine->pool) {
         mine->holder = lease.self; // nothing to do until it is removed
     }
@@ -293,7 +303,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
 // The holder of a lost lease has ended it, or must have stopped.
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
-    wrong::own_line_not_woken ? void() : wake_queue(lease, now);
+    wrong::own_queue_not_notified ? void() : wake_queue(lease, now);
     begin_removal(lease, now);
 }
 

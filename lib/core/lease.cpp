@@ -92,7 +92,7 @@ lease::next lease::answered(
     }
     ballot& theirs = mine.votes.of[master];
     theirs.said = said;
-    theirs.left = not_told;
+    theirs.left = lease_unknown;
     theirs.found = found;
     if (mine.extending.active) {
         return next::judge;

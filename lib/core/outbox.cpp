@@ -1,7 +1,7 @@
 #include "outbox.hpp"
 
+#include "command_parts.hpp"
 #include "guarded_scripts.hpp"
-#include "words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -82,7 +82,8 @@ std::vector<outbox::unsent> outbox::drop(std::size_t master) {
     return out;
 }
 
-void outbox::write(std::string& out, const batch& what, rung how, std::string_view epoch) {
+void outbox::write(
+    std::string& out, const batch& what, command_variant how, std::string_view epoch) {
     if (what.native) {
         out.append(what.keys);
         return;

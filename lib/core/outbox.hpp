@@ -14,7 +14,7 @@
 #pragma once
 
 #include "command.hpp"
-#include "pool.hpp"
+#include "slot_map.hpp"
 #include "validity.hpp"
 
 #include <algorithm>
@@ -121,7 +121,8 @@ public:
     }
     /// Formats the call. The last arguments differ between masters: what is checked
     /// of one, or published on it.
-    static void write(std::string& out, const batch& what, rung how, std::string_view epoch);
+    static void
+    write(std::string& out, const batch& what, command_variant how, std::string_view epoch);
     /// The last argument of a removal: what it publishes on that master.
     static void write_publishes(std::string& out, const batch& what, std::size_t master);
 

@@ -44,7 +44,7 @@ void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now
 }
 
 void engine::query_answered(
-    query& asked, std::size_t master, const ticket& command, const reply& answer) {
+    query& asked, std::size_t master, const sent_command& command, const reply& answer) {
     master_lock_status& mine = asked.result.masters[master];
     --asked.pending;
     if (command.kind == command_kind::pttl) {

@@ -82,19 +82,19 @@ void quorum::refresh_due() noexcept {
     }
 }
 
-standing_change quorum::time_passed(std::size_t master, time_point now) {
+admission_change quorum::time_passed(std::size_t master, time_point now) {
     member& one = members_[master];
     one.link->time_passed(now);
     one.pushes->time_passed(now);
-    return one.otherwise == vote::quarantined ? assess(master, now) : standing_change();
+    return one.otherwise == vote::quarantined ? assess(master, now) : admission_change();
 }
 
-standing_change quorum::standing_changed(std::size_t master, time_point now) {
+admission_change quorum::admission_changed(std::size_t master, time_point now) {
     member& changed = members_[master];
     changed.queue_refused = changed.queue_refused && changed.link->up();
-    standing_change all;
+    admission_change all;
     const auto look_at = [&](std::size_t i) {
-        const standing_change one = assess(i, now);
+        const admission_change one = assess(i, now);
         all.masters |= one.masters;
         all.ready = all.ready || one.ready;
     };
@@ -111,10 +111,10 @@ standing_change quorum::standing_changed(std::size_t master, time_point now) {
     return all;
 }
 
-standing_change quorum::quarantine(
+admission_change quorum::quarantine(
     std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
     members_[master].link->quarantine(left, ends_us, now);
-    const standing_change change = assess(master, now);
+    const admission_change change = assess(master, now);
     refresh_due();
     return change;
 }
@@ -145,7 +145,7 @@ vote quorum::vote_of(const member& one, time_point now) const noexcept {
 }
 
 // Updates whether a master votes, and what it votes if it does not.
-standing_change quorum::assess(std::size_t master, time_point now) {
+admission_change quorum::assess(std::size_t master, time_point now) {
     member& one = members_[master];
     const bool was_ready = ready();
     const vote before = std::exchange(one.otherwise, vote_of(one, now));
@@ -215,7 +215,7 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
                                          : master_state::down;
     }
     if (!link.info().run_id.empty()) {
-        const ladder& commands = link.commands();
+        const server_capabilities& commands = link.commands();
         mine.compare_and_delete = commands.delete_command == native_delete::delex     ? "DELEX"
                                   : commands.delete_command == native_delete::delifeq ? "DELIFEQ"
                                   : commands.evalsha                                  ? "EVALSHA"
@@ -267,13 +267,13 @@ void quorum::unwatch(std::string_view channel, time_point now) {
     }
 }
 
-bool quorum::hears_a_quorum() const noexcept {
+bool quorum::notified_by_quorum() const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies))
            >= rules_.quorum();
 }
 
-bool quorum::stopped_hearing() noexcept {
-    return std::exchange(heard_, hears_a_quorum()) && !heard_;
+bool quorum::lost_notifications() noexcept {
+    return std::exchange(heard_, notified_by_quorum()) && !heard_;
 }
 
 std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
@@ -291,7 +291,7 @@ std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
 }
 
 // One master alone needs no arbiter, but it can keep a queue.
-std::size_t quorum::keeper_of(std::string_view key) const noexcept {
+std::size_t quorum::queue_master_of(std::string_view key) const noexcept {
     if (size() > 1) {
         return arbiter_of(key);
     }

@@ -4,7 +4,7 @@
 // whether a release by a majority is certain to be noticed.
 //
 // It knows neither locks nor waiters. It returns changes for its owner to act on. Only the
-// connections report to their owner directly (replies, sockets to open); their `standing_changed`
+// connections report to their owner directly (replies, sockets to open); their `admission_changed`
 // and `clock_stepped` must be passed on to the quorum.
 
 #pragma once
@@ -44,7 +44,7 @@ struct member {
 };
 
 /// A change in which masters may vote.
-struct standing_change {
+struct admission_change {
     master_set masters = 0; // those whose standing has changed
     bool ready = false;     // a majority may vote, and could not before
 };
@@ -84,7 +84,7 @@ public:
 
     /// Queues one command on the connection to a master that is up; as `connection::send`.
     std::uint64_t
-    send(std::size_t master, std::string_view bytes, const ticket& what, time_point now) {
+    send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
         links_due_ = std::min(links_due_, later(now, rules_.master_timeout));
         return members_[master].link->send(bytes, what, now);
     }
@@ -96,7 +96,7 @@ public:
     /// A lower bound: a call that comes too early finds nothing to do.
     time_point next_due() const noexcept { return std::min(links_due_, judge_steps_at_); }
     /// Does what is due for one master.
-    standing_change time_passed(std::size_t master, time_point now);
+    admission_change time_passed(std::size_t master, time_point now);
     /// Computes the next due time again, after what may have moved it.
     void refresh_due() noexcept;
     /// \}
@@ -106,9 +106,9 @@ public:
     bool ready() const noexcept { return admitted_ >= rules_.quorum(); }
     std::size_t admitted() const noexcept { return admitted_; }
     /// Its connection came up, broke, fell silent or introduced its server again.
-    standing_change standing_changed(std::size_t master, time_point now);
+    admission_change admission_changed(std::size_t master, time_point now);
     /// The master itself reported that it must not vote for this long; as `connection::quarantine`.
-    standing_change quarantine(
+    admission_change quarantine(
         std::size_t master, std::chrono::microseconds left, std::int64_t ends_us, time_point now);
     /// Why it does not vote; empty if it does.
     std::string why_not(std::size_t master, time_point now) const;
@@ -130,9 +130,9 @@ public:
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
     /// A release by a majority is then noticed at least once.
-    bool hears_a_quorum() const noexcept;
+    bool notified_by_quorum() const noexcept;
     /// Returns true once after each end of that.
-    bool stopped_hearing() noexcept;
+    bool lost_notifications() noexcept;
     /// \}
 
     /// \name Where to ask
@@ -141,7 +141,7 @@ public:
     /// the same masters vote. Another lock has another one. `nobody`: they ask all masters.
     std::size_t arbiter_of(std::string_view key) const noexcept;
     /// The master that keeps the fair queue for this lock.
-    std::size_t keeper_of(std::string_view key) const noexcept;
+    std::size_t queue_master_of(std::string_view key) const noexcept;
     master_set up() const noexcept;
     /// Those that may only be slow if they have not voted yet: that have replied since, or have not
     /// had time to. `master_timeout` decides if there is as much time.
@@ -159,7 +159,7 @@ public:
     /// \}
 
 private:
-    standing_change assess(std::size_t master, time_point now);
+    admission_change assess(std::size_t master, time_point now);
     vote vote_of(const member& one, time_point now) const noexcept;
     void find_duplicates(std::size_t changed);
 
@@ -168,7 +168,7 @@ private:
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection is due before
     time_point judge_steps_at_ = forever;
-    bool heard_ = false; // a majority notified when `stopped_hearing` was last asked
+    bool heard_ = false; // a majority notified when `lost_notifications` was last asked
     std::chrono::nanoseconds round_trip_{0};
 };
 

@@ -44,13 +44,18 @@ void engine::release(handle name, time_point now) {
             if (masters_[i].link->up()) {
                 scratch_.clear();
                 append_remove(
-                    scratch_, rung::eval, native_delete::none, lease->key, lease->token_text(), {});
+                    scratch_,
+                    command_variant::eval,
+                    native_delete::none,
+                    lease->key,
+                    lease->token_text(),
+                    {});
                 send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
             }
         }
     }
-    if (late || !hand_over(*lease, now)) {
-        wrong::own_line_not_woken ? void() : wake_queue(*lease, now);
+    if (late || !hand_off_locally(*lease, now)) {
+        wrong::own_queue_not_notified ? void() : wake_queue(*lease, now);
         begin_removal(*lease, now);
     }
     finish_closing(now);
@@ -66,7 +71,7 @@ bool engine::abandon(handle name) {
         end_user_extensions(*lease, errc::released);
     }
     timers_.cancel(lease->wake);
-    wait_queue* const mine = queues_.find(lease->line_form(), lease->line_key());
+    wait_queue* const mine = queues_.find(lease->waiting_form(), lease->line_key());
     claims_.destroy(*lease);
     if (mine != nullptr) {
         end_queue(*mine);
@@ -94,8 +99,9 @@ void engine::begin_removal(claim& ended, time_point now) {
     }
     const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
     master_set together = 0;
-    const ladder* written = nullptr; // the variant in scratch_: nearly always the same for all
-    rung said = rung::native;
+    const server_capabilities* written =
+        nullptr; // the variant in scratch_: nearly always the same for all
+    command_variant said = command_variant::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
         if (wrong::no_rollback_when_unknown && ended.believed_until == never
@@ -114,9 +120,9 @@ void engine::begin_removal(claim& ended, time_point now) {
                     removals_.search(i, now);
                     continue;
                 }
-                const ladder& commands = link.commands();
-                const rung how = commands.of(ended.form, command_kind::remove);
-                if (shares && how != rung::native) {
+                const server_capabilities& commands = link.commands();
+                const command_variant how = commands.of(ended.form, command_kind::remove);
+                if (shares && how != command_variant::native) {
                     together |= set_of(i);
                     continue;
                 }
@@ -168,7 +174,7 @@ void engine::begin_votes_on_removal(claim& ended) {
     ended.votes.texts.clear();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
-        mine.left = not_told;
+        mine.left = lease_unknown;
         mine.latency = {};
         mine.said = mine.asked || masters_[i].admitted ? vote::pending : masters_[i].otherwise;
         if (!mine.asked && masters_[i].admitted) {
@@ -177,9 +183,9 @@ void engine::begin_votes_on_removal(claim& ended) {
     }
 }
 
-void engine::send_removal(claim& ended, std::size_t master, rung how, time_point now) {
+void engine::send_removal(claim& ended, std::size_t master, command_variant how, time_point now) {
     if (shares_calls(ended, command_kind::remove) && !deletes_blindly(ended)
-        && how != rung::native) {
+        && how != command_variant::native) {
         queue_removal(ended, set_of(master), now);
         return;
     }
@@ -187,7 +193,8 @@ void engine::send_removal(claim& ended, std::size_t master, rung how, time_point
     send_written_removal(ended, master, how, now);
 }
 
-void engine::write_removal(const claim& ended, const ladder& commands, rung how, bool publishes) {
+void engine::write_removal(
+    const claim& ended, const server_capabilities& commands, command_variant how, bool publishes) {
     scratch_.clear();
     channel_.clear();
     if (deletes_blindly(ended)) {
@@ -218,11 +225,12 @@ bool engine::tells_apart(const claim& ended) noexcept {
     return ended.is_slot() && ended.form == lock_form::all;
 }
 
-void engine::send_written_removal(claim& ended, std::size_t master, rung how, time_point now) {
+void engine::send_written_removal(
+    claim& ended, std::size_t master, command_variant how, time_point now) {
     if (ended.ending().sent(master)) {
         removals_.sent(master);
     }
-    const bool by_script = how != rung::native && !tells_apart(ended);
+    const bool by_script = how != command_variant::native && !tells_apart(ended);
     ended.votes.of[master].removal_mark = send(
         master,
         scratch_,
@@ -311,7 +319,7 @@ void engine::removal_due(claim& ended, time_point now) {
             continue;
         }
         if (again.last || removals_.has_room(i)) {
-            send_removal(ended, i, way_of(ended, i, command_kind::remove), now);
+            send_removal(ended, i, variant_of(ended, i, command_kind::remove), now);
         } else {
             removals_.search(i, now);
         }
@@ -326,7 +334,7 @@ void engine::pay_debts(std::size_t master, time_point now) {
         now,
         [&](const claim& ended) { return ended.is_ending() && ended.ending().unsent(master); },
         [&](claim& ended) {
-            send_removal(ended, master, way_of(ended, master, command_kind::remove), now);
+            send_removal(ended, master, variant_of(ended, master, command_kind::remove), now);
         });
 }
 

@@ -9,7 +9,7 @@ namespace redlock::core {
 
 namespace {
 
-answer read(const ticket& command, const reply& got) noexcept {
+answer read(const sent_command& command, const reply& got) noexcept {
     switch (command.kind) {
     case command_kind::acquire:
         return read_acquire(got, command.how);
@@ -56,7 +56,7 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
 
 void engine::replied(
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     const reply& answered,
     time_point sent,
     time_point now) {
@@ -77,7 +77,7 @@ void engine::replied(
         return;
     }
     if (command.kind == command_kind::survey) {
-        survey_answered(master, command, &answered, now);
+        scan_answered(master, command, &answered, now);
         return;
     }
     if (command.kind == command_kind::take_turn || command.kind == command_kind::leave_queue) {
@@ -99,12 +99,12 @@ void engine::replied(
 // What a reply shows of the server, whatever its subject.
 void engine::note_server(
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     const reply& answered,
     const answer& got,
     time_point sent,
     time_point now) {
-    if (command.how == rung::eval || got.say_otherwise) {
+    if (command.how == command_variant::eval || got.use_eval) {
         masters_[master].link->learn(command, answered, got);
     }
     if (got.server_us != 0) {
@@ -129,7 +129,7 @@ void engine::note_server(
 void engine::claim_replied(
     claim& owner,
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     const answer& got,
     std::string_view error,
     time_point sent,
@@ -137,7 +137,7 @@ void engine::claim_replied(
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (wrong::older_grant_counted && command.kind == command_kind::acquire && owner.ended()
         && got.said == vote::granted) {
-        const wait_queue* const again = queues_.find(owner.line_form(), owner.line_key());
+        const wait_queue* const again = queues_.find(owner.waiting_form(), owner.line_key());
         const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
         claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
         if (attempt != nullptr && attempt->is_asking()) {
@@ -147,11 +147,11 @@ void engine::claim_replied(
     if (asks && owner.ended()) {
         return; // it is given up or lost, and the removal comes after: the answer changes nothing
     }
-    if (command.kind == command_kind::remove && (got.say_otherwise || got.ask_exists)) {
+    if (command.kind == command_kind::remove && (got.use_eval || got.ask_exists)) {
         closing_moved(now); // it continues in another variant
     }
-    if (got.say_otherwise) {
-        say_otherwise(owner, master, command, got.for_one, now);
+    if (got.use_eval) {
+        use_eval(owner, master, command, got.for_one, now);
         return;
     }
     if (got.ask_exists) {
@@ -178,9 +178,9 @@ void engine::claim_replied(
 
 // The server refused this variant of the command. The other variant is sent after what was sent
 // since, which for an attempt is nothing that undoes it.
-void engine::say_otherwise(
-    claim& owner, std::size_t master, const ticket& command, bool alone, time_point now) {
-    const ladder& commands = masters_[master].link->commands();
+void engine::use_eval(
+    claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now) {
+    const server_capabilities& commands = masters_[master].link->commands();
     const bool own = has_own_script(owner.form, command.kind);
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (asks && command.round != owner.epoch) {
@@ -196,16 +196,16 @@ void engine::say_otherwise(
     }
     switch (command.kind) {
     case command_kind::acquire:
-        send_acquire(owner, master, way_of(owner, master, command.kind), now);
+        send_acquire(owner, master, variant_of(owner, master, command.kind), now);
         break;
     case command_kind::raise:
-        send_raise(owner, master, way_of(owner, master, command.kind), now);
+        send_raise(owner, master, variant_of(owner, master, command.kind), now);
         break;
     case command_kind::remove:
         send_removal(
             owner,
             master,
-            own ? way_of(owner, master, command.kind) : commands.remove_script(),
+            own ? variant_of(owner, master, command.kind) : commands.remove_script(),
             now);
         break;
     case command_kind::heal:
@@ -219,7 +219,7 @@ void engine::say_otherwise(
                 owner,
                 master,
                 command.round,
-                own ? way_of(owner, master, command_kind::extend) : commands.extend_script(),
+                own ? variant_of(owner, master, command_kind::extend) : commands.extend_script(),
                 now);
         }
         break;
@@ -227,7 +227,11 @@ void engine::say_otherwise(
 }
 
 void engine::claim_answered(
-    claim& owner, std::size_t master, const ticket& command, const answer& got, time_point now) {
+    claim& owner,
+    std::size_t master,
+    const sent_command& command,
+    const answer& got,
+    time_point now) {
     switch (command.kind) {
     case command_kind::acquire:
         acquire_answered(owner, master, command.round, got, now);
@@ -254,7 +258,7 @@ void engine::claim_answered(
     }
 }
 
-void engine::dropped(std::size_t master, const ticket& command, time_point now) {
+void engine::dropped(std::size_t master, const sent_command& command, time_point now) {
     if (command.kind == command_kind::get || command.kind == command_kind::pttl) {
         if (query* const asked = queries_.find(command.subject)) {
             asked->result.masters[master].vote = vote::unreachable;
@@ -269,7 +273,7 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
         return; // the waiter tries again all the same
     }
     if (command.kind == command_kind::survey) {
-        survey_answered(master, command, nullptr, now);
+        scan_answered(master, command, nullptr, now);
         return;
     }
     if (command.kind == command_kind::take_turn || command.kind == command_kind::leave_queue) {
@@ -287,7 +291,7 @@ void engine::dropped(std::size_t master, const ticket& command, time_point now) 
 }
 
 void engine::claim_unreachable(
-    claim& owner, std::size_t master, const ticket& command, time_point now) {
+    claim& owner, std::size_t master, const sent_command& command, time_point now) {
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (asks && owner.ended()) {
         return;

@@ -16,7 +16,7 @@ std::vector<master_vote> engine::describe(const ballots& votes, time_point now) 
         const ballot& mine = votes.of[i];
         out[i].vote = mine.said;
         out[i].latency = mine.latency;
-        if (mine.left != not_told) {
+        if (mine.left != lease_unknown) {
             out[i].time_left = mine.left;
         }
         out[i].text = votes.text(i);

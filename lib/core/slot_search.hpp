@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "census.hpp"
-#include "pool.hpp"
+#include "slot_map.hpp"
+#include "slot_tally.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -36,7 +36,7 @@ public:
         std::ranges::sort(out);
     }
     /// A scan has ended. Returns false if it found nothing to try.
-    bool scanned(const census& found, jitter& random) {
+    bool scanned(const slot_tally& found, jitter& random) {
         const std::size_t tries = tries_max - std::min(refused_, tries_max);
         found.choose(tries * wants_, random, candidates_);
         return has_next();

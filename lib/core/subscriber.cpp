@@ -12,7 +12,7 @@ void subscriber::watch(std::string_view channel, time_point now) {
     }
     if (!wanted()) {
         open(now);
-    } else if (presence_.connected() && !refused_) {
+    } else if (liveness_.connected() && !refused_) {
         change(asked::subscribe, {"SUBSCRIBE", channel}, now);
     }
 }
@@ -23,16 +23,16 @@ void subscriber::unwatch(std::string_view channel, time_point now) {
         return;
     }
     watched_.erase(found);
-    if (presence_.connected()) {
+    if (liveness_.connected()) {
         change(asked::unsubscribe, {"UNSUBSCRIBE", channel}, now);
     }
 }
 
 void subscriber::stop(std::string_view why) {
-    if (presence_.begun()) {
-        events_.close_pushes(master_);
+    if (liveness_.begun()) {
+        events_.close_subscriber(master_);
     }
-    presence_.stop();
+    liveness_.stop();
     refused_ = false;
     why_not_ = why;
     watched_.clear();
@@ -41,15 +41,15 @@ void subscriber::stop(std::string_view why) {
 }
 
 void subscriber::open(time_point now) {
-    presence_.open(now);
-    events_.open_pushes(master_);
+    liveness_.open(now);
+    events_.open_subscriber(master_);
 }
 
 void subscriber::opened(time_point now) {
-    if (!presence_.is(presence::state::opening)) {
+    if (!liveness_.is(liveness::state::opening)) {
         return;
     }
-    presence_.opened();
+    liveness_.opened();
     reader_.clear();
 
     const credentials& mine = rules_.masters[master_];
@@ -82,27 +82,27 @@ void subscriber::change(
 }
 
 void subscriber::closed(std::string_view why, time_point now) {
-    if (presence_.begun()) {
+    if (liveness_.begun()) {
         lose(why, now);
     }
 }
 
 void subscriber::lose(std::string_view why, time_point now) {
-    presence_.lost(now);
+    liveness_.lost(now);
     refused_ = false;
     why_not_ = why;
     output_.clear();
     in_flight_ = {};
-    events_.close_pushes(master_);
+    events_.close_subscriber(master_);
     events_.noted(master_, "pushes: " + why_not_);
 }
 
 void subscriber::received(std::span<const char> bytes, time_point now) {
-    if (!presence_.connected()) {
+    if (!liveness_.connected()) {
         return;
     }
     reader_.feed(bytes);
-    while (presence_.connected()) {
+    while (liveness_.connected()) {
         const reply* const got = reader_.next();
         if (got == nullptr) {
             if (!reader_.error().empty()) {
@@ -110,14 +110,14 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
             }
             break;
         }
-        if (!handle(*got, now) && presence_.connected()) {
+        if (!handle(*got, now) && liveness_.connected()) {
             lose("a reply that nobody asked for", now);
         }
     }
-    if (presence_.up()) {
-        presence_.checked(now);
-        if (presence_.silent() && !presence_.overdue(oldest(), now)) {
-            presence_.answers_again();
+    if (liveness_.up()) {
+        liveness_.checked(now);
+        if (liveness_.silent() && !liveness_.overdue(oldest(), now)) {
+            liveness_.answers_again();
             why_not_.clear();
         }
     }
@@ -156,8 +156,8 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
         // Without the permission for PING the connection works nevertheless.
         if (got.is_error() && !got.text.starts_with("NOPERM")) {
             lose(got.text, now);
-        } else if (presence_.is(presence::state::introducing)) {
-            presence_.introduced();
+        } else if (liveness_.is(liveness::state::introducing)) {
+            liveness_.introduced();
             why_not_.clear();
         }
         return got.is_error() || got.type == reply_type::status
@@ -177,7 +177,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
         if (!confirms("subscribe")) {
             return false;
         }
-        wrong::confirmation_is_no_hint ? void() : hint(got, {}, now);
+        wrong::confirmation_ignored ? void() : hint(got, {}, now);
         return true;
     case asked::unsubscribe:
         return got.is_error() || confirms("unsubscribe");
@@ -187,12 +187,12 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
 
 void subscriber::hint(const reply& got, std::string_view release, time_point now) {
     if (watched_.contains(got.elements[1].text)) {
-        events_.hinted(master_, got.elements[1].text, release, now);
+        events_.release_notified(master_, got.elements[1].text, release, now);
     }
 }
 
 void subscriber::time_passed(time_point now) {
-    switch (presence_.due(oldest(), now)) {
+    switch (liveness_.due(oldest(), now)) {
     case duty::nothing:
         break;
     case duty::open:
@@ -202,14 +202,14 @@ void subscriber::time_passed(time_point now) {
         lose(not_connected_text(rules_), now);
         break;
     case duty::fall_silent:
-        presence_.fall_silent(now);
+        liveness_.fall_silent(now);
         why_not_ = silent_text(rules_);
         break;
     case duty::give_up_silent:
         lose(gone_silent_text(rules_), now);
         break;
     case duty::ask_after_health:
-        presence_.checked(now);
+        liveness_.checked(now);
         if (in_flight_.empty()) {
             say(asked::ping, {"PING"}, now);
         }

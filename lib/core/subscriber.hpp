@@ -7,9 +7,9 @@
 
 #pragma once
 
-#include "presence.hpp"
+#include "liveness.hpp"
 #include "resp.hpp"
-#include "ring.hpp"
+#include "ring_buffer.hpp"
 #include "settings.hpp"
 
 #include <cstddef>
@@ -27,13 +27,13 @@ namespace redlock::core {
 class subscriber_events {
 public:
     /// Start to connect; the result is `opened` or `closed`.
-    virtual void open_pushes(std::size_t master) = 0;
+    virtual void open_subscriber(std::size_t master) = 0;
     /// Close the socket; no event of it may arrive later.
-    virtual void close_pushes(std::size_t master) = 0;
+    virtual void close_subscriber(std::size_t master) = 0;
     /// The lock of that channel may be free: a message arrived, which names the release, or
     /// (without a name) a subscription was confirmed, before which a message may have been missed.
     /// May call `watch` and `unwatch`.
-    virtual void hinted(
+    virtual void release_notified(
         std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
     /// A line for the log, at info level.
     virtual void noted(std::size_t master, std::string_view text) = 0;
@@ -52,7 +52,7 @@ public:
         : master_(master),
           rules_(rules),
           events_(events),
-          presence_(rules, random) {}
+          liveness_(rules, random) {}
 
     /// \name What is waited for. Changes leave with the next write.
     /// \{
@@ -75,12 +75,12 @@ public:
     /// \}
 
     /// When `time_passed` must be called next.
-    time_point next_due() const noexcept { return presence_.next_due(oldest()); }
+    time_point next_due() const noexcept { return liveness_.next_due(oldest()); }
 
     /// Connected and subscribed. A channel that was just added is active from its hint on.
-    bool live() const noexcept { return presence_.up() && !refused_ && !presence_.silent(); }
+    bool live() const noexcept { return liveness_.up() && !refused_ && !liveness_.silent(); }
     /// It has been needed at some time.
-    bool wanted() const noexcept { return !presence_.is(presence::state::idle); }
+    bool wanted() const noexcept { return !liveness_.is(liveness::state::idle); }
     /// Connected, but the server refuses the subscription.
     bool refused() const noexcept { return refused_; }
     /// Why it is not live; the server's error if it refused.
@@ -114,13 +114,13 @@ private:
     const settings& rules_;
     subscriber_events& events_;
 
-    presence presence_;
+    liveness liveness_;
     bool refused_ = false;
     std::string why_not_ = "not connected yet";
     std::set<std::string, std::less<>> watched_;
 
     reply_reader reader_;
-    ring<in_flight> in_flight_;
+    ring_buffer<in_flight> in_flight_;
     std::string output_;
     std::uint64_t messages_ = 0;
 };

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "pool.hpp"
+#include "slot_map.hpp"
 #include "validity.hpp"
 
 #include <cstddef>

@@ -11,10 +11,10 @@ namespace {
 
 /// The shortest remaining lease that a vote reported.
 std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_only) noexcept {
-    std::chrono::milliseconds left = not_told;
+    std::chrono::milliseconds left = lease_unknown;
     for (const ballot& one : votes.of) {
-        if ((!by_holders_only || one.said == vote::held) && one.left != not_told
-            && (left == not_told || one.left < left)) {
+        if ((!by_holders_only || one.said == vote::held) && one.left != lease_unknown
+            && (left == lease_unknown || one.left < left)) {
             left = one.left;
         }
     }
@@ -72,9 +72,9 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
     if (length_ == 0 || others_are_next(lease.handed_since, at)) {
         return nullptr;
     }
-    waiter& next = wrong::hand_over_to_the_last ? *back_ : *front_;
+    waiter& next = wrong::handoff_to_the_last ? *back_ : *front_;
     const acquire_options& wants = next.options;
-    const auto needed = wrong::hand_over_past_deadline
+    const auto needed = wrong::handoff_past_deadline
                             ? -lease.ttl
                             : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
@@ -111,13 +111,13 @@ std::optional<time_point> wait_queue::failed(
         found(front.outcome, votes);
     }
     // The first client that asks a master wins there. A loser asks the arbiter first, so that the
-    // next vote is not split. But an arbiter that alone refuses is not trusted for ever.
+    // next vote is not split. But an arbiter that alone refuses is not trusted indefinitely.
     front.ask_arbiter = full && front.outcome == errc::contended;
     const auto floor = at.retry_floor();
     if (front.outcome != errc::contended) {
         return later(at.now, front.delay.next(floor, at.rules.retry_delay_max, random));
     }
-    if (take_news()) {
+    if (take_notified()) {
         front.ask_arbiter = true;
         return at.now;
     }
@@ -137,9 +137,9 @@ wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitt
         return later(at.now, random.between(floor, 2 * floor));
     }
     // For a pool this is the rest of one slot, and others were free.
-    const auto left = pool ? not_told : shortest_left(votes, true);
+    const auto left = pool ? lease_unknown : shortest_left(votes, true);
     const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
-    const auto due = left != not_told && at.notified ? left + delay : delay;
+    const auto due = left != lease_unknown && at.notified ? left + delay : delay;
     if (form == lock_form::writer) { // its intent must be kept
         return later(at.now, std::min<std::chrono::nanoseconds>(due, at.rules.intent_lease() / 2));
     }
@@ -161,10 +161,10 @@ std::optional<time_point> wait_queue::told_left(
 time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     const bool taken = front.outcome == errc::contended;
-    const auto left = taken ? shortest_left(front.last, false) : not_told;
+    const auto left = taken ? shortest_left(front.last, false) : lease_unknown;
     front.ask_arbiter = front.ask_arbiter || taken; // others want the same slot
     const auto delay = front.delay.next(at.retry_floor(), at.rules.retry_delay_max, random);
-    return later(at.now, left != not_told && at.notified ? left + delay : delay);
+    return later(at.now, left != lease_unknown && at.notified ? left + delay : delay);
 }
 
 time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
@@ -176,14 +176,13 @@ time_point wait_queue::pause(time_point until, const wait_view& at, jitter& rand
     if (at.now >= last_chance) {
         return front.wait_until;
     }
-    return std::min(
-        {until, last_chance, wrong::sleeps_beside_free_lock ? forever : poll_by(at, random)});
+    return std::min({until, last_chance, wrong::sleeps_while_free ? forever : poll_by(at, random)});
 }
 
 // When the front retries without a notification. A lock that is held in this process needs no poll,
 // and a ticket of the fair queue is renewed more often.
 time_point wait_queue::poll_by(const wait_view& at, jitter& random) const noexcept {
-    if (place.keeper != nobody || at.held_until) {
+    if (place.queue_master != nobody || at.held_until) {
         return forever;
     }
     const bool one_first = front_->ask_arbiter && asks_arbiter(form) && at.arbiter != nobody;
@@ -243,7 +242,7 @@ time_point wait_queue::notified(
     waiter& front = *front_;
     const bool asks = front.stage == waiter::phase::attempting;
     // The notification does not name the slot, and earlier findings may be incomplete.
-    if (pool && (asks || front.stage == waiter::phase::surveying)) {
+    if (pool && (asks || front.stage == waiter::phase::scanning)) {
         news_.again = true;
         return forever;
     }
@@ -269,7 +268,7 @@ time_point wait_queue::notified(
         return forever;
     }
     news_.acted_on = true;
-    news_.again = wrong::push_forgotten ? news_.again : news_.again || asks;
+    news_.again = wrong::notification_dropped ? news_.again : news_.again || asks;
     if (front.stage == waiter::phase::turning) {
         place.again = true; // the reply may be older
     }
@@ -310,17 +309,17 @@ time_point wait_queue::released(std::string_view release, time_point since, cons
 
 // --- The fair queue
 
-next_step wait_queue::told_to_wait(
-    std::uint64_t before, std::chrono::milliseconds left, const wait_view& at) {
+next_step
+wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view& at) {
     waiter& front = *front_;
     front.outcome = errc::contended;
     if (front.last.of.empty()) {
         front.last.reset(at.rules.size());
-        front.last.of[place.keeper].said = vote::held;
+        front.last.of[place.queue_master].said = vote::held;
         if (before == 0) {
-            front.last.of[place.keeper].left = left;
+            front.last.of[place.queue_master].left = left;
         } else {
-            front.last.note(place.keeper, std::to_string(before) + " before it in the queue");
+            front.last.note(place.queue_master, std::to_string(before) + " before it in the queue");
         }
     }
     if (place.again) {
@@ -341,8 +340,9 @@ wait_queue::turn_by(std::chrono::milliseconds left, const wait_view& at, jitter&
         due = std::min(due, later(at.now, delay));
     }
     // Until the lease of the lock ends there, or the ticket of the first one.
-    return left == not_told ? due
-                            : std::min(due, later(at.now, left + std::chrono::milliseconds(1)));
+    return left == lease_unknown
+               ? due
+               : std::min(due, later(at.now, left + std::chrono::milliseconds(1)));
 }
 
 void wait_queue::reset() {

@@ -11,7 +11,7 @@
 // - time_out: the end of a wait, and its result.
 //
 // Between processes there is no order, except on request: then a master keeps a fair queue, and
-// `queue_place` is the state of the ticket there.
+// `queue_ticket` is the state of the ticket there.
 
 #pragma once
 
@@ -19,9 +19,9 @@
 #include "claim_record.hpp"
 #include "form.hpp"
 #include "polling.hpp"
-#include "pool.hpp"
-#include "queue_place.hpp"
+#include "queue_ticket.hpp"
 #include "settings.hpp"
+#include "slot_map.hpp"
 #include "timers.hpp"
 
 #include <redlock/errc.hpp>
@@ -44,7 +44,7 @@ class wait_queue;
 struct waiter {
     enum class phase : std::uint8_t {
         queued,     // not at the front
-        surveying,  // searches for free slots of a pool
+        scanning,   // searches for free slots of a pool
         attempting, // an attempt is in flight
         turning,    // at the front, requests its turn of the fair queue
         paused,     // at the front, between two attempts
@@ -109,7 +109,7 @@ public:
     bool watched = false;            // releases are subscribed to
     handle holder;                   // the lease of this process that they wait for, if any
     time_point handed_since = never; // the first of its local handoffs in a row
-    queue_place place;               // for waiters that want the order of arrival
+    queue_ticket place;              // for waiters that want the order of arrival
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front
@@ -179,7 +179,7 @@ public:
     /// Discards all notifications.
     void forget() noexcept { news_ = {}; }
     /// Whether there was a notification during an attempt or a search. Once.
-    bool take_news() noexcept { return std::exchange(news_.again, false); }
+    bool take_notified() noexcept { return std::exchange(news_.again, false); }
     /// Whether the latest notifications are enough for an attempt.
     bool acts() const noexcept { return news_.acted_on; }
     /// \}
@@ -188,7 +188,7 @@ public:
     /// \{
     /// It is not this queue's turn: `before` others come first, or the lock is held for `left`.
     /// `wait`: once releases are listened to, and until `turn_by`.
-    next_step told_to_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view&);
+    next_step must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view&);
     time_point turn_by(std::chrono::milliseconds left, const wait_view&, jitter&) noexcept;
     /// \}
 

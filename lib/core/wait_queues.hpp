@@ -3,7 +3,7 @@
 #pragma once
 
 #include "form.hpp"
-#include "pool.hpp"
+#include "slot_map.hpp"
 #include "wait_queue.hpp"
 
 #include <algorithm>

@@ -18,7 +18,7 @@ wait_view engine::view_of(const wait_queue& waiters, time_point now) {
         .now = now,
         .round_trip = masters_.round_trip(),
         .arbiter = masters_.arbiter_of(waiters.key),
-        .notified = masters_.hears_a_quorum(),
+        .notified = masters_.notified_by_quorum(),
         .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt};
 }
 
@@ -51,7 +51,7 @@ void engine::leave(operation& wanted, time_point now) {
         leave_queue(*mine, now);
         unwatch(*mine, now);
         end_queue(*mine);
-    } else if (!wrong::leaver_blocks_its_line && was_front) {
+    } else if (!wrong::leaver_blocks_its_queue && was_front) {
         operation& next = *front_of(*mine);
         if (next.options.order != fairness::fifo) {
             leave_queue(*mine, now);
@@ -116,8 +116,8 @@ std::chrono::nanoseconds engine::retry_floor() const noexcept {
     return wait_view{rules_, never, masters_.round_trip()}.retry_floor();
 }
 
-bool engine::hand_over(claim& lease, time_point now) {
-    wait_queue* const mine = queues_.find(lease.line_form(), lease.line_key());
+bool engine::hand_off_locally(claim& lease, time_point now) {
+    wait_queue* const mine = queues_.find(lease.waiting_form(), lease.line_key());
     if (mine == nullptr || mine->empty() || closing()) {
         return false;
     }
@@ -154,8 +154,8 @@ bool engine::hand_over(claim& lease, time_point now) {
     // From now on it is an attempt of the next one, whose end has no listener.
     lease.ask({attempt::origin::hand_off, masters_.size(), rules_.quorum()});
     next.attempt = lease.self;
-    if (!wrong::hand_over_without_raise && lease.fencing) {
-        hand_on(next, lease, deadline, now);
+    if (!wrong::handoff_without_raise && lease.fencing) {
+        accept_handoff(next, lease, deadline, now);
     } else {
         win(next, lease, now);
     }
@@ -164,7 +164,7 @@ bool engine::hand_over(claim& lease, time_point now) {
 
 // A lease of this process has ended without a handoff.
 void engine::wake_queue(const claim& ended, time_point now) {
-    wait_queue* const mine = queues_.find(ended.line_form(), ended.line_key());
+    wait_queue* const mine = queues_.find(ended.waiting_form(), ended.line_key());
     if (mine == nullptr) {
         return;
     }
@@ -250,7 +250,7 @@ void engine::ask_lease_left(operation& wanted, const claim& attempt, time_point 
 }
 
 void engine::lease_left_answered(
-    std::size_t master, const ticket& command, const reply& answered, time_point now) {
+    std::size_t master, const sent_command& command, const reply& answered, time_point now) {
     operation* const wanted = operations_.find(command.subject);
     if (wanted == nullptr || wanted->queue == nullptr || wanted->queue->front() != wanted
         || wanted->stage != operation::phase::paused) {

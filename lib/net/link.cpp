@@ -28,7 +28,7 @@ template <typename F>
 auto link::guarded(F f) {
     return [this, owner = owner_.shared_from_this(), mine = channel_, f = std::move(f)](
                const auto&... arguments) mutable {
-        const link_owner::section lock(*owner);
+        const link_callbacks::section lock(*owner);
         if (mine == channel_) {
             f(arguments...);
         }
@@ -41,7 +41,7 @@ link::link(
     const endpoint& where,
     tls_context* tls,
     std::string tls_name,
-    link_owner& owner)
+    link_callbacks& owner)
     : io_(io),
       master_(master),
       where_(where),

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "address_order.hpp"
-#include "link_owner.hpp"
+#include "link_callbacks.hpp"
 #include "platform.hpp"
 #include "ready_set.hpp"
 #include "tls.hpp"
@@ -38,7 +38,7 @@ public:
         const endpoint& where,
         tls_context* tls,
         std::string tls_name,
-        link_owner& owner);
+        link_callbacks& owner);
 
 #if REDLOCK_LINUX
     /// Registers sockets without TLS with `ready`, which calls `ready_to_move`.
@@ -121,7 +121,7 @@ private:
     endpoint where_;
     tls_context* tls_;
     std::string tls_name_;
-    link_owner& owner_;
+    link_callbacks& owner_;
     resolver resolver_;
     address_order<address> order_;
 #if REDLOCK_LINUX

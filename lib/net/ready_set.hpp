@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "link_owner.hpp"
+#include "link_callbacks.hpp"
 #include "platform.hpp"
 
 #if REDLOCK_LINUX
@@ -25,7 +25,7 @@ public:
     /// ready any more, or whose connection was replaced: a read shows it.
     ready_set(
         const boost::asio::any_io_executor& io,
-        link_owner& owner,
+        link_callbacks& owner,
         std::function<void(std::size_t master)> ready);
 
     /// Watches a socket for bytes or its end, until `forget`. Fails if the system refuses.
@@ -39,7 +39,7 @@ private:
     void wait();
     void call_ready();
 
-    link_owner& owner_;
+    link_callbacks& owner_;
     std::function<void(std::size_t)> ready_;
     boost::asio::posix::stream_descriptor set_;
     std::size_t watched_ = 0;

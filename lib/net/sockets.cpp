@@ -5,7 +5,7 @@
 namespace redlock::net {
 
 sockets::sockets(
-    const boost::asio::any_io_executor& io, const config& configuration, link_owner& owner)
+    const boost::asio::any_io_executor& io, const config& configuration, link_callbacks& owner)
     :
 #if REDLOCK_LINUX
       ready_sockets_(io, owner, [this](std::size_t master) { links_[master]->ready_to_move(); }),

@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include "backend.hpp"
 #include "link.hpp"
-#include "outside.hpp"
 #include "platform.hpp"
 #include "wake_timer.hpp"
 
@@ -12,10 +12,11 @@
 
 namespace redlock::net {
 
-class sockets final : public outside {
+class sockets final : public backend {
 public:
     /// Throws if the TLS files cannot be read.
-    sockets(const boost::asio::any_io_executor& io, const config& configuration, link_owner& owner);
+    sockets(
+        const boost::asio::any_io_executor& io, const config& configuration, link_callbacks& owner);
 
     void open(std::size_t link) override { links_[link]->open(); }
     void close(std::size_t link) override { links_[link]->close(); }

@@ -21,7 +21,7 @@ using boost::system::error_code;
 #if REDLOCK_LINUX
 
 wake_timer::wake_timer(
-    const boost::asio::any_io_executor& io, link_owner& owner, std::function<void()> due)
+    const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due)
     : owner_(owner),
       due_(std::move(due)),
       descriptor_(io) {
@@ -54,7 +54,7 @@ void wake_timer::wait() {
     descriptor_.async_read_some(
         boost::asio::buffer(&expirations_, sizeof expirations_),
         [this, owner = owner_.shared_from_this()](const error_code& error, std::size_t) {
-            const link_owner::section lock(*owner);
+            const link_callbacks::section lock(*owner);
             waiting_ = false;
             if (error == boost::asio::error::operation_aborted) {
                 return;
@@ -73,7 +73,7 @@ void wake_timer::cancel() noexcept {
 #else
 
 wake_timer::wake_timer(
-    const boost::asio::any_io_executor& io, link_owner& owner, std::function<void()> due)
+    const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due)
     : owner_(owner),
       due_(std::move(due)),
       timer_(io) {}
@@ -89,7 +89,7 @@ void wake_timer::wake_by(time_point moment) {
 
 void wake_timer::wait() {
     timer_.async_wait([this, owner = owner_.shared_from_this()](const error_code& error) {
-        const link_owner::section lock(*owner);
+        const link_callbacks::section lock(*owner);
         if (error == boost::asio::error::operation_aborted) {
             return;
         }

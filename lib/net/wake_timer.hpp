@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "link_owner.hpp"
+#include "link_callbacks.hpp"
 #include "platform.hpp"
 
 #include <redlock/clock.hpp>
@@ -24,7 +24,7 @@ class wake_timer {
 public:
     /// `due` is called with the owner's guard held, at or after the moment, possibly earlier.
     wake_timer(
-        const boost::asio::any_io_executor& io, link_owner& owner, std::function<void()> due);
+        const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due);
 
     /// Fires at `moment` at the latest. An earlier moment that was set before stays: the timer
     /// fires early, and the callee sets the next moment. So a steady load does not touch the timer.
@@ -36,7 +36,7 @@ public:
 private:
     void wait();
 
-    link_owner& owner_;
+    link_callbacks& owner_;
     std::function<void()> due_;
     time_point armed_ = time_point::max();
 #if REDLOCK_LINUX

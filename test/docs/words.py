@@ -114,7 +114,7 @@ PHRASES = [(rule, re.compile(pattern, re.IGNORECASE), advice) for rule, pattern,
     ('is no', r'\bone word too many\b', 'unexpected argument'),
     ('is told', r'\b(?:is|are|was|were|be|been|being) told\b', 'is notified, is signalled'),
     ('so many', r'\bso (?:many|long)\b(?! as\b)', 'the number, that long'),
-    ('for ever', r'(?<!trusted )\bfor ever\b', 'indefinitely, without limit, until ...'),
+    ('for ever', r'\bfor ever\b', 'indefinitely, without limit, until ...'),
     ('speech', r'\bmasters? (?:say|tell|know|forget|remember|speak|believe)s?\b', 'report, reply, have, lose'),
     ('too', r', too\b(?=\W*$|[.,;:)])', 'also, as well'),
 ]]

@@ -53,7 +53,7 @@ private:
 };
 
 // Each mask is cut in one of the ways; in all, each way meets masks of all sizes.
-way way_of(unsigned mask) {
+way variant_of(unsigned mask) {
     return static_cast<way>(mask % 3);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("cut off from any minority of 5, in any direction, a client takes and 
         }
         INFO("mask " << mask);
         site.until_admitted();
-        partition cut(site, mask, way_of(mask));
+        partition cut(site, mask, variant_of(mask));
         site.io.poll(); // what came before the cut
         const metrics before = site.me->count();
         const acquisition_ptr got = site.me->acquire("r", fenced_once());
@@ -117,7 +117,7 @@ TEST_CASE("cut off from any majority of 5, in any direction, it has no quorum, a
         }
         INFO("mask " << mask);
         site.until_admitted();
-        partition cut(site, mask, way_of(mask));
+        partition cut(site, mask, variant_of(mask));
         const acquisition_ptr refused = site.me->acquire("r", fenced_once());
         INFO(refused->explained());
         CHECK(refused->error == errc::no_quorum);

@@ -14,9 +14,9 @@
 #include <string_view>
 
 namespace core = redlock::core;
+using core::command_variant;
 using core::reply;
 using core::reply_type;
-using core::rung;
 using fuzz::require;
 using redlock::vote;
 
@@ -40,12 +40,14 @@ bool is_number(const reply& got, std::int64_t value) {
     return got.type == reply_type::integer && got.integer == value;
 }
 
-void check_plausible(const core::answer& said, const reply& got, rung how) {
+void check_plausible(const core::answer& said, const reply& got, command_variant how) {
     require(
-        !said.say_otherwise || (got.is_error() && how != rung::eval),
+        !said.use_eval || (got.is_error() && how != command_variant::eval),
         "only a refusal is said otherwise, and nothing comes after EVAL");
-    require(!said.ask_exists || (!got.is_error() && how == rung::native), "only a native question");
-    require(!(said.ask_exists && said.say_otherwise), "one way on at a time");
+    require(
+        !said.ask_exists || (!got.is_error() && how == command_variant::native),
+        "only a native question");
+    require(!(said.ask_exists && said.use_eval), "one way on at a time");
     require(!got.is_error() || said.said != vote::granted, "an error grants nothing");
     require(said.quarantine.count() >= 0 && said.server_us >= 0, "times do not run backwards");
     require(!said.left || said.left->count() >= 0, "what is left of a lease is not negative");
@@ -53,10 +55,10 @@ void check_plausible(const core::answer& said, const reply& got, rung how) {
     require(!said.healed || said.said == vote::granted, "what is healed is granted");
 }
 
-void check_acquire(const reply& got, rung how) {
+void check_acquire(const reply& got, command_variant how) {
     const core::answer said = core::read_acquire(got, how);
     check_plausible(said, got, how);
-    if (how == rung::native) {
+    if (how == command_variant::native) {
         const bool ok = got.type == reply_type::status && got.text == "OK";
         require((said.said == vote::granted) == ok, "SET is granted by OK and by nothing else");
         require((said.said == vote::held) == (got.type == reply_type::nil), "SET: nil is held");
@@ -69,30 +71,30 @@ void check_acquire(const reply& got, rung how) {
     require(said.counter == 0 || granted, "only a grant has a counter");
 }
 
-void check_raise(const reply& got, rung how) {
+void check_raise(const reply& got, command_variant how) {
     const core::answer said = core::read_raise(got, how);
     check_plausible(said, got, how);
     const bool granted = status_of(got) == 1 && is_counter(got);
     require((said.said == vote::granted) == granted, "a raise is granted by 1");
 }
 
-void check_remove(const reply& got, rung how) {
+void check_remove(const reply& got, command_variant how) {
     const core::answer said = core::read_remove(got, how);
     check_plausible(said, got, how);
     const auto status = status_of(got);
-    const bool native = how == rung::native && got.type == reply_type::status;
+    const bool native = how == command_variant::native && got.type == reply_type::status;
     const bool done = native || status == 1 || is_number(got, 1);
     require(
         (said.said == vote::granted) == done, "a removal is granted by 1, natively by a status");
-    const bool absent = status == -1 || (how != rung::native && is_number(got, -1));
+    const bool absent = status == -1 || (how != command_variant::native && is_number(got, -1));
     require((said.said == vote::absent) == absent, "a removal: -1 is absent");
 }
 
-void check_extend(const reply& got, rung how) {
+void check_extend(const reply& got, command_variant how) {
     const core::answer said = core::read_extend(got, how);
     check_plausible(said, got, how);
     const auto status = status_of(got);
-    const bool native = how == rung::native && got.type == reply_type::status;
+    const bool native = how == command_variant::native && got.type == reply_type::status;
     const bool done = native || status == 1 || status == 2 || is_number(got, 1);
     require((said.said == vote::granted) == done, "an extension is granted by 1, 2 or natively");
     require(said.healed == (status == 2), "2 is healed");
@@ -117,7 +119,8 @@ void check_answers(std::string_view bytes) {
     core::reply_reader reader;
     reader.feed({bytes.data(), bytes.size()});
     while (const reply* const answer = reader.next()) {
-        for (const rung how : {rung::native, rung::evalsha, rung::eval}) {
+        for (const command_variant how :
+             {command_variant::native, command_variant::evalsha, command_variant::eval}) {
             check_acquire(*answer, how);
             check_raise(*answer, how);
             check_remove(*answer, how);
@@ -166,7 +169,7 @@ void check_info(std::string_view text, bool met_late) {
     for (const bool quarantine : {false, true}) {
         rules.quarantine = quarantine;
         const redlock::time_point since = met_late ? now - std::chrono::seconds(9) : core::never;
-        const core::fitness judged = core::judge(*info, rules, now, since);
+        const core::eligibility judged = core::judge(*info, rules, now, since);
         require(judged.fit == judged.text.empty(), "an ineligible master has a reason");
         require(
             !judged.fit

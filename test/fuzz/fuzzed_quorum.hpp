@@ -24,7 +24,7 @@
 
 namespace fuzz {
 
-class fuzzed_quorum final : private redlock::core::host {
+class fuzzed_quorum final : private redlock::core::engine_callbacks {
 public:
     static constexpr std::size_t masters = 3;
 

@@ -81,8 +81,8 @@ std::vector<std::string> without(std::vector<std::string> rules, const std::stri
 }
 
 bool has_native_commands(const client& me) {
-    const std::string rung = me.health().masters[0].compare_and_delete;
-    return rung == "DELEX" || rung == "DELIFEQ";
+    const std::string command_variant = me.health().masters[0].compare_and_delete;
+    return command_variant == "DELEX" || command_variant == "DELIFEQ";
 }
 
 } // namespace

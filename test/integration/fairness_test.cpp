@@ -50,7 +50,7 @@ struct fair_site : quorum_fixture {
         return all;
     }
     // The master that keeps the queue while somebody waits.
-    std::size_t keeper() {
+    std::size_t queue_master() {
         for (std::size_t i = 0; i < masters.size(); ++i) {
             if (queue_on(masters[i]) > 0) {
                 return i;
@@ -160,7 +160,7 @@ TEST_CASE("a waiter that dies delays the others by its lease at most") {
         fair_site site(3, 1, change);
         lock held = site.hold();
         dying_client dead(site);
-        CHECK(fair_site::queue_on(site.masters[site.keeper()]) == 1);
+        CHECK(fair_site::queue_on(site.masters[site.queue_master()]) == 1);
         const acquisition_ptr waiter = site.enter(*site.others[0]);
         CHECK(site.me.release(held) == release_result::released);
         const auto began = std::chrono::steady_clock::now();
@@ -188,9 +188,9 @@ TEST_CASE("the queue's master dies, and all have the lock in the end") {
         for (const auto& one : site.others) {
             waiters.push_back(site.enter(*one));
         }
-        const std::size_t keeper = site.keeper();
-        REQUIRE(keeper < 5);
-        site.masters[keeper].kill();
+        const std::size_t queue_master = site.queue_master();
+        REQUIRE(queue_master < 5);
+        site.masters[queue_master].kill();
         CHECK(site.me.release(held) == release_result::released);
         for (std::size_t done = 0; done < waiters.size(); ++done) {
             const auto mine = [&] {
@@ -206,13 +206,13 @@ TEST_CASE("the queue's master dies, and all have the lock in the end") {
     });
 }
 
-TEST_CASE("with a keeper that hangs all have the lock in the end") {
+TEST_CASE("with a queue master that hangs all have the lock in the end") {
     fair_site site(3, 2);
     lock held = site.hold();
     const acquisition_ptr first = site.enter(*site.others[0]);
     const acquisition_ptr second = site.enter(*site.others[1]);
-    const std::size_t keeper = site.keeper();
-    site.masters[keeper].hang();
+    const std::size_t queue_master = site.queue_master();
+    site.masters[queue_master].hang();
     CHECK(site.me.release(held) == release_result::released);
     run_until(site.io, [&] { return first->done || second->done; });
     const bool first_won = first->done;

@@ -19,8 +19,8 @@ bool was_called(const master_process& master, const std::string& command) {
 
 TEST_CASE("a server that compares and deletes natively is never sent a script") {
     quorum_fixture site(3);
-    const std::string rung = rung_of(site.me);
-    if (rung != "DELEX" && rung != "DELIFEQ") {
+    const std::string command_variant = rung_of(site.me);
+    if (command_variant != "DELEX" && command_variant != "DELIFEQ") {
         SKIP(site.me.health().masters[0].version << " has neither DELEX nor DELIFEQ");
     }
     lock mine = site.take_everywhere("r", once_unrenewed(10s));
@@ -38,7 +38,7 @@ TEST_CASE("a server that compares and deletes natively is never sent a script") 
     }));
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(site.no_key_left());
-    const std::string native = rung == "DELEX" ? "delex" : "delifeq";
+    const std::string native = command_variant == "DELEX" ? "delex" : "delifeq";
     for (const master_process& master : site.masters) {
         CHECK(site.eventually([&] { return was_called(master, native); }));
     }

@@ -48,7 +48,7 @@ extern "C" ssize_t send(int socket, const void* bytes, std::size_t size, int fla
 
 namespace {
 
-class owner_of_one final : public net::link_owner {
+class owner_of_one final : public net::link_callbacks {
 public:
     std::size_t opened = 0;
     std::vector<std::string> closed;

@@ -83,7 +83,7 @@ void client::start() {
     wake_planned_ = no_time;
     core::settings rules = settings();
     connections_.assign(2 * rules.size(), no_connection);
-    core::host& outside = *this;
+    core::engine_callbacks& outside = *this;
     engine_ = std::make_unique<core::engine>(std::move(rules), outside);
     tell("starts");
     engine_->start(local());

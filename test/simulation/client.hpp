@@ -21,7 +21,7 @@ using writes_under_way = std::vector<std::size_t>; // of ownerships
 /// What a client's clock says at the beginning.
 inline constexpr nanos clock_base = 1'000'000 * sec;
 
-class client final : private redlock::core::host {
+class client final : private redlock::core::engine_callbacks {
 public:
     client(unsigned number, surroundings& here, network& net, writes_under_way& writes);
 

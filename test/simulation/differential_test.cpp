@@ -1,12 +1,12 @@
 // The simulated master against a real redis-server: random commands, and the scripts of both
 // protocols, must be answered alike, word for word.
 
+#include "core/fair_queue_scripts.hpp"
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
 #include "core/keys.hpp"
 #include "core/scripts.hpp"
-#include "core/turn_scripts.hpp"
 #include "memory.hpp"
 #include "memory/sha1.hpp"
 #include "random.hpp"

@@ -54,7 +54,7 @@ settings rules() {
 
 const time_point now(50'000s);
 
-fitness judged(const server& it) {
+eligibility judged(const server& it) {
     return judge(*parse_info(info_of(it)), rules(), now);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a field counts by its whole name") {
 }
 
 TEST_CASE("a replica is not fit, and says so") {
-    const fitness it = judged({.role = "slave"});
+    const eligibility it = judged({.role = "slave"});
     CHECK(!it.fit);
     CHECK(it.text.find("replica") != std::string::npos);
     CHECK(it.text.find("slave") != std::string::npos);
@@ -149,7 +149,7 @@ TEST_CASE("a replica is not fit, and says so") {
 }
 
 TEST_CASE("a server that is loading is not fit, and says so") {
-    const fitness it = judged({.persistence = "loading:1\r\naof_enabled:0\r\n"});
+    const eligibility it = judged({.persistence = "loading:1\r\naof_enabled:0\r\n"});
     CHECK(!it.fit);
     CHECK(it.text.find("LOADING") != std::string::npos);
 }
@@ -164,7 +164,7 @@ TEST_CASE("a server that may evict keys is not fit, and names its policy") {
           "allkeys-lfu",
           "volatile-random"}) {
         CAPTURE(policy);
-        const fitness limited =
+        const eligibility limited =
             judged({.memory = "maxmemory:1000000\r\nmaxmemory_policy:" + policy + "\r\n"});
         CHECK(!limited.fit);
         CHECK(limited.text.find(policy) != std::string::npos);
@@ -200,9 +200,9 @@ TEST_CASE("an uptime of exactly the quarantine is enough") {
 
 TEST_CASE("a server whose uptime says nothing of its data votes a quarantine after it was met") {
     const time_point met = now - 10s;
-    const fitness old = judge(*parse_info(info_of({})), rules(), now, met);
+    const eligibility old = judge(*parse_info(info_of({})), rules(), now, met);
     CHECK(old.votes_from == met + rules().quarantine_time());
-    const fitness young = judge(*parse_info(info_of(aged(3))), rules(), now, met);
+    const eligibility young = judge(*parse_info(info_of(aged(3))), rules(), now, met);
     CHECK(young.votes_from == now + rules().quarantine_time() - 2s);
     const time_point long_ago = now - rules().quarantine_time();
     CHECK(judge(*parse_info(info_of({})), rules(), now, long_ago).votes_from == never);
@@ -237,7 +237,7 @@ TEST_CASE("without quarantine a new server votes at once, but a replica still do
 
 TEST_CASE("numbers of any size make no server fit that isn't") {
     const std::string huge = std::to_string(std::numeric_limits<std::int64_t>::max());
-    const fitness oldest = judged({.uptime = huge});
+    const eligibility oldest = judged({.uptime = huge});
     CHECK(oldest.fit);
     CHECK(oldest.votes_from == never);
     // What does not fit is not believed.

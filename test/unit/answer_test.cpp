@@ -39,23 +39,23 @@ reply error(std::string_view value) {
 struct expectation {
     vote said;
     bool ask_exists = false;
-    bool say_otherwise = false;
+    bool use_eval = false;
 };
 
 // Removals and extensions are read alike in the plain protocol.
-void check(const reply& got, rung how, expectation expected) {
+void check(const reply& got, command_variant how, expectation expected) {
     CAPTURE(got.text, got.integer, static_cast<int>(got.type), static_cast<int>(how));
     for (const answer& meaning : {read_remove(got, how), read_extend(got, how)}) {
         CHECK(meaning.ask_exists == expected.ask_exists);
-        CHECK(meaning.say_otherwise == expected.say_otherwise);
-        if (!expected.ask_exists && !expected.say_otherwise) {
+        CHECK(meaning.use_eval == expected.use_eval);
+        if (!expected.ask_exists && !expected.use_eval) {
             CHECK(meaning.said == expected.said);
         }
     }
 }
 
 vote said_to_set(const reply& got) {
-    return read_acquire(got, rung::native).said;
+    return read_acquire(got, command_variant::native).said;
 }
 
 // What a script of the guarded protocol answers.
@@ -116,7 +116,7 @@ TEST_CASE("only OK to a SET is a grant, and only nil says that somebody has it")
 }
 
 TEST_CASE("the scripts answer one, nought or minus one") {
-    for (const rung how : {rung::evalsha, rung::eval}) {
+    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
         check(integer(1), how, {vote::granted});
         check(integer(0), how, {vote::owned_by_other});
         check(integer(-1), how, {vote::absent});
@@ -137,10 +137,10 @@ TEST_CASE("the scripts answer one, nought or minus one") {
 }
 
 TEST_CASE("a native command that did nothing is followed by EXISTS") {
-    check(integer(1), rung::native, {vote::granted});
-    check(text(reply_type::status, "OK"), rung::native, {vote::granted});
-    check(integer(0), rung::native, {vote::error, true});
-    check(text(reply_type::nil, ""), rung::native, {vote::error, true});
+    check(integer(1), command_variant::native, {vote::granted});
+    check(text(reply_type::status, "OK"), command_variant::native, {vote::granted});
+    check(integer(0), command_variant::native, {vote::error, true});
+    check(text(reply_type::nil, ""), command_variant::native, {vote::error, true});
     CHECK(vote_on_exists(integer(0)) == vote::absent);
     CHECK(vote_on_exists(integer(1)) == vote::owned_by_other);
     CHECK(vote_on_exists(error("NOPERM")) == vote::error);
@@ -153,14 +153,15 @@ TEST_CASE("what a server will not have said this way is said in another, but EVA
           "NOPERM no permissions",
           "ERR unknown command 'DELEX'",
           "ERR syntax error"}) {
-        check(error(why), rung::native, {vote::error, false, true});
-        check(error(why), rung::evalsha, {vote::error, false, true});
-        check(error(why), rung::eval, {vote::error});
+        check(error(why), command_variant::native, {vote::error, false, true});
+        check(error(why), command_variant::evalsha, {vote::error, false, true});
+        check(error(why), command_variant::eval, {vote::error});
     }
 }
 
 TEST_CASE("an error is a vote of its own, and a key of another type is somebody else's") {
-    for (const rung how : {rung::native, rung::evalsha, rung::eval}) {
+    for (const command_variant how :
+         {command_variant::native, command_variant::evalsha, command_variant::eval}) {
         check(error("READONLY You can't write against a read only replica."), how, {vote::error});
         check(error("LOADING"), how, {vote::error});
         check(error("OOM command not allowed"), how, {vote::error});
@@ -183,7 +184,7 @@ TEST_CASE("errors that say that a server cannot serve make it introduce itself a
 }
 
 TEST_CASE("a guarded acquire is granted, busy, late or quarantined") {
-    for (const rung how : {rung::evalsha, rung::eval}) {
+    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
         const three granted(1, 17, 1'000);
         answer got = read_acquire(granted, how);
         CHECK(got.said == vote::granted);
@@ -217,16 +218,16 @@ TEST_CASE("a guarded acquire is granted, busy, late or quarantined") {
 }
 
 TEST_CASE("a raise counts only at exactly the counter that was asked for") {
-    CHECK(read_raise(three(1, 17, 0), rung::evalsha).said == vote::granted);
-    CHECK(read_raise(three(0, 18, 0), rung::evalsha).said == vote::held);
-    CHECK(read_raise(three(0, 18, 0), rung::evalsha).counter == 18);
-    CHECK(read_raise(three(0, 0, 0), rung::evalsha).said == vote::owned_by_other);
+    CHECK(read_raise(three(1, 17, 0), command_variant::evalsha).said == vote::granted);
+    CHECK(read_raise(three(0, 18, 0), command_variant::evalsha).said == vote::held);
+    CHECK(read_raise(three(0, 18, 0), command_variant::evalsha).counter == 18);
+    CHECK(read_raise(three(0, 0, 0), command_variant::evalsha).said == vote::owned_by_other);
 }
 
 TEST_CASE("a guarded extension extends, heals, or says why not") {
     const auto said = [](std::int64_t status, std::int64_t value = 0) {
         const three got(status, value, 1'000);
-        return read_extend(got, rung::evalsha);
+        return read_extend(got, command_variant::evalsha);
     };
     CHECK(said(1).said == vote::granted);
     CHECK(!said(1).healed);
@@ -247,10 +248,10 @@ TEST_CASE("a guarded extension extends, heals, or says why not") {
 }
 
 TEST_CASE("a guarded removal removes, or says whose it is") {
-    CHECK(read_remove(three(1, 0, 5), rung::evalsha).said == vote::granted);
-    CHECK(read_remove(three(1, 0, 5), rung::evalsha).server_us == 5);
-    CHECK(read_remove(three(0, 0, 5), rung::evalsha).said == vote::owned_by_other);
-    CHECK(read_remove(three(-1, 0, 5), rung::evalsha).said == vote::absent);
+    CHECK(read_remove(three(1, 0, 5), command_variant::evalsha).said == vote::granted);
+    CHECK(read_remove(three(1, 0, 5), command_variant::evalsha).server_us == 5);
+    CHECK(read_remove(three(0, 0, 5), command_variant::evalsha).said == vote::owned_by_other);
+    CHECK(read_remove(three(-1, 0, 5), command_variant::evalsha).said == vote::absent);
 }
 
 TEST_CASE("a handshake returns since when a master has lost no data") {
@@ -293,30 +294,37 @@ TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     constexpr auto least = std::numeric_limits<std::int64_t>::min();
     for (const std::int64_t status : {std::int64_t{3}, std::int64_t{-5}, most, least}) {
-        CHECK(read_acquire(three(status, 0, 0), rung::eval).said == vote::error);
-        CHECK(read_raise(three(status, 0, 0), rung::eval).said == vote::error);
-        CHECK(read_remove(three(status, 0, 0), rung::eval).said == vote::error);
-        CHECK(read_extend(three(status, 0, 0), rung::eval).said == vote::error);
+        CHECK(read_acquire(three(status, 0, 0), command_variant::eval).said == vote::error);
+        CHECK(read_raise(three(status, 0, 0), command_variant::eval).said == vote::error);
+        CHECK(read_remove(three(status, 0, 0), command_variant::eval).said == vote::error);
+        CHECK(read_extend(three(status, 0, 0), command_variant::eval).said == vote::error);
     }
-    CHECK(read_acquire(three(1, -1, 0), rung::eval).said == vote::error);
-    CHECK(read_acquire(integer(1), rung::eval).said == vote::error);
-    CHECK(read_acquire(text(reply_type::status, "OK"), rung::eval).said == vote::error);
-    CHECK(read_raise(three(1, -1, 0), rung::eval).said == vote::error);
+    CHECK(read_acquire(three(1, -1, 0), command_variant::eval).said == vote::error);
+    CHECK(read_acquire(integer(1), command_variant::eval).said == vote::error);
+    CHECK(read_acquire(text(reply_type::status, "OK"), command_variant::eval).said == vote::error);
+    CHECK(read_raise(three(1, -1, 0), command_variant::eval).said == vote::error);
     // Beyond 2^53 a script cannot count: no token that could be given twice.
-    CHECK(read_acquire(three(1, most, 0), rung::eval).said == vote::error);
-    CHECK(read_acquire(three(1, (std::int64_t{1} << 53) - 2, 0), rung::eval).said == vote::granted);
-    CHECK(read_acquire(three(1, (std::int64_t{1} << 53) - 1, 0), rung::eval).said == vote::error);
-    CHECK(read_acquire(three(1, 1, most), rung::eval).server_us <= std::int64_t{1} << 53);
+    CHECK(read_acquire(three(1, most, 0), command_variant::eval).said == vote::error);
+    CHECK(
+        read_acquire(three(1, (std::int64_t{1} << 53) - 2, 0), command_variant::eval).said
+        == vote::granted);
+    CHECK(
+        read_acquire(three(1, (std::int64_t{1} << 53) - 1, 0), command_variant::eval).said
+        == vote::error);
+    CHECK(
+        read_acquire(three(1, 1, most), command_variant::eval).server_us <= std::int64_t{1} << 53);
     // Broken figures must not overflow where they are added to a moment.
-    CHECK(read_acquire(three(-2, most, most), rung::eval).quarantine <= std::chrono::years(1));
-    CHECK(read_acquire(three(-2, least, least), rung::eval).quarantine == 0us);
-    CHECK(read_acquire(three(0, most, 0), rung::eval).left <= std::chrono::years(1));
-    CHECK(read_acquire(three(1, 1, least), rung::eval).server_us == 0);
+    CHECK(
+        read_acquire(three(-2, most, most), command_variant::eval).quarantine
+        <= std::chrono::years(1));
+    CHECK(read_acquire(three(-2, least, least), command_variant::eval).quarantine == 0us);
+    CHECK(read_acquire(three(0, most, 0), command_variant::eval).left <= std::chrono::years(1));
+    CHECK(read_acquire(three(1, 1, least), command_variant::eval).server_us == 0);
 }
 
 TEST_CASE("what an answer does not tell is nought") {
-    CHECK(read_acquire(three(0, 500, 0), rung::evalsha).counter == 0);
-    CHECK(read_acquire(three(0, 500, 0), rung::evalsha).server_us == 0);
+    CHECK(read_acquire(three(0, 500, 0), command_variant::evalsha).counter == 0);
+    CHECK(read_acquire(three(0, 500, 0), command_variant::evalsha).server_us == 0);
 }
 
 // --- Calls for several locks ---------------------------------------------------------------------
@@ -339,7 +347,7 @@ struct several {
         command_kind kind,
         std::size_t locks,
         bool has_counters = false,
-        rung how = rung::evalsha) {
+        command_variant how = command_variant::evalsha) {
         const std::string bytes = in_bytes(reply_in_words);
         reply_reader reader;
         REQUIRE(reader.feed(bytes));
@@ -411,7 +419,7 @@ TEST_CASE("of several locks that a call acquires, those are held that it excepts
     CHECK(all.each[2].means.counter == 0);
     CHECK(all.each[0].means.server_us == 0); // it is the call's
     CHECK(!all.call.late);
-    CHECK(!all.call.say_otherwise);
+    CHECK(!all.call.use_eval);
 
     const several mixed(
         "1 1000 2 250 3 -1 5 'WRONGTYPE Operation against a key' 6 'OOM command not allowed'",
@@ -603,7 +611,7 @@ TEST_CASE("a reply for several locks that no script gives is an error for each o
     for (const reply& other :
          {integer(1), text(reply_type::status, "OK"), text(reply_type::nil, "")}) {
         for (const command_kind kind : {acquires, extends, removes}) {
-            const batch_answers all(other, kind, rung::eval, false, 2);
+            const batch_answers all(other, kind, command_variant::eval, false, 2);
             CHECK(!all.executed());
             CHECK(all.call().said == vote::error);
             CHECK(all.error().empty());
@@ -622,7 +630,7 @@ TEST_CASE("an error of a call for several locks is each lock's") {
             CHECK(all.votes() == votes(2, vote::error));
             CHECK(all.error == "LOADING Redis is loading");
             CHECK(all.each[1].error == "LOADING Redis is loading");
-            CHECK(!all.call.say_otherwise);
+            CHECK(!all.call.use_eval);
             // A key of another type concerns one lock, and is said of that.
             const several wrong_type("-WRONGTYPE Operation against a key", kind, 2, fenced);
             CHECK(wrong_type.votes() == votes(2, vote::error));
@@ -631,7 +639,7 @@ TEST_CASE("an error of a call for several locks is each lock's") {
 }
 
 TEST_CASE("a call for several locks that is refused is said in another way, or for one at a time") {
-    const auto refused = [](std::string_view error, std::size_t locks, rung how) {
+    const auto refused = [](std::string_view error, std::size_t locks, command_variant how) {
         const several all(error, acquires, locks, false, how);
         CHECK(!all.executed);
         CHECK(all.call.said == vote::error);
@@ -640,22 +648,22 @@ TEST_CASE("a call for several locks that is refused is said in another way, or f
     const std::string noperm = "-NOPERM No permissions to access a key";
     const std::string noscript = "-NOSCRIPT No matching script. Please use EVAL.";
     // The user may have no right to one of the keys.
-    for (const rung how : {rung::evalsha, rung::eval}) {
-        CHECK(refused(noperm, 2, how).say_otherwise);
+    for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
+        CHECK(refused(noperm, 2, how).use_eval);
         CHECK(refused(noperm, 2, how).for_one);
     }
-    CHECK(refused(noperm, 1, rung::evalsha).say_otherwise);
-    CHECK(!refused(noperm, 1, rung::evalsha).for_one);
-    CHECK(!refused(noperm, 1, rung::eval).say_otherwise); // EVAL is the last
+    CHECK(refused(noperm, 1, command_variant::evalsha).use_eval);
+    CHECK(!refused(noperm, 1, command_variant::evalsha).for_one);
+    CHECK(!refused(noperm, 1, command_variant::eval).use_eval); // EVAL is the last
     for (const std::size_t locks : {1U, 2U}) {
-        CHECK(refused(noscript, locks, rung::evalsha).say_otherwise);
-        CHECK(!refused(noscript, locks, rung::eval).say_otherwise);
-        CHECK(!refused("-OOM command not allowed", locks, rung::evalsha).say_otherwise);
+        CHECK(refused(noscript, locks, command_variant::evalsha).use_eval);
+        CHECK(!refused(noscript, locks, command_variant::eval).use_eval);
+        CHECK(!refused("-OOM command not allowed", locks, command_variant::evalsha).use_eval);
     }
     // Within a script nothing can be said otherwise.
     const several of_one("1 1000 1 'NOPERM User may not access this key'", acquires, 2);
     CHECK(of_one.votes() == votes{vote::error, vote::granted});
-    CHECK(!of_one.each[0].means.say_otherwise);
+    CHECK(!of_one.each[0].means.use_eval);
 }
 
 } // namespace answer_test

@@ -30,13 +30,13 @@ std::string words_of(const std::string& bytes) {
     return out;
 }
 
-std::string removal(rung how, native_delete native, std::string_view channel = {}) {
+std::string removal(command_variant how, native_delete native, std::string_view channel = {}) {
     std::string out;
     append_remove(out, how, native, "the:key", "the:token", channel);
     return words_of(out);
 }
 
-std::string extension(rung how) {
+std::string extension(command_variant how) {
     std::string out;
     append_extend(out, how, "the:key", "the:token", 12'345ms);
     return words_of(out);
@@ -50,62 +50,67 @@ TEST_CASE("a lock is set with NX and PX in one command") {
     CHECK(words_of(out) == "SET the:key the:token NX PX 86400000");
 }
 
-TEST_CASE("every rung of a removal compares with the token") {
+TEST_CASE("every variant of a removal compares with the token") {
     const std::string script(compare_and_delete.text);
     const std::string digest(compare_and_delete.sha1);
-    CHECK(removal(rung::native, native_delete::delex) == "DELEX the:key IFEQ the:token");
-    CHECK(removal(rung::native, native_delete::delifeq) == "DELIFEQ the:key the:token");
+    CHECK(removal(command_variant::native, native_delete::delex) == "DELEX the:key IFEQ the:token");
+    CHECK(removal(command_variant::native, native_delete::delifeq) == "DELIFEQ the:key the:token");
     CHECK(
-        removal(rung::evalsha, native_delete::delex)
+        removal(command_variant::evalsha, native_delete::delex)
         == "EVALSHA " + digest + " 1 the:key the:token");
-    CHECK(removal(rung::eval, native_delete::none) == "EVAL " + script + " 1 the:key the:token");
+    CHECK(
+        removal(command_variant::eval, native_delete::none)
+        == "EVAL " + script + " 1 the:key the:token");
 }
 
 TEST_CASE("a removal that is announced names its channel, or leaves that to PUBLISH") {
     const std::string digest(compare_and_delete.sha1);
     CHECK(
-        removal(rung::evalsha, native_delete::none, "the:key:free")
+        removal(command_variant::evalsha, native_delete::none, "the:key:free")
         == "EVALSHA " + digest + " 1 the:key the:token the:key:free");
     CHECK(
-        removal(rung::native, native_delete::delex, "the:key:free")
+        removal(command_variant::native, native_delete::delex, "the:key:free")
         == "DELEX the:key IFEQ the:token");
     std::string out;
     append_publish(out, "the:key:free", "0123456789abcdef0123456789abcdef01234567");
     CHECK(words_of(out) == "PUBLISH the:key:free 0123456789abcdef");
 }
 
-TEST_CASE("every rung of an extension compares with the token") {
+TEST_CASE("every variant of an extension compares with the token") {
     const std::string script(compare_and_extend.text);
     const std::string digest(compare_and_extend.sha1);
-    CHECK(extension(rung::native) == "SET the:key the:token IFEQ the:token PX 12345");
-    CHECK(extension(rung::evalsha) == "EVALSHA " + digest + " 1 the:key the:token 12345");
-    CHECK(extension(rung::eval) == "EVAL " + script + " 1 the:key the:token 12345");
+    CHECK(extension(command_variant::native) == "SET the:key the:token IFEQ the:token PX 12345");
+    CHECK(
+        extension(command_variant::evalsha) == "EVALSHA " + digest + " 1 the:key the:token 12345");
+    CHECK(extension(command_variant::eval) == "EVAL " + script + " 1 the:key the:token 12345");
 }
 
-TEST_CASE("a ladder is climbed down from native to EVALSHA to EVAL") {
-    ladder all{.delete_command = native_delete::delex, .set_ifeq = true};
-    CHECK(all.remove() == rung::native);
-    CHECK(all.extend() == rung::native);
+TEST_CASE("commands fall back from native to EVALSHA to EVAL") {
+    server_capabilities all{.delete_command = native_delete::delex, .set_ifeq = true};
+    CHECK(all.remove() == command_variant::native);
+    CHECK(all.extend() == command_variant::native);
     all.delete_command = native_delete::none;
     all.set_ifeq = false;
-    CHECK(all.remove() == rung::eval); // a script that the server may not have is sent whole
-    CHECK(all.extend() == rung::eval);
+    CHECK(
+        all.remove()
+        == command_variant::eval); // a script that the server may not have is sent whole
+    CHECK(all.extend() == command_variant::eval);
     all.knows_remove = true;
-    CHECK(all.remove() == rung::evalsha);
-    CHECK(all.extend() == rung::eval);
+    CHECK(all.remove() == command_variant::evalsha);
+    CHECK(all.extend() == command_variant::eval);
     all.knows_extend = true;
-    CHECK(all.extend() == rung::evalsha);
-    CHECK(all.raise() == rung::eval);
+    CHECK(all.extend() == command_variant::evalsha);
+    CHECK(all.raise() == command_variant::eval);
     all.knows_raise = true;
-    CHECK(all.raise() == rung::evalsha);
-    CHECK(all.heal() == rung::eval);
+    CHECK(all.raise() == command_variant::evalsha);
+    CHECK(all.heal() == command_variant::eval);
     all.knows_heal = true;
-    CHECK(all.heal() == rung::evalsha);
-    CHECK(all.of(lock_form::exclusive, command_kind::heal) == rung::evalsha);
+    CHECK(all.heal() == command_variant::evalsha);
+    CHECK(all.of(lock_form::exclusive, command_kind::heal) == command_variant::evalsha);
     all.evalsha = false;
-    CHECK(all.raise() == rung::eval);
-    CHECK(all.remove() == rung::eval);
-    CHECK(all.extend() == rung::eval);
+    CHECK(all.raise() == command_variant::eval);
+    CHECK(all.remove() == command_variant::eval);
+    CHECK(all.extend() == command_variant::eval);
 }
 
 TEST_CASE("what a server knows of one script says nothing of another") {
@@ -122,16 +127,16 @@ TEST_CASE("what a server knows of one script says nothing of another") {
             if (!has_own_script(form, kind)) {
                 continue;
             }
-            ladder all;
+            server_capabilities all;
             all.learn(form, kind, true);
             for (const lock_form other : forms) {
                 for (const command_kind what : kinds) {
                     const bool same = form == other && kind == what;
-                    CHECK((all.of(other, what) == rung::evalsha) == same);
+                    CHECK((all.of(other, what) == command_variant::evalsha) == same);
                 }
             }
             all.learn(form, kind, false);
-            CHECK(all == ladder{});
+            CHECK(all == server_capabilities{});
         }
     }
 }
@@ -146,11 +151,11 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
         return words_of(out);
     };
     CHECK(
-        said(append_raise, rung::evalsha, names, fencing)
+        said(append_raise, command_variant::evalsha, names, fencing)
         == "EVALSHA " + std::string(guarded_raise.sha1)
                + " 2 p{r} p{r}:fence the:token 17 86400000");
     CHECK(
-        said(append_guarded_heal, rung::eval, names, guard, 12'345ms, fencing)
+        said(append_guarded_heal, command_variant::eval, names, guard, 12'345ms, fencing)
         == "EVAL " + std::string(guarded_heal.text)
                + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
                  "1700000000000123");

@@ -28,17 +28,17 @@ struct connection_site final : core::connection_events {
 
     void open(std::size_t) override { ++opens; }
     void close(std::size_t) override { ++closes; }
-    void standing_changed(std::size_t, time_point) override { ++changes; }
+    void admission_changed(std::size_t, time_point) override { ++changes; }
     void replied(
         std::size_t,
-        const core::ticket& command,
+        const core::sent_command& command,
         const core::reply& answer,
         time_point sent,
         time_point) override {
         replies.emplace_back(command.subject.index, std::string(answer.text));
         sent_at.push_back(sent);
     }
-    void dropped(std::size_t, const core::ticket& command, time_point) override {
+    void dropped(std::size_t, const core::sent_command& command, time_point) override {
         up_when_dropped = up_when_dropped || link.up();
         drops.push_back(command.subject.index);
     }
@@ -79,11 +79,11 @@ struct connection_site final : core::connection_events {
     }
 
     /// The server will not have a command said this way.
-    void refuse(core::command_kind kind, core::rung how) {
+    void refuse(core::command_kind kind, core::command_variant how) {
         core::reply refusal;
         refusal.type = core::reply_type::error;
         refusal.text = "NOPERM this user has no permissions";
-        const core::ticket command{.kind = kind, .how = how, .subject = {}};
+        const core::sent_command command{.kind = kind, .how = how, .subject = {}};
         link.learn(command, refusal, core::read_remove(refusal, how));
     }
 

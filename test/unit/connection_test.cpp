@@ -270,13 +270,13 @@ TEST_CASE("a step that was taken down stays taken until the connection is a new 
     it.bring_up();
     CHECK(it.link.commands().delete_command == native_delete::delex);
     CHECK(it.link.commands().set_ifeq);
-    it.refuse(command_kind::remove, rung::native);
+    it.refuse(command_kind::remove, command_variant::native);
     CHECK(it.link.commands().delete_command == native_delete::none);
     CHECK(it.link.commands().set_ifeq);
-    it.refuse(command_kind::extend, rung::native);
+    it.refuse(command_kind::extend, command_variant::native);
     CHECK(!it.link.commands().set_ifeq);
     CHECK(it.link.commands().evalsha);
-    it.refuse(command_kind::remove, rung::evalsha);
+    it.refuse(command_kind::remove, command_variant::evalsha);
     CHECK(!it.link.commands().evalsha);
     it.link.introduce_again(it.now);
     it.hear(it.server.execute({"INFO"}, it.now));
@@ -334,19 +334,22 @@ TEST_CASE("a server that refuses EVALSHA for readers and writers gets the text")
          {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer}) {
         connection_site it;
         it.bring_up();
-        const ticket command{
-            .kind = command_kind::remove, .how = rung::evalsha, .form = form, .subject = {}};
+        const sent_command command{
+            .kind = command_kind::remove,
+            .how = command_variant::evalsha,
+            .form = form,
+            .subject = {}};
         reply answered;
         answered.type = reply_type::error;
         const auto learn = [&](std::string_view text) {
             answered.text = text;
-            it.link.learn(command, answered, read_remove(answered, rung::evalsha));
+            it.link.learn(command, answered, read_remove(answered, command_variant::evalsha));
         };
         learn("NOSCRIPT No matching script. Please use EVAL.");
         CHECK(it.link.commands().evalsha);
         learn("NOPERM this user has no permissions to run the 'evalsha' command");
         CHECK(!it.link.commands().evalsha);
-        CHECK(it.link.commands().of(form, command_kind::remove) == rung::eval);
+        CHECK(it.link.commands().of(form, command_kind::remove) == command_variant::eval);
     }
 }
 
@@ -356,46 +359,49 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
     for (const command_kind kind : kinds) {
         connection_site it;
         it.bring_up();
-        const ladder before = it.link.commands();
-        const auto learn = [&](rung how, std::string_view error, std::size_t locks = 2) {
+        const server_capabilities before = it.link.commands();
+        const auto learn = [&](command_variant how, std::string_view error, std::size_t locks = 2) {
             reply answered;
             answered.type = error.empty() ? reply_type::array : reply_type::error;
             answered.text = error;
-            const ticket command{.kind = kind, .how = how, .shared = true, .subject = {}};
+            const sent_command command{.kind = kind, .how = how, .shared = true, .subject = {}};
             const batch_answers all(answered, kind, how, false, locks);
             it.link.learn(command, answered, all.call());
         };
         const auto said_by = [&](command_kind one) { return it.link.commands().of_batch(one); };
-        CHECK(said_by(kind) == rung::eval);
-        learn(rung::eval, "READONLY You can't write against a read only replica.");
-        CHECK(said_by(kind) == rung::eval);
-        learn(rung::eval, "");
+        CHECK(said_by(kind) == command_variant::eval);
+        learn(command_variant::eval, "READONLY You can't write against a read only replica.");
+        CHECK(said_by(kind) == command_variant::eval);
+        learn(command_variant::eval, "");
         for (const command_kind other : kinds) {
-            CHECK(said_by(other) == (other == kind ? rung::evalsha : rung::eval));
+            CHECK(
+                said_by(other)
+                == (other == kind ? command_variant::evalsha : command_variant::eval));
         }
         for (const std::size_t locks : {1U, 2U}) {
-            learn(rung::evalsha, "LOADING Redis is loading the dataset in memory", locks);
-            CHECK(said_by(kind) == rung::evalsha);
+            learn(
+                command_variant::evalsha, "LOADING Redis is loading the dataset in memory", locks);
+            CHECK(said_by(kind) == command_variant::evalsha);
         }
-        learn(rung::evalsha, "NOSCRIPT No matching script. Please use EVAL.");
+        learn(command_variant::evalsha, "NOSCRIPT No matching script. Please use EVAL.");
         CHECK(it.link.commands() == before);
-        learn(rung::eval, "");
-        learn(rung::evalsha, "NOSCRIPT No matching script. Please use EVAL.", 1);
+        learn(command_variant::eval, "");
+        learn(command_variant::evalsha, "NOSCRIPT No matching script. Please use EVAL.", 1);
         CHECK(it.link.commands() == before);
 
         // Of several locks, one may be another's: nothing follows for the command.
         const std::string_view refusal = "NOPERM No permissions to access a key";
-        learn(rung::eval, "");
-        const ladder taught = it.link.commands();
-        learn(rung::evalsha, refusal);
-        learn(rung::eval, refusal);
-        learn(rung::eval, refusal, 1); // EVAL is the last
+        learn(command_variant::eval, "");
+        const server_capabilities taught = it.link.commands();
+        learn(command_variant::evalsha, refusal);
+        learn(command_variant::eval, refusal);
+        learn(command_variant::eval, refusal, 1); // EVAL is the last
         CHECK(it.link.commands() == taught);
-        CHECK(said_by(kind) == rung::evalsha);
-        learn(rung::evalsha, refusal, 1);
+        CHECK(said_by(kind) == command_variant::evalsha);
+        learn(command_variant::evalsha, refusal, 1);
         CHECK(!it.link.commands().evalsha);
-        learn(rung::eval, "");
-        CHECK(said_by(kind) == rung::eval); // whatever it knows
+        learn(command_variant::eval, "");
+        CHECK(said_by(kind) == command_variant::eval); // whatever it knows
         it.link.closed("reset", it.now);
         it.wait(2s);
         it.introduce();
@@ -410,13 +416,15 @@ TEST_CASE("a call for several locks and a script for one are learned by themselv
     done.type = reply_type::array;
     for (const command_kind kind :
          {command_kind::acquire, command_kind::remove, command_kind::extend}) {
-        it.link.learn({.kind = kind, .how = rung::eval, .subject = {}}, done, {});
-        CHECK(it.link.commands().of_batch(kind) == rung::eval);
+        it.link.learn({.kind = kind, .how = command_variant::eval, .subject = {}}, done, {});
+        CHECK(it.link.commands().of_batch(kind) == command_variant::eval);
     }
-    const ladder taught = it.link.commands();
+    const server_capabilities taught = it.link.commands();
     it.link.learn(
-        {.kind = command_kind::remove, .how = rung::eval, .shared = true, .subject = {}}, done, {});
-    CHECK(it.link.commands().of_batch(command_kind::remove) == rung::evalsha);
+        {.kind = command_kind::remove, .how = command_variant::eval, .shared = true, .subject = {}},
+        done,
+        {});
+    CHECK(it.link.commands().of_batch(command_kind::remove) == command_variant::evalsha);
     CHECK(it.link.commands().remove_script() == taught.remove_script());
 }
 

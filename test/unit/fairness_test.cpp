@@ -1,7 +1,7 @@
 // Turns on a virtual clock: when the queue is asked, and what comes of its answers. The queue here
 // is the virtual master's; that of a real one is seen in test/integration/fairness_test.cpp.
 
-#include "core/turn_scripts.hpp"
+#include "core/fair_queue_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -44,7 +44,7 @@ struct site : virtual_quorum {
         const std::uint64_t name = acquire(in_order());
         run_for(20ms);
         for (std::size_t i = 0; i < masters.size(); ++i) {
-            keeper = masters[i].count("EVAL turn") == 1 ? i : keeper;
+            queue_master = masters[i].count("EVAL turn") == 1 ? i : queue_master;
         }
         release(*answer_to(name));
         run_for(20ms);
@@ -60,9 +60,9 @@ struct site : virtual_quorum {
     std::vector<place> queue() {
         std::vector<place> found;
         const std::string ends = "p:{r}:queue:until";
-        std::istringstream all(masters[keeper].run({"ZRANGE", queue_key, "0", "-1"}, now()));
+        std::istringstream all(masters[queue_master].run({"ZRANGE", queue_key, "0", "-1"}, now()));
         for (std::string waiter; std::getline(all, waiter) && waiter != "(empty array)";) {
-            const std::string us = masters[keeper].run({"ZSCORE", ends, waiter}, now());
+            const std::string us = masters[queue_master].run({"ZSCORE", ends, waiter}, now());
             found.push_back(
                 {waiter, redlock::time_point(std::chrono::microseconds(std::stoll(us)))});
         }
@@ -72,10 +72,12 @@ struct site : virtual_quorum {
     void enter(const std::string& waiter, milliseconds lease = place_lease) {
         const std::string text(core::turn_take.text);
         const std::string span = std::to_string(lease.count());
-        masters[keeper].run(
+        masters[queue_master].run(
             {"EVAL", text, "3", key(), queue_key, queue_key + ":until", waiter, span}, now());
     }
-    void first_leaves() { masters[keeper].run({"ZREM", queue_key, queue().front().waiter}, now()); }
+    void first_leaves() {
+        masters[queue_master].run({"ZREM", queue_key, queue().front().waiter}, now());
+    }
     void hold_everywhere() {
         for (virtual_master& server : masters) {
             server.put(key(), "somebody");
@@ -86,7 +88,7 @@ struct site : virtual_quorum {
             server.drop(key());
         }
     }
-    void told(const std::string& release) { push(keeper, "p:{r}:free", release); }
+    void told(const std::string& release) { push(queue_master, "p:{r}:free", release); }
     std::size_t asked() const {
         std::size_t all = 0;
         for (const virtual_master& server : masters) {
@@ -94,12 +96,12 @@ struct site : virtual_quorum {
         }
         return all;
     }
-    std::size_t turns() const { return masters[keeper].count("EVALSHA turn"); }
+    std::size_t turns() const { return masters[queue_master].count("EVALSHA turn"); }
     bool won(std::uint64_t name) const {
         return answer_to(name) != nullptr && answer_to(name)->won;
     }
 
-    std::size_t keeper = 99;
+    std::size_t queue_master = 99;
 };
 
 } // namespace
@@ -107,7 +109,7 @@ struct site : virtual_quorum {
 TEST_CASE("a free lock costs one question to one master, and its place is given up") {
     for (const std::size_t n : {1U, 3U, 5U}) {
         site it(with_pushes(n));
-        REQUIRE(it.keeper < n);
+        REQUIRE(it.queue_master < n);
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(in_order());
         REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
@@ -115,7 +117,7 @@ TEST_CASE("a free lock costs one question to one master, and its place is given 
         CHECK(it.now() == began + 2ms);
         it.run_for(20ms);
         CHECK(it.turns() == 1);
-        CHECK(it.masters[it.keeper].count("EVALSHA leave") == 1);
+        CHECK(it.masters[it.queue_master].count("EVALSHA leave") == 1);
         CHECK(it.queue().empty());
         it.release(*it.answer_to(name));
         CHECK(it.idle());
@@ -184,7 +186,7 @@ TEST_CASE("a waiter that is first and does not come holds the next up for its le
 TEST_CASE("a waiter that is first and cannot have it goes to the end") {
     site it(with_pushes(5));
     for (std::size_t i = 0; i < 5; ++i) { // it reaches the queue's master and one other
-        if (i != it.keeper && i != (it.keeper + 1) % 5) {
+        if (i != it.queue_master && i != (it.queue_master + 1) % 5) {
             it.paths[i].hung = true;
         }
     }
@@ -234,7 +236,7 @@ TEST_CASE("a waiter that goes away leaves the queue") {
         CHECK(it.answer_to(name)->why == errc::closed);
         CHECK(it.engine.closed_down());
     }
-    CHECK(it.masters[it.keeper].count("EVAL") > 0);
+    CHECK(it.masters[it.queue_master].count("EVAL") > 0);
     REQUIRE(it.queue().size() == 1);
     CHECK(it.queue()[0].waiter == "another");
 }
@@ -294,7 +296,7 @@ TEST_CASE("a lease passes to the next of a line that is first in the queue") {
 TEST_CASE("news that comes while the queue is asked is not lost") {
     site it(with_pushes(3));
     it.hold_everywhere();
-    it.paths[it.keeper].back = 20ms;
+    it.paths[it.queue_master].back = 20ms;
     const std::uint64_t name = it.acquire(in_order());
     it.run_for(490ms);
     it.told("another-release"); // brings a question
@@ -307,7 +309,7 @@ TEST_CASE("news that comes while the queue is asked is not lost") {
 
 TEST_CASE("without its queue the lock is had as ever, and the log says so once") {
     site it(with_pushes(3));
-    it.masters[it.keeper].replies["EVALSHA"] =
+    it.masters[it.queue_master].replies["EVALSHA"] =
         "-NOPERM this user has no permissions to run the 'zadd' command\r\n";
     for (int i = 0; i < 3; ++i) {
         const std::uint64_t name = it.acquire(in_order());
@@ -329,31 +331,31 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
 
 TEST_CASE("a script that the queue's master has lost is sent again") {
     site it(with_pushes(3));
-    it.masters[it.keeper].forget_scripts();
+    it.masters[it.queue_master].forget_scripts();
     const std::uint64_t name = it.acquire(in_order());
     it.run_for(10ms);
     CHECK(it.won(name));
-    CHECK(it.masters[it.keeper].count("EVAL turn") == 1);
+    CHECK(it.masters[it.queue_master].count("EVAL turn") == 1);
 }
 
-TEST_CASE("a keeper that fails is not waited for") {
+TEST_CASE("a queue master that fails is not waited for") {
     site it(with_pushes(5));
     SECTION("it is silent") {
-        it.paths[it.keeper].hung = true;
+        it.paths[it.queue_master].hung = true;
         const std::uint64_t name = it.acquire(in_order());
         it.run_for(110ms);
         CHECK(it.won(name));
     }
     SECTION("it is silent, and the lock is held: attempts are few") {
         it.hold_everywhere();
-        it.paths[it.keeper].hung = true;
+        it.paths[it.queue_master].hung = true;
         it.acquire(in_order());
         it.run_for(2s);
         CHECK(it.asked() > 0);
         CHECK(it.asked() <= 40);
     }
     SECTION("it goes down with the question") {
-        it.masters[it.keeper].when = [](const arguments&) { return mishap::break_after; };
+        it.masters[it.queue_master].when = [](const arguments&) { return mishap::break_after; };
         const std::uint64_t name = it.acquire(in_order());
         it.run_for(20ms);
         CHECK(it.won(name));
@@ -362,13 +364,13 @@ TEST_CASE("a keeper that fails is not waited for") {
         it.enter("another", 1h);
         const std::uint64_t name = it.acquire(in_order());
         it.run_for(1s);
-        it.paths[it.keeper].reachable = false;
-        it.disconnect(it.keeper);
+        it.paths[it.queue_master].reachable = false;
+        it.disconnect(it.queue_master);
         it.run_for(1s);
         CHECK(it.won(name));
         std::size_t elsewhere = 0;
         for (std::size_t i = 0; i < 5; ++i) {
-            elsewhere += i == it.keeper ? 0 : it.masters[i].count("EVAL turn");
+            elsewhere += i == it.queue_master ? 0 : it.masters[i].count("EVAL turn");
         }
         CHECK(elsewhere == 1);
     }
@@ -377,7 +379,7 @@ TEST_CASE("a keeper that fails is not waited for") {
 TEST_CASE(
     "with a lock that is held in this process and not at the queue's master nobody is in a hurry") {
     site it(with_pushes(3));
-    it.masters[it.keeper].replies["SET"] = "-OOM command not allowed\r\n";
+    it.masters[it.queue_master].replies["SET"] = "-OOM command not allowed\r\n";
     const std::uint64_t first = it.acquire(in_order());
     const std::uint64_t second = it.acquire(in_order());
     it.run_for(50ms);
@@ -386,7 +388,7 @@ TEST_CASE(
     it.run_for(3s);
     CHECK(it.answer_to(second) == nullptr);
     CHECK(it.turns() - before <= 10);
-    it.masters[it.keeper].replies.clear();
+    it.masters[it.queue_master].replies.clear();
     it.release(*it.answer_to(first));
     it.run_for(1s);
     CHECK(it.won(second));

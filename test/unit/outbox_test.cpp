@@ -98,7 +98,7 @@ struct outbox_site {
 using calls = std::vector<std::vector<std::uint32_t>>;
 
 // The words of a call, with those that are checked of a master in place of the real ones.
-arguments words_of(const batch& one, rung how, std::size_t master = 1) {
+arguments words_of(const batch& one, command_variant how, std::size_t master = 1) {
     std::string bytes;
     outbox::write(bytes, one, how, "the:epoch");
     if (one.kind != removes) {
@@ -323,7 +323,7 @@ TEST_CASE("a call is kept until each of its masters has replied") {
     CHECK(next[0].by_last == at(5s));
     CHECK(next[0].to == three_masters);
     CHECK(next[0].awaited == 3);
-    CHECK(words_of(next[0], rung::evalsha)[4] == "lock3");
+    CHECK(words_of(next[0], command_variant::evalsha)[4] == "lock3");
     CHECK(it.box.find(sent[1].self) == nullptr); // it goes by its old name no more
 }
 
@@ -418,7 +418,7 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
     const std::string extend_sha1(guarded_extend.sha1);
     const std::string release_sha1(guarded_release.sha1);
     CHECK(
-        words_of(sent({{.ttl = 12'345ms}}), rung::eval)
+        words_of(sent({{.ttl = 12'345ms}}), command_variant::eval)
         == arguments{
             "EVAL",
             acquire_text,
@@ -434,7 +434,8 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
     // An acquire has no fencing token yet.
     CHECK(
         words_of(
-            sent({{.number = 1, .fence_ttl = 90s}, {.number = 2, .fence_ttl = 90s}}), rung::evalsha)
+            sent({{.number = 1, .fence_ttl = 90s}, {.number = 2, .fence_ttl = 90s}}),
+            command_variant::evalsha)
         == arguments{
             "EVALSHA",
             acquire_sha1,
@@ -457,7 +458,7 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
                 {.kind = extends, .number = 1, .token = 18, .fence_ttl = 90s},
                 {.kind = extends, .number = 2, .token = 4'000'000'000'000'001, .fence_ttl = 90s},
             }),
-            rung::evalsha)
+            command_variant::evalsha)
         == arguments{
             "EVALSHA",
             extend_sha1,
@@ -477,7 +478,9 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
             "30000000",
             "limit"});
     CHECK(
-        words_of(sent({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}}), rung::eval)
+        words_of(
+            sent({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}}),
+            command_variant::eval)
         == arguments{
             "EVAL",
             std::string(guarded_extend.text),
@@ -500,7 +503,7 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
                 {.kind = removes, .number = 2, .token = 18, .fence_ttl = 90s},
                 {.kind = removes, .number = 3, .token = 19, .fence_ttl = 90s, .publishes = true},
             }),
-            rung::evalsha)
+            command_variant::evalsha)
         == arguments{
             "EVALSHA",
             release_sha1,
@@ -520,7 +523,9 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
             "19",
             "101"});
     CHECK(
-        words_of(sent({{.kind = removes, .number = 1}, {.kind = removes, .number = 2}}), rung::eval)
+        words_of(
+            sent({{.kind = removes, .number = 1}, {.kind = removes, .number = 2}}),
+            command_variant::eval)
         == arguments{
             "EVAL",
             std::string(guarded_release.text),
@@ -538,9 +543,9 @@ TEST_CASE("a removal is published on the masters that it names") {
     it.add_all({{.kind = removes, .number = 1, .publishes = true}, {.kind = removes, .number = 2}});
     const std::vector<batch> sent = it.flush();
     REQUIRE(sent.size() == 1);
-    CHECK(words_of(sent[0], rung::evalsha, 0).back() == "00");
-    CHECK(words_of(sent[0], rung::evalsha, 1).back() == "10");
-    CHECK(words_of(sent[0], rung::evalsha, 2).back() == "00");
+    CHECK(words_of(sent[0], command_variant::evalsha, 0).back() == "00");
+    CHECK(words_of(sent[0], command_variant::evalsha, 1).back() == "10");
+    CHECK(words_of(sent[0], command_variant::evalsha, 2).back() == "00");
 }
 
 TEST_CASE("a call is an array of counted strings, after what is there") {
@@ -548,7 +553,7 @@ TEST_CASE("a call is an array of counted strings, after what is there") {
     it.add({.kind = removes, .publishes = true});
     std::string bytes = "before";
     const std::vector<batch> sent = it.flush();
-    outbox::write(bytes, sent.at(0), rung::evalsha, "the:epoch");
+    outbox::write(bytes, sent.at(0), command_variant::evalsha, "the:epoch");
     outbox::write_publishes(bytes, sent[0], 1);
     CHECK(
         bytes
@@ -563,7 +568,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
     REQUIRE(sent.size() == 1);
     CHECK(sent[0].native);
     std::string bytes;
-    outbox::write(bytes, sent[0], rung::native, "the:epoch");
+    outbox::write(bytes, sent[0], command_variant::native, "the:epoch");
     for (const std::string number : {"1", "2"}) {
         CHECK(
             unit::virtual_master::take_command(bytes)
@@ -578,7 +583,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
     const std::vector<batch> next = it.flush();
     REQUIRE(next.size() == 1);
     CHECK(!next[0].native);
-    CHECK(words_of(next[0], rung::evalsha)[4] == "lock3");
+    CHECK(words_of(next[0], command_variant::evalsha)[4] == "lock3");
 }
 
 TEST_CASE("the largest call has a word for each of its locks") {
@@ -593,7 +598,7 @@ TEST_CASE("the largest call has a word for each of its locks") {
                      .fence_ttl = fenced ? 90s : 0s,
                      .publishes = i % 2 == 0});
             }
-            const arguments words = words_of(it.flush().at(0), rung::evalsha);
+            const arguments words = words_of(it.flush().at(0), command_variant::evalsha);
             const std::size_t keys = (fenced ? 128 : 64) + (kind == removes ? 0 : 1);
             const std::size_t tokens = fenced && kind != acquires ? 128 : 64;
             CHECK(words[2] == std::to_string(keys));

@@ -1,8 +1,8 @@
 // What a claim owes the masters after its end, and the ledger of all of that: without an engine.
 
-#include "core/pool.hpp"
 #include "core/removal.hpp"
 #include "core/removals.hpp"
+#include "core/slot_map.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -37,19 +37,19 @@ struct site final : connection_events, subscriber_events {
 
     void open(std::size_t) override {}
     void close(std::size_t) override {}
-    void open_pushes(std::size_t) override {}
-    void close_pushes(std::size_t) override {}
-    void standing_changed(std::size_t master, time_point at) override {
-        note(masters.standing_changed(master, at));
+    void open_subscriber(std::size_t) override {}
+    void close_subscriber(std::size_t) override {}
+    void admission_changed(std::size_t master, time_point at) override {
+        note(masters.admission_changed(master, at));
     }
-    void replied(std::size_t, const ticket&, const reply&, time_point, time_point) override {}
-    void dropped(std::size_t, const ticket&, time_point) override {}
+    void replied(std::size_t, const sent_command&, const reply&, time_point, time_point) override {}
+    void dropped(std::size_t, const sent_command&, time_point) override {}
     void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
     void noted(std::size_t, std::string_view) override {}
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, 7); }
-    void hinted(std::size_t, std::string_view, std::string_view, time_point) override {}
+    void release_notified(std::size_t, std::string_view, std::string_view, time_point) override {}
 
-    void note(const standing_change& change) {
+    void note(const admission_change& change) {
         changed |= change.masters;
         readied += change.ready ? 1U : 0U;
     }
@@ -239,7 +239,7 @@ TEST_CASE("quorum: contenders agree on the arbiter, whatever the order of the ma
         const std::string key = "lock " + std::to_string(i);
         const std::size_t first = here.masters.arbiter_of(key);
         CHECK(there.masters.arbiter_of(key) == 2 - first);
-        CHECK(here.masters.keeper_of(key) == first);
+        CHECK(here.masters.queue_master_of(key) == first);
         chosen.insert(first);
     }
     CHECK(chosen.size() == 3);
@@ -252,10 +252,10 @@ TEST_CASE("quorum: contenders agree on the arbiter, whatever the order of the ma
 
 TEST_CASE("quorum: a single master cannot be an arbiter, but keeps the queue") {
     site it(1);
-    CHECK(it.masters.keeper_of("r") == nobody);
+    CHECK(it.masters.queue_master_of("r") == nobody);
     it.bring_up();
     CHECK(it.masters.arbiter_of("r") == nobody);
-    CHECK(it.masters.keeper_of("r") == 0);
+    CHECK(it.masters.queue_master_of("r") == 0);
 }
 
 TEST_CASE("quorum: a master whose clock alone was stepped begins to remember anew") {
@@ -299,8 +299,8 @@ TEST_CASE("quorum: where several clocks were stepped at once, it was ours") {
 TEST_CASE("quorum: a majority is heard of where enough subscribers are live, and may publish") {
     site it(3);
     it.bring_up();
-    CHECK(!it.masters.hears_a_quorum());
-    CHECK(!it.masters.stopped_hearing());
+    CHECK(!it.masters.notified_by_quorum());
+    CHECK(!it.masters.lost_notifications());
     it.masters.watch("channel", it.now);
     it.masters.refresh_due();
     CHECK(it.masters.next_due() == it.now + it.rules.connect_timeout);
@@ -309,19 +309,19 @@ TEST_CASE("quorum: a majority is heard of where enough subscribers are live, and
         CHECK(it.masters.output(link).find("SUBSCRIBE") != std::string::npos);
         it.masters.received(link, std::string("+PONG\r\n"), it.now);
     }
-    CHECK(it.masters.hears_a_quorum());
-    CHECK(!it.masters.stopped_hearing());
-    CHECK(!it.masters.stopped_hearing());
+    CHECK(it.masters.notified_by_quorum());
+    CHECK(!it.masters.lost_notifications());
+    CHECK(!it.masters.lost_notifications());
 
     it.masters[1].link->published("NOPERM", it.now);
-    CHECK(!it.masters.hears_a_quorum());
-    CHECK(it.masters.stopped_hearing());
-    CHECK(!it.masters.stopped_hearing()); // that was said
+    CHECK(!it.masters.notified_by_quorum());
+    CHECK(it.masters.lost_notifications());
+    CHECK(!it.masters.lost_notifications()); // that was said
     it.masters[1].link->published({}, it.now);
-    CHECK(it.masters.hears_a_quorum());
-    CHECK(!it.masters.stopped_hearing());
+    CHECK(it.masters.notified_by_quorum());
+    CHECK(!it.masters.lost_notifications());
     it.masters.closed(3, "reset", it.now);
-    CHECK(it.masters.stopped_hearing());
+    CHECK(it.masters.lost_notifications());
 }
 
 TEST_CASE("quorum: the round trip is smoothed, and what took no time says nothing of it") {

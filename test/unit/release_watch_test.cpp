@@ -53,9 +53,9 @@ TEST_CASE("release watch: a call that waits ends with the next hint on its key, 
     mine.wait(0);
     CHECK(mine.watch.next_due() == start + 1min);
     SECTION("the hint") {
-        mine.watch.hinted("other");
+        mine.watch.release_notified("other");
         CHECK(!mine.result());
-        mine.watch.hinted("k");
+        mine.watch.release_notified("k");
         CHECK(mine.result() == error_code());
         CHECK(mine.watch.hints_of("k") == 1);
         CHECK(mine.watch.next_due() == time_point::max());
@@ -79,7 +79,7 @@ TEST_CASE("release watch: a hint between the look and the wait is not missed") {
     watched mine;
     mine.watch.listen("k");
     const std::uint64_t before = mine.watch.hints_of("k");
-    mine.watch.hinted("k");
+    mine.watch.release_notified("k");
     mine.wait(before);
     CHECK(mine.result() == error_code());
     mine.wait(before + 1);
@@ -94,18 +94,18 @@ TEST_CASE("release watch: one call can be cancelled among others") {
     CHECK(!mine.result());
     mine.watch.cancel(7, errc::closed);
     CHECK(mine.result() == error_code(errc::closed));
-    mine.watch.hinted("k");
+    mine.watch.release_notified("k");
     CHECK(mine.watch.next_due() == time_point::max());
 }
 
 TEST_CASE("release watch: hints count while somebody listens") {
     watched mine;
-    mine.watch.hinted("k");
+    mine.watch.release_notified("k");
     mine.watch.listen("k");
     mine.watch.listen("k");
     CHECK(mine.watch.hints_of("k") == 0);
     mine.watch.unlisten("k");
-    mine.watch.hinted("k");
+    mine.watch.release_notified("k");
     CHECK(mine.watch.hints_of("k") == 1);
     mine.watch.unlisten("k");
     mine.watch.listen("k");

@@ -1,8 +1,8 @@
+#include "core/fair_queue_scripts.hpp"
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
-#include "core/turn_scripts.hpp"
 #include "memory/sha1.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -18,8 +18,8 @@ using namespace redlock::core;
 namespace {
 
 // On the one master that there is, these are free.
-census free_are(std::string_view slots) {
-    census found;
+slot_tally free_are(std::string_view slots) {
+    slot_tally found;
     found.reset(1, 1, static_cast<std::uint32_t>(slots.size()));
     found.asked(0, 1);
     found.told(0, 0, slots);

@@ -1,7 +1,7 @@
 // The slots of a pool on a virtual clock: what an acquire does with what a survey has found, and
 // how a pool stands.
 
-#include "core/survey.hpp"
+#include "core/slot_scan.hpp"
 #include "slot_keys.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -150,7 +150,7 @@ TEST_CASE("a manager that is closed ends surveys, and waits for slots") {
     const auto waits = it.acquire_slot(waiting(), 1);
     it.run_for(1s);
     const auto looks = it.acquire_slot(once(), 2);
-    it.engine.ask_slots(1, "r", 2, it.now());
+    it.engine.query_slots(1, "r", 2, it.now());
     it.close();
     it.run_for(1s);
     CHECK(it.answer_to(waits)->why == errc::closed);
@@ -165,7 +165,7 @@ TEST_CASE("the status of a pool reports the owner of each slot") {
     const answer mine = it.acquire_slot_now(once(), 600);
     it.masters[1].put(slot_key(mine.slots.at(0) == 7 ? 8 : 7), "left over");
     it.paths[2].hung = true;
-    it.engine.ask_slots(1, "r", 600, it.now());
+    it.engine.query_slots(1, "r", 600, it.now());
     REQUIRE(it.run_while_not([&] { return !it.pools.empty(); }));
     const redlock::pool_status& found = it.pools[0];
     CHECK(found.answered == 2);
@@ -197,7 +197,7 @@ TEST_CASE("the status of a pool asks connected masters, whether they may vote or
     it.paths[3].reachable = false;
     it.start();
     hold(it, 1);
-    it.engine.ask_slots(1, "r", 2, it.now());
+    it.engine.query_slots(1, "r", 2, it.now());
     REQUIRE(it.run_while_not([&] { return it.pools.size() == 1; }));
     CHECK(it.pools[0].answered == 3);
     CHECK(it.pools[0].slots.at(0).state == lock_state::free);

@@ -38,19 +38,19 @@ TEST_CASE("a vote that was not granted leaves no key, one that is not known may"
 
 TEST_CASE("of a master that was sent nothing no removal is in flight") {
     CHECK(ballot{}.removal_mark == 0);
-    CHECK(ballot{}.left == not_told);
+    CHECK(ballot{}.left == lease_unknown);
 }
 
 TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a lock") {
     claim lease;
     lease.form = lock_form::writer;
     lease.key = "k";
-    CHECK(lease.line_form() == lock_form::writer);
+    CHECK(lease.waiting_form() == lock_form::writer);
     CHECK(lease.line_key() == "k");
     lease.form = lock_form::all; // several slots at once
     lease.slots = std::make_unique<slot_part>();
     lease.slots->pool_key = "pool";
-    CHECK(lease.line_form() == lock_form::exclusive);
+    CHECK(lease.waiting_form() == lock_form::exclusive);
     CHECK(lease.line_key() == "pool");
 }
 

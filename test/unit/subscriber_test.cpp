@@ -43,9 +43,10 @@ struct harness final : subscriber_events {
         return rules;
     }
 
-    void open_pushes(std::size_t) override { ++opens; }
-    void close_pushes(std::size_t) override { ++closes; }
-    void hinted(std::size_t, std::string_view channel, std::string_view, time_point) override {
+    void open_subscriber(std::size_t) override { ++opens; }
+    void close_subscriber(std::size_t) override { ++closes; }
+    void
+    release_notified(std::size_t, std::string_view channel, std::string_view, time_point) override {
         hints.emplace_back(channel);
         if (when_hinted) {
             when_hinted(channel);
@@ -221,7 +222,8 @@ TEST_CASE("an error to AUTH or PING takes it down, a forbidden PING does not") {
     CHECK(it.link.live());
 }
 
-TEST_CASE("after a reconnection everything that is watched is subscribed to, and hinted") {
+TEST_CASE(
+    "after a reconnection everything that is watched is subscribed to, and a release is assumed") {
     harness it;
     it.bring_up();
     it.link.watch("b", it.now);

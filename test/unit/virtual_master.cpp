@@ -1,6 +1,6 @@
 #include "virtual_master.hpp"
 
-#include "core/turn_scripts.hpp"
+#include "core/fair_queue_scripts.hpp"
 
 #include <algorithm>
 

@@ -69,7 +69,7 @@ struct extension_end {
     std::optional<errc> error;
 };
 
-class virtual_quorum : private redlock::core::host {
+class virtual_quorum : private redlock::core::engine_callbacks {
 public:
     explicit virtual_quorum(std::size_t masters) : virtual_quorum(settings_for(masters)) {}
     explicit virtual_quorum(redlock::core::settings rules);

@@ -142,7 +142,7 @@ TEST_CASE("wait queue: a lease passes to the front while it is worth having") {
     const auto handed = [&] { return it.queue.hand(lease, it.view()) == &one; };
     CHECK(handed());
     CHECK(it.queue.search_at() == it.now + 7s);
-    one.stage = phase::surveying;
+    one.stage = phase::scanning;
     CHECK(handed());
     CHECK(it.queue.search_at() == it.now);
     lease.lasts_until = it.now + 5s; // half of what it wants
@@ -292,7 +292,7 @@ TEST_CASE("wait queue: a lock that is held is tried again when its lease must ha
     std::tie(low, high) = tries(held_for({700ms}));
     check_about(high, 15ms);
     it.notified = true;
-    std::tie(low, high) = tries(held_for({not_told}));
+    std::tie(low, high) = tries(held_for({lease_unknown}));
     check_about(high, 15ms);
     it.queue.form = lock_form::writer; // its intent must not be forgotten
     std::tie(low, high) = tries(held_for({60s}));
@@ -308,7 +308,7 @@ TEST_CASE("wait queue: after a search without a slot the pool is searched again 
     site it;
     waiter& one = it.add();
     one.outcome = errc::contended;
-    one.last = held_for({not_told, 700ms, 900ms});
+    one.last = held_for({lease_unknown, 700ms, 900ms});
     one.last.of[1].said = vote::granted; // the rest of a lease that the search told of
     const time_point again = it.queue.no_slot(it.view(), it.random);
     CHECK(again >= it.now + 705ms);
@@ -459,17 +459,17 @@ TEST_CASE("wait queue: news during an attempt is kept, unless the vote came afte
     waiter& one = it.add();
     one.stage = phase::attempting;
     CHECK(it.queue.notified(1, "a", true, it.view()) == forever);
-    CHECK(!it.queue.take_news());
+    CHECK(!it.queue.take_notified());
     CHECK(it.queue.notified(1, "b", false, it.view()) == forever);
-    CHECK(it.queue.take_news());
-    CHECK(!it.queue.take_news());
+    CHECK(it.queue.take_notified());
+    CHECK(!it.queue.take_notified());
     it.queue.notified(1, "c", false, it.view());
     it.queue.notified(2, "d", true, it.view());
-    CHECK(it.queue.take_news()); // another release does not take it back
+    CHECK(it.queue.take_notified()); // another release does not take it back
     one.stage = phase::turning;
     CHECK(it.queue.notified(1, "e", false, it.view()) == forever);
     CHECK(it.queue.place.again);
-    CHECK(!it.queue.take_news());
+    CHECK(!it.queue.take_notified());
     one.stage = phase::paused;
     it.queue.forget();
     CHECK(it.queue.notified(1, "e", false, it.view()) == it.now); // as if never heard of
@@ -483,12 +483,12 @@ TEST_CASE("wait queue: of a pool a majority's word is enough, and none is lost i
     CHECK(it.queue.notified(2, "a", false, it.view()) == it.now + 10ms);
     CHECK(it.queue.notified(3, "a", false, it.view()) == it.now);
     CHECK(one.ask_arbiter);
-    for (const phase asks : {phase::surveying, phase::attempting}) {
+    for (const phase asks : {phase::scanning, phase::attempting}) {
         one.stage = asks;
         CHECK(it.queue.notified(4, "b", true, it.view()) == forever);
-        CHECK(it.queue.take_news());
+        CHECK(it.queue.take_notified());
         CHECK(it.queue.released("c", never, it.view()) == forever);
-        CHECK(it.queue.take_news());
+        CHECK(it.queue.take_notified());
     }
 }
 
@@ -519,27 +519,27 @@ TEST_CASE("wait queue: what this process releases wakes the front at once, or af
     CHECK(it.queue.place.again);
     one.stage = phase::attempting;
     CHECK(it.queue.released("h", never, it.view()) == forever);
-    CHECK(!it.queue.take_news()); // its own attempt comes after the removal
+    CHECK(!it.queue.take_notified()); // its own attempt comes after the removal
 }
 
 TEST_CASE("wait queue: a front that is not next in the fair queue waits, and says why") {
     site it;
     waiter& one = it.add();
     it.queue.place.ask(2);
-    CHECK(it.queue.told_to_wait(0, 700ms, it.view()).does == what::wait);
+    CHECK(it.queue.must_wait(0, 700ms, it.view()).does == what::wait);
     CHECK(one.outcome == errc::contended);
     CHECK(one.last.of[2].said == vote::held);
     CHECK(one.last.of[2].left == 700ms);
     one.last = {};
-    it.queue.told_to_wait(4, 700ms, it.view());
-    CHECK(one.last.of[2].left == not_told);
+    it.queue.must_wait(4, 700ms, it.view());
+    CHECK(one.last.of[2].left == lease_unknown);
     CHECK(one.last.text(2) == "4 before it in the queue");
     one.wait_until = it.now + 10ms; // two round trips: too few for an attempt after that
-    CHECK(it.queue.told_to_wait(4, 700ms, it.view()).does == what::time_out);
+    CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::time_out);
     one.wait_until += 1ns;
-    CHECK(it.queue.told_to_wait(4, 700ms, it.view()).does == what::wait);
+    CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::wait);
     it.queue.place.again = true; // the answer may be older than the news
-    CHECK(it.queue.told_to_wait(4, 700ms, it.view()).does == what::ask);
+    CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::ask);
 }
 
 TEST_CASE(
@@ -551,19 +551,19 @@ TEST_CASE(
     };
     it.queue.place.ask(2);
     it.queue.place.answered(false, it.now);
-    CHECK(asks(not_told) == it.now + 500ms);
+    CHECK(asks(lease_unknown) == it.now + 500ms);
     CHECK(asks(300ms) == it.now + 301ms);
     CHECK(asks(600ms) == it.now + 500ms);
     it.queue.place.answered(false, it.now - 499ms);
-    CHECK(asks(not_told) == it.now + 5ms);
+    CHECK(asks(lease_unknown) == it.now + 5ms);
     it.queue.place.answered(false, it.now);
     it.notified = false;
-    CHECK(asks(not_told) <= it.now + 15ms);
-    CHECK(asks(not_told) >= it.now + 5ms);
+    CHECK(asks(lease_unknown) <= it.now + 15ms);
+    CHECK(asks(lease_unknown) >= it.now + 5ms);
 }
 
 TEST_CASE("wait queue: a place in a fair queue that is left or refused is asked for anew") {
-    queue_place place;
+    queue_ticket place;
     const time_point now{100h};
     settings rules;
     rules.master_timeout = 100ms;
@@ -579,7 +579,7 @@ TEST_CASE("wait queue: a place in a fair queue that is left or refused is asked 
     place.again = true;
     place.answered(true, now);
     place.refused(now + 1s);
-    CHECK(place.keeper == nobody);
+    CHECK(place.queue_master == nobody);
     CHECK(!place.first);
     CHECK(!place.wanted(in_order, now + 1s - 1ns));
     place.leave();
@@ -602,7 +602,7 @@ TEST_CASE("wait queue: one that is used again knows nothing of the one before") 
     it.queue.leave(one);
     it.queue.reset();
     it.queue.join(one);
-    CHECK(!it.queue.take_news());
+    CHECK(!it.queue.take_notified());
     CHECK(!it.queue.acts());
     CHECK(it.queue.handed_since == never);
     CHECK(it.queue.holder == handle());

@@ -1,7 +1,7 @@
 // What a survey makes of the masters' answers: which slots are free, and which owners have the
 // others.
 
-#include "core/census.hpp"
+#include "core/slot_tally.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -17,7 +17,7 @@ using redlock::lock_state;
 
 namespace {
 
-std::vector<std::uint32_t> chosen(const core::census& found, std::size_t most) {
+std::vector<std::uint32_t> chosen(const core::slot_tally& found, std::size_t most) {
     core::jitter random(7);
     std::vector<std::uint32_t> out{99};
     found.choose(most, random, out);
@@ -27,7 +27,7 @@ std::vector<std::uint32_t> chosen(const core::census& found, std::size_t most) {
 } // namespace
 
 TEST_CASE("a slot is worth asking for where it is free on a majority") {
-    core::census found;
+    core::slot_tally found;
     found.reset(3, 2, 4);
     for (std::size_t i = 0; i < 3; ++i) {
         found.asked(i, 1);
@@ -47,7 +47,7 @@ TEST_CASE("a slot is worth asking for where it is free on a majority") {
 }
 
 TEST_CASE("a survey that found nothing waits for all outstanding replies") {
-    core::census found;
+    core::slot_tally found;
     found.reset(3, 2, 600);
     for (std::size_t i = 0; i < 3; ++i) {
         found.asked(i, 2);
@@ -70,7 +70,7 @@ TEST_CASE("a survey that found nothing waits for all outstanding replies") {
 }
 
 TEST_CASE("each free slot is chosen about as often as the others") {
-    core::census found;
+    core::slot_tally found;
     found.reset(1, 1, 10);
     found.asked(0, 1);
     found.told(0, 0, "1111111111");
@@ -99,7 +99,7 @@ TEST_CASE("the owner of a slot is the one that a majority reports") {
 }
 
 TEST_CASE("a survey for several slots goes on until it has found enough, or all have replied") {
-    core::census found;
+    core::slot_tally found;
     found.reset(3, 2, 2, 2);
     for (std::size_t i = 0; i < 3; ++i) {
         found.asked(i, 1);

@@ -19,7 +19,7 @@
 
 namespace redlock::core {
 
-class host {
+class engine_callbacks {
 public:
     /// Connect to a master, number `link` modulo their number (see `engine`); the result is
     /// `engine::opened` or `engine::closed`.
@@ -56,7 +56,7 @@ public:
     /// The removal of a lease is decided. The last call for this lease.
     virtual void removed(const claim& lease, release_result result) = 0;
     virtual void queried(query& done) = 0;
-    /// The state of a pool, for `engine::ask_slots`.
+    /// The state of a pool, for `engine::query_slots`.
     virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
     /// A lock with a subscription may have been released.
     virtual void heard(std::string_view /*key*/) {}
@@ -64,7 +64,7 @@ public:
     virtual void closed() = 0;
 
 protected:
-    ~host() = default;
+    ~engine_callbacks() = default;
 };
 
 } // namespace redlock::core

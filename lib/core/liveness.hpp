@@ -21,11 +21,11 @@ enum class duty : std::uint8_t {
     ask_after_health, // no reply for `health_check_interval`
 };
 
-class presence {
+class liveness {
 public:
     enum class state : std::uint8_t { idle, waiting, opening, introducing, up };
 
-    presence(const settings& rules, jitter& random) : rules_(rules), random_(random) {}
+    liveness(const settings& rules, jitter& random) : rules_(rules), random_(random) {}
 
     /// \name Where it stands
     /// \{

@@ -105,7 +105,7 @@ void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
     bool written = false;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
-            const rung how = way_of(attempt, i, command_kind::acquire);
+            const command_variant how = variant_of(attempt, i, command_kind::acquire);
             if (!written || rules_.guarded()) { // SET is the same for everybody
                 write_acquire(attempt, i, how);
                 written = true;
@@ -125,12 +125,12 @@ void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point
     timers_.set(wanted.wake, attempt::give_up_at(attempt, limits_of(wanted), now, rules_));
 }
 
-void engine::send_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
+void engine::send_acquire(claim& attempt, std::size_t master, command_variant how, time_point now) {
     write_acquire(attempt, master, how);
     send_written_acquire(attempt, master, how, now);
 }
 
-void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
+void engine::write_acquire(const claim& attempt, std::size_t master, command_variant how) {
     scratch_.clear();
     if (rules_.guarded()) {
         append_acquire(
@@ -147,12 +147,13 @@ void engine::write_acquire(const claim& attempt, std::size_t master, rung how) {
     }
 }
 
-void engine::send_written_acquire(claim& attempt, std::size_t master, rung how, time_point now) {
+void engine::send_written_acquire(
+    claim& attempt, std::size_t master, command_variant how, time_point now) {
     send_for(
         attempt,
         master,
         command_kind::acquire,
-        rules_.guarded() ? how : rung::native,
+        rules_.guarded() ? how : command_variant::native,
         attempt.epoch,
         now);
 }
@@ -171,7 +172,8 @@ void engine::acquire_answered(
     ++counters_of(master).acquire_votes[what];
     if (wrong::set_then_pexpire && what == vote::granted) {
         scratch_.clear();
-        append_extend(scratch_, rung::eval, attempt.key, attempt.token_text(), attempt.ttl);
+        append_extend(
+            scratch_, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
         send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!straggles) {
@@ -187,7 +189,7 @@ void engine::acquire_answered(
     }
 }
 
-void engine::send_raise(claim& attempt, std::size_t master, rung how, time_point now) {
+void engine::send_raise(claim& attempt, std::size_t master, command_variant how, time_point now) {
     const std::uint64_t token = // it may be won, and be sent again in another form
         attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
     scratch_.clear();
@@ -212,7 +214,7 @@ void engine::raise_answered(
 }
 
 // A lease passes to the next waiter of its queue: an attempt of its own on the same claim.
-void engine::hand_on(operation& next, claim& lease, time_point deadline, time_point now) {
+void engine::accept_handoff(operation& next, claim& lease, time_point deadline, time_point now) {
     next.stage = operation::phase::attempting;
     ++next.attempts;
     lease.extending.active = false;
@@ -284,14 +286,14 @@ void engine::raise(
             outbox_.add(again, true, now);
             flush(); // before the raise
         }
-        send_raise(attempt, i, way_of(attempt, i, command_kind::raise), now);
+        send_raise(attempt, i, variant_of(attempt, i, command_kind::raise), now);
     }
     const bool open = asking.count().decide() == verdict::open;
     if (wrong::raise_not_awaited && levels && open) {
         win(wanted, attempt, now);
         return;
     }
-    if (wrong::hand_over_raise_not_awaited && hands_off && what.anew && open) {
+    if (wrong::handoff_raise_not_awaited && hands_off && what.anew && open) {
         win(wanted, attempt, now);
         return;
     }
@@ -307,11 +309,10 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
         options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
     const time_point lasts_until = std::min(
         wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
-        : wrong::hand_over_counts_anew
-            ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
-            : attempt.votes.lasts_until(rules_.quorum()),
+        : wrong::handoff_counts_anew ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
+                                     : attempt.votes.lasts_until(rules_.quorum()),
         hold_limit);
-    const auto needed = wrong::hand_over_past_deadline && attempt.given_at != attempt.asked_at
+    const auto needed = wrong::handoff_past_deadline && attempt.given_at != attempt.asked_at
                             ? -attempt.ttl
                             : std::max(options.min_validity, options.stop_margin);
     if (now >= lasts_until - needed) {
@@ -361,7 +362,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
 // Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
 void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
     if (attempt.asking().attaches()) {
-        end_adoption(wanted, attempt, why, now);
+        end_attach(wanted, attempt, why, now);
         return;
     }
     wanted.outcome = why;

@@ -14,7 +14,7 @@ namespace redlock::net {
 
 /// Receives the reports of links, with `guard` held, never from inside a call to a link. Pending
 /// operations share its ownership: it lives as long as an event may arrive.
-class link_owner : public std::enable_shared_from_this<link_owner> {
+class link_callbacks : public std::enable_shared_from_this<link_callbacks> {
 public:
     /// Held during every access to the owner or its links. A mutex and not a strand: the sections
     /// are short, and a strand costs each completion more than they do.
@@ -27,7 +27,7 @@ public:
     /// alive until the end of the scope.
     class section {
     public:
-        explicit section(link_owner& owner) : owner_(owner), lock_(owner.guard) {}
+        explicit section(link_callbacks& owner) : owner_(owner), lock_(owner.guard) {}
         section(const section&) = delete;
         section& operator=(const section&) = delete;
         ~section() {
@@ -40,7 +40,7 @@ public:
         }
 
     private:
-        link_owner& owner_;
+        link_callbacks& owner_;
         std::unique_lock<std::mutex> lock_;
     };
 
@@ -52,7 +52,7 @@ public:
     virtual void time_came() = 0;
 
 protected:
-    ~link_owner() = default;
+    ~link_callbacks() = default;
 };
 
 } // namespace redlock::net

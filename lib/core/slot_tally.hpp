@@ -14,7 +14,7 @@
 namespace redlock::core {
 
 /// Counts the replies to one survey.
-class census {
+class slot_tally {
 public:
     void
     reset(std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted = 1);

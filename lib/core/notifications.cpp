@@ -29,11 +29,11 @@ void for_each_lock(const wait_queue& waiters, F f) {
 
 } // namespace
 
-void engine::open_pushes(std::size_t master) {
+void engine::open_subscriber(std::size_t master) {
     host_.open(size() + master);
 }
 
-void engine::close_pushes(std::size_t master) {
+void engine::close_subscriber(std::size_t master) {
     host_.close(size() + master);
 }
 
@@ -62,20 +62,20 @@ bool engine::watch(wait_queue& waiters, time_point now) {
 }
 
 void engine::unwatch(wait_queue& waiters, time_point now) {
-    if (wrong::listens_for_ever || !std::exchange(waiters.watched, false)) {
+    if (wrong::subscription_left || !std::exchange(waiters.watched, false)) {
         return;
     }
     for_each_lock(waiters, [&](std::string_view lock_key) {
         if (waiters.form != lock_form::exclusive) {
             queues_.unlisten(waiters, lock_key);
         }
-        unwatch_if_unheard(lock_key, now);
+        unsubscribe_if_unused(lock_key, now);
     });
     masters_.refresh_due();
     wants_write_ = true;
 }
 
-void engine::unwatch_if_unheard(std::string_view lock_key, time_point now) {
+void engine::unsubscribe_if_unused(std::string_view lock_key, time_point now) {
     hinted_.clear();
     queues_.find_listeners(lock_key, hinted_);
     if (!hinted_.empty() || listened_.contains(lock_key)) {
@@ -104,7 +104,7 @@ void engine::unlisten(std::string_view resource, time_point now) {
         return;
     }
     listened_.erase(found);
-    unwatch_if_unheard(key, now);
+    unsubscribe_if_unused(key, now);
     masters_.refresh_due();
     wants_write_ = true;
 }
@@ -118,17 +118,17 @@ void engine::publish_refused(std::size_t master, time_point now) {
                 + masters_[master].link->unpublished()
                 + "; the ACL must allow +publish and the channels &" + rules_.key_prefix + "*");
     }
-    hearing_changed(now);
+    notifications_changed(now);
 }
 
-void engine::hearing_changed(time_point now) {
-    if (masters_.stopped_hearing()) {
+void engine::notifications_changed(time_point now) {
+    if (masters_.lost_notifications()) {
         poll_again(now);
     }
 }
 
 // `release` was announced by a master; if it is empty, a release may have been missed.
-void engine::hinted(
+void engine::release_notified(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
     const std::string_view lock_key = lock_of_channel(channel);
     if (listened_.contains(lock_key)) {
@@ -148,7 +148,7 @@ void engine::hint(wait_queue& mine, std::size_t master, std::string_view release
     const claim* const attempt = claims_.find(next.attempt);
     const bool granted = attempt != nullptr && attempt->votes.of[master].said == vote::granted;
     const time_point due = mine.notified(master, release, granted, view_of(mine, now));
-    if (wrong::push_is_permission && due != forever && mine.acts()) {
+    if (wrong::notification_is_grant && due != forever && mine.acts()) {
         claim& given = new_claim(next, now);
         next.attempt = given.self;
         for (ballot& one : given.votes.of) {

@@ -5,7 +5,7 @@
 // and then makes attempts on slots that were free. The release of any slot is published on the
 // channel of the pool.
 
-#include "survey.hpp"
+#include "slot_scan.hpp"
 
 #include "engine.hpp"
 #include "keys.hpp"
@@ -61,14 +61,14 @@ void engine::send_survey(const survey& asking, std::size_t master, unsigned chun
         master,
         scratch_,
         {.kind = command_kind::survey,
-         .how = owners ? rung::native : rung::eval,
+         .how = owners ? command_variant::native : command_variant::eval,
          .round = static_cast<std::uint16_t>(chunk),
          .subject = asking.self},
         now);
 }
 
-void engine::survey_answered(
-    std::size_t master, const ticket& command, const reply* answer, time_point now) {
+void engine::scan_answered(
+    std::size_t master, const sent_command& command, const reply* answer, time_point now) {
     survey* const asking = surveys_.find(command.subject);
     if (asking == nullptr) {
         return; // it continued without it
@@ -77,8 +77,8 @@ void engine::survey_answered(
     const std::uint32_t count = std::min(slots_per_command, asking->slots - first);
     ballot& mine = asking->votes.of[master];
     std::string free;
-    if (answer != nullptr && command.how == rung::native && answer->type == reply_type::array
-        && answer->elements.size() == count) {
+    if (answer != nullptr && command.how == command_variant::native
+        && answer->type == reply_type::array && answer->elements.size() == count) {
         for (std::uint32_t i = 0; i < count; ++i) {
             const reply& owner = answer->elements[i];
             free += owner.type == reply_type::nil ? '1' : '0';
@@ -87,13 +87,14 @@ void engine::survey_answered(
             }
         }
     } else if (
-        answer != nullptr && command.how == rung::eval && answer->type == reply_type::array
-        && answer->elements.size() == 2 && answer->elements[0].text.size() == count
+        answer != nullptr && command.how == command_variant::eval
+        && answer->type == reply_type::array && answer->elements.size() == 2
+        && answer->elements[0].text.size() == count
         && answer->elements[1].type == reply_type::integer) {
         free = answer->elements[0].text;
         const std::chrono::milliseconds left(answer->elements[1].integer);
         if (left.count() >= 0 && left <= rules_.max_ttl
-            && (mine.left == not_told || left < mine.left)) {
+            && (mine.left == lease_unknown || left < mine.left)) {
             mine.left = left;
         }
     }
@@ -153,7 +154,7 @@ void engine::name_slots(claim& attempt, operation& wanted) {
 void engine::start_survey(operation& wanted, time_point now) {
     survey& asking = new_survey(wanted.key, wanted.slots, wanted.wants);
     asking.operation = wanted.self;
-    wanted.stage = operation::phase::surveying;
+    wanted.stage = operation::phase::scanning;
     wanted.search->scan = asking.self;
     if (wanted.queue != nullptr) {
         wanted.queue->asked_all(now);
@@ -184,7 +185,7 @@ void engine::end_survey(operation& wanted) {
 
 // Only timely replies count. Slots to try, or the end of this search.
 void engine::slots_found(operation& wanted, survey& asking, time_point now) {
-    const census& found = asking.found;
+    const slot_tally& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
         end_survey(wanted);
         start_attempt(wanted, now);
@@ -220,7 +221,7 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
     mine->found(wanted.outcome, wanted.last);
     wanted.search->stop();
     if (wanted.outcome == errc::contended) {
-        if (mine->take_news()) {
+        if (mine->take_notified()) {
             start_attempt(wanted, now);
             return;
         }
@@ -234,7 +235,7 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
 // scan has shown.
 void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
     operation& next = *front_of(waiters);
-    if (won.slots->handed_since != never && !waiters.take_news()) {
+    if (won.slots->handed_since != never && !waiters.take_notified()) {
         pause(next, waiters.search_at(), now);
         return;
     }
@@ -264,7 +265,7 @@ bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
 // --- For whoever wants to know
 // --------------------------------------------------------------------
 
-void engine::ask_slots(
+void engine::query_slots(
     std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
     std::string key;
     assign_pool_key(key, rules_.key_prefix, pool);

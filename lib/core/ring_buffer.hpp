@@ -10,7 +10,7 @@
 namespace redlock::core {
 
 template <typename T>
-class ring {
+class ring_buffer {
 public:
     bool empty() const noexcept { return size_ == 0; }
     std::size_t size() const noexcept { return size_; }

@@ -189,7 +189,7 @@ TEST_CASE("a server that is well again is asked after its health soon when it ne
     rules.reconnect_delay_min = 50ms;
     rules.health_check_interval = 1h;
     jitter random(1);
-    presence it(rules, random);
+    liveness it(rules, random);
     it.introduced();
     const time_point now(1h);
     const auto delay = [&] {

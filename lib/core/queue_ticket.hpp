@@ -12,14 +12,14 @@
 
 namespace redlock::core {
 
-struct queue_place {
-    std::string waiter;               // its name there; empty: none yet
-    std::size_t keeper = nobody;      // the master that keeps the queue
-    std::uint16_t round = 0;          // identifies the latest request
-    bool first = false;               // according to the last reply
-    bool again = false;               // notified while a request was in flight
-    time_point renewed = never;       // the last request with a reply
-    time_point refused_until = never; // no master keeps a queue
+struct queue_ticket {
+    std::string waiter;                // its name there; empty: none yet
+    std::size_t queue_master = nobody; // the master that keeps the queue
+    std::uint16_t round = 0;           // identifies the latest request
+    bool first = false;                // according to the last reply
+    bool again = false;                // notified while a request was in flight
+    time_point renewed = never;        // the last request with a reply
+    time_point refused_until = never;  // no master keeps a queue
 
     /// Whether the front has to request its turn.
     bool wanted(const acquire_options& options, time_point now) const noexcept {
@@ -27,7 +27,7 @@ struct queue_place {
     }
     /// The request is sent.
     void ask(std::size_t master) noexcept {
-        keeper = master;
+        queue_master = master;
         again = false;
         ++round;
     }
@@ -38,7 +38,7 @@ struct queue_place {
     }
     /// It keeps no queue, and is asked again after that time: a missing permission may be granted.
     void refused(time_point until) noexcept {
-        keeper = nobody;
+        queue_master = nobody;
         first = false;
         refused_until = until;
     }
@@ -50,7 +50,7 @@ struct queue_place {
     }
     /// When to renew the ticket, even after an attempt.
     time_point keep_by(const settings& rules, time_point soon) const noexcept {
-        if (keeper == nobody) {
+        if (queue_master == nobody) {
             return forever;
         }
         return renewed == never ? soon : std::max(soon, later(renewed, rules.place_lease() / 4));
@@ -62,7 +62,7 @@ struct queue_place {
 
     void reset() {
         waiter.clear();
-        keeper = nobody;
+        queue_master = nobody;
         ++round;
         first = again = false;
         renewed = refused_until = never;

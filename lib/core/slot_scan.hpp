@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include "census.hpp"
 #include "claim.hpp"
-#include "pool.hpp"
+#include "slot_map.hpp"
+#include "slot_tally.hpp"
 #include "timers.hpp"
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct survey {
     handle operation;         // of the acquire
     std::string key;          // of the pool
     std::uint32_t slots = 0;
-    census found;
+    slot_tally found;
     ballots votes;
     /// By master and slot, for the status: empty where a master did not report it.
     std::vector<std::vector<std::optional<std::string>>> owners;

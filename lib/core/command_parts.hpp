@@ -28,11 +28,11 @@ private:
 
 /// \name The two words that begin the call of a script
 /// \{
-inline std::string_view verb(rung how) noexcept {
-    return how == rung::evalsha ? "EVALSHA" : "EVAL";
+inline std::string_view verb(command_variant how) noexcept {
+    return how == command_variant::evalsha ? "EVALSHA" : "EVAL";
 }
-inline std::string_view body(rung how, const script& what) noexcept {
-    return how == rung::evalsha ? what.sha1 : what.text;
+inline std::string_view body(command_variant how, const script& what) noexcept {
+    return how == command_variant::evalsha ? what.sha1 : what.text;
 }
 /// \}
 

@@ -1,4 +1,4 @@
-#include "census.hpp"
+#include "slot_tally.hpp"
 
 #include "hash.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace redlock::core {
 
-void census::reset(
+void slot_tally::reset(
     std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted) {
     quorum_ = quorum;
     wanted_ = wanted;
@@ -17,12 +17,12 @@ void census::reset(
     free_.assign(slots, 0);
 }
 
-void census::asked(std::size_t master, unsigned answers) noexcept {
+void slot_tally::asked(std::size_t master, unsigned answers) noexcept {
     masters_[master].awaited += answers;
     awaited_ += answers;
 }
 
-void census::told(std::size_t master, std::uint32_t first, std::string_view free) {
+void slot_tally::told(std::size_t master, std::uint32_t first, std::string_view free) {
     part& mine = masters_[master];
     for (std::size_t i = 0; i < free.size() && first + i < free_.size(); ++i) {
         if (free[i] == '1') {
@@ -33,17 +33,17 @@ void census::told(std::size_t master, std::uint32_t first, std::string_view free
     one_answer(mine);
 }
 
-void census::failed(std::size_t master) noexcept {
+void slot_tally::failed(std::size_t master) noexcept {
     masters_[master].failed = true;
     one_answer(masters_[master]);
 }
 
-void census::one_answer(part& from) noexcept {
+void slot_tally::one_answer(part& from) noexcept {
     --awaited_;
     complete_ += --from.awaited == 0 && !from.failed ? 1U : 0U;
 }
 
-void census::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {
+void slot_tally::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {
     out.clear();
     std::size_t seen = 0;
     for (std::uint32_t i = 0; i < free_.size(); ++i) {

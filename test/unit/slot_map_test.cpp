@@ -1,4 +1,4 @@
-#include "core/pool.hpp"
+#include "core/slot_map.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -11,10 +11,10 @@
 
 namespace redlock::net {
 
-/// Called with the owner's guard held; reports via `link_owner`, never from inside a call.
-class outside {
+/// Called with the owner's guard held; reports via `link_callbacks`, never from inside a call.
+class backend {
 public:
-    virtual ~outside() = default;
+    virtual ~backend() = default;
 
     /// Connects. The result is `link_opened` or `link_closed`.
     virtual void open(std::size_t link) = 0;
@@ -33,9 +33,9 @@ public:
     virtual void random(std::span<unsigned char> out) = 0;
 
 protected:
-    outside() = default;
-    outside(const outside&) = default;
-    outside& operator=(const outside&) = default;
+    backend() = default;
+    backend(const backend&) = default;
+    backend& operator=(const backend&) = default;
 };
 
 } // namespace redlock::net

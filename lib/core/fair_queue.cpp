@@ -15,15 +15,15 @@ namespace redlock::core {
 // queue.
 bool engine::take_turn(operation& wanted, time_point now) {
     wait_queue& mine = *wanted.queue;
-    queue_place& place = mine.place;
+    queue_ticket& place = mine.place;
     if (!place.wanted(wanted.options, now)) {
         return false;
     }
-    const std::size_t keeper = masters_.keeper_of(mine.key);
-    if (keeper != place.keeper) {
+    const std::size_t queue_master = masters_.queue_master_of(mine.key);
+    if (queue_master != place.queue_master) {
         leave_queue(mine, now); // all clients that see the same masters start again at another one
     }
-    if (keeper == nobody || masters_[keeper].link->overloaded()) {
+    if (queue_master == nobody || masters_[queue_master].link->overloaded()) {
         return false;
     }
     if (place.waiter.empty()) {
@@ -34,23 +34,23 @@ bool engine::take_turn(operation& wanted, time_point now) {
             place.waiter += "0123456789abcdef"[byte & 15U];
         }
     }
-    place.ask(keeper);
+    place.ask(queue_master);
     wanted.stage = operation::phase::turning;
     timers_.set(wanted.wake, std::min(later(now, rules_.master_timeout), wanted.wait_until));
-    send_turn(mine, masters_[keeper].link->commands().turn(), now);
+    send_turn(mine, masters_[queue_master].link->commands().turn(), now);
     return true;
 }
 
-void engine::send_turn(const wait_queue& waiters, rung how, time_point now) {
+void engine::send_turn(const wait_queue& waiters, command_variant how, time_point now) {
     flush(); // the script looks at the lock
-    const queue_place& place = waiters.place;
+    const queue_ticket& place = waiters.place;
     assign_queue_key(queue_key_, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
     assign_places_key(places_key_, queue_key_);
     scratch_.clear();
     append_turn(
         scratch_, how, {waiters.key, queue_key_, places_key_, place.waiter}, rules_.place_lease());
     send(
-        place.keeper,
+        place.queue_master,
         scratch_,
         {.kind = command_kind::take_turn,
          .how = how,
@@ -61,7 +61,7 @@ void engine::send_turn(const wait_queue& waiters, rung how, time_point now) {
 
 void engine::queue_answered(
     std::size_t master,
-    const ticket& command,
+    const sent_command& command,
     const reply& answered,
     time_point sent,
     time_point now) {
@@ -75,7 +75,7 @@ void engine::queue_answered(
     if (mine == nullptr || command.round != mine->place.round) {
         return; // it was given up, and its end follows
     }
-    if (got.say_otherwise) {
+    if (got.use_eval) {
         send_turn(*mine, masters_[master].link->commands().turn(), now);
         return;
     }
@@ -100,8 +100,8 @@ void engine::queue_answered(
 
 void engine::wait_for_turn(
     operation& wanted, wait_queue& waiters, const answer& got, time_point now) {
-    const auto left = got.said == vote::held ? got.left.value_or(not_told) : not_told;
-    switch (waiters.told_to_wait(got.counter, left, view_of(waiters, now)).does) {
+    const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
+    switch (waiters.must_wait(got.counter, left, view_of(waiters, now)).does) {
     case next_step::what::ask:
         front_due(wanted, now);
         break;
@@ -116,14 +116,16 @@ void engine::wait_for_turn(
 }
 
 void engine::give_up_turns(wait_queue& waiters, std::string_view why, time_point now) {
-    const std::size_t keeper = waiters.place.keeper;
-    if (!std::exchange(masters_[keeper].queue_refused, true)) {
-        noted(keeper, "keeps no queue, so the order is not that of arrival: " + std::string(why));
+    const std::size_t queue_master = waiters.place.queue_master;
+    if (!std::exchange(masters_[queue_master].queue_refused, true)) {
+        noted(
+            queue_master,
+            "keeps no queue, so the order is not that of arrival: " + std::string(why));
     }
     waiters.place.refused(later(now, rules_.health_check_interval));
 }
 
-void engine::queue_dropped(const ticket& command, time_point now) {
+void engine::queue_dropped(const sent_command& command, time_point now) {
     if (command.kind == command_kind::leave_queue) {
         --leaving_;
         return;
@@ -140,8 +142,8 @@ void engine::queue_dropped(const ticket& command, time_point now) {
 
 // If the connection is down, the ticket expires by itself.
 void engine::leave_queue(wait_queue& waiters, time_point now) {
-    queue_place& place = waiters.place;
-    if (place.keeper != nobody && masters_[place.keeper].link->up()) {
+    queue_ticket& place = waiters.place;
+    if (place.queue_master != nobody && masters_[place.queue_master].link->up()) {
         flush();
         assign_queue_key(
             queue_key_, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
@@ -150,12 +152,12 @@ void engine::leave_queue(wait_queue& waiters, time_point now) {
         if (rules_.pushes) {
             assign_channel(channel_, waiters.key);
         }
-        const rung how = masters_[place.keeper].link->commands().leave();
+        const command_variant how = masters_[place.queue_master].link->commands().leave();
         scratch_.clear();
         append_leave(scratch_, how, {waiters.key, queue_key_, places_key_, place.waiter}, channel_);
         ++leaving_;
         send(
-            place.keeper,
+            place.queue_master,
             scratch_,
             {.kind = command_kind::leave_queue, .how = how, .subject = waiters.self},
             now);
