@@ -268,12 +268,17 @@ void engine::batch_dropped(std::size_t master, const sent_command& command, time
     outbox_.done(what);
 }
 
-// The connection broke before they left.
+// The connection broke before they left, or the master may not vote any more. A SET that left now
+// would get a certificate that names the record of after the loss.
 void engine::drop_unsent(std::size_t master, time_point now) {
-    for (const outbox::unsent& one : outbox_.drop(master)) {
-        if (claim* const owner = claims_.find(one.item.claim)) {
-            claim_unreachable(
-                *owner, master, command_of({.kind = one.kind, .subject = {}}, one.item), now);
+    const bool up = masters_[master].link->up();
+    for (const outbox::unsent& one : outbox_.drop(master, up)) {
+        claim* const owner = claims_.find(one.item.claim);
+        const sent_command command = command_of({.kind = one.kind, .subject = {}}, one.item);
+        if (owner != nullptr && up && !owner->ended()) {
+            claim_answered(*owner, master, command, {.said = masters_[master].otherwise}, now);
+        } else if (owner != nullptr && !up) {
+            claim_unreachable(*owner, master, command, now);
         }
     }
 }

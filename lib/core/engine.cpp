@@ -244,6 +244,9 @@ void engine::voters_changed(const admission_change& change, time_point now) {
         if ((change.masters & set_of(i)) == 0 || !one.link->up()) {
             continue;
         }
+        if (!wrong::sent_in_quarantine && !one.admitted) {
+            drop_unsent(i, now);
+        }
         const bool fault = one.otherwise == vote::duplicate || one.otherwise == vote::error;
         const log_level level = fault ? log_level::warning : log_level::info;
         if (host_.logs(level)) {

@@ -32,8 +32,8 @@ batch& outbox::batch_for(const command& what, bool alone, time_point now) {
         }
         const time_point first = std::min(one.by_first, what.by);
         const time_point last = std::max(one.by_last, what.by);
-        if (one.kind == what.kind && one.to == what.to && one.ttl == what.ttl
-            && one.fencing.ttl == what.fencing.ttl
+        if (one.kind == what.kind && one.native == what.native && one.to == what.to
+            && one.ttl == what.ttl && one.fencing.ttl == what.fencing.ttl
             && (first == last || last - first <= (first - now) / 8)) {
             return one;
         }
@@ -68,11 +68,11 @@ void outbox::add(const command& what, bool alone, time_point now) {
     }
 }
 
-std::vector<outbox::unsent> outbox::drop(std::size_t master) {
+std::vector<outbox::unsent> outbox::drop(std::size_t master, bool native) {
     std::vector<unsent> out;
     for (const handle name : open_) {
         batch& one = *batches_.find(name);
-        if ((one.to & set_of(master)) != 0) {
+        if ((one.to & set_of(master)) != 0 && (one.native || !native)) {
             one.to &= ~set_of(master);
             for (const batch::item& each : one.items) {
                 out.push_back({one.kind, each});

@@ -90,12 +90,13 @@ public:
 
     /// `alone`: in a call of its own.
     void add(const command& what, bool alone, time_point now);
-    /// The master is gone: returns what was to be sent to it, and sends it no more.
+    /// The master is gone: returns what was to be sent to it, and sends it no more. If it is there
+    /// and may not vote (`native`): only the native acquires, which no script would refuse.
     struct unsent {
         command_kind kind;
         batch::item item;
     };
-    std::vector<unsent> drop(std::size_t master);
+    std::vector<unsent> drop(std::size_t master, bool native);
 
     /// Calls `send` for each batch of this turn, in order. It is kept until `done` for each of the
     /// masters in `batch::to`.

@@ -351,7 +351,7 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
         {.kind = acquires, .number = 4, .to = 0b101},
         {.kind = acquires, .number = 5},
     });
-    const std::vector<outbox::unsent> lost = it.box.drop(1);
+    const std::vector<outbox::unsent> lost = it.box.drop(1, false);
     REQUIRE(lost.size() == 4);
     std::vector<std::uint32_t> numbers;
     for (const outbox::unsent& one : lost) {
@@ -365,9 +365,9 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
         CHECK(one.item.publishes == (one.item.claim.index == 2 ? 2U : 0U));
     }
     CHECK(numbers == std::vector<std::uint32_t>{1, 5, 2, 3});
-    CHECK(it.box.drop(1).empty());
-    CHECK(it.box.drop(3).empty());
-    CHECK(it.box.drop(2).size() == 4); // 1, 5, 2 and 4
+    CHECK(it.box.drop(1, false).empty());
+    CHECK(it.box.drop(3, false).empty());
+    CHECK(it.box.drop(2, false).size() == 4); // 1, 5, 2 and 4
 
     const std::vector<batch> sent = it.flush();
     REQUIRE(sent.size() == 3);
@@ -378,14 +378,14 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
         CHECK(one.to == 0b001);
         CHECK(one.awaited == 1);
     }
-    CHECK(it.box.drop(0).empty()); // they have left
+    CHECK(it.box.drop(0, false).empty()); // they have left
 }
 
 TEST_CASE("a call that has no masters left is not sent, and does not stay") {
     outbox_site it;
     it.add_all({{.number = 1, .to = 0b011}, {.number = 2}});
-    CHECK(it.box.drop(0).size() == 2);
-    CHECK(it.box.drop(1).size() == 2);
+    CHECK(it.box.drop(0, false).size() == 2);
+    CHECK(it.box.drop(1, false).size() == 2);
     CHECK(!it.box.empty());
     CHECK(it.calls() == calls{{2}});
     CHECK(it.box.empty());
@@ -400,7 +400,7 @@ TEST_CASE("a call that has no masters left is not sent, and does not stay") {
 TEST_CASE("after a master is gone, commands for the others join what is left") {
     outbox_site it;
     it.add({.number = 1});
-    it.box.drop(2);
+    it.box.drop(2, false);
     it.add_all({{.number = 2}, {.number = 3, .to = 0b011}});
     CHECK(it.calls() == calls{{1, 3}, {2}});
 }
@@ -536,6 +536,22 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
             "token1",
             "token2",
             "00"});
+}
+
+TEST_CASE("a master that may not vote any more gets no native acquire, and all else") {
+    outbox_site it;
+    it.add_all(
+        {{.number = 1, .native = true},
+         {.number = 2},
+         {.kind = removes, .number = 3},
+         {.kind = extends, .number = 4}});
+    const std::vector<outbox::unsent> dropped = it.box.drop(1, true);
+    REQUIRE(dropped.size() == 1);
+    CHECK(dropped[0].item.claim.index == 1);
+    CHECK(dropped[0].kind == acquires);
+    for (const batch& one : it.flush()) {
+        CHECK(((one.to & 2U) != 0) != one.native);
+    }
 }
 
 TEST_CASE("a removal is published on the masters that it names") {

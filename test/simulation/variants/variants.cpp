@@ -230,6 +230,8 @@ std::span<const variant> variants() {
          "a certificate is compared with the record of now, not with that of when the SET was sent"},
         {74, "unvouched-extends", "uncertified", 1, 500, &wrong::unvouched_extends,
          "an extension finds a key that a SET without certificate has set, and counts it"},
+        {75, "sent-in-quarantine", "guarded-heals", 403'484, 1, &wrong::sent_in_quarantine,
+         "a SET leaves although its master was found quarantined since it was queued"},
     };
     // clang-format on
     return all;
