@@ -175,6 +175,7 @@ void engine::batch_replied(
         }
         return;
     }
+    const bool extends = rules_.guarded() && command.kind == command_kind::extend;
     batch_answers all(answered, command.kind, command.how, what.has_counters(), what.items.size());
     note_server(master, command, answered, all.call(), sent, now);
     for (const batch::item& each : what.items) {
@@ -182,7 +183,8 @@ void engine::batch_replied(
         one.publishes = (each.publishes & set_of(master)) != 0;
         claim* const owner = claims_.find(each.claim);
         answer got = all.executed() ? all.next() : all.call();
-        if (!wrong::unvouched_extends && all.forgot() && got.said == vote::granted
+        const bool forgot = all.forgot() || masters_[master].link->quarantined(now);
+        if (!wrong::unvouched_extends && forgot && got.said == vote::granted && extends
             && owner != nullptr && owner->votes.of[master].unvouched) {
             got = {.said = vote::quarantined, .forgot = true}; // nothing vouches for its SET
         }

@@ -177,6 +177,8 @@ public:
     /// clock. The time is also counted on this clock: it votes when both have passed, because its
     /// own clock may be stepped.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
+    /// Whether it must not vote yet, by the time that this client has counted.
+    bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
     /// Its clock was stepped: its memory must begin now, for all clients.
     void restart_memory(time_point now);
     /// Requests its clock if no reply has contained it for a while. Requires `up()`.

@@ -140,7 +140,8 @@ void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, ti
 
 void engine::heal_missing(claim& lease, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (lease.votes.of[i].found == key_state::missing && masters_[i].link->up()) {
+        const connection& link = *masters_[i].link;
+        if (lease.votes.of[i].found == key_state::missing && link.up() && !link.quarantined(now)) {
             send_heal(lease, i, lease.extending.round, now);
         }
     }
@@ -161,9 +162,14 @@ void engine::extend_answered(
         return;
     }
     const bool heals = command.kind == command_kind::heal;
-    const key_state found = wrong::any_reply_extends && got.said != vote::unreachable
-                                ? key_state::kept
-                                : state_of(got, heals);
+    key_state found = wrong::any_reply_extends && got.said != vote::unreachable
+                          ? key_state::kept
+                          : state_of(got, heals);
+    // The script judged by the master's clock, which may have been stepped.
+    if (rules_.guarded() && masters_[master].link->quarantined(now)
+        && (found == key_state::missing || found == key_state::healed)) {
+        found = key_state::quarantined;
+    }
     if (wrong::late_rollback_to_non_voters && got.healed) {
         scratch_.clear();
         append_remove(

@@ -206,6 +206,29 @@ TEST_CASE("a SET whose reply was lost counts at an extension if the master has l
         == (remembers ? std::nullopt : std::optional(errc::no_quorum)));
 }
 
+TEST_CASE("a key is not healed in a quarantine that a step of the master's clock seems to end") {
+    certified_quorum q;
+    const bool stepped = GENERATE(true, false);
+    const answer got = q.acquire_now(once());
+    REQUIRE(got.won);
+    if (stepped) {
+        q.masters[2].forget();
+        q.disconnect(2);
+        q.run_for(1s);
+        REQUIRE(q.state(2) == redlock::master_state::quarantined);
+        q.masters[2].ahead = 10min;
+    } else {
+        q.masters[2].drop(q.key());
+    }
+    q.extend(got, 10s); // too late by the clock that was known; its reply has that of now
+    q.run_for(5ms);
+    q.extend(got, 10s);
+    q.run_for(20ms);
+    REQUIRE(q.extensions_of(got).size() == 2);
+    CHECK(!q.extensions_of(got)[1].error);
+    CHECK(q.masters[2].value_of(q.key(), q.now()).has_value() == !stepped);
+}
+
 TEST_CASE("a waiter asks one master how long the lock is still held, and comes back then") {
     for (const bool guarded : {false, true}) {
         core::settings rules = rules_with(3, 0ms, true);
