@@ -39,7 +39,7 @@ SHARED = [
 INTERNAL = re.compile(
     r"^redlock::(?:detail::(?:engine_driver|held_leases|lock_request|manager_impl|message_of"
     r"|name_of_slots|release_watch|same_server|settings_of|validate_extension)"
-    r"|testing::(?:memory|process|virtual_outside|virtual_world))\b"
+    r"|testing::(?:memory|process|virtual_backend|virtual_world))\b"
 )
 SHORT = [
     (re.compile(pattern), name)

@@ -83,9 +83,12 @@ void check_remove(const reply& got, command_variant how) {
     check_plausible(said, got, how);
     const auto status = status_of(got);
     const bool native = how == command_variant::native && got.type == reply_type::status;
-    const bool done = native || status == 1 || is_number(got, 1);
+    const bool notified =
+        how != command_variant::native && got.type == reply_type::integer && got.integer >= 2;
+    const bool done = native || status == 1 || is_number(got, 1) || notified;
     require(
-        (said.said == vote::granted) == done, "a removal is granted by 1, natively by a status");
+        (said.said == vote::granted) == done,
+        "a removal is granted from 1 on, natively by a status");
     const bool absent = status == -1 || (how != command_variant::native && is_number(got, -1));
     require((said.said == vote::absent) == absent, "a removal: -1 is absent");
 }
@@ -102,7 +105,14 @@ void check_extend(const reply& got, command_variant how) {
 
 void check_handshake(const reply& got) {
     const auto said = core::read_handshake(got);
-    require(said.has_value() == status_of(got).has_value(), "a handshake answers three numbers");
+    reply numbers = got;
+    numbers.elements = got.elements.first(std::min<std::size_t>(got.elements.size(), 3));
+    const auto status = status_of(numbers);
+    const bool refuses = status < 0 && got.elements.size() == 3;
+    const bool answers =
+        status >= 0 && got.elements.size() == 4 && got.elements[3].type == reply_type::string;
+    require(
+        said.has_value() == (refuses || answers), "a handshake answers three numbers and a record");
     require(
         !said || (said->quarantine.count() >= 0 && said->server_us >= 0),
         "times do not run backwards");
