@@ -312,8 +312,12 @@ time_point wait_queue::released(std::string_view release, time_point since, cons
 next_step
 wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view& at) {
     waiter& front = *front_;
+    const bool outage = front.outcome == errc::no_quorum;
+    if (outage && !at.ready) {
+        return {next_step::what::wait}; // the queue does not show whether the lock is held
+    }
     front.outcome = errc::contended;
-    if (front.last.of.empty()) {
+    if (front.last.of.empty() || outage) {
         front.last.reset(at.rules.size());
         front.last.of[place.queue_master].said = vote::held;
         if (before == 0) {

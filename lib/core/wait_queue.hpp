@@ -75,6 +75,7 @@ struct wait_view {
     std::chrono::nanoseconds round_trip{0};    // of a majority; 0: unknown
     std::size_t arbiter = nobody;              // the master that is asked first for this lock
     bool notified = false;                     // a majority publishes releases
+    bool ready = true;                         // a majority may vote
     std::optional<time_point> held_until = {}; // by a lease of this process, if any
 
     /// Minimum pause between two attempts.

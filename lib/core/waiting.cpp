@@ -19,6 +19,7 @@ wait_view engine::view_of(const wait_queue& waiters, time_point now) {
         .round_trip = masters_.round_trip(),
         .arbiter = masters_.arbiter_of(waiters.key),
         .notified = masters_.notified_by_quorum(),
+        .ready = masters_.ready(),
         .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt};
 }
 

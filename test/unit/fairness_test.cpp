@@ -5,6 +5,7 @@
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -392,6 +393,29 @@ TEST_CASE(
     it.release(*it.answer_to(first));
     it.run_for(1s);
     CHECK(it.won(second));
+}
+
+TEST_CASE("an outage is not contention, whoever is first in the queue") {
+    site q(with_pushes(3));
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (i != q.queue_master) {
+            q.paths[i].reachable = false;
+            q.disconnect(i);
+        }
+    }
+    const bool over = GENERATE(false, true);
+    const std::uint64_t name = q.acquire(in_order(10s));
+    q.run_for(1s);
+    q.enter("another", 60s);
+    if (over) {
+        for (auto& path : q.paths) {
+            path.reachable = true;
+        }
+    }
+    REQUIRE(q.run_while_not([&] { return q.answer_to(name) != nullptr; }, 11s));
+    REQUIRE(!q.answer_to(name)->won);
+    CHECK(q.answer_to(name)->why == (over ? errc::contended : errc::no_quorum));
+    CHECK(std::ranges::count(q.answer_to(name)->votes, redlock::vote::held) == (over ? 1 : 0));
 }
 
 TEST_CASE("the name of a place is too long to be anybody else's") {

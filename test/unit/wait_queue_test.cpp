@@ -53,7 +53,7 @@ struct site {
         one.wake.due = due;
         return one;
     }
-    wait_view view() const { return {rules, now, round_trip, arbiter, notified, held_until}; }
+    wait_view view() const { return {rules, now, round_trip, arbiter, notified, true, held_until}; }
 
     /// The smallest and the largest of what is drawn.
     template <typename F>
