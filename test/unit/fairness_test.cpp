@@ -395,7 +395,7 @@ TEST_CASE(
     CHECK(it.won(second));
 }
 
-TEST_CASE("an outage is not contention, whoever is first in the queue") {
+TEST_CASE("an outage is not contention, also with another client first in the queue") {
     site q(with_pushes(3));
     for (std::size_t i = 0; i < 3; ++i) {
         if (i != q.queue_master) {
