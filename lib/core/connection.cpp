@@ -262,7 +262,7 @@ bool connection::certifies(const sent_command& sent, const reply& got) const noe
 }
 
 void connection::keep_clock(time_point now) {
-    if (now >= later(clock_asked_at_, rules_.health_check_interval)) {
+    if (clock_asked_at_ == never || now >= later(clock_asked_at_, rules_.health_check_interval)) {
         clock_asked_at_ = now;
         ask_for_clock(now);
     }
