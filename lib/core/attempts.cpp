@@ -315,7 +315,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     const auto needed = wrong::handoff_past_deadline && attempt.given_at != attempt.asked_at
                             ? -attempt.ttl
                             : std::max(options.min_validity, options.stop_margin);
-    if (now >= lasts_until - needed) {
+    if (now + needed >= lasts_until) { // the latter may be `never`
         fail(wanted, attempt, errc::validity_exhausted, now);
         return;
     }

@@ -62,8 +62,10 @@ void engine::publish_where_heard(const claim& ended, batch::item& one, master_se
         return;
     }
     const std::size_t arbiter = masters_.arbiter_of(ended.key);
-    const bool alone =
-        arbiter != nobody && (to & set_of(arbiter)) != 0 && listeners_.none(hash_of(ended.key));
+    // Where the key is missing, nothing is removed, and nothing published.
+    const bool alone = arbiter != nobody && (to & set_of(arbiter)) != 0
+                       && ended.votes.of[arbiter].until != never
+                       && listeners_.none(hash_of(ended.key));
     one.publishes = alone ? set_of(arbiter) : to;
 }
 

@@ -84,7 +84,7 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
         return nullptr; // without a prefix a lock may have the name of a pool
     }
     if (wants.fencing != lease.fencing || !place.allows(wants, at.rules, at.now)
-        || at.now >= lease.lasts_until - needed) {
+        || at.now + needed >= lease.lasts_until) { // the latter may be `never`
         return nullptr;
     }
     search_at_ = next.stage == waiter::phase::paused ? next.wake.due : at.now;

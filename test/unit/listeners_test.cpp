@@ -76,6 +76,20 @@ TEST_CASE("a release is published everywhere until the arbiter finds that nobody
     CHECK(q.releases() == 5);
     CHECK(q.releases() == 1);
     CHECK(q.releases() == 1);
+    SECTION("and everywhere where the arbiter has no key to remove") {
+        for (virtual_master& one : q.masters) {
+            virtual_master* const other = &one == &q.masters[0] ? &q.masters[1] : &q.masters[0];
+            q.published = 0;
+            one.put(q.key(), "another's", q.now() + 50ms);
+            const answer got = q.acquire_now(once());
+            REQUIRE(got.won);
+            REQUIRE(other->value_of(q.key(), q.now()) == got.token);
+            q.run_for(100ms);
+            q.release(got);
+            q.run_for(10ms);
+            CHECK(q.published >= 1);
+        }
+    }
     SECTION("each lock by itself") {
         CHECK(q.releases("s") == 5);
         CHECK(q.releases("s") == 1);
