@@ -271,15 +271,15 @@ template <
     template <typename, typename>
     class Associator,
     typename Handler,
-    bool throws,
+    bool throwing,
     typename Candidate>
-struct boost::asio::associator<Associator, redlock::detail::diagnosed<Handler, throws>, Candidate>
+struct boost::asio::associator<Associator, redlock::detail::diagnosed<Handler, throwing>, Candidate>
     : Associator<Handler, Candidate> {
-    static auto get(const redlock::detail::diagnosed<Handler, throws>& from) noexcept {
+    static auto get(const redlock::detail::diagnosed<Handler, throwing>& from) noexcept {
         return Associator<Handler, Candidate>::get(from.done);
     }
     static auto
-    get(const redlock::detail::diagnosed<Handler, throws>& from,
+    get(const redlock::detail::diagnosed<Handler, throwing>& from,
         const Candidate& otherwise) noexcept {
         return Associator<Handler, Candidate>::get(from.done, otherwise);
     }
