@@ -17,7 +17,7 @@ asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
               << std::endl;
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
-    options.wait = std::chrono::seconds(20); // for masters, and for another holder
+    options.wait = std::chrono::seconds(20); // at most: for masters, and for a release
     redlock::diagnostics why;
     auto result = co_await manager.async_acquire(
         "reports/daily",
@@ -26,7 +26,7 @@ asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
     auto& [error, lock] = result;
     if (error) {
         std::cout << error.message() << ": " << to_string(why) << '\n';
-    } else if (lock.held()) { // ask again before each step that must not be done twice
+    } else if (lock.held()) { // check again before each step that must not be done twice
         std::cout << "got it: " << to_string(why) << '\n';
         co_await lock.async_release(asio::use_awaitable);
     }

@@ -14,7 +14,7 @@ void guard(const redlock::config& config) {
     redlock::blocking::manager manager(config); // its thread runs the library
     redlock::blocking::mutex invoices(manager, "invoices");
     {
-        const std::lock_guard guard(invoices); // over a majority of the masters
+        const std::lock_guard guard(invoices); // locks on a majority of the masters
         work(invoices.lost());                 // a std::stop_token
     }
 }

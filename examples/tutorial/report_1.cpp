@@ -49,7 +49,7 @@ asio::awaitable<void> run(redlock::lock_manager& manager) {
         std::cout << "another one makes the report" << std::endl;
         co_return;
     }
-    if (error) { // too few masters answered: an outage
+    if (error) { // not contention: an outage, or a shutdown
         throw boost::system::system_error(error);
     }
     co_await make_report();

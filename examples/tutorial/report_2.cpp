@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 namespace {
 
 void tell_loss(redlock::error_code error, redlock::loss_reason reason) {
-    if (!error) { // else it was released, and not lost
+    if (!error) { // otherwise it was released, not lost
         std::cout << "the lock is lost: " << to_string(reason) << std::endl;
     }
 }

@@ -160,9 +160,9 @@ struct call_result {
 ///
 /// They must not be called on the manager's own thread, that is in a handler, a coroutine or a stop
 /// callback that runs on it. Such a call throws `errc::would_deadlock`, equal to
-/// `std::errc::resource_deadlock_would_occur`, before anything is started. All exceptions that
-/// contain an error code are `boost::system::system_error`; those of an acquire or an extension are
-/// `error_with_diagnostics`.
+/// `std::errc::resource_deadlock_would_occur`, before anything is started. Exceptions with an
+/// error code are `boost::system::system_error`. If masters were asked to vote, they are the
+/// derived `error_with_diagnostics`.
 namespace blocking {
 
 /// A lock manager with a thread that runs it.
@@ -207,7 +207,7 @@ public:
     /// \param begin called with a completion token, which it must pass to an asynchronous function;
     ///   returns the result of that function. Its exceptions are thrown by this function.
     /// \param stop cancels the operation (terminal) through its cancellation slot. The call returns
-    ///   when the operation has completed, so that its cleanup is done.
+    ///   when the operation has completed: the removal of an acquire's votes has been sent.
     /// \returns The value of the operation: a tuple of several values, or nothing for an operation
     ///   without a value.
     /// \par Errors
@@ -290,8 +290,7 @@ public:
     ///   (`condition::not_acquired`).
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
-    /// the lock, or retries at once as `std::lock` does; during an outage both would continue
-    /// without end.
+    /// the lock, or retries at once as `std::lock` does: in an outage neither would notice it.
     bool try_lock();
 
     /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
@@ -307,10 +306,10 @@ public:
     std::chrono::nanoseconds remaining() const noexcept;
     /// See `lock::fencing_token`. Empty if the mutex is not locked.
     std::optional<std::uint64_t> fencing_token() const;
-    /// Returns a stop token that is stopped when the current lock, or else the last one, is lost.
-    /// This happens at `deadline - stop_margin` at the latest, that is before the lease ends if
-    /// there is a margin. `unlock` does not stop it. Stop callbacks run on the manager's thread and
-    /// must not block.
+    /// Returns a stop token for the current lock or, if the mutex is not locked, for the last one.
+    /// A stop is requested when that lock is lost, at `deadline - stop_margin` at the latest:
+    /// before the lease ends if there is a margin. `unlock` does not request it. Stop callbacks run
+    /// on the manager's thread and must not block.
     std::stop_token lost() const;
     /// Returns the result of the last `unlock`. Empty before the first, and if `unlock` could not
     /// wait.

@@ -24,9 +24,9 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// from lock to unlock, even if the lock was lost in between. While a writer waits for the readers
 /// of this object, the object admits no new readers.
 ///
-/// **Each reader acquires its own lease from the masters.** Therefore a waiting writer in another
-/// process also stops new readers here, which would not be so if the readers shared one lease. Each
-/// lease of this object keeps writers out for all its readers: they may rely on the lock as long as
+/// **Each reader acquires its own lease from the masters.** If the readers shared one lease, a
+/// waiting writer in another process could not stop new readers of this object. Each lease of this
+/// object keeps writers out for all its readers: they may rely on the lock as long as
 /// one lease lasts. `unlock_shared` releases the lease that would end first. When the last lease is
 /// lost, all readers of this object have lost the lock. The object then admits no reader or writer
 /// until they have unlocked it.
@@ -103,9 +103,9 @@ public:
     std::chrono::nanoseconds remaining() const noexcept;
     /// Returns the fencing token of the writer; see `lock::fencing_token`. Empty for readers.
     std::optional<std::uint64_t> fencing_token() const;
-    /// Returns a stop token that is stopped when the current lock, or else the last one, is lost;
-    /// see `mutex::lost`. With readers: when the last of their leases is lost. Call it after
-    /// locking; all concurrent readers get the same token.
+    /// Returns a stop token for the current lock or, if nothing is locked, for the last one; see
+    /// `mutex::lost`. With readers: a stop is requested when the last of their leases is lost. Call
+    /// it after locking; all concurrent readers get the same token.
     std::stop_token lost() const;
     /// Returns the result of the last `unlock` or `unlock_shared`. Empty if it could not wait.
     std::optional<release_result> last_release() const;

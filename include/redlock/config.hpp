@@ -115,8 +115,8 @@ enum class release_notifications : std::uint8_t {
 /// and `max_ttl`. The `protocol` may differ.
 struct config {
     /// The masters. They must be independent of each other: no replicas of one another, no cluster,
-    /// each server once. Use an odd number: an even number tolerates no more failures than one
-    /// less. Range: 1 to 32 masters. No default.
+    /// each server once. Use an odd number: 4 masters tolerate one failure, the same as 3. Range: 1
+    /// to 32 masters. No default.
     std::vector<endpoint> masters;
 
     /// The protocol used with the masters. Default: guarded.
@@ -157,9 +157,9 @@ struct config {
     /// Timeout for connecting to a master, from name resolution to the end of the handshake. Range:
     /// 1 ms to 1 h. Default: 2 s.
     std::chrono::milliseconds connect_timeout{2'000};
-    /// Time without a reply after which a master votes `timed_out`. Until it replies again, it
-    /// votes so at once. Choose it larger than the round trip time and much smaller than the ttl
-    /// (the Redis page: 5 to 50 ms for 10 s). Range: 1 ms to 1 h. Default: 100 ms.
+    /// Time without a reply after which a master is counted as `timed_out`. Until it replies again,
+    /// it is counted so without waiting. Choose it larger than the round trip time and much smaller
+    /// than the ttl (the Redis page: 5 to 50 ms for 10 s). Range: 1 ms to 1 h. Default: 100 ms.
     std::chrono::milliseconds master_timeout{100};
     /// Minimum delay before reconnecting to a lost master. The delay has jitter and grows up to
     /// `reconnect_delay_max`. Range: 1 ms to 1 h. Default: 50 ms.
@@ -176,10 +176,11 @@ struct config {
     /// Maximum delay between two attempts. Range: `retry_delay_min` to 1 h. Default: 200 ms.
     std::chrono::milliseconds retry_delay_max{200};
 
-    /// Time for which a lock passes from waiter to waiter by local handoff. In a local handoff the
-    /// lease of a released lock passes to the next waiter of this process without a round trip to
-    /// the masters. After this time, or after eight round trips if they take longer, waiters of
-    /// other processes get a chance. Range: 0 to 1 h. Default: 1 ms. 0 disables local handoff.
+    /// Maximum duration of a series of local handoffs, counted from the first one. In a local
+    /// handoff the lease of a released lock passes to the next waiter of this process without a
+    /// round trip to the masters. After this time, or after eight round trips if they take longer,
+    /// waiters of other processes get a chance. Range: 0 to 1 h. Default: 1 ms. 0 disables local
+    /// handoff.
     std::chrono::milliseconds local_handoff_time{1};
 
     /// How waiters learn of a release. Default: on.
@@ -213,9 +214,8 @@ struct config {
 using setting_value =
     std::variant<std::monostate, std::chrono::milliseconds, std::int64_t, double, std::string>;
 
-/// A value that is not allowed, and what is. A message for people can be made of it in the terms of
-/// a program; `to_string` makes one in the terms of this library. Never contains a password or a
-/// token.
+/// An invalid value and the allowed range. Use the members to format a message in your own terms,
+/// or `to_string` for the library's. Never contains a password or a token.
 struct invalid_value {
     /// Name of the member, such as "max_ttl", "masters[1].port" or "tls.private_key_file"; or
     /// "resource" or "token".
@@ -225,7 +225,7 @@ struct invalid_value {
     setting_value minimum; ///< smallest allowed value; none: no lower limit
     setting_value maximum; ///< largest allowed value; none: no upper limit
 
-    /// What is allowed, if it is not a range; with a range: what is allowed in addition.
+    /// Rule that the value must meet, in addition to the range if there is one.
     std::string rule;
 };
 
@@ -256,7 +256,7 @@ validation validate_token(std::string_view lock_token);
 
 /// A valid configuration that is probably a mistake.
 enum class config_warning : std::uint8_t {
-    even_masters,         ///< one master less would tolerate as many failures
+    even_masters,         ///< one master fewer would tolerate as many failures
     tls_unused,           ///< `config::tls` is set, but no master is `rediss://`
     quarantine_off,       ///< `quarantine::off`
     master_timeout_large, ///< `master_timeout` is more than half of `max_ttl`

@@ -28,8 +28,8 @@ struct election_options {
     /// The lease: after a crash of the leader, the lease ends after at most this time (see
     /// `election`). Range: as in `acquire_options`. Default: `default_ttl`.
     std::chrono::milliseconds ttl{default_ttl};
-    /// Time before the end of the lease at which the leader is signalled to stop. Choose the time
-    /// that its work needs to stop. Range: as in `acquire_options`. Default: 1 s.
+    /// Time before the end of the lease at which the leader is signalled to stop. Choose it
+    /// longer than the work needs to stop. Range: as in `acquire_options`. Default: 1 s.
     std::chrono::milliseconds stop_margin{1'000};
     /// Maximum time that a candidate waits. Default: forever.
     wait_for wait{wait_for::forever()};
@@ -104,7 +104,7 @@ public:
         return lock_.async_release(std::forward<CompletionToken>(token));
     }
 
-    /// Waits until the term is lost against the will of the leader.
+    /// Waits until the term ends other than by resignation.
     /// \par Completion signature
     /// `void(error_code, loss_reason)`
     /// \par Errors
@@ -197,8 +197,8 @@ public:
             get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
     }
 
-    /// Queries the masters for the current leader. Use it for people and monitoring only: do not
-    /// base on it what only the leader may do.
+    /// Queries the masters for the current leader. Use it for people and monitoring only: never
+    /// use it to decide whether a process may act as the leader.
     /// \par Completion signature
     /// `void(error_code, leader_status)`
     /// \par Errors

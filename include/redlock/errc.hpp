@@ -9,7 +9,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// Errors of the library. A cancelled operation does not use these: it completes with
 /// `boost::asio::error::operation_aborted`, as everywhere in Asio.
 enum class errc : int {
-    /// A majority of the masters replied, and another owner has the lock (or a part of it).
+    /// A majority of the masters replied, and another owner has the lock, or votes or resources
+    /// that are needed.
     contended = 1,
     /// No majority of the configured masters could vote: down, silent, failing or not admitted.
     no_quorum,
@@ -17,8 +18,8 @@ enum class errc : int {
     /// `stop_margin`, whichever is larger. Either a majority had granted the lock by then, or no
     /// majority had replied.
     validity_exhausted,
-    /// The wait ended while an attempt was undecided, and the missing masters had had little time
-    /// to reply. (If they had had enough time, the error is `no_quorum`.)
+    /// The wait ended during an attempt, before the masters without a reply had enough time for it.
+    /// (With enough time the error is `no_quorum`.)
     wait_timed_out,
     /// The lease has ended, or a majority of the masters no longer has the lock.
     lost,

@@ -94,8 +94,8 @@ public:
     /// and let the resource refuse a token smaller than the largest it has seen (see fenced.hpp).
     std::optional<std::uint64_t> fencing_token() const;
 
-    /// Returns the end of the lease. Until then a majority of the masters keeps the key, whatever
-    /// happens to this process; clock drift is already subtracted.
+    /// Returns the end of the lease. As far as is known, a majority of the masters keeps the key
+    /// until then, whatever happens to this process; clock drift is already subtracted.
     ///
     /// Extensions move the deadline forward. It moves back when masters turn out to have lost the
     /// key. The value is meaningless once `held()` is false, and `time_point::min()` for an empty
@@ -126,9 +126,8 @@ public:
     /// Releases the lock. Renewal stops first, and `held()` is false when this function returns.
     ///
     /// A master that cannot be reached is sent the removal after reconnection, or expires the key
-    /// with its ttl. Releasing again gives the same result again. After a loss this removes the
-    /// remaining keys of the lock, and the result is `expired`, `stolen` or `uncertain`, never
-    /// `released`.
+    /// with its ttl. Further calls return the same result. After a loss this removes the remaining
+    /// keys of the lock, and the result is `expired`, `stolen` or `uncertain`, never `released`.
     /// \par Completion signature
     /// `void(error_code, release_result)`
     /// \par Errors
@@ -160,8 +159,9 @@ public:
     }
 
     /// Gives up the lock without releasing it. The masters keep it until its ttl ends, and it is no
-    /// longer extended. Works also after a loss, unless the removal has started. Use it if no other
-    /// process should start the work while its state is in doubt. The handle is empty afterwards.
+    /// longer extended. Also works after a loss, unless the removal has started. Use it to pass the
+    /// lock to another process (`lock_manager::async_attach`), or to keep others out until the ttl
+    /// ends. The handle is empty afterwards.
     void abandon() noexcept;
 
 private:

@@ -28,7 +28,7 @@ namespace detail {
 class manager_impl;
 struct manager_access;
 
-/// What objects that are made from a manager keep of it, so that the manager may be moved.
+/// State of a manager that the objects made from it share, so that the manager may be moved.
 using manager_ptr = std::shared_ptr<manager_impl>;
 
 manager_ptr share(const lock_manager& manager) noexcept;
@@ -52,9 +52,9 @@ boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept;
 /// lets go of it is released as long as the executor runs; the others expire with their ttl. The
 /// manager must not outlive the `io_context` of its executor.
 /// \par Default tokens
-/// Operations in which masters vote have `default_token`: `co_await` throws
-/// `error_with_diagnostics`. The others have `boost::asio::deferred`. With a token of the caller
-/// the completion signature is the one given here.
+/// Acquire, attach, extend, release and the wait for a loss have `default_token`: `co_await` throws
+/// `error_with_diagnostics`. The others have `boost::asio::deferred`. With another completion token
+/// the completion signature is as documented.
 class lock_manager {
 public:
     /// The executor type.
@@ -228,8 +228,7 @@ public:
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
-    /// - `errc::lost`: the lock is gone. The masters on which it is missing, or has another owner,
-    ///   leave no majority for it.
+    /// - `errc::lost`: the lock is gone; no majority of the masters can still have it.
     /// - `errc::no_quorum`: neither confirmed nor known to be gone; or, with fencing, no majority
     ///   of the masters has a counter for this lock.
     /// - `errc::validity_exhausted`, `errc::not_running`, `errc::closed`: as for `async_acquire`.
@@ -280,9 +279,9 @@ public:
     /// released when its holder lets go of it, by `async_release` or by destroying the handle.
     ///
     /// Completes when all locks have been let go and the masters have confirmed the releases, or
-    /// when neither has happened for `master_timeout`. Locks that are still held then expire with
-    /// their ttl. Finally the connections are closed and `async_run` completes. Calling it again is
-    /// safe.
+    /// when `master_timeout` has passed since the last progress. Locks that are still held then
+    /// expire with their ttl. Finally the connections are closed and `async_run` completes. Calling
+    /// it again is safe.
     /// \par Completion signature
     /// `void(error_code)`
     /// \par Errors

@@ -138,7 +138,8 @@ struct master_metrics {
     std::uint64_t granted = 0;        ///< votes that granted an acquire
     std::uint64_t held = 0;           ///< votes that refused an acquire: another owner has the lock
     std::uint64_t failed = 0;         ///< other votes on acquires
-    vote_counts acquire_votes;        ///< votes on acquires, by kind: the sum of the three above
+    /// Votes on acquires, by kind; the total is the sum of the three above.
+    vote_counts acquire_votes;
     /// Votes on extensions. A late vote is first counted as `timed_out`.
     vote_counts extend_votes;
     vote_counts release_votes; ///< votes on removals: releases and rollbacks

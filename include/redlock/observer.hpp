@@ -72,8 +72,9 @@ struct held_lock {
 /// \par Thread safety
 /// The functions are called from the manager's threads, one call at a time for each manager, in the
 /// order of the events. Several managers may share an observer. The manager holds no mutex during a
-/// call, so the functions may call the manager and its locks. What such a call reports is delivered
-/// after the function returns. They must not block: other threads of the manager wait for them.
+/// call, so the functions may call the manager and its locks. Events caused by such a call are
+/// delivered after the function returns. They must not block: other threads of the manager wait for
+/// them.
 /// \par Errors
 /// An exception is caught, counted as `metrics::observer_errors` and logged as an error. It does
 /// not affect the lock.
@@ -92,10 +93,9 @@ public:
     virtual void started(const operation_start&) {}
 
     /// Called when an operation has ended. With one thread, its handler has not run yet; with
-    /// several, it may be running. `votes` are what
-    /// `diagnostics` passed to the operation contain. They are empty if the result is no longer
-    /// needed: after a cancelled extension or query, or a renewal that the release of its lock
-    /// overtook.
+    /// several, it may be running. `votes` has the content of the operation's `diagnostics`. It is
+    /// empty if the result is no longer needed: after a cancelled extension or query, or a renewal
+    /// that the release of its lock overtook.
     virtual void ended(const operation_end&, const diagnostics& /*votes*/) {}
 
     /// Called when a lock has been acquired.

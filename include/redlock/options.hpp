@@ -86,9 +86,9 @@ struct acquire_options {
     /// available yet. Default: 10 s.
     wait_for wait{std::chrono::seconds(10)};
 
-    /// Minimum validity of a new lock. If no more than this is left of the lease at the deciding
-    /// vote, the attempt fails with `validity_exhausted` and is rolled back. Range: 0 up to the
-    /// ttl; see `ttl`. Default: 0.
+    /// Minimum validity of a new lock. If the remaining lease is not longer than this when the
+    /// deciding vote arrives, the attempt fails with `validity_exhausted` and is rolled back.
+    /// Range: 0 up to the ttl; see `ttl`. Default: 0.
     std::chrono::milliseconds min_validity{0};
 
     /// Time before the end of the lease at which the holder is signalled to stop. `held()` is false

@@ -13,10 +13,10 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// After a loss, or once `held()` is false, the result is never `released`.
 enum class release_result : std::uint8_t {
     released, ///< a majority of the masters removed the lock; it was held until the release
-    /// The lease had ended before. A majority of the masters no longer had the lock, or only had
-    /// remaining keys of it.
+    /// The lease had ended before the release. A majority of the masters no longer had the lock, or
+    /// only had remaining keys of it.
     expired,
-    stolen, ///< on a majority another owner has the lock; the lease had ended before
+    stolen, ///< on a majority another owner has the lock; the lease had ended before the release
     /// No majority of the masters gave the same reply. The key on a master that could not be
     /// reached expires with its ttl.
     uncertain,
@@ -31,8 +31,8 @@ enum class loss_reason : std::uint8_t {
     majority_unreachable, ///< no renewal reached a majority before the deadline
     max_hold_reached,     ///< `max_hold` was reached
     closed,               ///< the manager was closed or destroyed
-    /// This process did not run from before a renewal was due until the lease was over, for example
-    /// because it was suspended.
+    /// This process did not run (for example, it was suspended) when a renewal was due, until the
+    /// lease had expired.
     stalled,
 };
 

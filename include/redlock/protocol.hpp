@@ -14,9 +14,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 enum class protocol : std::uint8_t {
     /// Counts only votes of masters that are known to have lost nothing. Each master keeps a memory
     /// record: when it last lost its data (restart, FLUSHALL, replaced data). Until every lease
-    /// that
-    /// it may have lost has expired, no client counts its vote. Supports fencing tokens. Requires
-    /// EVAL.
+    /// that it may have lost has expired, no client counts its vote. Supports fencing tokens.
+    /// Requires EVAL.
     guarded,
     /// Uses `SET key token NX PX ttl`, compare-and-delete and compare-and-extend, as other Redlock
     /// clients do. Use it to share locks with such clients, or if the masters do not allow scripts

@@ -17,7 +17,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// time. docs/blocking.md maps the functions of redis-py to these.
 ///
 /// \par Errors
-/// Errors are thrown as `boost::system::system_error`. As in redis-py, "not locked" and "no longer
+/// Errors are thrown as in `redlock::blocking`. As in redis-py, "not locked" and "no longer
 /// owned" are different errors. Functions that need a lock throw `errc::not_locked` if this object
 /// has no lock, and `errc::lost` if it has lost its lock.
 /// \par Thread safety
@@ -71,7 +71,7 @@ public:
     /// Extends the lock to `options.ttl` from now on.
     void reacquire() { extend_to(options_.ttl); }
 
-    /// Releases the lock, also after a loss. The result is `released` only if the lock was held
+    /// Releases the lock, even after a loss. The result is `released` only if the lock was held
     /// until now. For `expired` and `stolen` redis-py throws `LockNotOwnedError`.
     /// \par Errors
     /// `errc::not_locked`.
@@ -88,7 +88,7 @@ public:
     /// Returns the lock, for its deadline, fencing token and `async_wait_lost`. Empty if this
     /// object has none.
     const redlock::lock& get() const noexcept { return lock_; }
-    /// Returns a stop token that is stopped when the lock is lost; see `mutex::lost`.
+    /// Returns a stop token; a stop is requested when the lock is lost. See `mutex::lost`.
     std::stop_token lost() const { return lost_.get_token(); }
     /// Returns how the masters voted when this object last acquired or extended the lock, or tried
     /// to.

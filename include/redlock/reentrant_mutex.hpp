@@ -155,17 +155,16 @@ public:
     reentrant_mutex& operator=(reentrant_mutex&&) noexcept = default;
     ~reentrant_mutex();
 
-    /// Enters the mutex. An owner that is in already, and whose lock is held, enters again without
-    /// a round trip. While the first entry of an owner is waiting, other entries of this owner wait
-    /// for that one. All others wait as in `lock_manager::async_acquire`.
-    /// \param who the owner
+    /// Enters the mutex. An owner that already has an entry, and whose lock is held, enters again
+    /// without a round trip. While the first entry of an owner is waiting, other entries of this
+    /// owner wait for that one. All others wait as in `lock_manager::async_acquire`.
+    /// \param owner the owner
     /// \par Completion signature
     /// `void(error_code, reentrant_hold)`
     /// \par Errors
     /// - As `lock_manager::async_acquire`.
-    /// - `errc::lost`: the owner is in, but has lost the lock. It must leave all its entries before
-    ///   it can acquire the lock again: other owners may have changed what it did under the lost
-    ///   lock.
+    /// - `errc::lost`: the owner has entries, but has lost the lock. It must leave all of them
+    ///   before it can acquire the lock again: another owner may have held the lock in between.
     /// - `errc::recursion_limit`: the owner already has `depth_max` entries. Nothing else changes.
     ///
     /// \par Cancellation
@@ -176,9 +175,9 @@ public:
     template <
         boost::asio::completion_token_for<void(error_code, reentrant_hold)> CompletionToken =
             default_token>
-    auto async_acquire(const reentrant_owner& who, CompletionToken&& token = {}) {
+    auto async_acquire(const reentrant_owner& owner, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, reentrant_hold), &reentrant_mutex::start_acquire>(
-            executor(), std::forward<CompletionToken>(token), impl_, who.id());
+            executor(), std::forward<CompletionToken>(token), impl_, owner.id());
     }
 
 private:

@@ -171,7 +171,7 @@ private:
 
 /// Masters in memory, and a clock that only the test advances. It shows how your code reacts to a
 /// lost lock, deterministically and without waiting. Its managers are ordinary managers: only the
-/// sockets are replaced.
+/// sockets and the timer are replaced.
 ///
 /// Everything runs in the thread of the test, on `context()`, inside `advance` and `advance_until`.
 /// Time advances for the managers and their locks (`held`, `remaining`, renewal, loss). It does not

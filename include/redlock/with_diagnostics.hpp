@@ -21,8 +21,9 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-/// An error with the votes of the masters. `what()` contains them on one line. All blocking
-/// functions, `async_with_lock` and operations with the default token throw it.
+/// An error with the votes of the masters. `what()` contains them on one line. Thrown by operations
+/// with the default token, by `async_with_lock`, and by the functions of `redlock::blocking` that
+/// wait for an operation.
 class error_with_diagnostics : public boost::system::system_error {
 public:
     /// Constructs an exception. `what()` is made of the name of the lock, `why` and the error.
@@ -67,7 +68,7 @@ with_diagnostics_t<std::decay_t<CompletionToken>> with_diagnostics(CompletionTok
 ///     "r", options, redlock::with_diagnostics(why, asio::as_tuple(asio::use_awaitable)));
 /// \endcode
 /// \param out must live until the handler runs
-/// \param token a completion token. It may be within other adapters, or be one itself.
+/// \param token a completion token. It may be wrapped in other adapters, or wrap them.
 template <typename CompletionToken>
 with_diagnostics_to_t<std::decay_t<CompletionToken>>
 with_diagnostics(diagnostics& out, CompletionToken&& token) {
