@@ -1,12 +1,13 @@
 // Whether a master may vote: reads what a server reports about itself (INFO) and judges it.
 //
-// A master votes only once it has kept its data for `max_ttl`. A restarted one may have granted a
-// lock before, lost it, and would grant it again (the "delayed restart" of the Redis page).
-// Replicas, loading servers and servers that may evict keys may lack locks as well. With the plain
-// protocol this is judged here, once per connection: by the server's uptime, or by how long this
-// client has known it if the uptime says nothing about its data. With the guarded protocol the
-// master's own memory record decides, at the handshake and at each grant. Duplicate servers are
-// detected in the quorum, which knows all masters.
+// A master votes only after it has kept its data for a quarantine, which is longer than any lease.
+// A restarted master may have granted a lock before and lost it, and would grant it again (the
+// Redis page on distributed locks calls the remedy "delayed restarts"). Replicas, loading servers
+// and servers that may evict keys may lack locks as well. With the plain protocol this is judged
+// here, at each introduction: by the server's uptime, or by how long this client has known it if
+// the uptime says nothing about its data. With the guarded protocol the master's own memory record
+// decides, at the handshake and at each grant. Duplicate servers are detected in the quorum, which
+// knows all masters.
 
 #pragma once
 
@@ -30,8 +31,8 @@ struct server_info {
     std::chrono::seconds uptime{0};
     bool loading = false;
     bool memory_limited = false;
-    /// The replication id that this process had as a replica of another master; empty: none. A
-    /// server without replicas forgets it after some time.
+    /// Replication id that the server had as a replica of another master (master_replid2). Empty:
+    /// none. A server without replicas drops it after some time.
     std::string promoted_from;
     server_capabilities commands;
 };

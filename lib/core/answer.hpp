@@ -16,21 +16,22 @@ namespace redlock::core {
 
 struct answer {
     vote said = vote::error;
-    bool ask_exists = false;  // native and nothing changed: EXISTS shows why
+    bool ask_exists = false;  // a native command changed nothing: send EXISTS to find out why
     bool use_eval = false;    // this variant is unknown or not allowed: use EVAL
     bool for_one = false;     // the refusal may be for one of the locks of the call
     bool late = false;        // arrived too late and was refused
     bool healed = false;      // the key was missing, and HEAL has created it
-    bool forgot = false;      // the memory record needs a new handshake
+    bool forgot = false;      // the memory record does not match: a new handshake is needed
     bool unpublished = false; // executed, but its PUBLISH was refused
     std::optional<std::chrono::milliseconds> left{}; // of the holder's lease
     std::chrono::microseconds quarantine{};          // remaining quarantine
-    std::uint64_t counter = 0;                       // fencing counter, or notified subscribers
-    std::int64_t quarantine_ends_us = 0;             // the same, by the server's clock
-    std::int64_t server_us = 0;                      // the server's clock; 0: not reported
+    std::uint64_t counter = 0; // fencing counter, notified subscribers, or tickets before ours
+    std::int64_t quarantine_ends_us = 0; // end of the quarantine, by the server's clock
+    std::int64_t server_us = 0;          // the server's clock; 0: not reported
 };
 
-/// \name Decodes a reply to a command of a lock. Its form shows whether it is plain or guarded.
+/// \name Decodes a reply to a command for a lock
+/// The layout of the reply shows whether it is plain or guarded.
 /// \{
 answer read_acquire(const reply& got, command_variant how) noexcept;
 answer read_raise(const reply& got, command_variant how) noexcept;
@@ -51,10 +52,11 @@ public:
         bool has_counters,
         std::size_t locks) noexcept;
 
-    /// What holds for all locks. If the call was not executed, this is the answer for each.
+    /// The part of the reply that applies to all locks. If the call was not executed, it is the
+    /// reply for each lock.
     const answer& call() const noexcept { return call_; }
     bool executed() const noexcept { return executed_; }
-    /// The reply to an extension says that the master may have lost locks.
+    /// Whether the master reported, in the reply to an extension, that it may have lost locks.
     bool forgot() const noexcept { return forgot_; }
     /// The answer for the next lock, and the text of its error.
     answer next() noexcept;
@@ -74,8 +76,8 @@ private:
     answer call_;
 };
 
-/// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply says nothing of
-/// a lease.
+/// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply contains no
+/// lease.
 std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept;
 
 /// The vote in a reply to EXISTS after a native command that changed nothing.

@@ -1,11 +1,12 @@
 // An attempt: the state of a claim until a majority has decided it.
 //
-// There are three kinds. An acquire asks for the lock, all masters at once or the arbiter first,
-// whose refusal spares the others. An attach asks the masters to extend an existing lock. A local
-// handoff has the lock already: the next owner of this process gets it with its fencing token. With
-// fencing, a majority that granted is raised to one number before the attempt is won. The masters'
-// counters are raised *while the lock there is ours*, so the next owner's majority shares a master
-// with this one and counts on from it.
+// There are three kinds. An acquire sends the command to all masters at once, or first to one of
+// them, the *arbiter*, whose refusal ends the attempt without asking the others. An attach asks the
+// masters to extend an existing lock. A local handoff has the lock already: it only needs a new
+// fencing token for the next owner. With fencing, the counters of a majority that granted are set
+// to one number, the token, before the attempt is won (*raise*). Counters are raised only *while
+// the lock there is ours*. The next owner's majority shares a master with this one, whose counter
+// is then at least the token.
 //
 // This type counts the votes and decides. Its owner sends the commands, reports masters that cannot
 // be reached, and sets a timer. The votes are in the claim's record.
@@ -30,21 +31,21 @@ class attempt {
 public:
     enum class origin : std::uint8_t { acquire, attach, hand_off };
 
-    /// What follows from the replies so far.
+    /// The decision after the replies so far.
     struct decision {
         enum class kind : std::uint8_t {
             open,   // undecided
-            others, // the arbiter does not refuse: the others are asked (`ask`)
-            level,  // a majority granted, and its fencing counters may differ (`level`)
-            raise,  // the counters of `masters` are to be raised, and then `decide`
-            over,   // no further reply is expected (`close`)
+            others, // the arbiter did not refuse: call `ask` for the other masters
+            level,  // a majority granted, and its fencing counters may differ: call `level`
+            raise,  // send a raise to `masters`, then call `decide`
+            over,   // time is up: call `close`
             won,
             lost,
         };
         kind next = kind::open;
         errc why = errc::contended; // of a lost attempt
         master_set masters = 0;
-        bool anew = false; // to raise: it begins, and has as much time as the attempt had
+        bool anew = false; // for `raise`: the raise starts now, with a new time limit
     };
 
     /// The limits of the caller.
@@ -66,20 +67,21 @@ public:
     bool asked_all() const noexcept { return arbiter_ == nobody; }
     const round& count() const noexcept { return count_; }
 
-    /// \name Who is asked
+    /// \name Masters to ask
     /// \{
-    /// This master is not asked, or cannot be any more: that is its vote.
+    /// Sets the vote of a master to which no command is sent or can be sent any more.
     void refused(claim_record& mine, std::size_t master, vote what) noexcept {
         mine.votes.of[master].said = what;
         count_.add(what);
     }
-    /// The masters to ask now: the arbiter if it has no vote yet, or all without a vote.
+    /// Returns the masters to ask now: only `arbiter` if it is given and has no vote yet, else all
+    /// without a vote.
     master_set ask(claim_record& mine, std::size_t arbiter = nobody) noexcept;
     /// \}
 
     /// \name What was answered
     /// \{
-    /// Notes an answer to the acquire, also one that comes after the decision. Returns the vote.
+    /// Records a reply to the acquire, even after the decision. Returns the vote.
     static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
     /// Whether a reply to a command of that epoch is a vote: the master has not voted yet.
     bool awaits(const claim_record& mine, std::size_t master, std::uint16_t epoch) const noexcept {
@@ -90,29 +92,30 @@ public:
     /// A reply to the extension of an attach.
     decision extended(
         claim_record& mine, std::size_t master, const answer& got, const settings& rules) noexcept;
-    /// A reply to a raise, or its broken connection. Requires `awaits`.
+    /// Counts the reply to a raise, or the break of its connection. Requires `awaits`.
     decision raised(claim_record& mine, std::size_t master, const answer& got);
     /// \}
 
     decision decide(const claim_record& mine) const noexcept;
-    /// Only masters that are `up` can be raised; the votes of the others are lost.
+    /// Only masters that are `up` can be raised. A master that is down and whose counter is lower
+    /// loses its vote.
     decision level(claim_record& mine, master_set up, time_point now, const settings& rules);
 
     /// \name Time
     /// \{
-    /// The limit of an attempt that starts, or starts to raise: when the masters should have
-    /// replied, the rest of the lease would be too short, or the caller stops waiting.
+    /// Returns when an attempt or a raise that starts at `now` is given up: at `master_timeout`,
+    /// when too little validity would be left, or when the caller stops waiting.
     static time_point give_up_at(
         const claim_record& mine, const limits& caller, time_point now, const settings& rules);
-    /// What follows at that moment, or if the arbiter has not replied. `slow`: the masters that may
-    /// still reply.
+    /// The decision when the time limit of the attempt, or of the arbiter, has passed. `slow`: the
+    /// masters that may still reply.
     decision
     due(const claim_record& mine,
         const limits& caller,
         master_set slow,
         time_point now,
         const settings& rules) const noexcept;
-    /// Whether the votes so far show a working quorum: a majority has voted, or is only slow.
+    /// Whether this is not an outage: a majority has voted or may only be slow.
     bool works(const claim_record& mine, master_set slow, std::size_t quorum) const noexcept;
     /// Counts masters without a reply as timed out, and returns them.
     master_set close(claim_record& mine) noexcept;
@@ -126,7 +129,7 @@ private:
     decision read_or_raised(claim_record& mine, std::size_t master, const answer& got);
     decision accept_handoff(claim_record& mine, master_set up, time_point now) noexcept;
     static decision lost(errc why) noexcept { return {decision::kind::lost, why}; }
-    /// Raises the counter of one master after those of the others.
+    /// Decides to raise one more master, whose reply came after the token was chosen.
     static decision raise_late(claim_record& mine, std::size_t master) noexcept {
         mine.votes.of[master].said = vote::pending;
         return {.next = decision::kind::raise, .masters = set_of(master)};

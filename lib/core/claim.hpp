@@ -1,6 +1,7 @@
 // A claim: begins as an attempt to acquire a lock, becomes a lease when a majority grants it, and
-// ends as removals. These are pending until each master has confirmed its own or the key must have
-// expired. Every attempt is a claim of its own, so a reply never counts for another attempt.
+// ends as removals. Each removal is pending until its master has confirmed it, or until the key
+// must have expired there. A local handoff with fencing is a new attempt of the same claim, with
+// another `epoch`. So a reply never counts for another attempt.
 //
 // A lost lease is not removed yet: its holder may act until it ends the lease, or until the last
 // deadline that it was ever shown.
@@ -24,10 +25,10 @@ class claim : public claim_record {
 public:
     handle self;
     timer wake;
-    handle operation;            // of the acquire
-    time_point given_at = never; // by the previous holder, if it was in this process
+    handle operation;            // the acquire that waits for this attempt
+    time_point given_at = never; // t0, or the local handoff to the current owner
 
-    /// \name The phase, of which there is one at a time
+    /// \name The current phase
     /// \{
     bool is_asking() const noexcept { return is<attempt>(); }
     bool is_held() const noexcept { return is<lease>(); }
@@ -53,7 +54,7 @@ public:
     time_point acts_until() const noexcept {
         return is_lost() ? believed_until : held().deadline();
     }
-    /// An owner holds the lock, or may still act as if.
+    /// Whether a holder holds the lock or may still act on it.
     bool acts() const noexcept { return is_held() || is_lost(); }
     bool ended() const noexcept { return is_lost() || is_ending(); }
 

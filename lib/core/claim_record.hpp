@@ -25,11 +25,11 @@ namespace redlock::core {
 /// The remaining time of a lease, if it is unknown.
 constexpr std::chrono::milliseconds lease_unknown{-1};
 
-/// The end of a removal in a stream that is not formatted yet.
+/// Value of `removal_mark` for a removal that is queued but not formatted yet.
 inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
 
-/// The state of one claim on one master. Every lock and every waiter has one per master: kept
-/// small.
+/// The state of one claim on one master: its vote, its key, and until when both count. Every lock
+/// and every waiter has one per master: kept small.
 struct ballot : vote_term {
     std::uint64_t removal_mark = 0;                 // end of the removal in the master's stream
     std::uint64_t counter = 0;                      // the fencing counter that came with the grant
@@ -38,7 +38,8 @@ struct ballot : vote_term {
     vote said = vote::pending;
     key_state found = key_state::unknown; // by the current extension, or the last
     bool asked = false;                   // a command to set the key was sent: the key may exist
-    bool unvouched = false; // the key may have been set in a memory that had lost others
+    bool unvouched = false; // set by a SET without a certificate: the master may have lost another
+                            // owner's key before
 };
 
 /// The votes of all masters, in the order of the configuration, with their texts.
@@ -74,7 +75,7 @@ struct ballots {
         }
         return found;
     }
-    /// Some master has set the key, or may have: its reply is outstanding.
+    /// Whether a master has the key or may have it: it granted, or its outcome is unknown.
     bool may_be_set() const noexcept {
         return std::ranges::any_of(of, [](const ballot& one) {
             return one.asked
@@ -91,7 +92,7 @@ struct ballots {
 /// Additional state of a claim on slots of a pool. Separate, because most claims are on locks.
 struct slot_part {
     std::string pool_key;               // the pool
-    std::vector<std::uint32_t> numbers; // in order
+    std::vector<std::uint32_t> numbers; // ascending
     time_point handed_since = never;    // the first of the local handoffs in a row
 };
 
@@ -102,8 +103,8 @@ struct strays {
     master_set heals = 0;     // commands that create the key again
     time_point until = never; // afterwards they are refused, or the key has expired
 
-    /// Whether one may follow a removal with this reply. An acquire sets the key once: if the key
-    /// was removed, it has been executed.
+    /// Whether a stray command may be executed after a removal that got this reply. An acquire sets
+    /// the key once: if the key was removed, it has been executed.
     bool may_follow(std::size_t master, vote what) const noexcept {
         return ((heals | (what == vote::granted ? 0U : sets)) & set_of(master)) != 0;
     }
@@ -112,25 +113,25 @@ struct strays {
 struct claim_record {
     lock_form form = lock_form::exclusive;
     bool fencing = false;
-    bool announced = false;    // waiters are notified of its end; not of that of most attempts
-    bool drops_intent = false; // a writer's, which ends with its removal
-    bool removal_seen = false; // a key was missing that the protocol had not removed
-    std::string key;           // of several resources: all keys, packed
-    std::string fence_key;     // guarded, of one resource
+    bool announced = false;           // its removal is published; false for most rollbacks
+    bool drops_intent = false;        // the removal also removes the writer's intent
+    bool removal_seen = false;        // a key was missing that the protocol had not removed
+    std::string key;                  // of several resources: all keys, packed
+    std::string fence_key;            // guarded, of one resource
     std::unique_ptr<slot_part> slots; // null for a lock
     std::array<char, 40> token{};
     std::uint64_t intent = 0; // name of the intent of a writer; 0: none
-    /// Of the attempt: it goes with each of its commands, and comes back with the reply. Each local
-    /// handoff that is fenced is an attempt of its own.
+    /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
+    /// its own attempt.
     std::uint16_t epoch = 0;
-    std::uint32_t queued_in = 0;     // the turn in which a command for it last joined a call
+    std::uint32_t queued_in = 0;     // `outbox::turn` of its latest queued command
     std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
     std::chrono::milliseconds ttl_max{};   // the largest of all requests
-    time_point asked_at = never;           // t0
-    std::chrono::milliseconds asked_ttl{}; // at that time; the next owner may request another
+    time_point asked_at = never;           // t0: before the first byte was sent
+    std::chrono::milliseconds asked_ttl{}; // at t0; the next owner may request another
     time_point vote_by = never;            // a grant after this moment comes too late
-    time_point expires_at = never;         // after it no master can have the key
+    time_point expires_at = never;         // no master can have the key after this
     time_point believed_until = never;     // the largest deadline that any holder was shown
     ballots votes;
     extension extending; // the latest extension of a held lease
@@ -138,12 +139,12 @@ struct claim_record {
 
     std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
 
-    /// The key that waiters wait for: the lock, or any slot of its pool.
+    /// The key of the wait queue: the lock's, or the pool's for a slot.
     const std::string& line_key() const noexcept { return is_slot() ? slots->pool_key : key; }
     lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
     bool is_slot() const noexcept { return slots != nullptr; }
 
-    /// As good as new; keeps buffers, and what each claim sets.
+    /// Resets for reuse. Keeps buffers, and members that every new claim assigns.
     void reset() {
         form = lock_form::exclusive;
         announced = drops_intent = removal_seen = false;

@@ -1,9 +1,10 @@
 // Formats the commands of both protocols.
 //
-// Plain: three variants to compare and delete, the best that the server has: a native command
-// (Valkey 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend: SET with IFEQ
-// (Valkey 8.1, Redis 8.4), or the script in the same two variants. A native command does not
-// distinguish a missing key from another owner's; an EXISTS after it does. Guarded: scripts only.
+// Plain: compare-and-delete has three variants; the best one that the server supports is used: a
+// native command (Valkey 9: DELIFEQ, Redis 8.4: DELEX), EVALSHA, EVAL. Two to compare and extend:
+// SET with IFEQ (Valkey 8.1, Redis 8.4), or the script in the same two variants. A native command
+// does not distinguish a missing key from another owner's; an EXISTS after it does. Guarded:
+// scripts only.
 
 #pragma once
 
@@ -57,14 +58,14 @@ constexpr bool has_own_script(lock_form form, command_kind kind) noexcept {
 /// Length of the part of a token that identifies its release for waiters.
 inline constexpr std::size_t release_name_size = 16;
 
-/// The command variants of a connection, chosen at its introduction, and lowered when the server
+/// The command variants that the server supports: chosen from INFO, and reduced when the server
 /// refuses one.
 struct server_capabilities {
     native_delete delete_command = native_delete::none;
     bool set_ifeq = false;
     bool evalsha = true;
-    // Whether this server is known to have the script. A removal must work even if its sender is
-    // gone when NOSCRIPT arrives.
+    // Whether the server is known to have the script; else EVAL is sent. A removal must work even
+    // if this client is gone when NOSCRIPT would arrive.
     bool knows_raise = false;
     bool knows_remove = false;
     bool knows_extend = false;
@@ -87,8 +88,8 @@ struct server_capabilities {
     command_variant heal() const noexcept { return script(knows_heal); }
     command_variant turn() const noexcept { return script(knows_turn); }
     command_variant leave() const noexcept { return script(knows_leave); }
-    /// The same for any form: `kind` is acquire, raise, remove, extend or heal. Those of exclusive
-    /// locks that share calls have `of_batch`.
+    /// The variant of a command of any form: `kind` is acquire, raise, remove, extend or heal. For
+    /// exclusive locks in shared calls use `of_batch`.
     command_variant of(lock_form form, command_kind kind) const noexcept {
         if (has_own_script(form, kind)) {
             return script((knows_forms & bit_of(form, kind)) != 0);
@@ -139,7 +140,7 @@ void append_remove(
     std::string_view key,
     std::string_view token,
     std::string_view channel);
-/// Names the release as the scripts do.
+/// Appends PUBLISH with the same message as the scripts: the first characters of the token.
 void append_publish(std::string& out, std::string_view channel, std::string_view token);
 void append_extend(
     std::string& out,
@@ -173,8 +174,8 @@ struct fence {
     std::chrono::milliseconds ttl{}; // 0: without fencing
 };
 
-/// `promoted_from` is the replication id that the server had as a replica; empty: none. With
-/// `stepped` its memory begins now, whatever its record contains.
+/// `promoted_from` is the replication id that the server had as a replica; empty: none. If
+/// `stepped`, the memory record is written anew, whatever it contains.
 void append_handshake(
     std::string& out,
     std::string_view epoch,
@@ -194,7 +195,7 @@ void append_guarded_heal(
     const fence& fencing);
 /// \}
 
-/// \name The queue for a lock, in both protocols
+/// \name The fair queue of a lock, in both protocols
 /// \{
 struct queue_names {
     std::string_view lock;
@@ -215,10 +216,10 @@ void append_leave(
 
 /// \name The slots of a pool, from `first` on
 /// \{
-/// Their owners. For both protocols.
+/// Queries the owners of the slots. For both protocols.
 void append_owners(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
-/// Which slots are free, and when the first of the others ends.
+/// Queries which slots are free, and when the first lease of the held ones ends.
 void append_survey(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// \}

@@ -1,4 +1,4 @@
-// Parts of commands.
+// Numbers and script calls as arguments of commands.
 
 #pragma once
 

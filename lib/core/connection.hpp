@@ -1,7 +1,7 @@
 // The state of the connection for commands to one master: connects, introduces itself, keeps the
-// order of commands in flight, and does what its presence requests.
+// order of commands in flight, and does what is due (liveness.hpp).
 //
-// Bytes and the socket are elsewhere. Input: events. Output: requests. Replies match commands first
+// The socket is elsewhere (lib/net). Input: events. Output: requests. Replies match commands first
 // in, first out, so a late reply is never taken for another one. When the connection breaks, the
 // outcome of each command in flight is *unknown*, and the owner is notified.
 
@@ -33,12 +33,13 @@ struct sent_command {
     command_kind kind = command_kind::ping;
     command_variant how = command_variant::evalsha; // of commands with several variants
     lock_form form = lock_form::exclusive;          // of the claim
-    std::uint16_t round = 0;  // identifies the round of an extension, or the attempt
+    std::uint16_t round = 0;  // identifies what the reply belongs to: a round, an attempt, a ticket
+                              // request or a part of a scan
     bool publishes = false;   // the script publishes the removal
     bool shared = false;      // for several locks: the subject is a batch
     std::uint8_t locks = 1;   // their number
-    std::uint8_t replies = 1; // that are outstanding, if more than one: of each lock,
-                              // and of the certificate
+    std::uint8_t replies = 1; // number of outstanding replies: for native acquires one per lock,
+                              // plus one for the certificate
     std::uint32_t record = 0; // the memory record when it was sent
     handle subject;           // the claim or the query
 };
@@ -46,9 +47,9 @@ struct sent_command {
 /// The owner of a connection. Each call names the master by its number.
 class connection_events {
 public:
-    /// Start to connect; the result is `opened` or `closed`.
+    /// Starts to connect; the result is `opened` or `closed`.
     virtual void open(std::size_t master) = 0;
-    /// Close the socket; no event of it may arrive later.
+    /// Closes the socket; no event of it may arrive later.
     virtual void close(std::size_t master) = 0;
     /// Its ability to vote has changed: introduced, lost, silent, replying again.
     virtual void admission_changed(std::size_t master, time_point now) = 0;
@@ -61,8 +62,8 @@ public:
         time_point now) = 0;
     /// The connection broke before the reply: the command may have been executed.
     virtual void dropped(std::size_t master, const sent_command& command, time_point now) = 0;
-    /// The clocks of this master and of this machine do not agree any more: one was stepped; `by`
-    /// is the step if it was the master's.
+    /// The clock of this master or of this machine was stepped. `by` is the step if it was the
+    /// master's.
     virtual void
     clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) = 0;
     /// A line for the log, at info level.
@@ -70,7 +71,7 @@ public:
     /// The server refused a PUBLISH, for the first time on this connection.
     virtual void publish_refused(std::size_t /*master*/, time_point /*now*/) {}
 
-    /// Fill with unpredictable random bytes.
+    /// Fills `out` with unpredictable bytes.
     virtual void random(std::span<unsigned char> out) = 0;
 
 protected:
@@ -79,7 +80,7 @@ protected:
 
 class connection {
 public:
-    /// Number of locks without a reply after which a master gets no more.
+    /// Maximum number of locks without a reply from one master; further commands are not sent.
     static constexpr std::size_t in_flight_max = 65'536;
 
     connection(std::size_t master, const settings& rules, connection_events& events, jitter& random)
@@ -128,8 +129,7 @@ public:
     const eligibility& judgement() const noexcept { return fitness_; }
 
     const server_capabilities& commands() const noexcept { return info_.commands; }
-    /// Updates the command variant after a reply: whether the server has the script, and whether it
-    /// refuses this variant.
+    /// Learns from a reply whether the server has the script and accepts this variant.
     void learn(const sent_command& command, const reply& got, const answer& meaning) noexcept;
     /// The result of a PUBLISH: empty if it was executed, otherwise the server's error.
     void published(std::string_view refusal, time_point now) {
@@ -159,7 +159,7 @@ public:
                 ? 0
                 : clock_.not_after(moment, rules_)};
     }
-    /// The same as the last arguments of a call for several locks.
+    /// Appends this guard as the last arguments of a shared call.
     void append_guard(std::string& out, time_point moment) const;
     /// \name The certificate
     /// A native SET does not check the master's memory record. The certificate does: a GET that
@@ -167,25 +167,26 @@ public:
     /// lost nothing since, and what it granted in between is a vote.
     /// \{
     void append_certificate(std::string& out) const;
-    /// Names the present record in a ticket.
+    /// Returns the number of the current memory record, for `sent_command::record`.
     std::uint32_t record() const noexcept { return record_number_; }
-    /// Whether the reply certifies what was sent with that ticket.
+    /// Whether the memory record in the reply is the one that was current when the command was
+    /// sent.
     bool certifies(const sent_command& sent, const reply& got) const noexcept;
     /// \}
 
     /// The master itself reported that it must not vote for this long, until `ends_us` of its
-    /// clock. The time is also counted on this clock: it votes when both have passed, because its
-    /// own clock may be stepped.
+    /// clock. The time is also counted on our clock. The master votes when it has passed on both
+    /// clocks, because the master's may be stepped.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
     /// Whether it must not vote yet, by the time that this client has counted.
     bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
-    /// Its clock was stepped: its memory must begin now, for all clients.
+    /// Starts a new memory record, because the master's clock was stepped.
     void restart_memory(time_point now);
     /// Requests its clock if no reply has contained it for a while. Requires `up()`.
     void keep_clock(time_point now);
 
-    /// Queues one formatted command. Requires `up()`. Returns the position in the stream at which
-    /// it has been written: compare with `written_mark`.
+    /// Queues one formatted command. Requires `up()`. Returns the position of its end in the
+    /// stream: it is written once `written_mark` has reached this.
     std::uint64_t send(std::string_view bytes, const sent_command& what, time_point now);
     std::uint64_t written_mark() const noexcept { return written_; }
 
@@ -229,18 +230,18 @@ private:
     bool introducing_again_ = false;
     std::string why_down_ = "not connected yet";
     std::string unpublished_;
-    bool warned_ = false; // of that, on this connection
+    bool warned_ = false; // `publish_refused` was reported on this connection
     server_info info_;
     std::string record_; // its memory record, by the last handshake
     std::uint32_t record_number_ = 0;
-    std::string guard_; // the arguments of a script that name it and its quarantine
+    std::string guard_; // the formatted arguments of a script: run id and quarantine
     eligibility fitness_;
     server_clock clock_;
-    std::string promoted_from_;             // of the latest server
-    time_point met_ = never;                // when it was first seen here, if its uptime
-                                            // does not depend on its data
+    std::string promoted_from_;             // the last one that this server reported
+    time_point met_ = never;                // when it was first seen, if its uptime
+                                            // does not show the age of its data
     std::int64_t quarantine_ends_us_ = 0;   // by the server's clock, as last reported
-    time_point quarantine_counted_ = never; // the same moment, as it was first counted here
+    time_point quarantine_counted_ = never; // its end by our clock, at the first report
     std::string stepped_;                   // run id of the server whose memory is to begin now
     std::chrono::microseconds quarantine_;
 
@@ -251,7 +252,7 @@ private:
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};
     time_point heard_at_ = never;
-    time_point clock_asked_at_ = never; // or shown
+    time_point clock_asked_at_ = never; // or when a reply last contained the clock
     std::uint64_t queued_ = 0;
     std::uint64_t written_ = 0;
     master_metrics counters_;

@@ -1,10 +1,10 @@
-// The decisions of the protocol that the simulator takes the wrong way, one at a time, to show that
-// it detects each. test/simulation/variants describes them, and has the seeds that kill them. In
-// the library they are constants, and the wrong way leaves no code.
+// Decisions of the protocol that the simulator can reverse, one at a time, to show that it detects
+// each mistake. test/simulation/variants describes them, and lists the profile and the seeds that
+// detect each. In the library they are constants, and the wrong way leaves no code.
 //
 // Each is the first operand: `wrong::x || right`, `!wrong::x && right`, `wrong::x ? other : right`,
-// or `if (wrong::x && ...) { ... }`, so that the mutants of the protocol can be made without them
-// (test/mutants/cpp.py).
+// or `if (wrong::x && ...) { ... }`, so that test/mutants/cpp.py can remove them before it makes
+// mutants.
 
 #pragma once
 

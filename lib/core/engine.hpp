@@ -1,26 +1,28 @@
 // The engine: all masters and all operations of one lock manager. It decides; it does no I/O, reads
-// no clock and owns no thread. Input: events with a timestamp. Output: requests to the host.
+// no clock and owns no thread. Input: events with a timestamp. Output: requests and reports to the
+// host, the implementation of `engine_callbacks`.
 //
 // One acquire, from the top. `acquire` makes an operation. `start_attempt` makes a claim with a
-// fresh token and sends SET to every admitted master. `replied` counts votes until the round is
-// decided. Then the claim becomes a lease, or is rolled back and the operation pauses or ends. Of
-// the waiters for one lock, only the front of their queue makes attempts.
+// fresh token and queues its command for every admitted master, or first for the arbiter. `replied`
+// counts votes until the round is decided. Then the claim becomes a lease, or is rolled back and
+// the operation pauses or ends. Of the waiters for one lock, only the front of their queue makes
+// attempts.
 //
-//   engine.cpp   life, time, what becomes of events
-//   replies.cpp  the claim or query that a reply belongs to
-//   batches.cpp  calls for several locks
-//   acquire.cpp  acquires: beginning, deadlines, end, cancellation
-//   asking.cpp   attempts of an acquire: asks, and acts on what they decide
-//   forms.cpp    what several resources, readers and writers need besides
-//   waiting.cpp  what the wait queues decide, and local handoff
-//   turns.cpp    the queue that orders the wait queues of several processes
-//   attach.cpp   locks that were taken elsewhere
-//   holding.cpp  held claims: extension, renewal, loss
-//   release.cpp  release, rollback, pending removals
-//   query.cpp    the owner of a lock
-//   survey.cpp   the slots of a pool: which are free, which to try
-//   pushes.cpp   hints that a lock may be free
-//   report.cpp   votes, metrics and health in words and figures
+//   engine.cpp         start and close, time, events
+//   replies.cpp        the claim or query that a reply belongs to
+//   batches.cpp        calls for several locks
+//   acquire.cpp        acquires: beginning, deadlines, end, cancellation
+//   attempts.cpp       attempts of acquires and local handoffs
+//   forms.cpp          what differs for several resources, readers and writers
+//   waiting.cpp        what the wait queues decide, and local handoff
+//   fair_queue.cpp     the order between the wait queues of several processes
+//   attach.cpp         attach: locks that were acquired elsewhere
+//   holding.cpp        held claims: extension, renewal, loss
+//   release.cpp        release, rollback, pending removals
+//   query.cpp          the owner of a lock
+//   slot_scan.cpp      the slots of a pool: which are free, which to try
+//   notifications.cpp  release notifications
+//   report.cpp         votes, metrics and health in words and figures
 
 #pragma once
 
@@ -45,12 +47,12 @@
 
 namespace redlock::core {
 
-/// What an acquire needs to know.
+/// The arguments of an acquire or an attach.
 struct acquire_request {
     std::uint64_t cookie = 0;
     std::string_view resource = {};
     acquire_options options = {};
-    std::string_view token = {}; // of the lock to attach to, or of one's own for a single attempt
+    std::string_view token = {}; // of the lock to attach to, or the caller's own (single attempt)
     bool attaches = false;
     lock_form form = lock_form::exclusive;       // the others are for the guarded protocol
     std::span<const std::string> resources = {}; // of the form `all`: sorted, none twice
@@ -72,7 +74,8 @@ public:
     /// \}
 
     /// \name What happened to a connection
-    /// There are two to each of N masters: number i, below N, is for commands, N + i for pushes.
+    /// There are two connections to each of N masters: number i is for commands, number N + i for
+    /// release notifications.
     /// \{
     void opened(std::size_t link, time_point now);
     void closed(std::size_t link, std::string_view why, time_point now);
@@ -80,37 +83,37 @@ public:
     void written(std::size_t link, std::size_t bytes, time_point now);
     /// \}
 
-    /// When `time_passed` wants to be called next; `forever` if nothing is due.
+    /// When `time_passed` must be called next; `forever` if nothing is due.
     time_point next_due() const noexcept;
     void time_passed(time_point now);
 
-    /// \name What callers want. The arguments were validated.
+    /// \name Requests of callers, with validated arguments
     /// \{
     handle acquire(const acquire_request& request, time_point now);
-    /// The end is reported as that of an acquire.
+    /// The result is reported by `acquired` or `not_acquired`.
     handle attach(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
-    /// Whether no command has been sent for it yet.
+    /// Whether it is queued and has never made an attempt.
     bool has_sent_nothing(handle acquire) const noexcept;
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
-    /// Whether it is held by a writer among readers.
+    /// Whether it is the lease of a writer of a shared_mutex.
     bool writes(handle lease) const;
-    /// Makes a reader of such a writer, and extends it: reported to the host as an extension.
+    /// Turns the lease of a writer into that of a reader, and extends it. Reported as an extension.
     void downgrade(handle lease, time_point now);
-    /// Its holder has let go. Also of a lease that is lost: only then are its keys removed.
+    /// Ends a lease at its holder's request, even if it is lost: its keys stay until then, or until
+    /// the last deadline that the holder was shown.
     void release(handle lease, time_point now);
-    /// The same, but the keys stay until they expire. False where they are removed already.
+    /// Ends a lease without removing its keys. Returns false if they are being removed already.
     bool abandon(handle lease);
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
     void
     query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
-    /// Notifications of that lock's releases are passed to the host, until as many calls of
-    /// `unlisten`.
+    /// Reports notifications of this lock by `heard` until `unlisten` was called as often.
     void listen(std::string_view resource, time_point now);
     void unlisten(std::string_view resource, time_point now);
     /// \}
 
-    /// Bytes that wait to be written. The caller that takes some reports it with `written`.
+    /// Returns the bytes to be written. Call `written` after taking some.
     std::string& output(std::size_t link) {
         if (!outbox_.empty()) {
             flush();
@@ -150,7 +153,7 @@ private:
         wants_write_ = true;
         return masters_.send(master, bytes, what, now);
     }
-    /// Sends what is in `scratch_` for a claim, whose reply finds it by the ticket.
+    /// Sends what is in `scratch_` for a claim, which the reply finds by `sent_command::subject`.
     void send_for(
         const claim& of,
         std::size_t master,
@@ -176,7 +179,7 @@ private:
     }
     void fire(timer& due, time_point now);
 
-    // pushes.cpp
+    // notifications.cpp
     void open_subscriber(std::size_t master) override;
     void close_subscriber(std::size_t master) override;
     bool watch(wait_queue& waiters, time_point now);
@@ -280,7 +283,7 @@ private:
     bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
 
-    // asking.cpp
+    // attempts.cpp
     void start_attempt(operation& wanted, time_point now, std::string_view token = {});
     claim& new_claim(operation& wanted, time_point now, std::string_view token = {});
     void refuse_absent(claim& attempt);
@@ -312,7 +315,7 @@ private:
     writer_intent intent_of(const claim& attempt) const;
     void name_intent(operation& wanted);
     void drop_intent(operation& wanted, time_point now);
-    /// The lock's key for people.
+    /// Returns the lock's key in readable form.
     std::string shown(lock_form form, std::string_view key) const;
     std::string text_of_error(const claim& owner, std::string_view error) const;
 
@@ -340,7 +343,7 @@ private:
     bool hand_off_locally(claim& lease, time_point now);
     void wake_queue(const claim& ended, time_point now);
 
-    // turns.cpp
+    // fair_queue.cpp
     bool take_turn(operation& wanted, time_point now);
     void send_turn(const wait_queue& waiters, command_variant how, time_point now);
     void queue_answered(
@@ -409,7 +412,7 @@ private:
         query& asked, std::size_t master, const sent_command& command, const reply& answer);
     void query_done(query& asked);
 
-    // survey.cpp
+    // slot_scan.cpp
     survey& new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
     void ask_for_slots(survey& asking, time_point now);
     void send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now);
@@ -441,19 +444,19 @@ private:
     pool<query> queries_;
     pool<survey> surveys_;
     wait_queues queues_;
-    std::map<std::string, std::size_t, std::less<>> listened_; // by the lock: to how many
+    std::map<std::string, std::size_t, std::less<>> listened_; // number of listeners by lock key
     std::vector<handle> finishing_;
     metrics counters_;
     std::string scratch_;
     std::string call_;    // for several locks
-    std::string channel_; // of the removal in scratch_; empty: it is not announced
+    std::string channel_; // channel of the removal in scratch_; empty: not published
     std::string publish_;
     std::string queue_key_;
     std::string places_key_;
-    std::vector<wait_queue*> hinted_; // by one push
+    std::vector<wait_queue*> hinted_; // queues found for one notification
     std::string watched_;             // a channel
     std::size_t lost_ = 0;            // leases that were lost, and whose holders have not let go
-    std::size_t leaving_ = 0;         // queues that were asked to leave, and have not confirmed it
+    std::size_t leaving_ = 0;         // commands in flight that give up a ticket of a fair queue
 };
 
 } // namespace redlock::core

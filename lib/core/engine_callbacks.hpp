@@ -1,5 +1,5 @@
-// Requests of the engine. In production Asio executes them; in the simulation, virtual time. None
-// of these calls may call the engine.
+// Requests and reports of the engine. Implemented by the manager, and by the clients of the
+// simulator. None of these calls may call the engine.
 
 #pragma once
 
@@ -21,13 +21,13 @@ namespace redlock::core {
 
 class engine_callbacks {
 public:
-    /// Connect to a master, number `link` modulo their number (see `engine`); the result is
-    /// `engine::opened` or `engine::closed`.
+    /// Connects link `link` (see `engine`) to its master; the result is `engine::opened` or
+    /// `engine::closed`.
     virtual void open(std::size_t link) = 0;
-    /// Close the socket; no event of it may arrive later.
+    /// Closes the socket; no event of it may arrive later.
     virtual void close(std::size_t link) = 0;
 
-    /// Fill with unpredictable random bytes.
+    /// Fills `out` with unpredictable bytes.
     virtual void random(std::span<unsigned char> out) = 0;
 
     virtual bool logs(log_level level) const = 0;
@@ -48,12 +48,12 @@ public:
     virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
     /// An extension by the library was started.
     virtual void renewing(const claim& /*lease*/) {}
-    /// ... and has ended. The lease may continue, whatever the result. Not called if the lease, or
-    /// the part of its holder, has ended before.
+    /// That extension has ended. The lease may continue, whatever the result. Not called if the
+    /// lease has ended or was handed off before.
     virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
     /// The oldest extension by a user has ended.
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
-    /// The removal of a lease is decided. The last call for this lease.
+    /// The result of a removal is known. The last call for this lease.
     virtual void removed(const claim& lease, release_result result) = 0;
     virtual void queried(query& done) = 0;
     /// The state of a pool, for `engine::query_slots`.

@@ -1,10 +1,10 @@
-// One round of an extension: the replies of the masters, and what follows from them.
+// One extension: counts the replies of the masters and decides the result.
 //
 // An extension never creates a key. A majority that still has the key decides the round at once.
-// Any other round is judged once, when all masters have replied or at `master_timeout`, so the
-// order of replies does not matter. A missing key is created by a second step, HEAL. It is sent
-// only while at least N - q + 1 masters cannot have voted for another owner, so no other owner can
-// have had a majority. No function here reads a clock.
+// Otherwise the result is decided once, when all masters have replied or at `master_timeout`. So
+// the order of replies does not matter. A missing key is created by a second step, HEAL. It is sent
+// only while at least N - q + 1 masters (q: a majority) cannot have voted for another owner, so no
+// other owner can have had a majority. No function here reads a clock.
 
 #pragma once
 
@@ -39,10 +39,11 @@ struct vote_term {
         until = std::max(until, moment);
         blocks_until = std::max(blocks_until, moment);
     }
-    /// It may have lost the key. It grants nothing before its quarantine is over.
+    /// The master may have lost the key: its vote no longer counts. It still blocks other owners
+    /// until the end of its quarantine.
     void forget() noexcept { until = never; }
-    /// It has lost no data, and the key is missing or another owner's. True: a silent removal, as
-    /// nothing of this protocol removes the key before that moment.
+    /// It has lost no data, and the key is missing or another owner's. Returns true if something
+    /// outside the protocol removed the key, for example DEL or eviction.
     bool remove(time_point now) noexcept {
         const bool silent = now < blocks_until;
         until = blocks_until = never;
@@ -51,10 +52,10 @@ struct vote_term {
 };
 
 enum class ruling : std::uint8_t {
-    open,   // answers that can decide are still to come
+    open,   // undecided: replies are outstanding
     won,    // a majority has the key
-    heal,   // HEAL goes to the masters that miss the key; their answers are votes of this round
-    failed, // no majority: the lease ends when the votes that are left do
+    heal,   // HEAL goes to the masters that miss the key; their replies are votes of this round
+    failed, // no majority: the lease ends with its remaining votes
 };
 
 /// The current extension of a lease, or the last one.
@@ -62,16 +63,16 @@ struct extension {
     std::uint16_t round = 0;
     bool active = false;
     bool asked_for = false; // by the user, rather than by renewal
-    bool healing = false;   // HEAL may be sent
+    bool healing = false;   // waits for the replies to HEAL, which decide the round
     bool heals = false;     // replies to HEAL count
     bool confirmed = false; // a majority still had the key: a missing one may be healed
-    bool judged = false;    // votes that replies took away count as well
+    bool judged = false;    // the result is decided: the deadline may now also move back
     time_point sent = never;
     time_point give_up_at = forever;
     std::chrono::milliseconds ttl{};
 
-    /// Counts an answer to a command of round `of`, as what it says of the key. True: a silent
-    /// removal.
+    /// Counts the reply `said` to a command of round `of`. Returns what `vote_term::remove`
+    /// returns.
     bool count(
         vote_term& theirs,
         key_state said,
@@ -89,7 +90,7 @@ struct extension {
             return false;
         case key_state::missing:
         case key_state::owned_by_other:
-            // Answers come in the order of the commands, so no later extension has found it.
+            // Replies are in the order of the commands, so no later extension has found the key.
             return theirs.remove(now);
         case key_state::quarantined:
             theirs.forget();
@@ -101,9 +102,9 @@ struct extension {
         return false;
     }
 
-    /// What follows from the answers so far. `masters` is a range of what has a `key_state`,
-    /// `found`, and is a `vote_term`. After a silent removal nothing is healed so as to win: a key
-    /// that was still there when its master answered may be another owner's by now.
+    /// Decides after the replies so far. `masters` is a range of `ballot`-like elements: a
+    /// `vote_term` with a `key_state found`. After a removal from outside, HEAL cannot make the
+    /// round succeed: a key that was there when its master replied may now be another owner's.
     template <typename Masters>
     ruling
     rule(const Masters& masters, std::size_t quorum, bool removal_seen, time_point now) const {
@@ -111,7 +112,7 @@ struct extension {
         std::size_t healed = 0;
         std::size_t pending = 0;
         std::size_t missing = 0;
-        std::size_t silent = 0; // and cannot have voted for another owner
+        std::size_t silent = 0; // without the key, but cannot have voted for another owner
         for (const auto& one : masters) {
             kept += one.found == key_state::kept ? 1U : 0U;
             healed += one.found == key_state::healed ? 1U : 0U;
@@ -128,7 +129,7 @@ struct extension {
         const bool blocked = wrong::heal_without_blocking
                              || (!removal_seen && kept + silent + quorum > masters.size());
         if (healing && removal_seen && !blocked) {
-            return ruling::failed; // what was relied on for the heal has turned out to be wrong
+            return ruling::failed; // the condition for the heal no longer holds
         }
         if (pending > 0) {
             return ruling::open;

@@ -1,8 +1,9 @@
 // The Lua of the fair queue for a lock, which one master keeps (docs/guarantees.md, "Fairness"). It
 // only orders attempts: no promise of the lock depends on it.
 //
-// `queue` has the waiters by their arrival, `places` the same by the end of their tickets, both in
-// us of the master's clock. A unit test checks the digests, and so does the server at each EVALSHA.
+// `queue` has the waiters by arrival time; `places` has the same waiters by the end of their
+// tickets, both in us of the master's clock. A unit test checks the digests, and so does the server
+// at each EVALSHA.
 
 #pragma once
 
@@ -14,8 +15,8 @@ namespace redlock::core {
 /// in ms. Reply {1: it is first, and the lock is free, 0, 0} | {0, PTTL of the lock, 0} if it is
 /// first | {0, ms until the first ticket expires, how many are before it}. A ticket that was not
 /// renewed is dropped once it is first, at most 100 at a time. Arrivals differ, even if the clock
-/// goes back. If it stops at an error, such as a missing permission, everything that it leaves
-/// expires.
+/// goes back. If the script stops at an error, such as a missing permission, everything that it
+/// wrote expires.
 inline constexpr script turn_take{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -47,7 +48,7 @@ return {0, left, 0})",
 
 /// Gives up a ticket. KEYS: lock, queue, places. ARGV: the waiter, the channel that announces a
 /// lock that may be free ('': none). Reply {1 it had one | 0, 0, 0}. Notifies the next waiter if it
-/// is first now and the lock is free; otherwise the release notifies it.
+/// is first now and the lock is free; if the lock is held, its release will notify that waiter.
 inline constexpr script turn_leave{
     R"(local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local had = redis.call('ZREM', KEYS[2], ARGV[1])

@@ -1,5 +1,5 @@
-// The forms of a lock. A form determines the scripts and the keys of a claim, and nothing else:
-// votes, validity, deadlines, renewal and removal are the same for all.
+// The forms of a lock. A form determines the scripts and keys of a claim, and how its waiters
+// queue. Votes, validity, deadlines, renewal and removal are the same for all.
 
 #pragma once
 
@@ -15,7 +15,7 @@ enum class lock_form : std::uint8_t {
     exclusive, // one resource, one holder
     all,       // several resources, all of them or none on each master
     shared,    // one of the readers of a resource
-    writer,    // as exclusive, if there is no reader
+    writer,    // one holder, and no readers
 };
 inline constexpr std::size_t lock_forms = 4;
 
@@ -25,13 +25,13 @@ constexpr bool asks_arbiter(lock_form form) noexcept {
     return form != lock_form::writer;
 }
 
-/// What keeps new readers out while a writer waits for the current ones.
+/// The announcement of a writer that waits for the current readers. It excludes new readers.
 struct writer_intent {
     std::chrono::milliseconds lease{}; // 0: new readers are admitted
     std::uint64_t name = 0;            // of the waiting acquire; 0: none
 };
 
-/// Packs several keys into one string, each after its length, because a claim has room for one.
+/// Appends `key` with its length, so that a claim can store several keys in one string.
 inline void pack(std::string& out, std::string_view key) {
     for (const unsigned shift : {24U, 16U, 8U, 0U}) {
         out += static_cast<char>(key.size() >> shift & 255U);

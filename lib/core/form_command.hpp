@@ -1,6 +1,7 @@
 // Formats the commands for a lock of any form, in the guarded protocol: chooses the script and its
-// keys. `names.lock` of several resources is packed (form.hpp): lock and fence of each in turn. An
-// exclusive lock shares its calls (outbox.hpp), so that form is only raised and healed here.
+// keys. For several resources `names.lock` is packed (form.hpp): the lock key and the fencing
+// counter key of each. An exclusive lock shares its calls (outbox.hpp), so that form is only raised
+// and healed here.
 
 #pragma once
 
@@ -29,8 +30,8 @@ void append_raise(
     command_variant how,
     const lock_names& names,
     const fence& fencing);
-/// Creates no key. `channel`: publishes that a writer has become a reader; empty: publishes
-/// nothing.
+/// Appends an extension, which creates no key. A downgrade is published on `channel`, unless it is
+/// empty.
 void append_extend(
     std::string& out,
     lock_form form,

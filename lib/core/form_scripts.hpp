@@ -1,7 +1,6 @@
 // The Lua of the forms of a lock other than the exclusive one. They check a master's memory and
-// late commands like the scripts of `guarded_scripts.hpp`, and have the same reply: {status, value,
-// the server's clock in us}. A unit test checks the digests, and so does the server at each
-// EVALSHA.
+// late commands like the scripts of `guarded_scripts.hpp`. Reply: {status, value, the server's
+// clock in us}. A unit test checks the digests, and so does the server at each EVALSHA.
 
 #pragma once
 
@@ -9,10 +8,12 @@
 
 namespace redlock::core {
 
-/// Several locks, all or none. KEYS: lock, fence of each, then epoch. ARGV: as guarded_acquire.
-/// Reply as guarded_acquire; {0 busy, the largest PTTL of the members, or -1}. The counter of all
-/// members becomes one more than the largest; if one is missing or older than the memory of this
-/// master, at least the clock. So each member alone grows as with guarded_acquire.
+/// Several locks, all or none. KEYS: lock and fence of each, then epoch. ARGV: token, ttl ms, run
+/// id, quarantine us, not after us, fence ttl ms (0: without fencing). Reply {1 granted, counter} |
+/// {0 busy, the largest PTTL, or -1} | {-1 late} | {-2 quarantined, rest in us} | {-4 quarantined,
+/// a handshake is needed}. The counter of all members becomes one more than the largest; if one is
+/// missing or older than the memory of this master, at least the clock. So the counter of each
+/// resource also grows across locks on that resource alone.
 inline constexpr script all_acquire{
     R"(local left = -2
 for i = 1, #KEYS - 1, 2 do
@@ -61,8 +62,10 @@ for i = 2, #KEYS, 2 do redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3]) end
 return {1, t, 0})",
     "d4ad57c7d82d7a2407d05a022097079db54b5584"};
 
-/// KEYS: lock, fence of each, then epoch. ARGV: as guarded_extend. Reply as guarded_extend: extends
-/// all or none. One member that is missing or another owner's prevents all.
+/// KEYS: lock and fence of each, then epoch. ARGV: token, ttl ms, fencing token (0: none), fence
+/// ttl ms, run id, quarantine us, not after us. Extends all or none. Reply {1 extended} | {0
+/// another owner's, PTTL} | {-1 late} | {-2 missing, and this master may have lost it} | {-3
+/// missing}. One member that is missing or another owner's prevents all.
 inline constexpr script all_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -101,7 +104,7 @@ return {1, 0, now})",
 /// Release and rollback: removes its own keys, one by one. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, the prefix that makes a lock's channel of its key ('':
 /// publishes nothing). Reply {1 all removed} | {0 one is another owner's} | {-1 one is missing}.
-/// The value is as in guarded_release.
+/// The value is 1 if a PUBLISH was refused, else 0.
 inline constexpr script all_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -129,10 +132,9 @@ end
 return {st, refused, now})",
     "b47cae6c9fa5888c4abea6465bd5a2d765ed5922"};
 
-/// A writer. KEYS: lock, fence, epoch, readers, intent. ARGV: as guarded_acquire, then how long new
-/// readers are excluded if there are readers, in ms (0: not at all), and the name of that intent,
-/// the same for all attempts of one acquire. Reply as guarded_acquire; {0 busy, the remaining time
-/// of the last reader's lease}.
+/// A writer. KEYS: lock, fence, epoch, readers, intent. ARGV: as all_acquire, then the lease of the
+/// intent in ms (0: no intent) and its name, which is the same for all attempts of one acquire.
+/// Reply as all_acquire; {0 busy, the remaining time of the last reader's lease}.
 inline constexpr script writer_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p ~= -2 then return {0, p, 0} end
@@ -161,9 +163,10 @@ redis.call('DEL', KEYS[4], KEYS[5])
 return {1, f, now})",
     "359c3609ebc87e1f8edd8d819bbf7f1d735b3414"};
 
-/// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: as guarded_release, then the
-/// name of the intent to remove (0: none). Publishes even if only the intent was removed, because
-/// readers wait for that. Reply as guarded_release.
+/// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: token, fencing token (0:
+/// none), fence ttl ms, channel ('': publishes nothing), name of the intent to remove (0: none).
+/// Publishes even if only the intent was removed, because readers wait for that. Reply as
+/// all_release.
 inline constexpr script writer_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -192,7 +195,7 @@ end
 return {st, refused, now})",
     "ba36e2fd4cc5088664012096cca4ab02fb5fd3c8"};
 
-/// KEYS: lock, fence, epoch, readers. ARGV and reply: as guarded_extend; if the key is missing and
+/// KEYS: lock, fence, epoch, readers. ARGV and reply: as all_extend; if the key is missing and
 /// there is a reader, {0, the remaining time of the last reader's lease}.
 inline constexpr script writer_extend{
     R"(local t = redis.call('TIME')
@@ -220,10 +223,11 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 return {1, 0, now})",
     "b7acb7a9cfc41908fb310f99ff30439ed76b5f2a"};
 
-/// A reader. `readers` has the tokens by the end of their leases, in ms of the master's clock: the
-/// last millisecond belongs to the lease, as for a key. KEYS: lock, readers, intent, epoch. ARGV:
-/// token, ttl ms, run id, quarantine us, not after us. Reply {1 granted, 0} | {0 busy: a writer
-/// holds or waits, and the remaining time} | {-1 late} | {-2 quarantined, rest in us}.
+/// A reader. `readers` is a sorted set: tokens by the end of their leases, in ms of the master's
+/// clock. The last millisecond still belongs to the lease. KEYS: lock, readers, intent, epoch.
+/// ARGV: token, ttl ms, run id, quarantine us, not after us. Reply {1 granted, 0} | {0 busy: a
+/// writer holds or waits, and the remaining time} | {-1 late} | {-2 quarantined, rest in us} | {-4
+/// quarantined, a handshake is needed}.
 inline constexpr script shared_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p == -2 then p = redis.call('PTTL', KEYS[3]) end
@@ -243,9 +247,10 @@ if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 return {1, 0, now})",
     "e317218c81a00439dc318b60a03d9d46970c5489"};
 
-/// Extends a reader, and makes one of the writer with its token, which keeps the rest of its lease.
-/// KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not after us, the
-/// channel that announces that a writer has become a reader ('': none). Reply as guarded_extend.
+/// Extends a reader's lease. If the writer has this token, turns it into a reader with at least its
+/// remaining lease. KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not
+/// after us, the channel on which a downgrade is published ('': none). Reply as all_extend; the
+/// value is 1 if PUBLISH was refused.
 inline constexpr script shared_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -279,9 +284,9 @@ return {1, refused, now})",
     "d4a1436012a94604868c05c2c5c43379c03d98b7"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
-/// token, the channel that announces that no reader or no writer is left ('': none). Reply {1
-/// removed} | {0 a writer holds it} | {-1 missing}. A key of another type does not hide either part
-/// of the release.
+/// token, the channel on which the last reader's or the writer's removal is published ('': none).
+/// Reply {1 removed} | {0 a writer holds it} | {-1 missing}. If one key has another type, the other
+/// part is still removed.
 inline constexpr script shared_release{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -2,10 +2,10 @@
 // (test/model, test/simulation).
 //
 // Acquires, extensions and removals of one turn share a call (outbox.hpp): the master is checked
-// once, then each lock by itself. A call that was executed replies {1, the server's clock in us, or
-// 0}, and then exceptions in ascending order: the number of a lock, counted from 1, and its status
-// or the text of its error. The other scripts, and a call that was not executed, reply {status,
-// value, the server's clock in us, or 0}.
+// once, then each lock by itself. A call that was executed replies {1, clock, exceptions...}. The
+// clock is the server's in us, or 0. An exception is the number of a lock, counted from 1 in
+// ascending order, and its status or the text of its error. The other scripts, and a call that was
+// not executed, reply {status, value, the server's clock in us, or 0}.
 //
 // The memory record (`epoch`) is a string of words, with times in us of the server's clock:
 //
@@ -16,8 +16,8 @@
 // - `q`, the longest quarantine that any client asked for;
 // - an id, which is drawn anew at each change: a record that was lost never comes back.
 //
-// A version with another format gets an error from this record and never trusts it. Only the
-// handshake writes the record. A unit test checks the digests, and so does the server at each
+// A client version with another format reports an error for this record and never trusts it. Only
+// the handshake writes the record. A unit test checks the digests, and so does the server at each
 // EVALSHA.
 
 #pragma once
@@ -27,12 +27,11 @@
 namespace redlock::core {
 
 /// KEYS: epoch. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// whether a step of its clock was seen (0 | 1), the id of a record that is written. The memory of
-/// a server begins now, unless the
-/// record names this very run and promotion: neither uptime nor durability counts, because another
-/// server may answer under a known address. Reply {1 if its memory begins now | 0, end of the
-/// quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another format,
-/// and is not changed.
+/// whether a step of its clock was seen (0 | 1), the id of a record that is written. A new memory
+/// begins, unless the record has this run id and promotion: neither uptime nor durability counts,
+/// because another server may answer under a known address. Reply {1 if its memory begins now | 0,
+/// end of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has
+/// another format, and is not changed.
 inline constexpr script guarded_handshake{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -53,13 +52,13 @@ end
 return {fresh, born + q, now, e})",
     "64854064cb6f0ab5210eeeecb748be1a238778e9"};
 
-/// KEYS: epoch, then the lock of each; with fencing lock and fence of each. ARGV: ttl ms, fence ttl
-/// ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions: the
-/// PTTL of the holder, or -1. With fencing there is one value for each lock instead: its counter,
-/// or -2 - PTTL of the holder. One grant in 16 renews the expiry of a counter: one that expires
-/// starts again from the clock, which is ahead of it. Not executed: {-1 late} | {-2 quarantined,
-/// rest in us} | {-4: quarantined, because the record belongs to another server or its clock was
-/// set back; a handshake must record that}.
+/// KEYS: epoch, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms, fence
+/// ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions:
+/// the PTTL of the holder, or -1. With fencing there is one value for each lock instead: its
+/// counter, or -2 - PTTL of the holder. One grant in 16 renews the expiry of the counter, or each
+/// one if there is no quarantine. An expired counter starts again from the clock, which is larger.
+/// Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4: quarantined, because the record
+/// belongs to another server or its clock was set back; a handshake must record that}.
 inline constexpr script guarded_acquire{
     R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -121,9 +120,9 @@ return {0, f, 0})",
 
 /// KEYS: epoch, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the token
 /// of each, with fencing the fencing token of each, run id, quarantine us, not after us.
-/// Exceptions: PTTL of another owner's, or -1 | -2 missing, and this master may have lost it | -3
-/// missing. The reply begins with 2 in place of 1 if this master may have lost locks. Not executed:
-/// {-1 late}. Never creates a lock, never shortens one, never lowers a counter.
+/// Exceptions: the PTTL of another owner's key, or -1 | -2 missing, and this master may have lost
+/// it | -3 missing. The reply begins with 2 in place of 1 if this master may have lost locks. Not
+/// executed: {-1 late}. Never creates a lock, never shortens one, never lowers a counter.
 inline constexpr script guarded_extend{
     R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

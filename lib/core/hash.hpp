@@ -21,16 +21,16 @@ hash_of(std::string_view text, std::uint64_t state = 0xcbf29ce484222325U) noexce
     return state;
 }
 
-/// Spreads differences of a few bits over all bits (the finalizer of splitmix64). FNV alone carries
-/// no bit downwards: of two names that differ in their last byte only, nearly always the same one
-/// would have the larger weight.
+/// Spreads differences of a few bits over all bits (the finalizer of splitmix64). FNV alone does
+/// not mix high bits into low ones: of two master names that differ only in the last byte, the same
+/// one would nearly always win.
 constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31U);
 }
 
-/// Distinguishes tokens without revealing them: at most eight of twenty bytes survive.
+/// Distinguishes tokens without revealing them: the digest has 8 of the 20 bytes of information.
 inline std::string digest_of(std::string_view token) {
     std::array<char, 16> digits{};
     char* const end =

@@ -1,6 +1,6 @@
 // The Lua that creates a key that a lease has lost on a master: the second step of an extension,
 // sent only after a round was judged (extension_round.hpp). KEYS and ARGV are those of the form's
-// extension, except for the channel of `shared_extend`.
+// extension without the channel. For guarded_heal: KEYS lock, fence, epoch; ARGV as all_extend.
 //
 // Reply {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1 late: not
 // executed} | {-2 missing, and this master may have lost it}, with the server's clock. A heal
@@ -14,8 +14,8 @@
 
 namespace redlock::core {
 
-/// The key of one resource. Raises the fencing counter to the token. Replies -2 of a key that it
-/// finds as well: a stray SET may have created it in a memory that had lost another owner's.
+/// The key of one resource. Raises the fencing counter to the token. Replies -2 even for a key that
+/// is there: a stray SET may have created it after this master had lost another owner's key.
 inline constexpr script guarded_heal{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -10,7 +10,7 @@
 
 namespace redlock::core {
 
-// Of each byte its two digits.
+// The two digits of each byte.
 inline constexpr auto hex_digits = [] {
     constexpr std::string_view digits = "0123456789abcdef";
     std::array<std::array<char, 2>, 256> pairs{};

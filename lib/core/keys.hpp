@@ -8,9 +8,9 @@
 
 namespace redlock::core {
 
-/// `prefix{resource}`. The braces keep the keys of a lock in one hash slot, and distinct from each
-/// other: a lock ends with a brace, a fencing counter does not. Without a prefix it is the bare
-/// name, on which other Redlock clients can agree.
+/// `prefix{resource}`. The braces keep all keys of a lock in one hash slot. The suffix after the
+/// brace keeps them apart: a lock key has none. Without a prefix it is the bare name, on which
+/// other Redlock clients can agree.
 inline void assign_lock_key(std::string& out, std::string_view prefix, std::string_view resource) {
     out.assign(prefix);
     if (prefix.empty()) {
@@ -20,7 +20,7 @@ inline void assign_lock_key(std::string& out, std::string_view prefix, std::stri
     }
 }
 
-/// The resource of this lock key, or the pool.
+/// Returns the resource of a lock key, or the pool of a pool key.
 inline std::string_view resource_of(std::string_view key, std::string_view prefix) noexcept {
     return prefix.empty() ? key : key.substr(prefix.size() + 1, key.rfind('}') - prefix.size() - 1);
 }
@@ -30,14 +30,13 @@ inline void assign_fence_key(std::string& out, std::string_view prefix, std::str
     out.assign(prefix).append("{").append(resource).append("}:fence");
 }
 
-/// Next to the counter, for a lock with readers: `:readers`, the readers with the ends of their
-/// leases, and `:intent`, a writer that waits for them.
+/// Returns the key next to `fence_key` with the suffix `what`: `readers` (by the end of their
+/// leases) or `intent` (of a writer that waits for them).
 inline std::string key_beside(std::string_view fence_key, std::string_view what) {
     return std::string(fence_key.substr(0, fence_key.rfind(':') + 1)).append(what);
 }
 
-/// The fair queue of the processes that want the lock, and the times until which each keeps its
-/// ticket.
+/// The fair queue of the processes that want the lock, and the end of each ticket.
 inline void assign_queue_key(std::string& out, std::string_view prefix, std::string_view resource) {
     out.assign(prefix).append("{").append(resource).append("}:queue");
 }
@@ -45,9 +44,9 @@ inline void assign_places_key(std::string& out, std::string_view queue_key) {
     out.assign(queue_key).append(":until");
 }
 
-/// Common name of the slots of a pool; no key has it. It stands for all of them if a waiter waits
-/// for any. A lock ends with a brace and a counter with a word, so no name of a pool equals a name
-/// of a lock, whatever the resources are called.
+/// The prefix of the keys of all slots of a pool; not a key itself. A waiter for any slot waits
+/// under this name. With a prefix, a lock key ends with a brace and no other key does, so names of
+/// pools and locks never collide.
 inline void assign_pool_key(std::string& out, std::string_view prefix, std::string_view pool) {
     out.assign(prefix).append("{").append(pool).append("}:slot");
 }
@@ -59,7 +58,7 @@ inline void assign_slot_fence_key(std::string& out, std::string_view slot_key) {
     out.assign(slot_key).append(":fence");
 }
 
-/// The channel for the release notifications of that lock. It has the hash slot of the lock and is
+/// The channel for the release notifications of that lock. It is in the hash slot of the lock, and
 /// not a key.
 inline constexpr std::string_view channel_suffix = ":free";
 inline void assign_channel(std::string& out, std::string_view lock_key) {
@@ -84,7 +83,8 @@ inline std::string epoch_key(std::string_view prefix) {
     return std::string(prefix) + ":epoch";
 }
 
-/// The memory record of a server on which no lock of this quorum can have been: it votes at once.
+/// Returns a memory record that lets a new, empty server vote at once: no lock of this quorum can
+/// have been on it.
 inline std::string record_of_new_server(std::string_view run_id) {
     return "3 " + std::string(run_id) + " - 0 0 0";
 }

@@ -1,11 +1,11 @@
 // A lease: the state of a claim from the grant of a majority until its holder ends it or it is
 // lost.
 //
-// Its deadline is the q-th largest of the moments until which the masters' votes can be relied on:
-// a partial renewal moves it as far as a majority reaches and no further. While a round of an
-// extension is open, its replies only move the deadline forward; votes that they take away count
-// once the round is judged (extension_round.hpp). The lease is lost `stop_margin` before the
-// deadline, whatever is in flight.
+// Each vote is valid until some moment. The deadline is the latest moment at which a majority of
+// votes is still valid. While a round of an extension is open, its replies only move the deadline
+// forward; a vote that a reply takes away shortens the deadline only after the result is decided
+// (extension_round.hpp). The lease is lost `stop_margin` before the deadline, whatever is in
+// flight.
 //
 // This type counts and decides. Its owner sends, sets a timer for `next_due`, and notifies the
 // holder. The votes, and the current extension, are in the claim's record.
@@ -34,21 +34,22 @@ public:
     struct terms {
         renewal renew = renewal::automatic;
         std::chrono::milliseconds stop_margin{};
-        time_point hold_limit = forever; // it is not extended past that
+        time_point hold_limit = forever; // the deadline is never later than this
         time_point warn_at = forever;    // report that it is held for long
     };
 
     lease() noexcept = default;
-    /// The votes in the record last until `deadline` or longer. The first renewal is at `renew_at`.
+    /// Requires that a majority of the votes in the record is valid until `deadline`. The first
+    /// renewal is at `renew_at`.
     lease(const terms& how, time_point now, time_point deadline, time_point renew_at) noexcept
         : terms_(how),
           held_since_(now),
           deadline_(deadline),
           renew_at_(renew_at) {}
 
-    /// A third of the ttl after the last extension, or somewhat earlier: so that locks that were
-    /// acquired together are not all renewed together, while renewals within a tick share one
-    /// write.
+    /// Returns the time of the next renewal: a third of the ttl after the last extension, minus a
+    /// random part, rounded to 1 % of the ttl. The random part spreads locks that were acquired
+    /// together; the rounding lets some of them share a write.
     static time_point
     renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& random) noexcept;
 
@@ -56,14 +57,14 @@ public:
     time_point deadline() const noexcept { return deadline_; }
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline_ - terms_.stop_margin; }
-    /// When it is lost without an extension.
+    /// When the lease is lost unless it is extended.
     time_point lost_at(const claim_record& mine) const noexcept {
         return wrong::heal_after_deadline ? held_until() + mine.ttl : held_until();
     }
     bool lost(const claim_record& mine, time_point now) const noexcept {
         return deadline_ == never || now >= lost_at(mine);
     }
-    /// The reason of a loss at `now`. `woken_for`: when its timer was due.
+    /// Returns the reason of a loss.
     loss_reason reason(const claim_record& mine, std::size_t quorum) const noexcept;
 
     /// Moves the deadline to where the votes reach. Returns true if it changed.
@@ -71,13 +72,13 @@ public:
 
     /// \name Extensions, one at a time
     /// \{
-    /// The holder wants one. They are begun in turn.
+    /// Queues an extension at the holder's request. Extensions run one at a time.
     void want(std::chrono::milliseconds ttl) { wanted_.push_back(ttl); }
     std::optional<std::chrono::milliseconds> next_wanted(const claim_record& mine);
-    /// Returns the number of extensions that the holder waits for and does not get.
+    /// Drops the requested extensions. Returns their number.
     std::size_t drop_wanted(claim_record& mine) noexcept;
 
-    /// Starts one. Returns true if its ttl is less than one that was given before.
+    /// Starts an extension. Returns true if its ttl is shorter than an earlier one of this lease.
     bool extend(
         claim_record& mine,
         std::chrono::milliseconds ttl,
@@ -88,7 +89,7 @@ public:
     bool may_send(const claim_record& mine, std::uint16_t round, time_point now) const noexcept {
         return (wrong::heal_after_deadline || now < deadline_) && round == mine.extending.round;
     }
-    /// HEAL is sent to that master.
+    /// Records that HEAL is sent to a master.
     void heal(claim_record& mine, std::size_t master, drift_bound drift) const noexcept;
 
     enum class next : std::uint8_t {
@@ -96,7 +97,7 @@ public:
         judge, // the round
         heal,  // where the key is missing
     };
-    /// A master has replied to a command of that round; the record has counted its vote.
+    /// Handles a reply to a command of `round`. Requires that the record has counted it.
     static next answered(
         claim_record& mine,
         std::size_t master,
@@ -120,7 +121,7 @@ public:
     enum class event : std::uint8_t {
         none,
         stop,    // it is lost
-        warn,    // held for long
+        warn,    // `held_warning` has passed
         give_up, // the round of an extension
         renew,
     };

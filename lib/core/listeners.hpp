@@ -1,9 +1,10 @@
 // For which locks nobody listens to releases, by the replies of their arbiters to PUBLISH.
 //
 // The arbiter is the master that contenders ask first, so its notification is enough to wake them.
-// A release is published there in any case, and on the other masters unless the last reply of the
-// arbiter said that nobody had subscribed. A bit per lock would never be dropped, so locks share
-// bits: a wrong bit costs a PUBLISH too many, or the redundancy of one.
+// A release is published on the arbiter, and on the other masters unless the arbiter has the key
+// and counted no subscribers last time. One bit per lock would grow without limit, so locks share
+// 4,096 bits. A collision costs a superfluous PUBLISH, or leaves a waiter with one notification
+// instead of several.
 
 #pragma once
 
@@ -17,6 +18,7 @@ class listeners {
 public:
     /// \name By the hash of the lock's key
     /// \{
+    /// Whether the arbiter counted no subscribers last time.
     bool none(std::uint64_t key) const noexcept { return none_[place(key)]; }
     /// The number of subscribers to which the arbiter has published a release.
     void counted(std::uint64_t key, std::uint64_t count) noexcept {
@@ -24,7 +26,7 @@ public:
     }
     /// \}
 
-    /// The arbiters may be other masters from now on.
+    /// Discards all counts, because arbiters may have changed.
     void forget() noexcept { none_.reset(); }
 
 private:

@@ -1,4 +1,4 @@
-// The state of the other end of a connection of either kind: when to connect, when to stop
+// Whether the server at the other end of a connection is alive: when to connect, when to stop
 // connecting, when to check the health of the server, and when it counts as silent.
 
 #pragma once
@@ -17,8 +17,9 @@ enum class duty : std::uint8_t {
     open,             // the delay after the last break has passed
     give_up_opening,  // `connect_timeout` passed
     fall_silent,      // `master_timeout` passed without a reply
-    give_up_silent,   // ... and `health_check_interval` after that
-    ask_after_health, // no reply for `health_check_interval`
+    give_up_silent,   // then silent for `health_check_interval` as well
+    ask_after_health, // a health check is due: no reply for `health_check_interval`, or the server
+                      // was ineligible
 };
 
 class liveness {
@@ -27,7 +28,7 @@ public:
 
     liveness(const settings& rules, jitter& random) : rules_(rules), random_(random) {}
 
-    /// \name Where it stands
+    /// \name State
     /// \{
     bool is(state which) const noexcept { return state_ == which; }
     bool up() const noexcept { return state_ == state::up; }
@@ -62,9 +63,9 @@ public:
         wake_ = check_ = forever;
         silent_ = false;
     }
-    /// It is well, or its health was just checked.
+    /// Schedules the next health check after `health_check_interval`.
     void checked(time_point now) noexcept { check_ = later(now, rules_.health_check_interval); }
-    /// It cannot serve for now: checks its health after a delay that starts small and grows.
+    /// Schedules a health check of an ineligible server after a delay that grows.
     void ailing(time_point now) noexcept {
         const auto longest = std::max(rules_.reconnect_delay_min, rules_.health_check_interval / 5);
         check_ = later(now, recheck_.next(rules_.reconnect_delay_min, longest, random_));
@@ -78,7 +79,7 @@ public:
     /// \}
 
     /// \name What is due
-    /// `oldest` is when the oldest command without an answer was sent; `forever`: there is none.
+    /// `oldest`: when the oldest command without a reply was sent, or `forever`.
     /// \{
     bool overdue(time_point oldest, time_point now) const noexcept {
         return now >= later(oldest, rules_.master_timeout);

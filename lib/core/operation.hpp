@@ -1,4 +1,4 @@
-// The requests of callers: to acquire a lock, with all attempts, or to query its owner.
+// Requests of callers: an acquire with all its attempts, and a query of the owner.
 
 #pragma once
 
@@ -17,13 +17,13 @@ namespace redlock::core {
 /// One acquire.
 struct operation : waiter {
     handle self;
-    std::uint64_t cookie = 0; // names the operation to the host
+    std::uint64_t cookie = 0; // identifies the operation for the host
     lock_form form = lock_form::exclusive;
-    std::string key; // as in its claims; of a pool: the pool's
+    std::string key; // the key of its claims; for slots the pool's
     time_point decided_at = never;
     unsigned attempts = 0;
     handle attempt;           // the claim of the last attempt
-    std::uint64_t intent = 0; // of a writer that waits: may be on the masters under this name
+    std::uint64_t intent = 0; // a waiting writer's intent, perhaps on the masters; 0: none
     std::unique_ptr<slot_search> search; // for any slot of a pool; null: a lock is wanted
 
     void reset() {

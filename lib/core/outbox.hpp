@@ -1,13 +1,14 @@
-// The commands of one turn that can share a call: acquires, removals and extensions of exclusive
-// locks. Each kind leaves for a master as one call of a script with up to `batch::locks_max` locks,
-// and each lock has its own status in the reply.
+// The commands that were queued in one turn of the event loop and can share a call: acquires,
+// removals and extensions of exclusive locks. Each kind is sent to a master as one call with up to
+// `batch::locks_max` locks: a script with a status per lock in its reply, or for acquires without
+// fencing a SET per lock.
 //
-// All masters get the same locks in a call, so keys and tokens are formatted once. Only what a
-// script checks of its master differs.
+// All masters get the same locks in a call, so keys and tokens are formatted once. Only the last
+// arguments differ: what the script checks of its master, or publishes on it.
 //
 // Order: removals leave before acquires, so a new owner does not meet the key of the one before,
-// and acquires before extensions. A removal must not overtake the acquire of its own claim: the
-// owner flushes first if that was added in the same turn (`turn`).
+// and acquires before extensions. A removal must not overtake the acquire of its own claim. If that
+// acquire was queued in the same turn, the owner flushes first.
 //
 // This type collects and formats. Its owner sends, and passes on the replies.
 
@@ -33,22 +34,22 @@ struct batch {
 
     struct item {
         handle claim;
-        std::uint16_t round = 0;  // as that of its ticket
+        std::uint16_t round = 0;  // as `sent_command::round`
         master_set publishes = 0; // where the removal notifies waiters
     };
 
     handle self;
     command_kind kind = command_kind::acquire;
-    fence fencing; // its ttl; 0: the locks have neither counters nor fencing tokens
+    fence fencing; // only the ttl is used; 0: without fencing
     std::chrono::milliseconds ttl{};
-    time_point by_first = forever; // after the earliest of these, the masters refuse it
+    time_point by_first = forever; // earliest deadline: the masters refuse the call afterwards
     time_point by_last = never;
     master_set to = 0;
     std::size_t awaited = 0; // masters without a reply
     bool alone = false;      // no other lock joins it
-    bool native = false;     // a command per lock, sent in one go: each has its own reply
+    bool native = false;     // one SET per lock, each with its own reply
     std::vector<item> items;
-    // The arguments of each lock, formatted; of a native one the commands.
+    // The formatted arguments of each lock; for a native batch its commands.
     std::string keys;
     std::string tokens;
     std::string counters;
@@ -82,7 +83,7 @@ public:
     };
 
     bool empty() const noexcept { return open_.empty(); }
-    /// A batch has as many locks as it may have.
+    /// Whether a batch is full.
     bool full() const noexcept { return full_; }
     /// Identifies the commands that were added since the last flush. Never 0.
     std::uint32_t turn() const noexcept { return turn_; }
@@ -90,12 +91,12 @@ public:
 
     /// `alone`: in a call of its own.
     void add(const command& what, bool alone, time_point now);
-    /// The master is gone: returns what was to be sent to it, and sends it no more. If it is there
-    /// and may not vote (`native`): only the native acquires, which no script would refuse.
     struct unsent {
         command_kind kind;
         batch::item item;
     };
+    /// Removes the queued commands for a master that is down, and returns them. With `native`, only
+    /// native acquires: for a master that is up but may not vote, where no script refuses them.
     std::vector<unsent> drop(std::size_t master, bool native);
 
     /// Calls `send` for each batch of this turn, in order. It is kept until `done` for each of the
@@ -111,7 +112,7 @@ public:
         for (const command_kind kind :
              {command_kind::remove, command_kind::acquire, command_kind::extend}) {
             for (const handle name : sending_) {
-                batch* const one = batches_.find(name); // null: of a kind that has left
+                batch* const one = batches_.find(name); // null: sent with an earlier kind
                 if (one != nullptr && one->kind == kind) {
                     one->awaited = masters_in(one->to);
                     one->awaited > 0 ? send(*one) : batches_.destroy(*one);
@@ -128,7 +129,7 @@ public:
     static void write_publishes(std::string& out, const batch& what, std::size_t master);
 
     batch* find(handle name) noexcept { return batches_.find(name); }
-    /// It leaves in another way: no master will reply to it.
+    /// Drops a batch that is sent as single commands.
     void withdraw(batch& one) { batches_.destroy(one); }
     /// One master has replied, or never will.
     void done(batch& one) {

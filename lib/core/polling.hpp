@@ -12,10 +12,10 @@
 namespace redlock::core {
 
 /// Times the attempts of one wait queue. While a majority is admitted, an attempt on all masters
-/// starts less than `settings::poll_limit` after the previous one. In between, one master alone may
-/// be queried: if the lock is free there, the attempt on the others follows at once, so a poll of a
-/// held lock is mostly one command. The refusal of one master does not prove that the lock is held,
-/// so it never replaces an attempt on all masters for longer than `limit`.
+/// starts less than `settings::poll_limit` after the previous one. In between, an attempt may go to
+/// the arbiter alone: if the lock is free there, the attempt on the others follows at once, so a
+/// poll of a held lock is mostly one command. The refusal of one master does not prove that the
+/// lock is held, so it never replaces an attempt on all masters for longer than `limit`.
 class polling {
 public:
     /// An attempt on all masters starts.
@@ -27,7 +27,7 @@ public:
         return now >= later(last_, limit - margin);
     }
 
-    /// Latest start of the next attempt, which queries one master first if `one_first`. Processes
+    /// Latest start of the next attempt, which goes to the arbiter first if `one_first`. Processes
     /// that were refused at the same time spread over a quarter of the pause.
     time_point
     next(std::chrono::milliseconds limit, bool one_first, jitter& random) const noexcept {
@@ -36,7 +36,7 @@ public:
     }
 
 private:
-    // For timers that fire late, and for the time that the query of one master takes.
+    // For timers that fire late, and for the round trip to the arbiter.
     static constexpr std::chrono::milliseconds margin{50};
 
     time_point last_{};

@@ -1,5 +1,5 @@
 // The ticket of a wait queue in the fair queue that one master keeps for a lock (`fairness::fifo`).
-// A filter before attempts, never a permission: the votes of a majority decide as always.
+// It only orders attempts. The votes of a majority decide.
 
 #pragma once
 
@@ -36,7 +36,7 @@ struct queue_ticket {
         renewed = sent;
         first = is_first;
     }
-    /// It keeps no queue, and is asked again after that time: a missing permission may be granted.
+    /// The master keeps no queue, for example without permission. It is asked again at `until`.
     void refused(time_point until) noexcept {
         queue_master = nobody;
         first = false;
@@ -48,14 +48,15 @@ struct queue_ticket {
         reset();
         refused_until = until;
     }
-    /// When to renew the ticket, even after an attempt.
+    /// Returns when to renew the ticket.
     time_point keep_by(const settings& rules, time_point soon) const noexcept {
         if (queue_master == nobody) {
             return forever;
         }
         return renewed == never ? soon : std::max(soon, later(renewed, rules.place_lease() / 4));
     }
-    /// Whether a lease may pass to `next` within the process: no other process is before it.
+    /// Whether a lease may be handed off locally to `next`: no other process is first in the fair
+    /// queue.
     bool allows(const acquire_options& next, const settings& rules, time_point now) const noexcept {
         return next.order != fairness::fifo || (first && now < later(renewed, rules.place_lease()));
     }

@@ -1,11 +1,11 @@
 // The quorum: the masters of one lock manager, with a connection for commands and a subscriber for
 // release notifications to each. Decides which masters may vote and what the others vote instead,
-// and which master contenders ask first. Measures the round trip time of a majority, and knows
-// whether a release by a majority is certain to be noticed.
+// and which master contenders ask first. Measures the round trip time of a majority, and whether
+// notifications from a majority can be received.
 //
-// It knows neither locks nor waiters. It returns changes for its owner to act on. Only the
-// connections report to their owner directly (replies, sockets to open); their `admission_changed`
-// and `clock_stepped` must be passed on to the quorum.
+// It knows neither locks nor waiters. It returns changes for its owner to act on. Connections
+// report to the engine directly. The engine must pass `admission_changed` and `clock_stepped` on to
+// the quorum.
 
 #pragma once
 
@@ -34,9 +34,9 @@ struct member {
     bool admitted = false;
     bool duplicate = false;
     vote otherwise = vote::unreachable; // its vote while it is not admitted
-    bool queue_refused = false;         // it was logged that it keeps no queue
+    bool queue_refused = false;         // whether the refusal of the fair queue was logged
     bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
-    std::uint64_t granted = 0; // of the batch that is being answered: what awaits its certificate
+    std::uint64_t granted = 0; // one bit per lock of the current batch: awaits the certificate
 
     /// Whether its notifications can be relied on. If this client may not publish, others may not
     /// either.
@@ -45,8 +45,8 @@ struct member {
 
 /// A change in which masters may vote.
 struct admission_change {
-    master_set masters = 0; // those whose standing has changed
-    bool ready = false;     // a majority may vote, and could not before
+    master_set masters = 0; // whose vote has changed
+    bool ready = false;     // whether a majority has become able to vote
 };
 
 class quorum {
@@ -69,7 +69,7 @@ public:
     /// \}
 
     /// \name What happened to a socket
-    /// Number i, below N, is that of the connection to master i, N + i that of its subscriber.
+    /// Number i is the connection to master i, N + i its subscriber.
     /// \{
     void start(time_point now);
     void stop(std::string_view why, time_point now);
@@ -115,40 +115,43 @@ public:
     master_health health_of(std::size_t master, time_point now) const;
     /// \}
 
-    /// \name Clocks \{ The clock of this master was stepped, or ours. Asks the other masters for
-    /// theirs, which shows whose clock it was. False where that is known already.
+    /// \name Clocks
+    /// \{
+    /// Handles a step of this master's clock or of ours: asks the other masters for theirs, to find
+    /// out which. Returns false if that is known already.
     bool clock_stepped(std::size_t master, time_point now);
-    /// When the replies to that are due: a master that alone was stepped starts a new memory,
-    /// because its quarantine may have ended too early. If several were stepped at once, it was our
-    /// own clock. Returns how many were; 0 if nothing is due.
+    /// Decides which clock was stepped, once the replies are due. One master: it starts a new
+    /// memory record, because its quarantine may have ended too early. Several: ours. Returns the
+    /// number of masters; 0 if nothing is due.
     std::size_t judge_steps(time_point now);
     /// \}
 
     /// \name Release notifications
     /// \{
-    /// After these, once: `refresh_due`.
+    /// Call `refresh_due` after `watch` and `unwatch`.
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
-    /// A release by a majority is then noticed at least once.
+    /// Whether a majority can notify: then each release reaches this client at least once.
     bool notified_by_quorum() const noexcept;
-    /// Returns true once after each end of that.
+    /// Returns true once each time notifications from a majority have ended.
     bool lost_notifications() noexcept;
     /// \}
 
-    /// \name Where to ask
+    /// \name Choice of masters
     /// \{
-    /// The master that contenders for this lock ask first: the same for all clients that see
-    /// the same masters vote. Another lock has another one. `nobody`: they ask all masters.
+    /// The master that contenders for this lock ask first: the same for all clients that see the
+    /// same masters vote. Different locks are spread over the masters. `nobody`: they ask all
+    /// masters.
     std::size_t arbiter_of(std::string_view key) const noexcept;
     /// The master that keeps the fair queue for this lock.
     std::size_t queue_master_of(std::string_view key) const noexcept;
     master_set up() const noexcept;
-    /// Those that may only be slow if they have not voted yet: that have replied since, or have not
-    /// had time to. `master_timeout` decides if there is as much time.
+    /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
+    /// less than four round trips ago.
     master_set may_be_slow(time_point asked_at, time_point now) const noexcept;
     /// \}
 
-    /// \name How long a majority takes to answer, smoothed; 0: it was never measured
+    /// \name Smoothed round trip time of a majority; 0: not measured yet
     /// \{
     std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
     void measured(std::chrono::nanoseconds took) noexcept {
@@ -168,7 +171,7 @@ private:
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection is due before
     time_point judge_steps_at_ = forever;
-    bool heard_ = false; // a majority notified when `lost_notifications` was last asked
+    bool heard_ = false; // result of `notified_by_quorum` at the last call of `lost_notifications`
     std::chrono::nanoseconds round_trip_{0};
 };
 

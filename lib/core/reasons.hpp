@@ -1,4 +1,4 @@
-// The reasons why a master does not vote, as text: the same one everywhere.
+// Texts for the reasons why a master does not vote.
 
 #pragma once
 

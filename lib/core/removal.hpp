@@ -1,16 +1,16 @@
 // The removal of one claim: after its end, its key must be removed from every master that may have
 // it.
 //
-// A removal is owed to each of these masters, and in flight from its command until the reply. One
-// that has to wait for another connection is a debt. It is owed until the master has confirmed it
-// or the key must have expired there.
+// A removal is *pending* for each of these masters (`owed_`) until the master has confirmed it or
+// the key must have expired there. It is in flight from its command until the reply, and *delayed*
+// (`debts_`) while it waits for another connection.
 //
 // Commands in flight on a broken connection may still be executed, after a removal on the next one.
-// So a removal does not settle such a debt before the stray command cannot set the key any more:
-// guarded, when the server refuses it as late; plain, when the key must have expired. Then it is
-// repeated.
+// So a confirmation counts only once such a stray command (`strays`) can no longer set the key:
+// guarded, when the server refuses it as late; plain, when the key must have expired. Then the
+// removal is sent again.
 //
-// This type knows what is owed, when to check it again, and the result. Its owner sends.
+// This type knows what is pending, when to check it again, and the result. Its owner sends.
 
 #pragma once
 
@@ -34,24 +34,24 @@ constexpr bool confirms_removal(vote what) noexcept {
 class removal {
 public:
     removal() noexcept = default;
-    /// `late`: the lease had ended before. Then a remaining key is a leftover, and its removal is
-    /// not a release. The result is due at `decide_by`; `forever`: no caller waits for it. From
-    /// `expires_at` on no master can have the key.
+    /// `late`: the lease has ended already, so removing the key is not a release. `decide_by`: when
+    /// the result is due; `forever` if no caller waits for it. From `expires_at` on no master can
+    /// have the key.
     removal(time_point now, bool late, time_point decide_by, time_point expires_at) noexcept
         : began_(now),
           decide_by_(decide_by),
           expires_at_(expires_at),
           late_(late) {}
 
-    /// The key may be on that master, reachable or not.
+    /// Adds a master that may have the key.
     void owe(std::size_t master, bool reachable) noexcept {
         owed_ |= set_of(master);
         (reachable ? awaited_ : debts_) |= set_of(master);
         pending_ += reachable ? 1U : 0U;
     }
 
-    /// It was sent. Returns false if it was in flight already, and was sent again in another
-    /// variant.
+    /// Records that the removal was sent. Returns false if it was in flight already (repeated in
+    /// another variant).
     bool sent(std::size_t master) noexcept {
         const bool first = !in_flight(master);
         in_flight_ |= set_of(master);
@@ -86,17 +86,18 @@ public:
         return std::min({decide_by_, retry_at_, now < expires_at_ ? expires_at_ : forever});
     }
 
-    /// Nothing is owed any more, and no caller waits for the result.
+    /// Nothing is pending any more, and no caller waits for the result.
     bool settled() const noexcept { return owed_ == 0 && !wanted(); }
     /// A caller still waits for the result.
     bool wanted() const noexcept { return decide_by_ != forever; }
     time_point began() const noexcept { return began_; }
     bool in_flight(std::size_t master) const noexcept { return (in_flight_ & set_of(master)) != 0; }
-    /// Owed, and not in flight.
+    /// Pending, and not in flight.
     bool unsent(std::size_t master) const noexcept { return (unsent() & set_of(master)) != 0; }
     /// It was not sent to a reachable master, because too many are in flight.
     bool waits_for_room() const noexcept { return (unsent() & ~debts_) != 0; }
-    /// Those that wait to be sent for the first time: a confirmed one is only repeated.
+    /// Returns the masters to which it must be sent, without those that confirmed it and get it
+    /// again only because of a stray command.
     master_set debts(const strays& left) const noexcept {
         return unsent() & ~(debts_ & confirmed_ & (left.sets | left.heals));
     }
@@ -111,10 +112,10 @@ private:
     master_set owed_ = 0;
     master_set in_flight_ = 0;
     master_set debts_ = 0;
-    master_set awaited_ = 0;   // sent in time, without a reply
+    master_set awaited_ = 0;   // reachable at the start, without a reply
     master_set confirmed_ = 0; // by a reply that was counted
     bool late_ = false;
-    std::uint8_t pending_ = 0; // number of awaited ones; then the results of the confirmed ones
+    std::uint8_t pending_ = 0; // replies awaited; below, by result, the replies that confirmed it
     std::uint8_t removed_ = 0;
     std::uint8_t absent_ = 0;
     std::uint8_t foreign_ = 0;

@@ -1,5 +1,5 @@
-// The ledger of all removals: the number in flight to each master, and where the search for those
-// that it is owed goes on.
+// Limits the removals in flight to each master, and remembers where the search for pending ones
+// continues.
 //
 // A master that comes back may be owed a removal by each of very many claims. Sent in one burst,
 // they would keep it from replying within `master_timeout`, and it would lose its vote. So both the
@@ -38,7 +38,7 @@ public:
         }
     }
 
-    /// Schedules the search for what this master is owed, if there is room.
+    /// Starts a search for pending removals of this master, or lets a running one start over.
     void search(std::size_t master, time_point now) noexcept {
         account& mine = masters_[master];
         if (mine.next == none) {
@@ -50,15 +50,15 @@ public:
             due_ = std::min(due_, now);
         }
     }
-    /// Its connection has changed.
+    /// Stops the search, because the connection has changed.
     void stop_search(std::size_t master) noexcept { masters_[master].next = none; }
 
-    /// When the turns of all masters are due.
+    /// When the next step of the search is due.
     time_point due() const noexcept { return due_; }
     void clear_due() noexcept { due_ = forever; }
 
-    /// One turn of the search for a master in `claims`, a pool: calls `send` with those that `owe`
-    /// it.
+    /// One step of the search: calls `send` for claims that `owe` this master a removal, within the
+    /// limits.
     template <typename Claims, typename Owe, typename Send>
     void turn(std::size_t master, Claims& claims, time_point now, Owe owe, Send send) {
         account& mine = masters_[master];
@@ -97,7 +97,7 @@ private:
     struct account {
         std::size_t in_flight = 0;
         std::size_t next = none; // place of the pool at which the search goes on
-        bool again = false;      // one before that place has become owed since
+        bool again = false;      // a claim before that place got a pending removal
     };
 
     std::size_t in_flight_max_;

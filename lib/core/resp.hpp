@@ -16,7 +16,7 @@
 
 namespace redlock::core {
 
-/// Appends one command in the protocol's form. Arguments may hold any bytes.
+/// Appends one command in the Redis protocol. Arguments may hold any bytes.
 void append_command(std::string& out, std::span<const std::string_view> arguments);
 inline void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
     append_command(out, std::span(arguments.begin(), arguments.size()));
@@ -51,8 +51,8 @@ public:
     reply_reader(const reply_reader&) = delete;
     reply_reader& operator=(const reply_reader&) = delete;
 
-    /// Adds bytes from the network. They must stay in place until `next` returns null. Returns
-    /// false if that cannot be: see `error()`.
+    /// Adds bytes from the network. The bytes must stay valid until `next` returns null. Returns
+    /// false after an error.
     bool feed(std::span<const char> bytes);
 
     /// Returns the next complete reply, or null: more bytes are needed, or `error()` is not empty.

@@ -1,5 +1,5 @@
 // One round of votes for a lock: counts votes, and knows when the round is decided. Only a majority
-// of the *configured* masters counts: missing votes do not lower it.
+// of the *configured* masters counts: missing votes do not reduce the majority.
 
 #pragma once
 
@@ -63,7 +63,7 @@ public:
     std::size_t quorum() const noexcept { return quorum_; }
 
 private:
-    // Small numbers, because each held lock has these.
+    // Small types, because every claim reserves room for its largest phase.
     std::uint16_t granted_ = 0;
     std::uint16_t held_ = 0;
     std::uint16_t pending_ = 0;

@@ -13,9 +13,9 @@ struct script {
 };
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel for the release notification, optional.
-/// (The message contains a part of the token.) Reply 1 removed, 2 removed but PUBLISH was refused,
-/// so that no waiter is notified, n + 2 removed and n subscribers were notified, 0 another owner's,
-/// -1 missing.
+/// (The message is the first 16 characters of the token.) Reply 1 removed, 2 removed but PUBLISH
+/// was refused, so that no waiter is notified, n + 2 removed and n subscribers were notified, 0
+/// another owner's, -1 missing.
 inline constexpr script compare_and_delete{
     R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then local r = redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) if type(r) == "table" then return 2 end if r > 0 then return r + 2 end end return n end if v then return 0 end return -1)",
     "ceb7e5a2eb8190898c3fa6a0edf51c8cfc1ac620"};

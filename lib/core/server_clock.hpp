@@ -68,7 +68,7 @@ private:
         return ceil_us(rules.rate_error(moment - at_));
     }
 
-    std::int64_t least_ = 0; // ahead of our clock, in us, at `at_`
+    std::int64_t least_ = 0; // bounds on the offset to our clock, in us, at `at_`
     std::int64_t most_ = 0;
     time_point at_ = never;
     bool known_ = false;

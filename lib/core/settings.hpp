@@ -1,4 +1,4 @@
-// The configuration after validation, as far as it decides anything.
+// The validated configuration that the core needs.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace redlock::core {
 
-/// How a connection introduces itself to one master.
+/// Login, database and name of a connection.
 struct credentials {
     std::string username;
     std::string password;
@@ -40,15 +40,15 @@ struct settings {
     std::chrono::milliseconds health_check_interval{};
     std::chrono::milliseconds retry_delay_min{};
     std::chrono::milliseconds retry_delay_max{};
-    /// Maximum time between two attempts of a waiter on all masters, whatever notifies it.
+    /// Maximum time between two attempts of a waiter on all masters, with or without notifications.
     std::chrono::milliseconds poll_limit{2'000};
     std::chrono::milliseconds local_handoff_time{}; // 0: every release goes to the masters
     bool pushes = false;                            // releases are published, and waiters subscribe
     std::chrono::milliseconds held_warning{};       // 0: none
     std::size_t contention_warning = 0;             // 0: none
 
-    /// Timers that one call of `time_passed` handles, and owed removals that it sends to one
-    /// master: the rest is due at once, after what others have to do.
+    /// Maximum number of timers per call of `time_passed`, and of pending removals that it sends to
+    /// one master. The rest follows in the next turn of the event loop.
     std::size_t turn_max = 256;
     /// Removals in flight to one master; further ones wait. A burst of them must not keep the
     /// master from answering anything else within `master_timeout`.
@@ -62,15 +62,15 @@ struct settings {
 
     bool guarded() const noexcept { return protocol == protocol::guarded; }
 
-    /// How far a clock that is read after `span` may be ahead of where it should be.
+    /// Maximum error of a clock after `span`, because clocks run at different rates.
     std::chrono::nanoseconds rate_error(std::chrono::nanoseconds span) const noexcept {
         return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(
             2 * drift.factor * static_cast<double>(span.count())));
     }
 
-    /// How long a master that restarted stays out: longer, on its clock and on ours, than any lease
-    /// it may have lost. In the guarded protocol also longer than the masters' clocks are apart,
-    /// because a lost fencing counter starts again from the master's own.
+    /// Duration of a quarantine: longer, on the master's clock and on ours, than any lease that it
+    /// may have lost. Guarded: plus the maximum offset between clocks, because a lost fencing
+    /// counter restarts from the master's clock.
     std::chrono::nanoseconds quarantine_time() const noexcept {
         const std::chrono::nanoseconds offsets =
             guarded() ? clock_offset_bound : std::chrono::milliseconds(0);
@@ -78,24 +78,24 @@ struct settings {
                                       : max_ttl + rate_error(max_ttl) + drift.margin + offsets;
     }
 
-    /// By more than this no clock of a master is stepped within a lease: what the quarantine has
-    /// room for.
+    /// Maximum step of a master's clock that the quarantine tolerates. A larger one starts a new
+    /// quarantine.
     std::chrono::milliseconds step_margin() const noexcept {
         return clock_offset_bound + drift.margin;
     }
 
-    /// How long a place in the queue for a lock is kept without being renewed: longer than an
-    /// attempt, with its fencing, takes. It is renewed four times as often.
+    /// Lease of a ticket in the fair queue: longer than an attempt with its raise. It is renewed
+    /// after a quarter of it.
     std::chrono::milliseconds place_lease() const noexcept {
         return std::max<std::chrono::milliseconds>(std::chrono::seconds(2), 4 * master_timeout);
     }
 
-    /// How long a writer that met readers keeps new ones out without asking again: longer than an
-    /// attempt takes. It asks again after half of it.
+    /// Lease of a writer's intent: longer than an attempt. The writer retries after half of it at
+    /// the latest.
     std::chrono::milliseconds intent_lease() const noexcept { return place_lease(); }
 
-    /// How long a fencing counter is kept without being used. Its expiry breaks nothing, as a
-    /// missing counter starts again from the clock; it must only outlive the lease.
+    /// Expiry of an unused fencing counter. It must outlive the lease; a missing counter starts
+    /// again from the clock.
     std::chrono::milliseconds fence_ttl() const noexcept {
         return std::max<std::chrono::milliseconds>(std::chrono::hours(24), 2 * max_ttl);
     }

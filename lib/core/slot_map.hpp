@@ -12,7 +12,7 @@
 
 namespace redlock::core {
 
-/// Identifies an object in a pool. A default handle identifies none.
+/// Identifies an object in a slot map. A default handle identifies none.
 struct handle {
     std::uint32_t index = 0;
     std::uint32_t generation = 0;
@@ -21,8 +21,8 @@ struct handle {
     friend bool operator==(handle, handle) = default;
 };
 
-/// `T` has `void reset()`, which makes it as good as new but may keep buffers, and a member `handle
-/// self`.
+/// Requires of `T`: a member `handle self`, and `void reset()`, which prepares it for reuse and may
+/// keep buffers.
 template <typename T>
 class pool {
 public:

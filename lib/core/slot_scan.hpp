@@ -1,4 +1,4 @@
-// A survey of the slots of a pool: which of them are free on a majority of the masters. It is a
+// A scan of the slots of a pool: which of them are free on a majority of the masters. It is a
 // filter before attempts, not a part of a vote: its result may be outdated at once.
 
 #pragma once
@@ -15,14 +15,14 @@
 
 namespace redlock::core {
 
-/// Slots per command: it blocks a master for about a millisecond.
+/// Slots per command. Such a command blocks a master for about 1 ms.
 inline constexpr std::uint32_t slots_per_command = 512;
 
-/// One survey: for an acquire, or for the status of a pool.
+/// One scan: for an acquire, or for the status of a pool.
 struct survey {
     handle self;
     timer wake;
-    std::uint64_t cookie = 0; // its number for the host, without an acquire
+    std::uint64_t cookie = 0; // identifies a status query for the host
     handle operation;         // of the acquire
     std::string key;          // of the pool
     std::uint32_t slots = 0;

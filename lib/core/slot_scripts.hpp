@@ -8,7 +8,7 @@
 namespace redlock::core {
 
 /// KEYS: the pool. ARGV: the first slot, their number. Reply {one character for each: '1' free |
-/// '0' held, the smallest rest of the held ones in ms; -1: none is held, or none ends}. A thousand
+/// '0' held, the shortest remaining lease in ms; -1: no slot is held, or none expires}. A thousand
 /// slots are a thousand bytes; their owners would be fifty times as many.
 inline constexpr std::string_view slots_survey =
     R"(local first, free, rest = tonumber(ARGV[1]), {}, -1

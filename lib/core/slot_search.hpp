@@ -16,7 +16,7 @@ namespace redlock::core {
 
 class slot_search {
 public:
-    /// Maximum number of attempts after a scan, before the acquire pauses or fails.
+    /// Maximum number of refused attempts before the acquire pauses or fails.
     static constexpr unsigned tries_max = 8;
 
     slot_search(std::uint32_t slots, std::uint32_t wants) noexcept : slots_(slots), wants_(wants) {}
@@ -41,14 +41,14 @@ public:
         found.choose(tries * wants_, random, candidates_);
         return has_next();
     }
-    /// Another acquire was first. False if that was the last attempt before a pause.
+    /// Counts an attempt that lost its slot. Returns false if the acquire must pause.
     bool refused() noexcept { return ++refused_ < tries_max; }
-    /// The acquire pauses: what was free may be free no more.
+    /// Drops the remaining candidates, because the acquire pauses.
     void stop() noexcept {
         candidates_.clear();
         refused_ = 0;
     }
-    /// Goes on with what a search for the same pool, which has ended with a slot, did not try.
+    /// Takes over the untried candidates of another search of the same pool.
     void take_over(slot_search& served) noexcept {
         if (slots_ >= served.slots_) {
             candidates_.swap(served.candidates_);

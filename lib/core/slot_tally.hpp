@@ -13,7 +13,7 @@
 
 namespace redlock::core {
 
-/// Counts the replies to one survey.
+/// Counts the replies to one scan.
 class slot_tally {
 public:
     void
@@ -21,7 +21,7 @@ public:
 
     /// \name One master
     /// \{
-    /// This number of replies is outstanding.
+    /// Adds `answers` outstanding replies of a master.
     void asked(std::size_t master, unsigned answers) noexcept;
     /// A reply for some slots: '1' for a free one, any other character for a held one.
     void told(std::size_t master, std::uint32_t first, std::string_view free);
@@ -33,13 +33,13 @@ public:
     std::size_t complete() const noexcept { return complete_; }
     /// No reply is outstanding.
     bool over() const noexcept { return awaited_ == 0; }
-    /// Whether to go on without the outstanding replies: a majority has reported all slots, and as
-    /// many are free as are wanted.
+    /// Whether no further reply is needed: all have arrived, or a majority has reported all slots
+    /// and enough are free.
     bool decided() const noexcept { return over() || (complete_ >= quorum_ && found_ >= wanted_); }
 
     /// Number of slots that are free on a majority.
     std::size_t found() const noexcept { return found_; }
-    /// Whether a reply of this master is outstanding or failed.
+    /// Whether a reply of this master is outstanding.
     bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
     /// Number of slots that are free on this master.
     std::size_t free_on(std::size_t master) const noexcept { return masters_[master].free; }

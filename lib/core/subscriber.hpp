@@ -1,9 +1,9 @@
 // The state of the subscriber connection to one master: subscribes to the channels of locks with
 // waiters, and reports that one of them may be free.
 //
-// Everything it reports is a hint. A lost message (a broken connection, a refusal) costs the
-// waiters time and nothing else, so nothing is repeated, stored or proved here. RESP2: in
-// subscribed mode each reply names its kind, and messages come in between.
+// Everything it reports only saves time. A lost message (a broken connection, a refusal) costs the
+// waiters time and nothing else, so nothing is retried or stored. RESP2: in subscribed mode each
+// reply names its kind, and messages come in between.
 
 #pragma once
 
@@ -26,12 +26,12 @@ namespace redlock::core {
 /// The owner of a subscriber. Each call names the master by its number.
 class subscriber_events {
 public:
-    /// Start to connect; the result is `opened` or `closed`.
+    /// Starts to connect; the result is `opened` or `closed`.
     virtual void open_subscriber(std::size_t master) = 0;
-    /// Close the socket; no event of it may arrive later.
+    /// Closes the socket; no event of it may arrive later.
     virtual void close_subscriber(std::size_t master) = 0;
     /// The lock of that channel may be free: a message arrived, which names the release, or
-    /// (without a name) a subscription was confirmed, before which a message may have been missed.
+    /// (without a name) a subscription was confirmed, and a message may have been missed before.
     /// May call `watch` and `unwatch`.
     virtual void release_notified(
         std::size_t master, std::string_view channel, std::string_view release, time_point now) = 0;
@@ -44,8 +44,8 @@ protected:
 
 class subscriber {
 public:
-    /// Number of unconfirmed changes, beyond one for each channel, after which the connection is
-    /// closed.
+    /// Maximum number of unconfirmed changes in addition to one per channel. With more, the
+    /// connection is closed.
     static constexpr std::size_t in_flight_max = 65'536;
 
     subscriber(std::size_t master, const settings& rules, subscriber_events& events, jitter& random)
@@ -54,7 +54,7 @@ public:
           events_(events),
           liveness_(rules, random) {}
 
-    /// \name What is waited for. Changes leave with the next write.
+    /// \name Channels. Changes are sent with the next write.
     /// \{
 
     /// Subscribes, now and after each reconnection; each confirmation is a hint. The first call
@@ -77,9 +77,10 @@ public:
     /// When `time_passed` must be called next.
     time_point next_due() const noexcept { return liveness_.next_due(oldest()); }
 
-    /// Connected and subscribed. A channel that was just added is active from its hint on.
+    /// Whether the connection is up and subscriptions are not refused. A channel is active once its
+    /// confirmation was reported.
     bool live() const noexcept { return liveness_.up() && !refused_ && !liveness_.silent(); }
-    /// It has been needed at some time.
+    /// Whether `watch` has ever opened the connection.
     bool wanted() const noexcept { return !liveness_.is(liveness::state::idle); }
     /// Connected, but the server refuses the subscription.
     bool refused() const noexcept { return refused_; }

@@ -1,9 +1,9 @@
 // Quorum and validity arithmetic: how many votes decide, and until when a vote can be relied on.
 //
-// The rule, from the Redis page on distributed locks: a lease of `ttl` that was asked for at `t0`
-// is believed until `t0 + ttl - drift(ttl)`, where `t0` is read before the first byte is sent. With
+// The rule, from the Redis page on distributed locks: a lease of `ttl` that was requested at `t0`
+// is valid until `t0 + ttl - drift(ttl)`, where `t0` is read before the first byte is sent. With
 // votes of different age (after a partial renewal) the majority lasts until the q-th largest of
-// these moments. Nothing here knows what time it is.
+// these moments. Nothing here reads a clock.
 
 #pragma once
 
@@ -18,9 +18,9 @@
 
 namespace redlock::core {
 
-/// The most masters a quorum may have: more would cost round trips and add no safety.
+/// Maximum number of masters: one bit each in `master_set`.
 inline constexpr std::size_t masters_max = 32;
-/// The number of no master.
+/// Stands for "no master".
 inline constexpr std::size_t nobody = ~std::size_t{0};
 
 /// Some of the masters, a bit each.
@@ -42,7 +42,7 @@ constexpr std::size_t quorum_of(std::size_t masters) noexcept {
 static_assert(quorum_of(1) == 1 && quorum_of(2) == 2 && quorum_of(3) == 2);
 static_assert(quorum_of(4) == 3 && quorum_of(5) == 3 && quorum_of(7) == 4);
 
-/// What clocks may differ by while a lease lasts.
+/// Bound on the difference of clocks during a lease.
 struct drift_bound {
     double factor = 0.01;
     std::chrono::milliseconds margin{2};
@@ -74,18 +74,20 @@ guaranteed_until(time_point sent, std::chrono::milliseconds ttl, drift_bound dri
     return wrong::no_drift ? sent + ttl : sent + ttl - drift.of(ttl);
 }
 
-/// How long after an extension the next is due, at the latest: two more tries fit in.
+/// Latest time of a renewal after the last extension: a third of the ttl, which leaves time for two
+/// retries.
 constexpr std::chrono::nanoseconds renewal_period(std::chrono::milliseconds ttl) noexcept {
     return ttl / 3;
 }
-/// How much sooner it may be: locks that were taken together are not all renewed together.
+/// Maximum random part by which a renewal is earlier, so that locks that were acquired together are
+/// not renewed together.
 constexpr std::chrono::nanoseconds renewal_spread(std::chrono::milliseconds ttl) noexcept {
     return ttl / 12;
 }
 
-/// The q-th largest of the moments `of(one)` in `range`: until then at least q of them have not
-/// passed. A missing vote is `never`. `quorum` is 1 to the size of the range. (The ranges are short
-/// and nearly always all equal: counting beats sorting.)
+/// Returns the latest moment that `of(one)` reaches for at least `quorum` elements of `range`. A
+/// missing vote is `never`. `quorum` is 1 to the size of the range. (The ranges are short and
+/// nearly always all equal: counting beats sorting.)
 template <typename Range, typename Moment = std::identity>
 constexpr time_point nth_largest(const Range& range, std::size_t quorum, Moment of = {}) noexcept {
     time_point best = never;

@@ -1,11 +1,11 @@
 // The waiters of one resource in this process, in order of arrival. Only the front sends attempts;
 // the others wait for their turn without a command to the masters.
 //
-// A wait queue decides what its waiters do next; the engine executes it. It knows neither masters
-// nor connections, only what it is given: `wait_view` is the state of the world at one moment.
+// A wait queue decides what its waiters do next; the engine executes it. It has no access to
+// masters or connections. `wait_view` passes in what it needs.
 //
 // - join, leave: a waiter arrives, or leaves from any place;
-// - due, failed, refused: the pause of the front is over, or its attempt failed;
+// - due: the pause of the front has ended; failed, refused: its attempt failed;
 // - notified, released: a lock may be free, and the front may wake earlier;
 // - hand: the next owner of a lease that is released in this process;
 // - time_out: the end of a wait, and its result.
@@ -46,7 +46,7 @@ struct waiter {
         queued,     // not at the front
         scanning,   // searches for free slots of a pool
         attempting, // an attempt is in flight
-        turning,    // at the front, requests its turn of the fair queue
+        turning,    // at the front, waits for the reply of the fair queue
         paused,     // at the front, between two attempts
         finishing,  // failed: the rollback is being sent
     };
@@ -68,7 +68,7 @@ struct waiter {
     waiter* behind = nullptr;
 };
 
-/// The state of the world for a queue, at one moment.
+/// What a queue needs of the quorum, at one moment.
 struct wait_view {
     const settings& rules;
     time_point now;
@@ -91,14 +91,14 @@ struct next_step {
     time_point until = never; // end of the wait
 };
 
-/// A released lease, with what the next owner checks.
+/// A released lease, with the data that decides on a local handoff.
 struct offered_lease {
-    time_point lasts_until; // on a majority
+    time_point lasts_until; // when a majority of its votes ends
     std::chrono::milliseconds ttl{};
     bool fencing = false;
     std::uint32_t slots = 0;         // of a pool; 0: it is a lock
     std::uint32_t highest = 0;       // their largest number
-    time_point handed_since = never; // the first local handoff in a row
+    time_point handed_since = never; // start of the local handoffs in a row; `never`: none
 };
 
 class wait_queue {
@@ -106,31 +106,31 @@ public:
     handle self;
     lock_form form = lock_form::exclusive;
     std::string key;
-    bool pool = false;               // for any slot of a pool
-    bool watched = false;            // releases are subscribed to
-    handle holder;                   // the lease of this process that they wait for, if any
+    bool pool = false;               // whether its waiters want a slot
+    bool watched = false;            // whether it is subscribed to release notifications
+    handle holder;                   // the lease of this process for which the queue waits, if any
     time_point handed_since = never; // the first of its local handoffs in a row
-    queue_ticket place;              // for waiters that want the order of arrival
+    queue_ticket place;              // the ticket in the fair queue (`fairness::fifo`)
 
     bool empty() const noexcept { return length_ == 0; }
     std::size_t length() const noexcept { return length_; } // with the front
     waiter* front() const noexcept { return front_; }
 
-    /// \name Who waits
+    /// \name Waiters
     /// \{
-    /// Adds a waiter. True if it is the front, and may go on.
+    /// Adds a waiter. Returns true if it is the front.
     bool join(waiter& one) noexcept;
     /// Removes a waiter, from any place. Returns true if another one is the front now.
     bool leave(waiter& one) noexcept;
-    /// When the new front retries; it takes over what the queue has found out.
+    /// Gives the new front the queue's last outcome. Returns when it retries.
     time_point promoted(const wait_view&);
     /// The waiter that gets a lease of this process by local handoff; null if the lease must be
     /// released.
     waiter* hand(const offered_lease& lease, const wait_view&) noexcept;
-    /// When the front of a pool's queue would have searched without the handoff of a slot.
+    /// When the front of a pool's queue planned to search, before a slot was handed off to it.
     time_point search_at() const noexcept { return search_at_; }
-    /// The wait has ended without an attempt of its own in flight. The result is what the queue has
-    /// found out: `outage` are the votes of the front's attempt, if they show one.
+    /// Sets the result of a waiter whose wait has ended: its own last outcome, else that of the
+    /// queue. `outage`: the votes of the front's attempt if they show an outage, else null.
     void time_out(waiter& one, const ballots* outage, bool held_here) const;
     /// \}
 
@@ -147,17 +147,17 @@ public:
         outcome_ = outcome;
         last_ = votes;
     }
-    /// The attempt of the front failed; it asked all masters, or only one (`full`). Returns when it
-    /// retries; empty if it needs a subscription first: then `refused` decides.
+    /// Handles a failed attempt of the front. `full`: it asked all masters. Returns when the front
+    /// retries; empty if it must subscribe first, then call `refused`.
     std::optional<time_point>
     failed(bool full, std::size_t granted, const ballots& votes, const wait_view&, jitter&);
     /// The lock is held. `missed`: a release may have been published before the subscription.
     time_point refused(bool missed, const ballots& votes, const wait_view&, jitter&);
-    /// The holder's lease on one master, asked for after a refusal that did not contain it; 0: the
-    /// lock is free there. Returns when the front retries; empty: as was decided before.
+    /// Handles the reply to PTTL after a refused SET. `left` 0: the lock is free there. Returns the
+    /// new time of the retry; empty: unchanged.
     std::optional<time_point>
     told_left(std::size_t master, std::chrono::milliseconds left, const wait_view&, jitter&);
-    /// The front pauses. Returns when it wakes: at `until` at the latest, or to poll.
+    /// Pauses the front. Returns when it wakes: at `until`, or earlier to poll.
     time_point pause(time_point until, const wait_view&, jitter&) noexcept;
     /// The pause of the front has ended.
     next_step due(const wait_view&) const noexcept;
@@ -169,26 +169,27 @@ public:
     time_point no_slot(const wait_view&, jitter&) noexcept;
     /// \}
 
-    /// \name Releases. What they return: when the front is to be woken; `forever`: it stays as is.
+    /// \name Releases. Each returns when to wake the front; `forever`: do not change its timer.
     /// \{
-    /// A master announced `release`; without a name: one may have been missed. `granted`: the
-    /// attempt under way has the vote of that master.
+    /// Handles a notification from a master. `release` empty: one may have been missed. `granted`:
+    /// this master has voted for the attempt in flight.
     time_point
     notified(std::size_t master, std::string_view release, bool granted, const wait_view&);
-    /// A lease of this process has ended without a local handoff, after local handoffs since then.
+    /// Handles the end of a lease of this process. `since`: the start of its series of local
+    /// handoffs, or `never`.
     time_point released(std::string_view release, time_point since, const wait_view&);
     /// Discards all notifications.
     void forget() noexcept { news_ = {}; }
-    /// Whether there was a notification during an attempt or a search. Once.
+    /// Returns whether a notification arrived during an attempt or a search, and resets that.
     bool take_notified() noexcept { return std::exchange(news_.again, false); }
-    /// Whether the latest notifications are enough for an attempt.
+    /// Whether the notifications so far justify an attempt.
     bool acts() const noexcept { return news_.acted_on; }
     /// \}
 
     /// \name The fair queue, of which `place` is the state
     /// \{
-    /// It is not this queue's turn: `before` others come first, or the lock is held for `left`.
-    /// `wait`: once releases are listened to, and until `turn_by`.
+    /// Decides the next step while it is not this queue's turn: `before` others come first, or the
+    /// lock is held for `left`. `wait`: subscribe, then pause until `turn_by`.
     next_step must_wait(std::uint64_t before, std::chrono::milliseconds left, const wait_view&);
     time_point turn_by(std::chrono::milliseconds left, const wait_view&, jitter&) noexcept;
     /// \}
@@ -203,7 +204,7 @@ private:
         std::string release;     // its name
         std::uint32_t heard = 0; // one bit per master that published it
         bool acted_on = false;   // it has caused an attempt, or will
-        bool again = false;      // it came after a vote of the current attempt
+        bool again = false;      // the current attempt may have missed it: try again
     };
 
     static bool others_are_next(time_point handed_since, const wait_view&) noexcept;

@@ -1,4 +1,4 @@
-// The wait queues of all resources, and the subscriptions of each.
+// The wait queues of all resources, and which of them are subscribed to which lock.
 
 #pragma once
 
@@ -53,7 +53,7 @@ public:
         pool_.destroy(done);
     }
 
-    /// \name Queues that hear of locks under another name than their own
+    /// \name Queues that subscribe to other locks than their own key
     /// \{
     void listen(const wait_queue& waiters, std::string_view lock_key) {
         listeners_.emplace(lock_key, waiters.self);
