@@ -271,7 +271,10 @@ private:
             break;
         }
         if (gone_ && report.value > 0) {
-            say(fmt::format("{} processes of the command did not end after KILL", report.value));
+            say(fmt::format(
+                "{} process{} of the command did not end after KILL",
+                report.value,
+                report.value == 1 ? "" : "es"));
         }
     }
 
@@ -344,14 +347,23 @@ private:
             abandon();
         }
         if (lock_.valid() || slot_.valid()) {
-            const auto result = release();
+            redlock::diagnostics why;
+            const auto result = release(why);
+            if (!lost_ && result == redlock::release_result::uncertain && !why.votes.empty()) {
+                say(fmt::format(
+                    "'{}' was not released, and expires with its ttl: {}",
+                    printable(options_.lock.resource),
+                    to_string(why)));
+            }
             if (!lost_ && options_.at_least.count() == 0
                 && result != redlock::release_result::released
                 && result != redlock::release_result::uncertain) {
                 say(fmt::format(
-                    "'{}' was {} when it was released: another owner may have held it before",
+                    "'{}' {}",
                     printable(options_.lock.resource),
-                    to_string(result)));
+                    result == redlock::release_result::stolen
+                        ? "had another owner before it was released"
+                        : "had expired before it was released; another owner may have held it"));
                 lost_ = redlock::loss_reason::expired;
             }
         }
@@ -378,11 +390,12 @@ private:
     }
 
     // A signal ends the wait for the masters' replies, not the release.
-    redlock::release_result release() {
+    redlock::release_result release(redlock::diagnostics& why) {
         try {
-            return held([this](auto& it) {
-                return session_->wait(
-                    [&](auto token) { return it.async_release(std::move(token)); });
+            return held([&](auto& it) {
+                return session_->wait([&](auto token) {
+                    return it.async_release(redlock::with_diagnostics(why, std::move(token)));
+                });
             });
         } catch (const boost::system::system_error&) {
             if (session_->signal() == 0) {

@@ -88,6 +88,16 @@ def _():
         equal(result.stdout, 'ran\n')
 
 
+@case('a lock that may not be removed is reported, and expires')
+def _():
+    with Quorum() as quorum:
+        for master in quorum.masters:
+            master.ask('ACL', 'SETUSER', 'default', '-del')
+        result = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
+        contains(result.stderr, "'a' was not released, and expires with its ttl: ", "can't run this command")
+        equal(quorum.keys(), ['redlock:{a}'])
+
+
 @case('--skip-if-held ends with 0 when the wait for a held lock is over')
 def _():
     with Quorum() as quorum:
