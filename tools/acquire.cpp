@@ -190,6 +190,7 @@ void add_acquire_commands(command_line& to) {
         "acquire",
         "Acquire a lock, print its token and keep the lock for its ttl",
         "  REDLOCK_TOKEN=$(redlock acquire --ttl 30s backup) || exit\n"
+        "  export REDLOCK_TOKEN    # for extend, release and attach\n"
         "  redlock acquire --wait none --json backup | jq .diagnostics\n\n"
         "Only the token goes to standard output. The lock is not renewed: use extend, or run, "
         "which\n"
@@ -200,7 +201,7 @@ void add_acquire_commands(command_line& to) {
     const auto held = std::make_shared<acquire_wishes>();
     CLI::App& extends = to.add(
         "extend",
-        "Extend a lock to a ttl from now",
+        "Extend a lock for a ttl, counted from now",
         "  redlock extend --ttl 30s backup || echo 'lost, stop here'\n\n"
         "Never shortens a lease. Exits with 0, 201 no quorum (the old deadline is unchanged), 202 "
         "if\n"

@@ -192,8 +192,8 @@ std::string new_token() {
     return out;
 }
 
-bool agreed() {
-    fmt::print("Type yes to release it: ");
+bool agreed(const std::string& resource) {
+    fmt::print("Type yes to release '{}': ", printable(resource));
     std::fflush(stdout);
     std::string line;
     return std::getline(std::cin, line) && line == "yes";
@@ -209,11 +209,9 @@ constexpr std::string_view what_may_break =
     "\nThe holder is not asked. If it is alive, it learns of the release at its next renewal,\n"
     "within a third of its ttl. Others can acquire the lock after the current lease.\n\n";
 constexpr std::string_view what_may_break_now =
-    "\nThe holder is not asked. If it is alive, it continues, and there may be two holders: only "
-    "a\n"
-    "resource that checks fencing tokens is safe from that. If nobody acquires the lock before "
-    "the\n"
-    "next renewal, the holder restores it. Use --now for a holder that is known to be dead.\n\n";
+    "\nThe holder is not asked. If it is alive, it continues until its next renewal, within a\n"
+    "third of its ttl, so there may be two holders: only a resource that checks fencing tokens\n"
+    "is safe from that. Use --now for a holder that is known to be dead.\n\n";
 
 int force_release(const forced& wanted, const settings& common) {
     const auto& [resource, yes, at_once] = wanted;
@@ -235,7 +233,7 @@ int force_release(const forced& wanted, const settings& common) {
     }
     if (!yes) {
         fmt::print("{}", at_once ? what_may_break_now : what_may_break);
-        if (!agreed()) {
+        if (!agreed(resource)) {
             say("nothing was released");
             return static_cast<int>(exit_code::held);
         }

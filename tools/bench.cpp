@@ -87,7 +87,7 @@ std::string benchmark_program() {
     throw failure(
         exit_code::not_found,
         "the benchmark is not installed: quorum_bench is neither next to redlock nor "
-        "in " REDLOCK_LIBEXEC_DIR "; REDLOCK_QUORUM_BENCH may name it");
+        "in " REDLOCK_LIBEXEC_DIR "; set REDLOCK_QUORUM_BENCH to its path");
 }
 
 // Returns only by exception: the benchmark replaces this process, with its signals and its exit

@@ -122,7 +122,7 @@ void add_masters(CLI::App& app, settings& into) {
     app.add_flag(
            "--no-quarantine",
            into.no_quarantine,
-           "Let restarted masters vote at once; unsafe unless they are known to be new")
+           "Let masters vote without a quarantine; unsafe unless they are new")
         ->group("The quorum");
 }
 
@@ -183,7 +183,7 @@ void add_credentials(CLI::App& app, settings& into) {
                 throw failure(
                     exit_code::usage,
                     fmt::format(
-                        "{0} is an option of {1}: put it after that word: redlock {1} {0} ...",
+                        "{0} is an option of {1}; write: redlock {1} {0} ...",
                         name,
                         asked.get_name()));
             }
@@ -246,7 +246,7 @@ command_line::command_line()
     app.add_flag(
            "--parent-death",
            common.parent_death,
-           "End, as by TERM, when the process that started redlock ends")
+           "Behave as after SIGTERM when the parent process ends")
         ->group("General");
     add_masters(app, common);
     add_times(app, common);
@@ -393,7 +393,7 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
     app.add_option(
            "-E,--conflict-exit-code",
            into.conflict_exit_code,
-           "Exit status in place of 200, held by another")
+           "Exit status to use in place of 200 if the lock is held")
         ->check(whole_number(0, 255))
         ->type_name("STATUS")
         ->capture_default_str();

@@ -49,7 +49,7 @@ private:
                      "quarantine",
                      one.endpoint,
                      fmt::format(
-                         "does not vote for {} more: it is new to this quorum, restarted, was "
+                         "does not vote for another {}: it is new to this quorum, restarted, was "
                          "emptied or promoted, or its clock was stepped",
                          duration_text(one.quarantine_left.value_or(milliseconds(0)))),
                      "wait; if the master is not new, find the cause"});
@@ -189,7 +189,7 @@ private:
             add(severity::warning,
                 "times",
                 fmt::format(
-                    "master_timeout ({}) is not small against max_ttl ({})",
+                    "master_timeout ({}) is large compared with max_ttl ({})",
                     duration_text(how_.master_timeout),
                     duration_text(how_.max_ttl)),
                 "use at most a tenth of max_ttl");

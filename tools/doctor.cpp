@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <future>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -74,14 +76,14 @@ judgement_of_all verdict_of(
     const redlock::health& health) {
     switch (found.empty() ? severity::note : found.front().level) {
     case severity::note:
-        return {exit_code::done, tint::good, "well", "well"};
+        return {exit_code::done, tint::good, "healthy", "healthy"};
     case severity::warning:
         return {exit_code::warnings, tint::fair, "warning", "works, with warnings"};
     case severity::broken:
         break;
     }
     return works(found, masters, health)
-               ? judgement_of_all{exit_code::degraded, tint::fair, "degraded", "degraded: locks work without a master"}
+               ? judgement_of_all{exit_code::degraded, tint::fair, "degraded", "degraded: locks work, but at least one master needs repair"}
                : judgement_of_all{exit_code::broken, tint::bad, "broken", "broken"};
 }
 
@@ -144,8 +146,10 @@ struct doctor_options {
 
 int doctor(const doctor_options& wanted, const settings& common) {
     const redlock::config how = config_of(common);
+    // Both at once, because a silent master uses up the time of each.
+    auto looked = std::async(std::launch::async, examine, std::cref(how), wanted.clock_time);
     const redlock::health health = health_of(how);
-    const std::vector<facts> masters = examine(how, wanted.clock_time);
+    const std::vector<facts> masters = looked.get();
     const std::vector<finding> found = judge(masters, how, health);
     const judgement_of_all verdict = verdict_of(found, masters, health);
     if (common.json) {
@@ -193,11 +197,12 @@ void add_doctor(command_line& to) {
         "  redlock doctor --json | jq '.findings[] | select(.severity != \"note\")'\n\n"
         "Exits with 0 if all is well, 207 with warnings. 209: something is broken on a minority\n"
         "of the masters, and locks work. 208: there is no majority to lock on, or an assumption\n"
-        "of the guarantees does not hold. Acquires test locks under its own name for a moment,\n"
-        "and changes nothing else.");
+        "of the guarantees does not hold. Sets test keys for a moment. As every client, it writes\n"
+        "the memory record of each master, with the quarantine that follows from --max-ttl: use\n"
+        "that of your programs, and --prefix check on a server that is not in use yet.");
     add_duration(
         app, "--clock-time", wanted->clock_time, "Time over which clock drift is measured");
-    app.add_flag("--notes", wanted->notes, "Print what is in order, and the least ACL, as well");
+    app.add_flag("--notes", wanted->notes, "Also print passed checks and a sufficient ACL");
     to.when(app, [wanted, &to] { return doctor(*wanted, to.common); });
 }
 

@@ -191,25 +191,14 @@ std::string facts::parameter(const std::string& name) const {
 
 std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
     std::vector<facts> out(how.masters.size());
-    std::vector<std::unique_ptr<examination>> reached(how.masters.size());
-    const auto each = [&](auto look) {
-        all_at_once(out.size(), [&](std::size_t i) {
-            try {
-                look(i);
-            } catch (const connection_error& error) {
-                out[i].unreachable = error.what();
-                reached[i].reset();
-            }
-        });
-    };
-    each([&](std::size_t i) {
+    all_at_once(out.size(), [&](std::size_t i) {
         out[i].endpoint = to_string(how.masters[i]);
-        reached[i] = std::make_unique<examination>(how.masters[i], how, out[i]);
-    });
-    std::this_thread::sleep_for(apart);
-    each([&](std::size_t i) {
-        if (reached[i]) {
-            reached[i]->look_at_clock();
+        try {
+            examination it(how.masters[i], how, out[i]);
+            std::this_thread::sleep_for(apart);
+            it.look_at_clock();
+        } catch (const connection_error& error) {
+            out[i].unreachable = error.what();
         }
     });
     return out;

@@ -21,6 +21,10 @@ bool is_local(const redlock::endpoint& where) {
            || where.host == "::1" || where.host.starts_with("127.");
 }
 
+milliseconds quarantine_of(const redlock::config& how) {
+    return std::chrono::ceil<milliseconds>(redlock::times_of(how, {}).quarantine);
+}
+
 // Findings on one master.
 class judgement {
 public:
@@ -121,8 +125,9 @@ private:
         } else if (!it_["connected_slaves"].empty() && it_["connected_slaves"] != "0") {
             add(severity::warning,
                 "replication",
-                it_["connected_slaves"] + " replicas: a promoted replica may lack the last locks",
-                "remove them, or never fail over to them (no Sentinel, no operator)");
+                "has replicas (" + it_["connected_slaves"]
+                    + "): a promoted replica may lack the last locks",
+                "remove them, or never fail over to them (no Sentinel, no Kubernetes operator)");
         }
         const std::string promoted_from = it_["master_replid2"];
         if (it_["role"] == "master" && promoted_from.find_first_not_of('0') != std::string::npos) {
@@ -171,10 +176,10 @@ private:
         add(severity::note,
             "persistence",
             fmt::format(
-                "{}; does not vote for max_ttl ({}) after a restart",
+                "{}; does not vote for {} after a restart",
                 always ? "writes every lock to disk, so holders keep their locks over a restart"
                        : "may lose locks in a restart",
-                duration_text(how_.max_ttl)));
+                duration_text(quarantine_of(how_))));
         if (it_["rdb_last_bgsave_status"] == "err") {
             add(severity::warning,
                 "persistence",
@@ -201,7 +206,7 @@ private:
         if (!useful.empty()) {
             add(severity::warning,
                 "acl",
-                "the ACL refuses commands for faster locks or a complete report: " + useful,
+                "the ACL refuses optional commands (for speed, or for this report): " + useful,
                 acl_line(how_));
         }
     }
@@ -231,7 +236,7 @@ private:
 
     void quarantine() {
         // The memory record keeps the longest that any client asked for.
-        const auto ours = std::chrono::ceil<milliseconds>(redlock::times_of(how_, {}).quarantine);
+        const milliseconds ours = quarantine_of(how_);
         if (guarded() && it_.foreign_record) {
             add(severity::broken,
                 "record",
@@ -243,14 +248,14 @@ private:
             add(severity::warning,
                 "max_ttl",
                 fmt::format(
-                    "another client asked for a quarantine of {}, this one for {}: --max-ttl or "
-                    "the clock options differ",
+                    "its record asks for a quarantine of {}, this command for {}: --max-ttl or the "
+                    "clock options differ",
                     duration_text(*it_.record_quarantine),
                     duration_text(ours)),
-                "use the same --max-ttl and --clock-offset-bound everywhere. The longer quarantine "
-                "stays: once no lock with the longer ttl is left, on one master after the other: "
-                "DEL "
-                    + it_.record);
+                "use the same --max-ttl and --clock-offset-bound everywhere, also here. If the "
+                "record is wrong: when no lock with the longer ttl is left, on one master after "
+                "the other, DEL "
+                    + it_.record + ", and wait until it votes again");
         }
     }
 

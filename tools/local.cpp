@@ -166,8 +166,8 @@ public:
                 throw failure(
                     exit_code::internal,
                     fmt::format(
-                        "{0} does not start as a server of Redis' kind; what it says: {0} --port "
-                        "{1}",
+                        "'{0}' does not start as a Redis-compatible server; to see why, run: {0} "
+                        "--port {1}",
                         how.program,
                         servers_[i].port()));
             }
@@ -350,9 +350,8 @@ void add_local(command_line& to) {
         "  redlock local                    # five, and a line to paste into another shell\n"
         "  redlock local 3 --faults keys    # kill, hang and restart them yourself\n"
         "  redlock local --faults random --every 2s\n\n"
-        "New masters vote at once; a restarted one is in quarantine for --max-ttl. All end with "
-        "the\n"
-        "tool. The memory records are for --prefix.");
+        "New masters vote at once, for clients with the same --prefix; a restarted one is in\n"
+        "quarantine for --max-ttl. All end with the tool.");
     app.add_option("N", wanted->count, "Number of masters")
         ->check(whole_number(1, masters_max))
         ->type_name("");

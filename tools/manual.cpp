@@ -68,7 +68,7 @@ constexpr std::array variables{
         "REDLOCK_REDIS_SERVER",
         " bench local ",
         "The server to start in place of \\fBredis\\-server\\fR or \\fBvalkey\\-server\\fR."},
-    entry{"REDLOCK_QUORUM_BENCH", " bench ", "The program that measures."},
+    entry{"REDLOCK_QUORUM_BENCH", " bench ", "Path of the program \\fBquorum_bench\\fR."},
 };
 
 // Those that the command of `run` gets.
@@ -141,8 +141,7 @@ std::string man_environment(const CLI::App& app, std::string_view command) {
     std::string out = ".SH ENVIRONMENT\n" + entries_for(variables, command);
     if (!names.empty()) {
         out += fmt::format(
-            ".PP\nAn option that is not given takes its value from the variable of its "
-            "name:\n{}.\n",
+            ".PP\nAn option that is not given takes its value from one of these variables:\n{}.\n",
             names);
     }
     return out;
@@ -211,7 +210,8 @@ std::string man(const CLI::App& app) {
     }
     out += ".SH OPTIONS OF ALL COMMANDS\n" + man_options(app);
     out += man_environment(app, "");
-    out += ".PP\nThe command that \\fBrun\\fR and its like run gets:\n" + entries_for(given, "");
+    out += ".PP\nVariables of the command that run, attach, pool or elect starts:\n"
+           + entries_for(given, "");
     out += ".SH FILES\nThe file of \\fB\\-\\-config\\fR.\n" + troff(app.get_footer()) + "\n";
     out += ".SH EXIT STATUS\n"
            "That of the command if one ran, or 128 + N if signal N ended it. Otherwise:\n"

@@ -13,7 +13,10 @@ namespace {
 
 void add_times_of_run(CLI::App& app, run_options& into) {
     add_duration(
-        app, "--grace", into.grace, "Time between TERM and the end of the lease, when KILL follows")
+        app,
+        "--grace",
+        into.grace,
+        "Time from TERM to the end of the lease; KILL follows just before it")
         ->default_str("a quarter of the ttl, 2s at most");
     add_duration(app, "--max-hold", into.max_hold, "Longest time to hold the lock")
         ->default_str("no limit");
@@ -35,6 +38,7 @@ void add_attach(command_line& to) {
         "attach",
         "Run a command under a lock that acquire has acquired",
         "  REDLOCK_TOKEN=$(redlock acquire backup) || exit\n"
+        "  export REDLOCK_TOKEN\n"
         "  redlock attach --keep backup -- first-part    # renewed while it runs\n"
         "  redlock attach backup -- second-part          # released afterwards\n\n"
         "Otherwise the same as run. Exits with 202 also if the lock was lost before.");
@@ -62,7 +66,10 @@ void add_pool(command_line& to) {
         ->type_name("L");
     add_wishes(app, options->lock, "forever");
     app.get_option("--fifo")->group(""); // refused below, with the reason
-    app.add_flag("--skip-if-held", options->lock.skip_if_held, "Exit with 0 if all slots are held");
+    app.add_flag(
+        "--skip-if-held",
+        options->lock.skip_if_held,
+        "Exit with 0 if all slots are held; --wait is then none by default");
     add_times_of_run(app, *options);
     to.when(app, [options, &to] {
         if (options->lock.fifo) {
@@ -123,7 +130,7 @@ void add_run(command_line& to) {
     app.add_flag(
         "--skip-if-held",
         options->lock.skip_if_held,
-        "Exit with 0 if another owner holds the lock");
+        "Exit with 0 if another owner holds the lock; --wait is then none by default");
     auto* const slots =
         app.add_option(
                "--slots", options->slots, "Number of slots; the command runs under one of them")

@@ -73,7 +73,7 @@ std::string text_of_times(const redlock::lease_times& times, const size_wishes& 
          "while it is held"},
         {"survives " + whole(times.outage_survived), "without a majority; then it is lost"},
         {"free after " + whole(times.crash_shortest) + " to " + whole(times.crash_longest),
-         "after its holder died, plus the pause of a waiter"},
+         "after its holder died, plus the retry delay of a waiter"},
         {"quarantine " + whole(times.quarantine), "of a master that restarted"},
     };
     std::string out = fmt::format("A lock of ttl {}\n", duration_text(wanted.ttl));

@@ -29,7 +29,8 @@ supervisor::supervisor(supervisor_rules rules)
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw failure(
-            exit_code::internal, fmt::format("cannot make a supervisor: {}", std::strerror(errno)));
+            exit_code::internal,
+            fmt::format("cannot start the supervisor: {}", std::strerror(errno)));
     }
     // Processes that a killed supervisor leaves become children of this process.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -43,7 +44,8 @@ supervisor::supervisor(supervisor_rules rules)
         const int error = errno;
         ::close(ends[0]);
         throw failure(
-            exit_code::internal, fmt::format("cannot make a supervisor: {}", std::strerror(error)));
+            exit_code::internal,
+            fmt::format("cannot start the supervisor: {}", std::strerror(error)));
     }
     channel_ = ends[0];
 }

@@ -95,7 +95,7 @@ def _():
                 (['run', '--expire', '5s', *run], USAGE, 'unknown option --expire, did you mean --ttl?'),
                 # the order of words
                 (['--wait', '5s', 'run', *run], USAGE,
-                 '--wait is an option of run: put it after that word: redlock run --wait ...'),
+                 '--wait is an option of run; write: redlock run --wait ...'),
                 (['run', 'a', '--', '--ttl', '5s', 'true'], NOT_FOUND,
                  "the command '--ttl' cannot be run: not found in PATH; options go before --"),
                 (['run', '--', 'true'], USAGE, 'RESOURCE is missing; see redlock run --help'),
@@ -337,7 +337,7 @@ def _():
         refused(quorum, ['local', '1'], NOT_FOUND, env={'REDLOCK_REDIS_SERVER': '/no/such'},
                 exactly="REDLOCK_REDIS_SERVER is '/no/such', which cannot be run: No such file or directory")
         contains(refused(quorum, ['local', '1'], INTERNAL, env={'REDLOCK_REDIS_SERVER': '/bin/false'}),
-                 '/bin/false does not start', '/bin/false --port ')
+                 "'/bin/false' does not start", '/bin/false --port ')
 
 
 if __name__ == '__main__':

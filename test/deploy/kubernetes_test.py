@@ -90,7 +90,7 @@ def _():
     with deployment() as quorum:
         wait_until_well(quorum)
         report = examine(quorum)
-        equal((report['verdict'], [one for one in report['findings'] if one['severity'] != 'note']), ('well', []))
+        equal((report['verdict'], [one for one in report['findings'] if one['severity'] != 'note']), ('healthy', []))
         result = quorum.run('run', '--fencing', 'worker', '--', 'sh', '-c', 'echo works')
         equal(ended(result, 0).stdout, 'works\n')
 

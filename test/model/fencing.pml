@@ -74,7 +74,7 @@
 #define VALIDITY TTL
 #define NOT_AFTER VALIDITY
 #define LONG_AGO (NOT_AFTER + 1)
-/* By which the clocks of two masters may differ: the margin of A2. */
+/* By which the clocks of two masters may differ: the margin of A4. */
 #ifndef OFFSET
 #define OFFSET (HORIZON > 0)
 #endif
