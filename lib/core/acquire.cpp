@@ -80,8 +80,7 @@ void engine::operation_due(operation& wanted, time_point now) {
     case operation::phase::queued:
         time_out(wanted, now);
         return;
-    case operation::phase::turning: // the master that keeps the queue is silent: it is only asked
-                                    // for the order
+    case operation::phase::turning: // no reply: go on without a turn, which only orders attempts
         now < wanted.wait_until ? start_attempt(wanted, now) : time_out(wanted, now);
         return;
     case operation::phase::paused:
@@ -100,8 +99,8 @@ void engine::operation_due(operation& wanted, time_point now) {
     claim& attempt = *claims_.find(wanted.attempt);
     const attempt::decision next = attempt.asking().due(
         attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_);
-    // The wait ends in the middle of an attempt. The result of an earlier attempt is more useful
-    // than votes that were cut off.
+    // The wait ends during an attempt. An earlier complete result is more useful than incomplete
+    // votes.
     if (next.next == attempt::decision::kind::lost && next.why == errc::wait_timed_out
         && wanted.outcome) {
         attempt.announced = attempt.votes.may_be_set();

@@ -47,7 +47,8 @@ std::chrono::seconds surely_up(const server_info& info) noexcept {
     return std::max(info.uptime - std::chrono::seconds(1), std::chrono::seconds(0));
 }
 
-// A replication id other than "none", which is all zeros. One word of the memory record.
+// Whether `id` is a replication id: not all zeros ("none"), and usable as one word of the memory
+// record.
 bool names_replication(std::string_view id) noexcept {
     constexpr std::size_t size_max = 64;
     return id.size() <= size_max && id.find_first_not_of('0') != std::string_view::npos

@@ -23,8 +23,8 @@ answer read_error(std::string_view error, command_variant how) noexcept {
                     && (error.starts_with("NOSCRIPT") || refuses_command(error))};
 }
 
-// {status, value, clock}: the reply of every guarded script. Those of the fair queue have the rank
-// in place of the clock.
+// {status, value, clock}: the reply of the guarded scripts for one lock, and of a shared call that
+// was not executed. The scripts of the fair queue have the rank in place of the clock.
 struct triple {
     std::int64_t status = 0;
     std::int64_t value = 0;
@@ -257,8 +257,8 @@ batch_answers::batch_answers(
     call_.server_us = std::clamp<std::int64_t>(got.elements[1].integer, 0, exact_max);
 }
 
-// A value for each lock, or exceptions with ascending numbers. No array: its elements would be
-// taken for those of the reply.
+// The reply has a value for each lock, or exceptions with ascending numbers. A nested array is
+// invalid: its elements would be taken for those of the reply.
 bool batch_answers::well_formed(std::size_t locks) const noexcept {
     if (std::ranges::any_of(
             rest_, [](const reply& one) { return one.type == reply_type::array; })) {
@@ -297,7 +297,7 @@ answer batch_answers::next() noexcept {
 answer batch_answers::decode(const reply& one) noexcept {
     if (one.type != reply_type::integer) {
         error_ = one.text;
-        // An error of its own command: the rest of the call was executed all the same.
+        // The error of the command for this lock. The rest of the call was executed nevertheless.
         return read_error(one.text, command_variant::eval);
     }
     const std::int64_t status = one.integer;

@@ -1,8 +1,8 @@
 // Attaching to a lock that was acquired elsewhere: a claim that begins with an extension.
 //
 // The lock exists if a majority has its token and extends it. A missing key is not created, and no
-// earlier vote is trusted. As long as no master reports the lock as gone, a failed attach leaves it
-// alone: it may have an owner, which only could not be confirmed.
+// earlier vote is trusted. A failed attach leaves the lock alone, because it may still have an
+// owner. The exception: no majority can have it, because enough masters report it as gone.
 
 #include "engine.hpp"
 #include "keys.hpp"
@@ -27,7 +27,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
     claim& attempt = new_attach(wanted, request.token, now);
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = attempt.votes.of[i];
-        mine.asked = true; // a master that is away may have the key as well
+        mine.asked = true; // a master that cannot be reached may have the key as well
         mine.unvouched = true;
         if (!masters_[i].admitted) {
             attempt.asking().refused(attempt, i, masters_[i].otherwise);

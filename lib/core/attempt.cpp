@@ -37,7 +37,7 @@ vote attempt::note(claim_record& mine, std::size_t master, const answer& got, dr
         return got.said;
     }
     if (mine.fencing && got.counter == 0) {
-        return vote::error; // no server of ours answers so
+        return vote::error; // no guarded script replies like this
     }
     theirs.confirm(guaranteed_until(
         mine.asked_at, wrong::late_grant_lasts_anew ? mine.ttl : mine.asked_ttl, drift));
@@ -73,7 +73,7 @@ attempt::decision attempt::extended(
     theirs.said = got.said;
     if (got.said == vote::granted) {
         theirs.confirm(guaranteed_until(mine.asked_at, mine.ttl, rules.drift));
-        if (stage_ != stage::votes) { // the others are further
+        if (stage_ != stage::votes) { // the other masters are in a later stage
             return raise_late(mine, master);
         }
     }
@@ -92,8 +92,8 @@ attempt::decision attempt::raised(claim_record& mine, std::size_t master, const 
     return decide(mine);
 }
 
-// Raising a counter to nothing reads it, where the lock is ours. So a majority first reports its
-// counters, and is then raised by one: the fencing token distinguishes this owner from the one
+// A raise to 0 only reads the counter. So a majority first reports its counters, which are then all
+// raised to one more than the largest: the fencing token distinguishes this owner from the one
 // before, as after a handoff.
 attempt::decision
 attempt::read_or_raised(claim_record& mine, std::size_t master, const answer& got) {
@@ -145,7 +145,7 @@ attempt::decision attempt::decide_attach(const claim_record& mine) const noexcep
     if (granted + pending >= quorum) {
         return {};
     }
-    if (gone + quorum > masters) { // only what no majority can have any more
+    if (gone + quorum > masters) { // a majority can no longer have the lock
         return lost(errc::lost);
     }
     return gone + pending + quorum <= masters ? lost(errc::no_quorum) : decision();
@@ -213,7 +213,7 @@ attempt::decision attempt::level_attach(claim_record& mine, master_set up) noexc
     return next;
 }
 
-// The next owner's token must be larger, and good on a majority while the lock there is ours.
+// The next owner's token must be larger, and a majority must store it while the lock there is ours.
 attempt::decision
 attempt::accept_handoff(claim_record& mine, master_set up, time_point now) noexcept {
     raise_to_ = mine.fencing_token + 1;
@@ -251,7 +251,8 @@ attempt::decision attempt::due(
     if (now >= caller.patience) {
         return lost(asked_all() && !working ? errc::no_quorum : errc::wait_timed_out);
     }
-    // For a lease that is handed off only the counters are requested; an attach has what there is.
+    // Checked for acquires only: a handoff just raises counters, and an attach takes whatever lease
+    // is left.
     const bool used_up =
         from_ == origin::acquire
         && now >= guaranteed_until(mine.asked_at, mine.ttl, rules.drift) - caller.min_validity;

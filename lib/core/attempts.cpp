@@ -1,5 +1,5 @@
-// Attempts of acquires and hand-offs, of which each is a claim of its own: sends what an attempt
-// wants to ask (attempt.hpp), and acts on what it decides.
+// Attempts of acquires and handoffs: sends their commands, and executes their decisions
+// (attempt.hpp).
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -61,19 +61,19 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
     }
     give_up_in_time(wanted, attempt, now);
     attempt.vote_by = wanted.wake.due;
-    if (rules_.guarded()) { // it may be executed until then
+    if (rules_.guarded()) { // the masters may execute the command until then
         attempt.expires_at = wanted.wake.due + attempt.ttl + rules_.drift.of(attempt.ttl);
     }
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
                           && (mine == nullptr || !mine->all_due({rules_, now}));
     ask_masters(attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
     if (!attempt.asking().asked_all()) {
-        // It is asked so as to save the others' time, not to make them depend on it.
+        // The arbiter only saves commands: if it is slow, go on without it.
         timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * retry_floor())));
     }
 }
 
-// Masters that cannot be asked.
+// Sets the votes of the masters to which nothing can be sent.
 void engine::refuse_absent(claim& attempt) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const member& one = masters_[i];
@@ -89,7 +89,7 @@ void engine::refuse_absent(claim& attempt) {
     }
 }
 
-// The arbiter, or all that were not asked yet.
+// Sends the acquire to the arbiter or, if there is none, to all masters that have not been asked.
 void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
     const master_set to = attempt.asking().ask(attempt, arbiter);
     const operation* const wanted = operations_.find(attempt.operation);
@@ -106,7 +106,7 @@ void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
             const command_variant how = variant_of(attempt, i, command_kind::acquire);
-            if (!written || rules_.guarded()) { // SET is the same for everybody
+            if (!written || rules_.guarded()) { // a SET is the same for all masters
                 write_acquire(attempt, i, how);
                 written = true;
             }
@@ -163,7 +163,7 @@ void engine::acquire_answered(
     ballot& mine = attempt.votes.of[master];
     const bool straggles = attempt.is_held();
     if (!straggles && !attempt.asking().awaits(attempt, master, epoch)) {
-        return; // it was counted as timed out, or is for the owner before
+        return; // it was counted as timed out, or belongs to the previous owner
     }
     if (wrong::t0_after_sends && !straggles && attempt.asking().count().granted() == 0) {
         attempt.asked_at = now;
@@ -180,7 +180,7 @@ void engine::acquire_answered(
         follow(attempt, attempt.asking().acquired(attempt, master, what), now);
         return;
     }
-    // What is pending now may be the answer to an extension.
+    // During an extension, `pending` is the state of its reply.
     if (mine.said == vote::pending && !attempt.extending.active) {
         mine.said = what;
     }
@@ -190,7 +190,8 @@ void engine::acquire_answered(
 }
 
 void engine::send_raise(claim& attempt, std::size_t master, command_variant how, time_point now) {
-    const std::uint64_t token = // it may be won, and be sent again in another form
+    // The attempt may be won already when the command is repeated in another variant.
+    const std::uint64_t token =
         attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
     scratch_.clear();
     append_raise(scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, token));
@@ -213,7 +214,7 @@ void engine::raise_answered(
     }
 }
 
-// A lease passes to the next waiter of its queue: an attempt of its own on the same claim.
+// A local handoff: a new attempt on the same claim.
 void engine::accept_handoff(operation& next, claim& lease, time_point deadline, time_point now) {
     next.stage = operation::phase::attempting;
     ++next.attempts;
@@ -315,18 +316,18 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     const auto needed = wrong::handoff_past_deadline && attempt.given_at != attempt.asked_at
                             ? -attempt.ttl
                             : std::max(options.min_validity, options.stop_margin);
-    if (now + needed >= lasts_until) { // the latter may be `never`
+    if (now + needed >= lasts_until) { // `lasts_until` may be `never`
         fail(wanted, attempt, errc::validity_exhausted, now);
         return;
     }
-    // One that asks the arbiter first takes two. Where everybody does, there is nothing else to
-    // measure.
+    // An attempt that asked the arbiter first took two round trips. Under contention there are no
+    // others to measure.
     masters_.measured((now - attempt.given_at) / (wanted.ask_arbiter ? 2 : 1));
 
     attempt.announced = true;
-    attempt.drops_intent = attempt.intent != 0; // where it was not granted it is still there
+    attempt.drops_intent = attempt.intent != 0; // a master that did not grant still has the intent
     attempt.operation = {};
-    if (attempt.asking().token() != 0) { // else none is wanted
+    if (attempt.asking().token() != 0) { // 0: without fencing
         attempt.fencing_token = attempt.asking().token();
     }
     attempt.believed_until = lasts_until;
@@ -367,8 +368,8 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
     }
     wanted.outcome = why;
     wanted.decided_at = now;
-    // One master's vote is less useful than the round before, unless that failed for another
-    // reason.
+    // For diagnostics, an earlier attempt that found the lock held is kept rather than one refusal
+    // of the arbiter.
     const bool says_less = !attempt.asking().asked_all() && wanted.last.count(vote::held) > 0;
     if (!says_less) {
         wanted.last = attempt.votes;

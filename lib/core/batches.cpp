@@ -1,5 +1,5 @@
-// Calls for several locks: at the end of a turn, what was collected leaves (outbox.hpp), and each
-// lock gets its part of the reply.
+// Calls for several locks: sends the commands that were collected in one turn of the event loop
+// (outbox.hpp), and divides each reply among its locks.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -11,7 +11,7 @@
 
 namespace redlock::core {
 
-// A fencing counter needs the script, and so does any form but a lock.
+// A plain SET is enough for an exclusive lock without fencing; everything else needs a script.
 bool engine::sets_natively(const claim& of) const noexcept {
     return of.form == lock_form::exclusive && !of.fencing;
 }
@@ -37,8 +37,8 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
         out.by = out.native ? forever : of.vote_by;
         return out;
     }
-    // Without a token there is no counter to raise. A removal raises those that are known to be
-    // lower, so that the next owner need not.
+    // Without a token there is no counter to raise. A removal also raises the counters that are
+    // known to be lower than the token, which saves the next owner a raise.
     const bool lower = std::ranges::any_of(of.votes.of, [&](const ballot& one) {
         return one.counter != 0 && one.counter < of.fencing_token;
     });
@@ -55,8 +55,9 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
     return out;
 }
 
-// On the arbiter, and on the other masters unless it is known that nobody listens. The channel of a
-// slot is that of its pool, which the script for several locks does not know.
+// Publishes on the arbiter alone if it has the key and reported no subscribers last time, else on
+// all masters. The channel of a slot is that of its pool, which the script for several locks does
+// not have.
 void engine::publish_where_heard(const claim& ended, batch::item& one, master_set to) const {
     if (!rules_.pushes || !ended.announced || ended.is_slot()) {
         return;
@@ -95,7 +96,7 @@ void engine::send_alone(batch& what) {
     const batch::item one = what.items.front();
     claim* const ended = claims_.find(what.items.front().claim);
     outbox_.withdraw(what);
-    command_variant said = command_variant::native; // as nothing is written yet
+    command_variant said = command_variant::native; // a marker: nothing has been written yet
     bool publishes = false;
     for (std::size_t i = 0; ended != nullptr && i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
@@ -188,7 +189,7 @@ void engine::batch_replied(
         const bool forgot = all.forgot() || masters_[master].link->quarantined(now);
         if (!wrong::unvouched_extends && forgot && got.said == vote::granted && extends
             && owner != nullptr && owner->votes.of[master].unvouched) {
-            got = {.said = vote::quarantined, .forgot = true}; // nothing vouches for its SET
+            got = {.said = vote::quarantined, .forgot = true}; // its SET has no certificate
         }
         if (all.executed() && (got.forgot || got.unpublished || one.publishes)) {
             note_server(master, one, {}, got, sent, now);
@@ -204,7 +205,7 @@ void engine::batch_replied(
 }
 
 // One of the replies to a batch of SETs: for a lock, or for the certificate that follows them. A
-// grant waits for the certificate, and no other reply does.
+// grant is held back until the certificate arrives; other replies are not.
 void engine::native_replied(
     std::size_t master,
     const sent_command& command,
@@ -272,8 +273,8 @@ void engine::batch_dropped(std::size_t master, const sent_command& command, time
     outbox_.done(what);
 }
 
-// The connection broke before they left, or the master may not vote any more. A SET that left now
-// would get a certificate that names the record of after the loss.
+// Drops what was not sent: the connection broke, or the master may no longer vote. A SET sent now
+// would be certified by the memory record from after the loss.
 void engine::drop_unsent(std::size_t master, time_point now) {
     const bool up = masters_[master].link->up();
     for (const outbox::unsent& one : outbox_.drop(master, up)) {

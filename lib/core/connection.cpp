@@ -15,7 +15,7 @@ namespace redlock::core {
 
 namespace {
 
-// The `round` of a handshake after which the memory of its server begins.
+// Value of `sent_command::round` for a handshake that starts a new memory record.
 constexpr std::uint16_t restarts_memory = 1;
 
 } // namespace
@@ -217,7 +217,7 @@ void connection::introduced(const reply& answer, time_point now) {
     append_argument(guard_, info_.run_id);
     append_argument(guard_, decimal(quarantine_.count()));
     if (up()) {
-        info_.commands = kept; // steps that were taken down stay taken
+        info_.commands = kept; // keep what was learned: a refused variant stays disabled
     } else if (rules_.guarded()) {
         info_.commands = {};
     }
@@ -274,7 +274,7 @@ void connection::append_guard(std::string& out, time_point moment) const {
 }
 
 // Another server than the previous one, or the same after it was a replica: its uptime does not
-// show the age of its data. That of the first server does, unless the server was promoted.
+// show the age of its data. The uptime of the first server is trusted, unless it was promoted.
 time_point connection::known_since(const server_info& next, time_point now) {
     const bool met_another = !info_.run_id.empty() && info_.run_id != next.run_id;
     const bool promoted = !next.promoted_from.empty() && next.promoted_from != promoted_from_;
@@ -319,13 +319,13 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
         }
     }
     introduction_done(now);
-    if (fitness_.fit && !stepped_.empty()) { // that was seen after this handshake had left
+    if (fitness_.fit && !stepped_.empty()) { // a clock step was seen after this handshake was sent
         introduce_again(now);
     }
 }
 
 void connection::quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now) {
-    if (ends_us != quarantine_ends_us_) { // another record than the one that was counted by
+    if (ends_us != quarantine_ends_us_) { // a different record: count its quarantine from now
         quarantine_ends_us_ = ends_us;
         quarantine_counted_ = later(now, left);
     }
@@ -349,7 +349,7 @@ void connection::introduction_done(time_point now) {
         liveness_.well();
         liveness_.checked(now);
     } else {
-        liveness_.ailing(now); // what keeps it out may pass, or be taken away by hand
+        liveness_.ailing(now); // the obstacle may disappear, or an operator may remove it
     }
     events_.admission_changed(master_, now);
 }
@@ -445,9 +445,9 @@ void connection::time_passed(time_point now) {
     case duty::ask_after_health:
         liveness_.checked(now);
         if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
-            introduce_again(now); // what keeps it out may pass, or be taken away by hand
+            introduce_again(now); // the obstacle may disappear, or an operator may remove it
         } else if (in_flight_.empty()) {
-            // The knowledge of its clock gets less exact while no command is sent.
+            // The bounds on its clock widen while no command is sent.
             if (rules_.guarded()) {
                 ask_for_clock(now);
             } else {

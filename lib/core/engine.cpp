@@ -61,13 +61,13 @@ void engine::close(time_point now) {
     });
     queries_.for_each([&](query& asked) { query_done(asked); });
     surveys_.for_each(
-        [&](survey& asking) { status_found(asking); }); // those of acquires have ended
+        [&](survey& asking) { status_found(asking); }); // only status queries are left
     finish_closing(now);
 }
 
-// Closing has ended when all holders have ended their leases and every removal that could be sent
-// has a reply, or without progress for `master_timeout`. Other leases stay until their ttl: closing
-// must not take a lock away from code that still runs.
+// Closing ends when every holder has ended its lease and every sent removal has a reply, or after
+// `master_timeout` without progress. A lease that its holder has not ended stays until its ttl: its
+// code may still run.
 void engine::finish_closing(time_point now) {
     if (life_ != life::closing || (now < close_by_ && waits_to_close())) {
         return;
@@ -104,7 +104,7 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
     if (link >= size()) {
         notifications_changed(now);
     }
-    // A handshake is between the connection and its server; the engine ignores it.
+    // The connection may have queued commands of its own, such as a handshake.
     wants_write_ = wants_write_ || !masters_.output(link).empty();
     end_of_event(now);
 }
@@ -116,7 +116,8 @@ void engine::written(std::size_t link, std::size_t bytes, time_point now) {
     }
 }
 
-// Resumes what waited for a socket: because bytes were written, or because it is gone.
+// Completes acquires whose rollback has been written or whose connection is gone, and finishes
+// closing.
 void engine::end_of_event(time_point now) {
     if (!finishing_.empty()) {
         const std::vector<handle> candidates = finishing_;
@@ -146,7 +147,7 @@ void engine::time_passed(time_point now) {
                 + " masters seem to have been stepped at once: taken for a step of this machine's "
                   "clock");
     }
-    // The rest is still due: `next_due` reports it, and others have their turn in between.
+    // The rest stays due: `next_due` reports it, and other work of the event loop runs in between.
     for (std::size_t i = 0; i < rules_.turn_max; ++i) {
         timer* const due = timers_.pop(now);
         if (due == nullptr) {

@@ -1,10 +1,10 @@
-// Turns: the order of arrival between processes, on request. One master, the arbiter of the lock,
-// keeps a fair queue of the wait queues that want it. The front of a wait queue requests its turn
-// there, and makes an attempt on all masters when its turn has come.
+// Turns: the order of arrival between processes, on request. One master, usually the arbiter of the
+// lock, keeps a fair queue of the wait queues that want one. The front of a wait queue requests its
+// turn there, and makes an attempt on all masters when its turn has come.
 //
-// The fair queue is only a filter before attempts. So nothing about it is proved or repeated, and
-// without it the front continues. A wait queue keeps its ticket by renewing it; one that does not
-// is dropped.
+// The fair queue only filters attempts. So safety does not depend on it, and if no master keeps a
+// queue the front continues without one. A wait queue renews its ticket; a ticket that is not
+// renewed is dropped.
 
 #include "engine.hpp"
 #include "keys.hpp"
@@ -21,7 +21,9 @@ bool engine::take_turn(operation& wanted, time_point now) {
     }
     const std::size_t queue_master = masters_.queue_master_of(mine.key);
     if (queue_master != place.queue_master) {
-        leave_queue(mine, now); // all clients that see the same masters start again at another one
+        // The queue has moved to another master: every client that sees the same masters starts
+        // again there.
+        leave_queue(mine, now);
     }
     if (queue_master == nobody || masters_[queue_master].link->overloaded()) {
         return false;
@@ -73,7 +75,7 @@ void engine::queue_answered(
     }
     wait_queue* const mine = queues_.find(command.subject);
     if (mine == nullptr || command.round != mine->place.round) {
-        return; // it was given up, and its end follows
+        return; // the ticket was given up; its leave command follows
     }
     if (got.use_eval) {
         send_turn(*mine, masters_[master].link->commands().turn(), now);
@@ -86,7 +88,7 @@ void engine::queue_answered(
     }
     operation* const wanted = front_of(*mine);
     if (wanted == nullptr || wanted->stage != operation::phase::turning) {
-        return; // it continued without it
+        return; // the front has continued without a turn
     }
     if (got.said == vote::held || (got.said == vote::granted && held_here(*mine) != nullptr)) {
         wait_for_turn(*wanted, *mine, got, now);
@@ -136,7 +138,7 @@ void engine::queue_dropped(const sent_command& command, time_point now) {
     }
     operation* const wanted = front_of(*mine);
     if (wanted != nullptr && wanted->stage == operation::phase::turning) {
-        front_due(*wanted, now); // its connection is down, so another one is asked
+        front_due(*wanted, now); // the connection is down: another master may keep the queue
     }
 }
 

@@ -1,4 +1,4 @@
-// What is different for the engine where a lock is not of one resource and one holder.
+// What the engine does differently for locks of several resources, readers and writers.
 
 #include "engine.hpp"
 #include "keys.hpp"
@@ -39,8 +39,8 @@ void engine::name_fence(claim& attempt) const {
     }
 }
 
-// How long a writer that meets readers keeps new readers out. A writer that does not wait keeps
-// none out.
+// The intent with which a writer that finds readers keeps new readers out. A writer that does not
+// wait has none.
 writer_intent engine::intent_of(const claim& attempt) const {
     const bool keeps = attempt.intent != 0;
     return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent};
@@ -56,9 +56,9 @@ void engine::name_intent(operation& wanted) {
     }
 }
 
-// A writer that waits no longer keeps no reader out: its intent goes with the last removal of its
-// acquire. Between two attempts there is none, and one is made that has nothing else to remove.
-// Where a master is away, the intent expires.
+// When a writer stops waiting, its intent is removed together with the rollback of its last
+// attempt. Between two attempts there is no rollback, so one is made for the intent alone. On a
+// master that is down the intent expires.
 void engine::drop_intent(operation& wanted, time_point now) {
     if (wanted.intent == 0) {
         return;
@@ -79,17 +79,17 @@ bool engine::writes(handle name) const {
     return lease != nullptr && lease->is_held() && lease->form == lock_form::writer;
 }
 
-// From now on it shares, whatever comes of it: each master makes a reader of the writer when it is
-// next asked for an extension, and the first is under way. Until then the writer's key is a vote
-// for the reader, as it keeps other writers out.
+// From now on the lease counts as a reader's, whatever the masters reply. Each master converts the
+// key at the next extension, of which the first is sent now. Until then the writer's key counts as
+// the reader's vote, because it also excludes other writers.
 void engine::downgrade(handle name, time_point now) {
     if (!writes(name)) {
-        return; // the host knows already that it ended
+        return; // its end has been reported
     }
     claim& lease = *claims_.find(name);
     wake_queue(lease, now); // other writers have to ask
     if (wait_queue* const writers = queues_.find(lease.form, lease.key)) {
-        writers->forget(); // the masters will announce this token twice
+        writers->forget(); // this token is published again when the reader releases
     }
     lease.form = lock_form::shared;
     lease.held().want(lease.ttl);
@@ -114,7 +114,7 @@ std::string engine::shown(lock_form form, std::string_view key) const {
     return out;
 }
 
-// A node of a cluster refuses keys of several slots: names the keys and the remedy.
+// A cluster node refuses keys in different hash slots. Adds the keys and the remedy to the error.
 std::string engine::text_of_error(const claim& owner, std::string_view error) const {
     if (error.empty()) {
         return "unexpected reply";

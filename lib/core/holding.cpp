@@ -50,7 +50,7 @@ void engine::start_wanted_extension(claim& lease, time_point now) {
 
 void engine::start_extension(
     claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now) {
-    // The script never shortens a lease that was longer before; SET with IFEQ would.
+    // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
     const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
                           && lease.form == lock_form::exclusive;
     const bool shares = shares_calls(lease, command_kind::extend);
@@ -60,7 +60,8 @@ void engine::start_extension(
         ballot& theirs = lease.votes.of[i];
         theirs.latency = {};
         theirs.found = key_state::unknown;
-        // A key that is still there is a vote even in a quarantine: it excludes all others.
+        // A master in quarantine is asked as well: a key that is still there excludes all other
+        // owners.
         const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
         if (!masters_[i].admitted && !remembers) {
             theirs.said = masters_[i].otherwise;
@@ -165,7 +166,8 @@ void engine::extend_answered(
     key_state found = wrong::any_reply_extends && got.said != vote::unreachable
                           ? key_state::kept
                           : state_of(got, heals);
-    // The script judged by the master's clock, which may have been stepped.
+    // The script used the master's clock, which may have been stepped. So our own count of the
+    // quarantine applies.
     if (rules_.guarded() && masters_[master].link->quarantined(now)
         && (found == key_state::missing || found == key_state::healed)) {
         found = key_state::quarantined;
@@ -187,7 +189,7 @@ void engine::extend_answered(
     lease.removal_seen |= lease.extending.count(
         lease.votes.of[master], found, command.round, heals, now, rules_.drift);
     if (!lease.is_held()) {
-        return; // a local handoff: the reply to the raise decides
+        return; // during a local handoff only the replies to the raise decide
     }
     const auto next = lease::answered(lease, master, got.said, found, command.round);
     if (!move_deadline(lease, now)) {
@@ -215,7 +217,7 @@ bool engine::judge_extension(claim& lease, time_point now) {
         return false; // the waiting extensions have failed
     }
     if (lease.extending.confirmed) {
-        heal_missing(lease, now); // and does not wait for it
+        heal_missing(lease, now); // without waiting for the replies
     }
     end_extension(lease, next == ruling::won, now);
     schedule_lease(lease);
@@ -252,7 +254,7 @@ void engine::lease_due(claim& lease, time_point now) {
         switch (lease.held().due(lease, now)) {
         case lease::event::stop: {
             const loss_reason reason = lease.held().reason(lease, rules_.quorum());
-            // It was due well before, and this process did not run.
+            // The timer was due much earlier: this process did not run.
             const bool stalled =
                 reason == loss_reason::majority_unreachable
                 && lease.held().held_until() - lease.wake.due > rules_.master_timeout;
@@ -301,7 +303,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
     }
     if (wait_queue* const mine = queues_.find(lease.waiting_form(), lease.line_key());
         mine != nullptr && !mine->pool) {
-        mine->holder = lease.self; // nothing to do until it is removed
+        mine->holder = lease.self; // waiters wait for the removal of this lease
     }
     timers_.set(lease.wake, lease.believed_until);
 }

@@ -135,7 +135,7 @@ void lease::end_extension(
     } else if (extended) {
         renew_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
     } else {
-        // Unknown is not lost: retry soon, until the deadline.
+        // A failed extension is not a loss: retry until the deadline.
         renew_at_ = now + renewal_delay_.next(retry_floor, mine.ttl / 10, random);
     }
 }

@@ -1,7 +1,7 @@
-// Hints that a lock may be free: release notifications, and their effects.
+// Release notifications and their effects.
 //
-// A hint is never a permission: it only brings an attempt forward. A waiter without hints still
-// gets the lock, by polling.
+// A release notification never grants anything: it only brings an attempt forward. A waiter without
+// notifications still gets the lock, by polling.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -18,7 +18,7 @@ void for_each_lock(const wait_queue& waiters, F f) {
         f(waiters.key);
         return;
     }
-    bool is_lock = true; // lock and fence in turn
+    bool is_lock = true; // keys alternate: lock, fencing counter
     for_each_packed(waiters.key, [&](std::string_view key) {
         if (is_lock) {
             f(key);
@@ -37,8 +37,8 @@ void engine::close_subscriber(std::size_t master) {
     host_.close(size() + master);
 }
 
-// Whether another waiter subscribed before: its notification was missed by this one, and no
-// confirmation of a subscription will follow.
+// Subscribes for a wait queue. Returns true if the channel was subscribed already: then no
+// confirmation follows, and a notification may have been missed.
 bool engine::watch(wait_queue& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched || life_ != life::running) {
         return false;
@@ -90,7 +90,7 @@ void engine::listen(std::string_view resource, time_point now) {
     assign_lock_key(key, rules_.key_prefix, resource);
     if (listened_[key]++ == 0 && rules_.pushes && life_ == life::running) {
         assign_channel(watched_, key);
-        masters_.watch(watched_, now); // a channel is watched once
+        masters_.watch(watched_, now); // repeated calls for one channel have no effect
         masters_.refresh_due();
         wants_write_ = true;
     }

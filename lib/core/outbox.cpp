@@ -23,7 +23,8 @@ std::size_t outbox::masters_in(master_set set) noexcept {
     return static_cast<std::size_t>(std::popcount(set));
 }
 
-// One refuses too late commands for all: its locks must be too late at about the same time.
+// A call is refused as late as a whole, at the earliest deadline of its locks. So locks share a
+// call only if their deadlines are close.
 batch& outbox::batch_for(const command& what, bool alone, time_point now) {
     for (auto name = open_.rbegin(); !alone && name != open_.rend(); ++name) {
         batch& one = *batches_.find(*name);
@@ -94,7 +95,7 @@ void outbox::write(
     const std::size_t keys = locks * (what.has_counters() ? 2 : 1) + (removes ? 0 : 1);
     const std::size_t per_lock = what.has_counters() && !acquires ? 2 : 1;
     const std::size_t common =
-        removes ? 2 : 5; // ttls; then the mask, or what is checked of a master
+        removes ? 2 : 5; // removal: ttl and mask; else two ttls and three guard arguments
     append_array(out, 3 + keys + locks * per_lock + common);
     append_argument(out, verb(how));
     append_argument(out, body(how, script_of(what.kind)));

@@ -10,7 +10,7 @@
 namespace redlock::core {
 
 void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
-    flush(); // it shows the effect of what was begun before
+    flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
     asked.wake.owner = timer_owner::query;
     asked.wake.subject = asked.self;
@@ -49,7 +49,7 @@ void engine::query_answered(
     --asked.pending;
     if (command.kind == command_kind::pttl) {
         if (answer.type == reply_type::integer && answer.integer >= 0 && mine.vote == vote::held) {
-            // More than a year is not a lease, and must fit into nanoseconds.
+            // Limits an invalid value, which might not fit into nanoseconds.
             constexpr std::chrono::milliseconds most = std::chrono::years(1);
             mine.time_left = std::min(std::chrono::milliseconds(answer.integer), most);
         } else if (

@@ -70,8 +70,8 @@ void quorum::introduce_again(std::size_t master, time_point now) {
     refresh_due();
 }
 
-// Sending a command lowers the bound and its reply does not raise it, so a steady load does not
-// check each master.
+// `links_due_` is a lower bound: sending a command lowers it, and a reply leaves it. So a steady
+// load never scans all masters.
 void quorum::refresh_due() noexcept {
     links_due_ = forever;
     for (const member& one : members_) {

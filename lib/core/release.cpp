@@ -1,8 +1,8 @@
-// Release, rollback and debts: sends the removals that claims owe to the masters after their end
-// (removal.hpp).
+// Release, rollback and pending removals: sends the removals that claims owe to the masters after
+// their end (removal.hpp).
 //
-// A removal goes out on the connection of the SET, after it, whatever its reply and even without
-// one. If that connection broke, it is sent again when the master is back.
+// A removal follows the SET on the same connection, whatever the reply to the SET is and without
+// waiting for it. If that connection broke, the removal is sent again when the master is back.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -144,7 +144,7 @@ void engine::begin_removal(claim& ended, time_point now) {
     decide_removal(ended, now);
 }
 
-// In a call with those of other locks.
+// Queues the removal for a call with other locks.
 void engine::queue_removal(claim& ended, master_set to, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
@@ -158,7 +158,9 @@ void engine::queue_removal(claim& ended, master_set to, time_point now) {
     if (!rules_.pushes || !ended.announced || !ended.is_slot()) {
         return;
     }
-    flush(); // waiters subscribe to the channel of the pool, which the script does not know
+    // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
+    // waiters subscribe.
+    flush();
     assign_channel(channel_, ended.line_key());
     publish_.clear();
     append_publish(publish_, channel_, ended.token_text());
@@ -169,7 +171,7 @@ void engine::queue_removal(claim& ended, master_set to, time_point now) {
     }
 }
 
-// The votes that explain its result: those from now on, none from before.
+// Resets the votes, so that they explain the result of the removal only.
 void engine::begin_votes_on_removal(claim& ended) {
     ended.votes.texts.clear();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -219,8 +221,8 @@ void engine::write_removal(
     }
 }
 
-// Whether a separate command publishes the release, sent right after the removal. The script for
-// several locks knows the channel of each, and waiters for slots subscribe to that of the pool.
+// Whether a separate PUBLISH follows the removal: waiters for several slots subscribe to the
+// channel of the pool, which the script for several locks does not have.
 bool engine::tells_apart(const claim& ended) noexcept {
     return ended.is_slot() && ended.form == lock_form::all;
 }
@@ -305,7 +307,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
     } else {
         return;
     }
-    // The clock of the server is known only within a round trip.
+    // The server's clock is known only within a round trip, so `master_timeout` is added.
     const time_point until = rules_.guarded() && !sets_natively(owner)
                                  ? later(refused_from, rules_.master_timeout)
                                  : owner.expires_at;

@@ -25,14 +25,14 @@ answer read(const sent_command& command, const reply& got) noexcept {
     }
 }
 
-// An attach that is not decided.
+// Whether it is an undecided attach.
 bool attaches(const claim& owner) noexcept {
     return owner.is_asking() && owner.asking().attaches();
 }
 
 } // namespace
 
-// What a reply shows about the server itself.
+// Handles an error that concerns the server.
 void engine::notice(std::size_t master, std::string_view error, time_point now) {
     if (means_ineligible(error)) {
         masters_.introduce_again(master, now);
@@ -93,10 +93,10 @@ void engine::replied(
     if (claim* const owner = claims_.find(command.subject)) {
         claim_replied(
             *owner, master, command, got, answered.is_error() ? answered.text : "", sent, now);
-    } // else it is settled: its keys have expired
+    } // else nothing is pending for it
 }
 
-// What a reply shows of the server, whatever its subject.
+// Updates what is known of the server from a reply.
 void engine::note_server(
     std::size_t master,
     const sent_command& command,
@@ -145,7 +145,7 @@ void engine::claim_replied(
         }
     }
     if (asks && owner.ended()) {
-        return; // it is given up or lost, and the removal comes after: the answer changes nothing
+        return; // the claim has ended: its removal follows this command
     }
     if (command.kind == command_kind::remove && (got.use_eval || got.ask_exists)) {
         closing_moved(now); // it continues in another variant
@@ -170,14 +170,14 @@ void engine::claim_replied(
     }
     owner.votes.of[master].latency = std::chrono::floor<decltype(ballot::latency)>(
         std::min<clock::duration>(now - sent, std::chrono::hours(1)));
-    if (!owner.is_ending()) { // removals show nothing new, and are as many
+    if (!owner.is_ending()) { // removals, which are as many, have the same latency
         counters_of(master).latency.add(now - sent);
     }
     claim_answered(owner, master, command, got, now);
 }
 
-// The server refused this variant of the command. The other variant is sent after what was sent
-// since, which for an attempt is nothing that undoes it.
+// The server refused this variant of the command. The other variant is sent now, after later
+// commands. For an attempt there is no removal among them, so it still counts.
 void engine::use_eval(
     claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now) {
     const server_capabilities& commands = masters_[master].link->commands();

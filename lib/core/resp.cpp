@@ -49,8 +49,7 @@ struct builder {
         arena.clear();
     }
 
-    // hiredis needs an object, not null, and passes it to children as their parent; it is not used
-    // here.
+    // hiredis needs a non-null object, which it passes to children as their parent. It is not used.
     void* add(reply_type type, std::int64_t integer, std::string_view text) {
         element& added = elements.emplace_back();
         added.value.type = type;
@@ -201,7 +200,7 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
 }
 
 // The number in "*3\r\n", and its end; null for anything else, or more than `elements_max`.
-constexpr std::size_t elements_max = 150; // of a call for 64 locks that all are held: 130
+constexpr std::size_t elements_max = 150; // the reply for 64 locks that are all held has 130
 const char* read_count(const char* at, const char* end, std::size_t& count) noexcept {
     if (end - at < 4 || at[0] != '*' || !is_digit(at[1]) || at[1] == '0') {
         return nullptr;

@@ -71,7 +71,7 @@ void engine::scan_answered(
     std::size_t master, const sent_command& command, const reply* answer, time_point now) {
     survey* const asking = surveys_.find(command.subject);
     if (asking == nullptr) {
-        return; // it continued without it
+        return; // the search has continued without this scan
     }
     const std::uint32_t first = command.round * slots_per_command;
     const std::uint32_t count = std::min(slots_per_command, asking->slots - first);
@@ -124,8 +124,7 @@ void engine::survey_over(survey& done, time_point now) {
     }
 }
 
-// --- For an acquire
-// -------------------------------------------------------------------------------
+// --- For an acquire ------------------------------------------------------------------------------
 
 // The target of the next attempt: one slot, or several as one lock.
 void engine::name_slots(claim& attempt, operation& wanted) {
@@ -183,7 +182,7 @@ void engine::end_survey(operation& wanted) {
     }
 }
 
-// Only timely replies count. Slots to try, or the end of this search.
+// Only timely replies count. Ends a scan: starts an attempt on a free slot, or ends this search.
 void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     const slot_tally& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
@@ -230,9 +229,9 @@ void engine::wait_for_slot(operation& wanted, time_point now) {
     pause(wanted, mine->no_slot(view_of(*mine, now), random_), now);
 }
 
-// The front was served, and the next waiter is the front. If a slot was handed off to the previous
-// one, all are held, and a search is useless before its time. Otherwise more may be free, as its
-// scan has shown.
+// The front got a slot, and the next waiter becomes the front. After a local handoff all slots are
+// held, so it waits until the planned search. Otherwise it continues with the other free slots of
+// the last scan.
 void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
     operation& next = *front_of(waiters);
     if (won.slots->handed_since != never && !waiters.take_notified()) {
@@ -262,8 +261,7 @@ bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
     return true;
 }
 
-// --- For whoever wants to know
-// --------------------------------------------------------------------
+// --- For the status of a pool --------------------------------------------------------------------
 
 void engine::query_slots(
     std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {

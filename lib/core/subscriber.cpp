@@ -150,10 +150,10 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
             lose(refusal_of("AUTH", got.text, rules_.masters[master_].password), now);
         }
         return got.is_error() || got.type == reply_type::status;
-    case asked::name: // a courtesy
+    case asked::name: // optional: an error is accepted
         return got.is_error() || got.type == reply_type::status;
     case asked::ping:
-        // Without the permission for PING the connection works nevertheless.
+        // The connection works even without the permission for PING.
         if (got.is_error() && !got.text.starts_with("NOPERM")) {
             lose(got.text, now);
         } else if (liveness_.is(liveness::state::introducing)) {

@@ -65,9 +65,9 @@ bool wait_queue::others_are_next(time_point handed_since, const wait_view& at) n
                && at.now >= later(handed_since, std::max(limit, 8 * at.round_trip)));
 }
 
-// No master is involved, and the next owner gets the rest of the lease. This is limited, because
-// waiters of other processes have no part in it. It lasts at least eight round trips, so that the
-// return to the masters costs at most a fifth of the time.
+// The keys stay, and the next owner gets the rest of the lease. A series of handoffs is limited,
+// because waiters of other processes have no part in it. It lasts at least eight round trips: the
+// release and the acquire after it cost about two more, a fifth of the time.
 waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
     if (length_ == 0 || others_are_next(lease.handed_since, at)) {
         return nullptr;
@@ -78,13 +78,13 @@ waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexce
                             ? -lease.ttl
                             : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
-        return nullptr; // it needs more, or a smaller pool
+        return nullptr; // it wants another number of slots, or a smaller pool
     }
     if (lease.slots == 0 && next.slots != 0) {
         return nullptr; // without a prefix a lock may have the name of a pool
     }
     if (wants.fencing != lease.fencing || !place.allows(wants, at.rules, at.now)
-        || at.now + needed >= lease.lasts_until) { // the latter may be `never`
+        || at.now + needed >= lease.lasts_until) { // `lasts_until` may be `never`
         return nullptr;
     }
     search_at_ = next.stage == waiter::phase::paused ? next.wake.due : at.now;
@@ -136,7 +136,7 @@ wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitt
     if (missed) {
         return later(at.now, random.between(floor, 2 * floor));
     }
-    // For a pool this is the rest of one slot, and others were free.
+    // For a pool this would be the lease of one slot only.
     const auto left = pool ? lease_unknown : shortest_left(votes, true);
     const auto delay = front.delay.next(floor, at.rules.retry_delay_max, random);
     const auto due = left != lease_unknown && at.notified ? left + delay : delay;
@@ -170,7 +170,8 @@ time_point wait_queue::no_slot(const wait_view& at, jitter& random) noexcept {
 time_point wait_queue::pause(time_point until, const wait_view& at, jitter& random) noexcept {
     waiter& front = *front_;
     front.stage = waiter::phase::paused;
-    // The last attempt needs time for its round trip. After it only a notification starts another.
+    // The last attempt must start two retry floors before the end. After it only a notification
+    // starts another.
     const time_point last_chance =
         front.wait_until == forever ? forever : front.wait_until - 2 * at.retry_floor();
     if (at.now >= last_chance) {
@@ -226,8 +227,8 @@ time_point wait_queue::outage_over(const wait_view& at, jitter& random) const no
 time_point wait_queue::notified(
     std::size_t master, std::string_view release, bool granted, const wait_view& at) {
     const std::uint32_t teller = 1U << master;
-    // A notification without a name may be the release that others report, unless those had an
-    // effect.
+    // A nameless notification may belong to the release that other masters reported, unless that
+    // release has already caused an attempt.
     const bool nameless = release.empty() || news_.release.empty();
     const bool joins =
         !news_.acted_on && nameless && (news_.release.empty() || (news_.heard & teller) == 0);
@@ -246,8 +247,8 @@ time_point wait_queue::notified(
         news_.again = true;
         return forever;
     }
-    // A grant came after this release. An outstanding vote may be older, because it and the
-    // notification use different connections.
+    // This master has granted the lock after the release. A vote that is still outstanding may be
+    // older, because votes and notifications use different connections.
     if (asks && granted) {
         return forever;
     }
@@ -263,7 +264,8 @@ time_point wait_queue::notified(
         front.ask_arbiter = true;
         return std::min(front.wake.due, later(at.now, 2 * at.round_trip));
     }
-    // After a majority's notification the arbiter's still counts: it may have been asked too early.
+    // The arbiter's notification still counts after a majority's: the attempt may have reached the
+    // arbiter before the release.
     if (news_.acted_on && !(decides && told > at.rules.quorum())) {
         return forever;
     }
@@ -281,7 +283,7 @@ time_point wait_queue::notified(
     return std::min(front.wake.due, at_once ? at.now : later(at.now, at.round_trip));
 }
 
-// This queue needs no notification; but after a long time of local handoffs other clients come
+// This queue knows of the release. After a full series of local handoffs it lets other clients go
 // first.
 time_point wait_queue::released(std::string_view release, time_point since, const wait_view& at) {
     const bool yields = since != never && others_are_next(since, at);
@@ -302,7 +304,7 @@ time_point wait_queue::released(std::string_view release, time_point since, cons
         return forever;
     }
     front_->ask_arbiter = yields;
-    // The notification and the request of another client take one way each.
+    // Wait for one notification and one command of another client: half a round trip each, doubled.
     const auto chance = 2 * (at.rules.pushes ? at.round_trip : at.retry_floor());
     return std::min(front_->wake.due, yields ? later(at.now, chance) : at.now);
 }
@@ -343,7 +345,7 @@ wait_queue::turn_by(std::chrono::milliseconds left, const wait_view& at, jitter&
         const auto delay = front_->delay.next(floor, at.rules.retry_delay_max, random);
         due = std::min(due, later(at.now, delay));
     }
-    // Until the lease of the lock ends there, or the ticket of the first one.
+    // `left`: the remaining lease of the lock on that master, or of the first ticket.
     return left == lease_unknown
                ? due
                : std::min(due, later(at.now, left + std::chrono::milliseconds(1)));

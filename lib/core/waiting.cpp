@@ -1,10 +1,9 @@
-// Waiting, as the wait queues decide it: here their decisions are carried out. A front makes an
-// attempt when a push says that the lock may be free, or, after that, when the lease that the votes
-// told of must have ended. A lease that is let go here passes to the next waiter without being
-// given up.
+// Executes the decisions of the wait queues. A front makes an attempt after a release notification,
+// or when the lease that the votes reported must have ended. A lease that is released in this
+// process is handed off to the next waiter without removing its keys.
 //
 // Waiters that are notified of the same release first ask one and the same master, the arbiter. Its
-// reply costs the losers one command; only the winner goes on to the others.
+// reply costs the losers one command; only the winner sends commands to the other masters.
 
 #include "decisions.hpp"
 #include "engine.hpp"
@@ -41,7 +40,7 @@ void engine::join(operation& wanted, time_point now) {
     }
 }
 
-// The next becomes the front, and goes on where this one was.
+// Removes a waiter from its queue. If it was the front, the next one becomes the front.
 void engine::leave(operation& wanted, time_point now) {
     wait_queue* const mine = wanted.queue;
     if (mine == nullptr) {
@@ -62,7 +61,7 @@ void engine::leave(operation& wanted, time_point now) {
 }
 
 // An empty queue stays while a lease is held that it handed off: the next waiter waits for that
-// lease, and the time of the handoffs in a row goes on.
+// lease, and the series of local handoffs continues.
 void engine::end_queue(wait_queue& waiters) {
     if (waiters.empty() && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
         queues_.destroy(waiters);
@@ -82,8 +81,8 @@ void engine::time_out(operation& wanted, time_point now) {
     finish(wanted, now);
 }
 
-// The lease of this process that a queue waits for, or null. One that is lost counts until its
-// holder has let go or must have stopped.
+// The lease of this process that a queue waits for, or null. A lost lease counts until its holder
+// has released it or must have stopped.
 const claim* engine::held_here(const wait_queue& waiters) {
     const claim* const holder = claims_.find(waiters.holder);
     return holder != nullptr && holder->acts() ? holder : nullptr;
@@ -139,7 +138,7 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
     operation& next = static_cast<operation&>(*chosen);
     if (next.stage == operation::phase::attempting) {
         claim& attempt = *claims_.find(next.attempt);
-        // Of another slot than that which it has now.
+        // The attempt may have the key of another slot, whose removal must be published.
         attempt.announced = attempt.is_slot() && attempt.votes.may_be_set();
         begin_removal(attempt, now);
     }
@@ -152,7 +151,7 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
     lease.ttl_max = std::max(lease.ttl_max, lease.ttl);
     lease.given_at = now;
     const time_point deadline = lease.held().deadline();
-    // From now on it is an attempt of the next one, whose end has no listener.
+    // From now on the claim is an attempt of the next waiter. No caller waits for its removal.
     lease.ask({attempt::origin::hand_off, masters_.size(), rules_.quorum()});
     next.attempt = lease.self;
     if (!wrong::handoff_without_raise && lease.fencing) {
@@ -179,7 +178,7 @@ void engine::wake_queue(const claim& ended, time_point now) {
     end_queue(*mine);
 }
 
-// After an attempt: rolls it back, and ends the operation or has it wait.
+// After an attempt: rolls it back, then pauses or ends the acquire.
 void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
     if (wanted.search && try_next_slot(wanted, attempt, now)) {
         return;
@@ -188,9 +187,8 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
                        || wanted.outcome == errc::validity_exhausted;
     const bool waits = again && !closing() && now < wanted.wait_until;
     const time_point due = waits ? next_try(wanted, attempt, now) : forever;
-    // An acquire that goes on will either get the lock and release it, or end here. An acquire that
-    // ends, or may get another slot next, and may have had a part of this notifies the waiters that
-    // the part kept out.
+    // Publish this rollback only if no later one will: the acquire ends, or its next attempt may be
+    // on another slot. Waiters may have been refused because of its keys.
     const bool leaves = !waits || attempt.is_slot();
     attempt.announced = attempt.announced || (leaves && attempt.votes.may_be_set());
     if (!waits) {
@@ -198,7 +196,7 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     }
     begin_removal(attempt, now);
     if (waits) {
-        // A place in the fair queue is to be kept, also after an attempt.
+        // Wake in time to renew the ticket.
         const time_point keep_by = wanted.queue->place.keep_by(rules_, later(now, retry_floor()));
         pause(wanted, std::min(due, keep_by), now);
     } else {
@@ -218,7 +216,7 @@ void engine::pause(operation& wanted, time_point until, time_point now) {
 time_point engine::next_try(operation& wanted, const claim& attempt, time_point now) {
     wait_queue& mine = *wanted.queue;
     if (wanted.outcome != errc::contended) {
-        leave_queue(mine, now); // a waiter that cannot get it keeps no other waiting
+        leave_queue(mine, now); // give up the ticket, so that other processes do not wait for it
     }
     const bool full = attempt.asking().asked_all();
     const std::optional<time_point> due = mine.failed(
@@ -275,7 +273,7 @@ void engine::poll_again(time_point now) {
     });
 }
 
-// The masters are back: a waiter for that need not wait out its pause.
+// A majority is admitted again: wakes the waiters that paused because of the outage.
 void engine::retry_after_outage(time_point now) {
     operations_.for_each([&](operation& wanted) {
         if (wait_queue* const mine = wanted.queue; mine != nullptr && mine->front() == &wanted) {

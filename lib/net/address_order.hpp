@@ -1,6 +1,6 @@
-// In which order the addresses of one name are tried. An address that swallows the attempt, a black
-// hole, costs one attempt: the next attempt begins after it, and once an address has worked, with
-// that one.
+// In which order the addresses of one name are tried. If a connect to an address hangs (a black
+// hole), the next connect starts with the following address. After a success, it starts with the
+// address that worked.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace redlock::net {
 template <typename Address>
 class address_order {
 public:
-    /// An attempt at this one of the addresses begins.
+    /// Records a connect to `addresses[which]`.
     void trying(const std::vector<Address>& addresses, std::size_t which) {
         first_ = addresses[(which + 1) % addresses.size()];
     }

@@ -1,4 +1,4 @@
-// Interface of a manager to the world: connections to the masters, a timer, and random bytes. In
+// What a manager needs from the outside: connections to the masters, a timer, and random bytes. In
 // production `sockets`; in the testing kit, masters in memory and time that a test sets.
 
 #pragma once

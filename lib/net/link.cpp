@@ -74,8 +74,8 @@ void link::open() {
     connect(0);
 }
 
-// If possible, a command with an unknown outcome must not be executed after those of the next
-// connection: the system would go on sending it for minutes.
+// Resets the connection and drops unsent bytes. Otherwise the system could send them for minutes,
+// and an old command could be executed after those of the next connection.
 void link::close() noexcept {
     if (channel_) {
         int descriptor = channel_->plain.is_open() ? channel_->plain.native_handle() : -1;
@@ -105,8 +105,8 @@ void link::finish() noexcept {
     }
 }
 
-// A look-up blocks a thread of Asio, never the loop. One that hangs cannot be stopped; its late
-// result is ignored, because there is another connection by then.
+// A look-up blocks a thread of Asio, never the loop. A look-up that hangs cannot be stopped. Its
+// late result is ignored, because `channel_` is another one by then.
 void link::resolve() {
     resolver_.async_resolve(
         where_.host,
@@ -128,7 +128,7 @@ void link::resolve() {
 void link::connect(std::size_t candidate) {
     order_.trying(channel_->candidates, candidate);
     channel_->used = candidate;
-    error_code ignored; // not open at the first candidate
+    error_code ignored; // at the first candidate there is no socket to close
     channel_->plain.close(ignored);
     channel_->plain.open(channel_->candidates[candidate].protocol(), ignored);
     // A child process of the user must not inherit the connection, which would stay open.
@@ -168,7 +168,7 @@ void link::connected() {
         auto& secure = channel_->secure;
         secure.emplace(channel_->plain, *tls_);
         error_code bad;
-        // A certificate without a requested name is as good as none. (SNI takes names only.)
+        // The certificate is verified against the name or address. SNI is sent for names only.
         asio::ip::make_address(tls_name_, bad);
         if (bad) {
             SSL_set_tlsext_host_name(secure->native_handle(), tls_name_.c_str());
@@ -192,7 +192,7 @@ std::string link::why_distrusted() const {
     if (SSL_get_verify_mode(session) == SSL_VERIFY_NONE || verdict == X509_V_OK) {
         return {};
     }
-    // The errors that our own check of the names leaves in the queue.
+    // X509_V_ERR_UNSPECIFIED comes from the host name verification.
     return verdict == X509_V_ERR_UNSPECIFIED
                ? ": it does not name '" + tls_name_ + "'"
                : std::string(": ") + X509_verify_cert_error_string(verdict);
@@ -356,8 +356,8 @@ void link::failed(std::string_view what, const error_code& error, const std::str
     owner_.link_closed(master_, why);
 }
 
-// The owner must not be called from inside its own call. Until the report, nothing more is written:
-// bytes after the lost ones would put the commands out of step with their replies.
+// The owner must not be called from inside its own call. Nothing is written before the report,
+// because replies would no longer match their commands.
 void link::fail_later(std::string_view what, const error_code& error) {
     std::string why = why_failed(what, error);
     close();

@@ -56,8 +56,8 @@ public:
     /// The same, but delivers what was written.
     void finish() noexcept;
     /// Writes what the socket takes of `bytes` at once, keeps the rest to be written later, and
-    /// leaves `bytes` empty. Takes nothing while an earlier rest is left. Returns how much was
-    /// written at once; `link_written` reports the rest.
+    /// leaves `bytes` empty. Does nothing while the rest of an earlier call is being written.
+    /// Returns how much was written at once; `link_written` reports the rest.
     std::size_t write(std::string& bytes);
     /// Whether `write` would take anything.
     bool writable() const noexcept {
@@ -75,14 +75,14 @@ private:
         ~channel();
 
         socket plain;
-        int watched = -1; // the socket once it was taken from Asio, which watches its own
+        int watched = -1; // the descriptor if `ready_set` watches it instead of Asio
 #if REDLOCK_HAS_TLS
         std::optional<boost::asio::ssl::stream<socket&>> secure;
 #endif
         std::vector<address> candidates;
-        std::size_t used = 0; // of them
+        std::size_t used = 0; // index of the candidate in use
         std::string rest;
-        std::size_t rest_written = 0; // of a watched socket
+        std::size_t rest_written = 0; // only with `ready_set`: bytes of `rest` already written
         bool open = false;
         bool heard = false; // the master has sent anything
         bool writing = false;

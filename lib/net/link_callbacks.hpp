@@ -16,8 +16,8 @@ namespace redlock::net {
 /// operations share its ownership: it lives as long as an event may arrive.
 class link_callbacks : public std::enable_shared_from_this<link_callbacks> {
 public:
-    /// Held during every access to the owner or its links. A mutex and not a strand: the sections
-    /// are short, and a strand costs each completion more than they do.
+    /// Held during every access to the owner or its links. A mutex, because sections are short and
+    /// a strand costs more per completion.
     mutable std::mutex guard;
 
     /// Calls to the code of the caller, which must not be made with the guard held.
@@ -36,7 +36,7 @@ public:
             }
             const auto alive = owner_.weak_from_this().lock(); // a call may drop the last handle
             owner_.reports.deliver(lock_);
-            lock_.unlock(); // before the owner may go
+            lock_.unlock(); // before the owner may be destroyed
         }
 
     private:
@@ -48,7 +48,7 @@ public:
     virtual void link_closed(std::size_t master, std::string_view why) = 0;
     virtual void link_received(std::size_t master, std::span<const char> bytes) = 0;
     virtual void link_written(std::size_t master, std::size_t bytes) = 0;
-    /// The requested moment has come, or will come soon.
+    /// The requested time has come. May be called early.
     virtual void time_came() = 0;
 
 protected:

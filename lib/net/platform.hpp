@@ -1,6 +1,6 @@
 // What the library needs of the system beyond POSIX: on Linux a timer that runs during suspend, and
 // one descriptor for many sockets. Other systems, and builds with the option `portable`, use the
-// portable implementation; so the suites can test it here.
+// portable implementation; so the suites can test it on Linux.
 
 #pragma once
 

@@ -1,7 +1,7 @@
-// Watches the masters' sockets. For the reactor one descriptor stands for all of them: one turn of
-// the loop brings the replies of all masters. One operation for each socket would cost a way
-// through the reactor and the scheduler each, which is more than the reply costs. Linux only (an
-// epoll set can be waited for like a socket); elsewhere each link reads by itself.
+// Watches the masters' sockets. The reactor waits for one descriptor that represents all of them,
+// so one turn of the loop handles the replies of all masters. A read operation per socket would
+// cost more than the reply itself. Linux only (an epoll descriptor is itself pollable); elsewhere
+// each link reads by itself.
 
 #pragma once
 
@@ -21,8 +21,8 @@ namespace redlock::net {
 
 class ready_set {
 public:
-    /// `ready` is called with the owner's guard held. It may be called for a socket that is not
-    /// ready any more, or whose connection was replaced: a read shows it.
+    /// `ready` is called with the owner's guard held. It may be called for a socket that is no
+    /// longer ready or was replaced: `ready` must try to read.
     ready_set(
         const boost::asio::any_io_executor& io,
         link_callbacks& owner,
@@ -30,7 +30,7 @@ public:
 
     /// Watches a socket for bytes or its end, until `forget`. Fails if the system refuses.
     boost::system::error_code watch(std::size_t master, int socket);
-    /// Whether to watch for room to write as well.
+    /// Sets whether to wait for writability as well.
     void want_room(std::size_t master, int socket, bool wanted) noexcept;
     /// Must be called before the socket is closed.
     void forget(int socket) noexcept;

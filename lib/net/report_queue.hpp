@@ -13,7 +13,7 @@
 
 namespace redlock::net {
 
-/// A queue of calls, which are made one at a time and in order, by the threads that queued them.
+/// A queue of calls, which are made one at a time and in order, by threads that call `deliver`.
 /// Every function is called with the guard held.
 class report_queue {
 public:
@@ -24,8 +24,8 @@ public:
     }
     bool empty() const noexcept { return calls_.empty(); }
 
-    /// Makes the calls with `guard` unlocked, up to the first one for another thread, which makes
-    /// the rest. Waits until the calls for this thread have been made, but leaves others to a
+    /// Makes the queued calls with `guard` unlocked. Stops at a call for another thread, which then
+    /// continues. Waits until the calls for this thread have been made, but leaves others to a
     /// thread that is making calls already. Inside a call it does nothing: the calls that were
     /// added are made when that call returns.
     void deliver(std::unique_lock<std::mutex>& guard) noexcept {
@@ -63,7 +63,7 @@ private:
             guard.unlock();
             try {
                 call();
-            } catch (...) { // NOLINT(bugprone-empty-catch): a sink of the log must not throw
+            } catch (...) { // NOLINT(bugprone-empty-catch): exceptions of a logger are ignored
             }
         }
         guard.lock();

@@ -1,6 +1,6 @@
 // One timer that fires at a moment of `redlock::clock`. On Linux it is a timerfd on CLOCK_BOOTTIME:
-// it fires at once after a suspended machine wakes past the moment, while a monotonic timer would
-// sleep on.
+// after a suspend it fires at once if the time has passed; a monotonic timer would continue to
+// wait.
 
 #pragma once
 
@@ -22,7 +22,7 @@ namespace redlock::net {
 
 class wake_timer {
 public:
-    /// `due` is called with the owner's guard held, at or after the moment, possibly earlier.
+    /// `due` is called with the owner's guard held. It may be called early (see `wake_by`).
     wake_timer(
         const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due);
 
