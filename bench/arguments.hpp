@@ -30,7 +30,7 @@ struct arguments {
     std::string only;
     std::string json_file;
     std::string html_file;
-    // Files of earlier runs to make a page of, instead of measuring.
+    // JSON files of earlier runs: makes a page of them and measures nothing.
     std::vector<std::string> page_of;
 
     bool wants(std::string_view workload) const;
@@ -41,7 +41,7 @@ std::optional<int> parse_arguments(int argc, char** argv, arguments& into);
 
 side side_named(std::string_view name);
 
-// All of the plan but the masters and the progress.
+// Makes the plan, except for the masters and the progress callback.
 plan make_plan(const arguments&);
 
 } // namespace bench

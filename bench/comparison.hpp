@@ -6,7 +6,7 @@
 
 namespace bench {
 
-// One round of one side. Throws std::runtime_error when it cannot be run.
+// One round of one side. Throws std::runtime_error if it cannot be run.
 result run_side(const std::vector<address>& masters, const load& work);
 
 // Table "latency": one lock at a time, on quorums of several sizes.

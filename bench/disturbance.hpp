@@ -1,4 +1,4 @@
-// Some masters of the program's own quorum that do not do their part for a while.
+// Injects faults into some masters of the program's own quorum.
 #pragma once
 
 #include "wire.hpp"
@@ -27,24 +27,24 @@ struct fault {
     std::string name() const;
 };
 
-// How a slow master spends its time. It answers late, by the first at most, and in order; nothing
-// but the master itself works more or less than it would.
+// How a slow master spends its time. It replies in order, at most `slow_stopped` late. Clients and
+// network are not affected.
 inline constexpr std::chrono::milliseconds slow_stopped{9};
 inline constexpr std::chrono::milliseconds slow_running{1};
 
-// Disturbs the last masters of the quorum, and lets them be again when it is destroyed.
+// Injects the fault into the last masters of the quorum, and ends it in the destructor.
 class disturbance {
 public:
     disturbance(const plan&, fault);
     disturbance(const disturbance&) = delete;
     ~disturbance() { end(); }
 
-    // Where a client finds the masters: not where they are if they are to refuse.
+    // The addresses for clients. For `refused` they are ports without a listener.
     const std::vector<address>& masters() const noexcept { return reachable_; }
-    // How many can be admitted.
+    // Number of masters that can be admitted.
     std::size_t admitted() const noexcept;
 
-    // Masters hang or are slow from here to the end: a client must have been admitted before.
+    // Starts `hung` and `slow`, until `end`. Clients must have admitted the masters before.
     void begin();
     void end();
 

@@ -1,4 +1,5 @@
-// Masters that do not do their part. On the program's own masters only: it stops and cuts them off.
+// Masters that do not do their part. Only with masters that this program started, because it stops
+// them.
 #pragma once
 
 #include "workload.hpp"

@@ -10,8 +10,8 @@
 
 namespace bench {
 
-// Runs the load against the masters. A lockstep client: everything that becomes due in one epoll
-// turn leaves in one write per master. Throws std::runtime_error when a connection breaks.
+// Runs the load against the masters. All commands of one epoll turn are sent in one write per
+// master. Throws std::runtime_error if a connection breaks.
 result run_floor(const std::vector<address>& masters, const load& work);
 
 } // namespace bench

@@ -13,14 +13,13 @@ namespace bench {
 // As the library's: 20 bytes in hexadecimal.
 inline constexpr std::size_t token_size = 40;
 
-// The words of a release, the best that all masters have. Loads
-// the script where it is needed.
+// The release command: the best variant that all masters support. Loads the script if needed.
 class release_command {
 public:
     explicit release_command(const std::vector<address>& masters);
 
     const std::string& name() const noexcept { return name_; }
-    // Views of the arguments and of this object.
+    // The returned views refer to the arguments and to this object.
     std::vector<std::string_view> words(std::string_view key, std::string_view token) const;
 
 private:
@@ -31,7 +30,7 @@ private:
 // A formatted command with a place for the token, which is new for each attempt.
 class command_template {
 public:
-    // `token` is among the words.
+    // Requires that `token` is one of `words`.
     command_template(const std::vector<std::string_view>& words, std::string_view token);
 
     void set_token(std::string_view token) { bytes_.replace(token_at_, token_size, token); }

@@ -14,7 +14,7 @@
 
 namespace bench {
 
-// Which step of which loop a command belongs to. Even steps acquire, odd steps release.
+// The loop (`slot`) and step of a command. Even steps acquire, odd steps release.
 struct floor_command {
     std::uint32_t slot = 0;
     std::uint32_t step = 0;
@@ -30,7 +30,7 @@ public:
     std::size_t unanswered() const noexcept { return pending_.size(); }
 
     void queue(std::string_view bytes, floor_command command);
-    // Writes what is queued with one call. What the socket does not take stays.
+    // Writes what is queued with one call. Keeps what the socket does not accept.
     void flush();
     // Reads once and calls `on_reply(floor_command, reply_view)` for each complete reply.
     template <class Function>

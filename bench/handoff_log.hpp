@@ -1,5 +1,5 @@
-// The holders of the lock with their times, in memory that a worker writes and the program reads:
-// at a hundred thousand handoffs a second there is no time for more.
+// The holders of the lock with their times, in memory shared between worker and program, because
+// 100,000 handoffs per second leave no time for messages.
 #pragma once
 
 #include "wire.hpp"
@@ -32,7 +32,7 @@ class handoff_log {
 public:
     static constexpr std::size_t holdings_max = 1U << 22U;
 
-    // Makes one that programs which are started from here inherit.
+    // Creates a log that child processes inherit.
     handoff_log();
     // The one that was inherited.
     explicit handoff_log(int inherited);
@@ -41,7 +41,7 @@ public:
     ~handoff_log();
 
     int fd() const noexcept { return file_.get(); }
-    // All of it; the worker reports how many are used.
+    // Returns all entries; the worker reports how many are used.
     std::span<holding> holdings() const noexcept { return {mapped_, holdings_max}; }
 
 private:

@@ -15,11 +15,11 @@ namespace bench {
 
 inline constexpr const char* handoff_worker_name = "handoff";
 
-// The orders for a worker.
+// The task of a worker.
 struct handoff_task {
     std::vector<address> masters;
     std::string resource;
-    // Of which only the side, the duration, the ttl and the time-out matter.
+    // Only side, duration, ttl and master_timeout are used.
     load work;
     std::uint32_t process = 0;
     std::uint32_t first_waiter = 0;
@@ -28,10 +28,10 @@ struct handoff_task {
     int log = -1;
 };
 
-// What it answers in the end.
+// The result of a worker.
 struct handoff_answer {
     std::size_t holdings = 0;
-    // Passed on inside the process, without a word to the masters.
+    // Local handoffs.
     std::uint64_t local = 0;
     std::uint64_t failures = 0;
     std::string first_failure;

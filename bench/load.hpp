@@ -21,8 +21,8 @@ struct address {
     std::string password{};
 };
 
-// "host:port" or "redis://[[user]:password@]host:port". Throws std::invalid_argument with a
-// sentence that never holds the password.
+// "host:port" or "redis://[[user]:password@]host:port". Throws std::invalid_argument with a message
+// that never contains the password.
 address parse_address(const std::string& text);
 // Without user and password.
 std::string to_string(const address& master);
@@ -40,12 +40,12 @@ struct load {
     std::size_t in_flight = 1;
     // How long new pairs are started. Zero: no limit, `pairs_max` decides.
     std::chrono::milliseconds duration{1'000};
-    // How many pairs are started. Zero: no limit, `duration` decides. Not both may be zero.
+    // Maximum number of pairs. 0: no limit. `duration` and `pairs_max` must not both be 0.
     std::size_t pairs_max = 0;
     // The same load runs this long before the measurement, on the same connections.
     std::chrono::milliseconds warm_up{100};
     std::chrono::milliseconds ttl{10'000};
-    // The library's: a master that is silent for longer does not vote.
+    // The library's `master_timeout`.
     std::chrono::milliseconds master_timeout{100};
     // Afterwards look for lock keys that were left on a master.
     bool check = true;
@@ -66,7 +66,7 @@ struct result {
     std::vector<std::uint32_t> acquire_ns;
     // Acquired and released by a majority.
     std::uint64_t pairs = 0;
-    // Attempts that ended otherwise, and (floor) replies that were not the expected one.
+    // Failed attempts, and (floor) unexpected replies.
     std::uint64_t failures = 0;
     // Replies that did not come within the grace time at the end (floor).
     std::uint64_t unanswered = 0;

@@ -20,7 +20,7 @@ struct machine {
     std::vector<std::string> servers;
 };
 
-// Asks this machine and the masters.
+// Collects the data of this machine and of the masters.
 machine describe_machine(const std::vector<address>& masters);
 
 } // namespace bench

@@ -14,7 +14,7 @@ namespace bench {
 class masters {
 public:
     // Starts `count` servers and returns when all of them answer. `program` is looked up in PATH.
-    // Throws std::runtime_error with the server's own words when one does not start.
+    // Throws std::runtime_error with the server's log if one does not start.
     explicit masters(std::size_t count, const std::string& program = "redis-server")
         : servers_(redlock::testing::process::start_masters(count, options_for(program))) {
         for (redlock::testing::process::master_process& one : servers_) {

@@ -1,4 +1,4 @@
-// What many locks and many waiters keep in memory.
+// Memory per lock and per waiter.
 #pragma once
 
 #include "workload.hpp"

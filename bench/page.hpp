@@ -1,4 +1,4 @@
-// One self-contained HTML file that draws what was measured. It asks the network for nothing.
+// One self-contained HTML file that draws what was measured. It loads nothing from the network.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -18,28 +18,27 @@ namespace bench {
 
 redlock::config make_config(const std::vector<address>& masters, const load& work);
 
-// Runs the context until that many masters are admitted. Throws std::runtime_error when they are
-// not in time.
+// Runs the context until that many masters are admitted. Throws std::runtime_error after a timeout.
 void wait_until_admitted(
     boost::asio::io_context&, const redlock::lock_manager&, std::size_t masters);
 
 class redlock_client {
 public:
-    // Waits until `admitted` masters are. Throws std::runtime_error when they are not in time.
+    // Waits until `admitted` masters are admitted. Throws std::runtime_error after a timeout.
     redlock_client(const std::vector<address>& masters, const load& work, std::size_t admitted);
     redlock_client(const std::vector<address>& masters, const load& work)
         : redlock_client(masters, work, masters.size()) {}
     redlock_client(const redlock_client&) = delete;
     ~redlock_client();
 
-    // Starts pairs for a time, or a number of them, and returns when the last one has ended.
+    // Runs pairs for `duration` or up to `pairs_max`, and returns when the last one has ended.
     void run(std::chrono::milliseconds duration, std::size_t pairs_max, bool sampled);
     // One attempt to acquire a lock, released at once. The error is the result of the attempt.
     redlock::error_code try_once(const std::string& resource);
-    // Acquires one lock and looks for its key with another client: `check` would find no remaining
-    // key if it looked in the wrong place.
+    // Acquires one lock and looks for its key with another client. Proves that `check` looks for
+    // the right keys.
     void require_known_key(const std::vector<address>& masters, const std::string& resource);
-    // Lets the stragglers' replies come in.
+    // Waits for outstanding replies.
     void settle();
     std::uint64_t raised() const { return manager_.get_metrics().raised; }
     void close();

@@ -31,12 +31,12 @@ struct ratio {
     spread value;
 };
 
-// What was measured at one place. A unit is the last part of a metric's name.
+// The measurements at one point of the axes. A unit is the last part of a metric's name.
 class row {
 public:
     explicit row(coordinates at) : at_(std::move(at)) {}
 
-    // The value of the next round; NaN when the round had none.
+    // Adds the value of the next round; NaN if there is none.
     void add(std::string_view metric, double value);
     // Both must have been measured in the same rounds.
     void compare(std::string_view metric, const row& other, std::string_view name);
@@ -71,7 +71,7 @@ struct table {
     std::string note;
     std::vector<std::string> axes;
     std::vector<column> columns;
-    // References to rows stay good.
+    // References to rows stay valid.
     std::deque<row> rows;
 
     // The row at this place, made when there is none.
@@ -87,7 +87,7 @@ struct target {
     bool reached = false;
 };
 
-// What was asked for, for the record.
+// The requested settings.
 struct settings {
     std::size_t masters = 0;
     std::size_t rounds = 0;
@@ -104,10 +104,10 @@ struct report {
     bool quick = true;
     std::deque<table> tables;
     std::vector<target> targets;
-    // What went wrong, a sentence each. A report with any is not to be believed.
+    // What went wrong, a sentence each. A report with failures is invalid.
     std::vector<std::string> failures;
 
-    // Null when it was not measured.
+    // Returns null if it was not measured.
     const table* find(std::string_view id) const;
 };
 

@@ -1,4 +1,4 @@
-// A given load for a given time: how a user finds out what quorum is enough for it.
+// Runs a load that the user chose, to find out which quorum can serve it.
 #pragma once
 
 #include "workload.hpp"

@@ -20,7 +20,7 @@ spread spread_of(std::vector<double> values);
 // NaN when there is none. Reorders the samples.
 double percentile(std::vector<std::uint32_t>& samples, double rank);
 
-// a / b pair by pair, then the spread of that: neighbouring rounds saw the same machine.
+// Spread of a / b per round. Pairing cancels changes of the machine between rounds.
 spread ratio_of(const std::vector<double>& a, const std::vector<double>& b);
 
 } // namespace bench

@@ -1,4 +1,4 @@
-// What the library is meant to reach on five masters on loopback, in a release build.
+// Targets of the library with five masters on loopback, in a release build.
 #pragma once
 
 #include "result.hpp"

@@ -7,11 +7,11 @@
 
 namespace bench {
 
-// Two lines that say where and how.
+// Returns two lines: the machine and the settings.
 std::string heading_text(const report&);
-// A line a row, and one below it where it is compared with another.
+// Returns one line per row, followed by its ratio, if any.
 std::string table_text(const table&);
-// A line a target, with reached or MISSED.
+// Returns one line per target, with reached or MISSED.
 std::string targets_text(const report&);
 
 } // namespace bench

@@ -63,8 +63,7 @@ private:
 // Value of `field:` in the text of INFO; empty when it is not there.
 std::string info_field(const std::string& info, std::string_view field);
 
-// How often the masters have executed any of these commands, called from scripts or not, all
-// masters together.
+// Returns how often all masters together have executed these commands, including from scripts.
 std::uint64_t
 count_calls(const std::vector<address>& masters, const std::vector<std::string_view>& commands);
 

@@ -1,5 +1,5 @@
-// Another process of this program: for a handoff between processes, the waiter must not be in the
-// process of the holder. Orders and replies are lines.
+// A second process of this program, because a handoff between processes needs two. Tasks and
+// results are lines.
 #pragma once
 
 #include "wire.hpp"

@@ -19,8 +19,8 @@ struct plan {
     std::vector<address> masters;
     // Quorums of several sizes, for `latency`.
     std::vector<std::vector<address>> quorums;
-    // The processes of `masters`, first ones first. Null when the masters are the user's: then
-    // nothing is done to them but taking locks.
+    // The processes of `masters`, in the same order. Null if the masters are the user's: then they
+    // are used for locks only.
     bench::masters* own = nullptr;
 
     std::vector<side> sides{all_sides.begin(), all_sides.end()};
@@ -31,7 +31,7 @@ struct plan {
     std::chrono::milliseconds hold{0};
     std::size_t rounds = 0;
     std::chrono::milliseconds duration{0};
-    // Of the round that shows whether local waiters are served alike.
+    // Duration of the round that measures the fairness between local waiters.
     std::chrono::milliseconds fairness_duration{0};
     std::chrono::milliseconds ttl{0};
     std::chrono::milliseconds master_timeout{0};
@@ -41,8 +41,7 @@ struct plan {
     std::function<void(std::string_view)> progress;
 
     bool has(side) const;
-    // Those of `sides` that go through the library: the two protocols, and fencing tokens only when
-    // nothing else was asked for.
+    // Returns the sides that use the library: plain and guarded, or `fenced` if neither was chosen.
     std::vector<side> protocols() const;
     load make_load(side, std::size_t in_flight) const;
 };

@@ -63,7 +63,7 @@ lock_manager& virtual_quorum::manager() {
 }
 
 lock_manager& virtual_quorum::add_manager() {
-    manager(); // the first is that of the tested code
+    manager(); // the first manager is the one under test
     return world_->add_manager();
 }
 
@@ -103,7 +103,7 @@ void virtual_quorum::occupy(std::string_view resource, std::chrono::milliseconds
             *one,
             {"SET",
              world_->key(resource),
-             std::string(40, 'f'), // of the size of a token
+             std::string(40, 'f'), // as long as a token
              "PX",
              std::to_string(ttl.count())});
     }

@@ -84,7 +84,7 @@ std::size_t virtual_backend::write(std::size_t link, std::string& bytes) {
         return 0;
     }
     const std::size_t size = bytes.size();
-    // A stream: what is written later does not overtake where the way has become shorter.
+    // Bytes stay in order even if the round trip time was reduced since.
     one.last_command = std::max(one.last_command, all_.now() + master_of(one).round_trip / 2);
     later(
         all_.there,
@@ -188,11 +188,12 @@ virtual_world::virtual_world(std::size_t count, config given) : settings(std::mo
 }
 
 virtual_world::~virtual_world() {
-    // Sleepers are among them, and what waits for one ends by way of the context.
+    // Pending events may own sleepers, whose handlers must be destroyed while the context still
+    // exists.
     const agenda dropped = std::exchange(here, {});
 }
 
-// A date: zero would look like "none".
+// Starts in 2023: a clock at 0 would mean "unknown".
 std::int64_t virtual_world::wall_us() const noexcept {
     constexpr std::int64_t base_us = 1'700'000'000'000'000;
     return base_us
@@ -275,7 +276,7 @@ void virtual_world::restart(std::size_t index, bool keeps) {
     memory_master& there = *masters.at(index);
     kill(there);
     std::string id = std::to_string(index) + "-" + std::to_string(there.boots++) + "-";
-    id.resize(40, '0'); // of a size with a real one
+    id.resize(40, '0'); // as long as a real run id
     there.process.restart(std::move(id), wall_us(), keeps ? there.process.data : memory::store());
     there.down = false;
 }

@@ -1,5 +1,5 @@
-// The judge of a run: told what holders do and what masters keep, it says whether a promise was
-// broken. It knows the promises as a user would state them, and nothing of the engine.
+// Checks a run: receives the actions of holders and the keys on masters, and reports a broken
+// promise. It knows the promises as a user would state them, and nothing of the engine.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace simulation {
 
 enum class promise : std::uint8_t {
-    exclusion, // a holder that acts on a resource is alone; or all are readers
+    exclusion, // at most one holder acts on a resource, or all of them are readers
     order,     // fencing tokens are unique and increase in the order of ownership
     store,     // the fenced store accepts no write of an older owner after one of a newer owner
     no_orphan, // no key outlives its bound
@@ -23,7 +23,7 @@ enum class promise : std::uint8_t {
     progress,  // once faults have ended, each waiter gets its lock, and nothing is left over
     sane,      // the engine keeps its contract with its host
     turn,      // the waiters of one client for a resource get it in order of arrival
-    truth,     // "released" means that nobody else held the lock before it was let go
+    truth,     // `released` is reported only if no other owner had the lock before
     attempt,   // while the lock is free, a waiter tries soon
 };
 std::string_view to_string(promise) noexcept;
@@ -39,15 +39,15 @@ public:
     struct demands {
         bool exclusion = true;
         bool order = false;
-        bool unique = false; // of the tokens, where their order is not demanded
-        bool bounds = true;  // of how long a key stays
-        nanos yields = 0;    // not 0: a holder that is overtaken acts for at most this time
+        bool unique = false; // fencing tokens differ, even if their order is not checked
+        bool bounds = true;  // keys are removed or expire within their bound
+        nanos yields = 0; // not 0: maximum time that a holder acts after losing the lock to another
     };
 
     checker(demands wanted, std::size_t resources) : wanted_(wanted), resources_(resources) {}
 
-    /// A client's holder acts on `resource` from now on. Gives the ownership a number. `since` is
-    /// when its keys were set, if another holder set them and passed the lock on.
+    /// Records that a holder of `client` starts to act. Returns the number of the ownership.
+    /// `since`: when its keys were set, after a local handoff.
     std::size_t takes(
         nanos now,
         unsigned client,
@@ -56,31 +56,32 @@ public:
         nanos until,
         taking how = taking::one,
         std::optional<nanos> since = std::nullopt);
-    /// A writer goes on as a reader.
+    /// Records a downgrade.
     void reads_only(std::size_t ownership) { ownerships_[ownership].how = taking::reading; }
-    /// Until when, in true time, it goes on acting unless it lets go before.
+    /// Sets until when (in true time) the holder acts unless it releases the lock earlier.
     void acts_until(nanos now, std::size_t ownership, nanos until);
     void lets_go(nanos now, std::size_t ownership);
-    /// Its loss was signalled. It may go on acting.
+    /// Records that the loss was signalled. The holder may continue to act.
     void loses(std::size_t ownership) { ownerships_[ownership].lost = true; }
-    /// After it had let go, its release reported `released`.
+    /// Checks a release that reported `released`.
     void released(nanos now, std::size_t ownership);
 
     /// A write with the ownership's fencing token arrives at the fenced store.
     void write(nanos now, std::size_t ownership);
 
-    /// A lock key was written that stays until `until`, unless somebody removes it before.
+    /// Checks that a lock key expires within its bound: it was written and stays until `until`,
+    /// unless it is removed earlier.
     void key_stays(nanos now, std::string_view where, nanos until, nanos bound);
 
     /// A loss is signalled to a client, this long after its deadline by its own clock.
     void loss_told(nanos now, unsigned client, nanos late, bool was_paused);
 
-    /// \name The line for a resource in one client, whose waiters have numbers of its own
+    /// \name The wait queue for a resource in one client; waiters are numbered per client
     /// \{
     void joins(unsigned client, unsigned resource, unsigned waiter);
     /// It has the lock.
     void served(nanos now, unsigned client, unsigned waiter);
-    /// It was decided then that it does not get it: from then on others may go before it.
+    /// The acquire of this waiter failed at `decided`. From then on others may be served first.
     void leaves(unsigned client, unsigned waiter, nanos decided);
     void all_leave(unsigned client);
     /// \}
@@ -105,7 +106,7 @@ private:
         taking how;
         nanos began = 0;
         nanos keys_since = 0;
-        nanos overtaken = no_time; // since then another owner holds it as well
+        nanos overtaken = no_time; // since when another owner holds the lock as well
         bool lost = false;
     };
     struct resource_state {

@@ -1,7 +1,7 @@
 // One client: a process with a lock manager's engine, its own clock, and workers that take locks as
 // the plan says. A holder acts on a lock until it lets go, or until the last deadline that it ever
-// saw has passed by its own clock. Neither a false `held()` nor the signal of a loss stops it by
-// itself: it lets go at once, later or never.
+// saw has passed by its own clock. Neither a false `held()` nor a signalled loss stops a holder by
+// itself: depending on the plan it stops at once, later or never.
 
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace simulation {
 
-/// Writes in flight to the fenced store: their numbers are those of the events.
+/// Writes in flight to the fenced store, by the number in their events.
 using writes_under_way = std::vector<std::size_t>; // of ownerships
 
-/// What a client's clock says at the beginning.
+/// Value of a client's clock when the run starts.
 inline constexpr nanos clock_base = 1'000'000 * sec;
 
 class client final : private redlock::core::engine_callbacks {
@@ -30,12 +30,12 @@ public:
     void start();
     void crash();
     void close();
-    /// The closed manager's place is free. Holders that it told of a loss may still act.
+    /// Destroys a closed manager. Holders whose loss it signalled may still act.
     void retire();
     void pause(nanos until, bool suspends);
     bool paused() const noexcept { return here_.now < paused_until_; }
     void defer(const event& what) { deferred_.push_back(what); }
-    /// What has piled up, in any order.
+    /// Returns the deferred events in random order.
     std::vector<event> resume();
     bool running() const noexcept { return engine_ != nullptr && !engine_->closing(); }
     /// \}
@@ -53,15 +53,16 @@ public:
     void extend(unsigned worker, unsigned hold);
     void downgrade(unsigned worker, unsigned hold);
     void cancel(unsigned worker, unsigned cookie);
-    /// Whether somebody waits for this lock for longer than it may, although it is free.
+    /// Checks that no client with waiters leaves a free lock without an attempt for too long.
     void look_for_idle_waiters();
     /// \}
 
-    /// \name The end \{ Lets go of all locks. A worker without a limit goes on waiting, and
-    /// that is its last lock.
+    /// \name The end
+    /// \{
+    /// Releases all locks. A worker that waits without a limit continues to wait for its last lock.
     void begin_finals();
     bool waits() const noexcept;
-    /// Each of the others takes one last lock, however long that takes.
+    /// Makes each other worker acquire one last lock, without a time limit.
     void take_last();
     bool finals_done() const noexcept;
     std::string waiting() const;
@@ -82,7 +83,7 @@ private:
         std::string token;
         redlock::time_point until;        // `held()` is true
         redlock::time_point until_before; // before the last change
-        redlock::time_point deadline;     // the last that it ever believed in
+        redlock::time_point deadline;     // the latest deadline that it was shown
         nanos changed = 0;
         bool releasing = false;
     };
@@ -106,7 +107,7 @@ private:
         redlock::core::handle claim;
         unsigned incarnation = 0;
     };
-    /// A hold of which the masters have not yet said how it ended.
+    /// A hold whose release has no result yet.
     struct ended_hold {
         std::vector<std::size_t> ownerships;
         redlock::core::handle claim;
@@ -163,7 +164,7 @@ private:
     const client_plan& mine_;
     generator random_;
     skewed_clock clock_;
-    nanos stopped_ = 0; // how long the clock stood still in all
+    nanos stopped_ = 0; // total time for which the clock was stopped
     nanos paused_until_ = 0;
     nanos resumed_at_ = -1;
     std::vector<event> deferred_;
@@ -176,7 +177,7 @@ private:
     std::vector<worker> workers_;
     std::vector<lost_hold> lost_;
     std::vector<ended_hold> ended_;
-    std::vector<nanos> idle_since_;     // of each resource: nobody has tried, and it was free
+    std::vector<nanos> idle_since_;     // per resource: free since then without an attempt
     std::uint64_t attempts_before_ = 0; // at the last look
     std::unique_ptr<redlock::core::engine> engine_; // last: it asks for random bytes as it is made
 };

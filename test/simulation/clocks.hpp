@@ -1,4 +1,4 @@
-// Clocks that run a little fast or slow, in exact arithmetic: the same seed, the same nanosecond.
+// Clocks with a rate error, in integer arithmetic: a seed always gives the same times.
 
 #pragma once
 
@@ -34,7 +34,7 @@ public:
         return found;
     }
 
-    /// It is set: from `now` on it shows `by` more.
+    /// Steps the clock by `by`.
     void step(nanos by) noexcept { base_ += by; }
 
 private:

@@ -1,4 +1,4 @@
-// What is going to happen, in the order in which it will: by time, then by when it was planned.
+// The queue of future events, ordered by time and then by insertion.
 
 #pragma once
 

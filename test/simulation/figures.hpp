@@ -1,4 +1,4 @@
-// What runs added up to.
+// Sums over runs.
 
 #pragma once
 
@@ -25,10 +25,10 @@ struct figures {
     std::uint64_t local_handoffs = 0;
     std::uint64_t pushes = 0;
     std::uint64_t lost_pushes = 0;
-    nanos longest_wait = 0; // for a last lock, from when the faults end
+    nanos longest_wait = 0; // for a last lock, after the end of the faults
     std::uint64_t writes = 0;
     std::uint64_t refused_writes = 0;
-    std::uint64_t overlaps = 0;   // two believers at once, whether or not that was demanded
+    std::uint64_t overlaps = 0;   // two acting holders at once, even where that is allowed
     std::uint64_t inversions = 0; // writes of an older owner, accepted after a newer one's
     std::uint64_t violations = 0;
     std::array<std::uint64_t, fault_kinds> faults{};

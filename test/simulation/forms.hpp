@@ -8,11 +8,11 @@ namespace simulation {
 
 class generator;
 
-/// Has the workers take in any form what they would take as one resource each. A worker that takes
-/// several chooses from one resource more than there was.
+/// Changes the plan so that workers acquire several resources, or as readers and writers. Adds one
+/// resource to choose from.
 void choose_forms(plan& what, generator& random);
 
-/// The same of any trouble.
+/// Adds the faults of another profile, then calls `choose_forms`.
 template <void (*Trouble)(plan&, generator&)>
 void trouble_forms(plan& what, generator& random) {
     Trouble(what, random);

@@ -24,7 +24,7 @@ namespace simulation {
 
 struct lock_write;
 
-/// A lock that its holder left alone, for somebody else to attach to.
+/// An abandoned lock, to which another client may attach.
 struct abandoned_lock {
     std::string token;
     unsigned resource;
@@ -52,11 +52,11 @@ public:
 
     /// \name A client's side
     /// \{
-    /// `place`: the number that the client has for it.
+    /// `place`: the client's number for the connection.
     connection_id open(unsigned client, unsigned place, unsigned master, wire kind);
     void leave(connection_id);
     void send(connection_id, std::string bytes);
-    /// What has arrived by now; empty if the way is blocked.
+    /// Returns the bytes that have arrived; empty during a partition.
     std::string take(connection_id);
     unsigned client_of(connection_id id) const { return connections_[id].client; }
     unsigned place_of(connection_id id) const { return connections_[id].place; }
@@ -67,7 +67,8 @@ public:
     enum class reception : std::uint8_t { accepted, refused, nothing };
     reception connect(connection_id);
     void arrive_there(connection_id);
-    /// Whether the client can hear now that the connection is gone; else it will later.
+    /// Returns whether the client is notified of the break now. If it is partitioned, it is
+    /// notified later.
     bool hang_up(connection_id);
     /// \}
 
@@ -89,18 +90,18 @@ public:
     const store& data_of(unsigned master) const { return masters_[master].process.data; }
     /// \}
 
-    /// Nothing is under way between a client and the masters, for commands.
+    /// Whether no bytes are in flight on the command connections of a client.
     bool quiet(unsigned client) const;
     /// Lock keys that are there.
     std::vector<std::string> lock_keys();
 
-    /// When an attempt with this token began; the maker of tokens reports it.
+    /// Records the start of the attempt with this token. Called where the token is drawn.
     void note_attempt(std::string token, nanos began);
     /// An attach to the lock with this token begins.
     void note_attach(std::string_view token, nanos now);
     /// A holder with this token saw that it holds the lock until then.
     void note_deadline(std::string_view token, nanos deadline);
-    /// Since when the lock is held with this token, by whomever.
+    /// Returns since when the lock is held with this token, by any owner.
     nanos note_holder(std::string_view token);
     /// Whether nobody has the lock on that master.
     bool is_free(unsigned master, unsigned resource);
@@ -134,7 +135,7 @@ private:
         bool accepted = false;
         bool client_gone = false;
         bool server_gone = false;
-        bool mute = false; // broken: answers do not come back any more
+        bool mute = false; // broken: replies are lost
         stream there;
         stream back;
         std::string input; // an incomplete command

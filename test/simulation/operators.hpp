@@ -7,15 +7,15 @@ namespace simulation {
 struct plan;
 class generator;
 
-/// How holders end, on top of what the plan says: with margins and limits at their extremes, with
-/// tokens of their own, in order, attached, and obedient or not.
+/// Varies the options of acquires: extreme margins and limits, chosen tokens, the fair queue,
+/// attach, and how holders react to a loss.
 void choose_holders(plan&, generator&);
-/// What operators do to servers that loses nothing; and servers of several kinds.
+/// Adds operator commands that lose no data, and servers of several versions.
 void choose_servers(plan&, generator&);
 
-/// Losses with holders that go on acting for as long as they may.
+/// Losses, after which holders act until their last deadline.
 void trouble_stops(plan&, generator&);
-/// Replicas that lag take the places of dead masters; some are as durable as these.
+/// Lagging replicas replace dead masters, some of which use appendfsync always.
 void trouble_promotions(plan&, generator&);
 /// Empty servers that were always up take the places of dead masters.
 void trouble_take_overs(plan&, generator&);
@@ -23,9 +23,9 @@ void trouble_take_overs(plan&, generator&);
 void trouble_boot_steps(plan&, generator&);
 /// Records and fencing counters are deleted.
 void trouble_lost_records(plan&, generator&);
-/// Lock keys of holders are deleted: more than the assumptions allow.
+/// Lock keys of holders are deleted, which the assumptions exclude.
 void trouble_deletions(plan&, generator&);
-/// Long leases, and pushes that end, are refused or get lost: waiters must not sleep.
+/// Long leases, and release notifications that end, are refused or lost: waiters must poll.
 void trouble_free_locks(plan&, generator&);
 
 } // namespace simulation

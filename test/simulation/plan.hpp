@@ -1,6 +1,6 @@
 // A plan: everything about a run that was decided beforehand, as plain data. It is made from a seed
 // and a profile; running it draws only delays, each link and client from a stream of its own. A
-// failing plan can be made smaller by taking things out of it.
+// failing plan is shrunk by removing parts.
 
 #pragma once
 
@@ -26,15 +26,15 @@ enum class speech : std::uint8_t { plain, guarded };
 enum class wire : std::uint8_t { commands, pushes };
 std::string_view to_string(wire) noexcept;
 
-/// What is taken: a resource, several, or one as a reader or a writer.
+/// The form of the lock: one resource, several, or one as a reader or a writer.
 enum class taking : std::uint8_t { one, all, reading, writing };
 std::string_view to_string(taking) noexcept;
 
-/// What a worker does in one go: acquires, holds, lets go.
+/// One operation of a worker: acquire, hold, release.
 struct op {
     enum class ending : std::uint8_t { release, abandon, keep };
-    /// What a holder does after the signal of a loss: it stops, stops later, or acts for as long as
-    /// it was ever promised.
+    /// What a holder does after the signal of a loss: it stops at once, stops later, or acts until
+    /// its last deadline.
     enum class obedience : std::uint8_t { at_once, later, never };
 
     unsigned resource = 0;
@@ -50,16 +50,16 @@ struct op {
     std::int64_t max_hold_ms = 0; // 0: unbounded
     bool renews = true;
     bool fences = false;
-    nanos think = 0;                 // before it
+    nanos think = 0;                 // pause before the acquire
     nanos hold = 0;                  // from the acquisition to the end
     nanos cancel_after = no_time;    // while it waits
     std::vector<nanos> extend_after; // from the acquisition
     std::int64_t extend_ttl_ms = 100;
-    std::vector<nanos> write_after; // a write to the fenced store leaves then and carries the token
+    std::vector<nanos> write_after; // when it writes to the fenced store, from the acquisition
     ending end = ending::release;
     obedience after_loss = obedience::at_once;
     nanos lingers = 0;        // of one that stops later
-    bool fifo = false;        // in the order of arrival between processes
+    bool fifo = false;        // uses the fair queue
     bool names_token = false; // a single attempt with a token of its own
     bool attaches = false;    // to a lock that somebody abandoned; if there is none, acquires
 };
@@ -84,11 +84,11 @@ struct master_plan {
 
 enum class fault_kind : std::uint8_t {
     partition,    // between `client` and `master`, in the directions of `amount` (1 there, 2 back)
-    refuse,       // connections to the master are refused; those that are stay
-    break_late,   // what is in flight there arrives up to `amount` ns late; replies are lost
+    refuse,       // new connections to the master are refused; existing ones stay
+    break_late,   // commands in flight are executed up to `amount` ns late; replies are lost
     break_lost,   // what is in flight is lost
     stall,        // the master executes nothing
-    crash,        // the master; its data are as they were `amount` ns before (-1: gone)
+    crash,        // the master restarts with its data of `amount` ns earlier (-1: empty)
     flush,        // FLUSHALL
     replace,      // the master's data become those of master `amount`, as by DEBUG
     step,         // the master's wall clock, by `amount` us
@@ -97,14 +97,14 @@ enum class fault_kind : std::uint8_t {
     client_crash, // the process is gone; another one starts after `span`
     client_close, // the manager is closed; another one starts after `span`
     promote,      // the master dies; a replica that lags by `amount` ns answers after `span`
-    take_over,    // the master dies; a server answers after `span` that is empty and was always up
+    take_over,    // the master dies; after `span` an empty server that was always up answers
     flush_db,     // FLUSHDB
     forget_words, // SCRIPT FLUSH
     reset_stats,  // CONFIG RESETSTAT
     reload,       // DEBUG RELOAD: nothing is lost
     remove_keys,  // DEL, as `amount` says: 1 lock keys, 2 fencing counters, 4 the record
     hush,         // PUBLISH is refused
-    deafen,       // push connections of `client` to the master end, and are refused from then on
+    deafen,       // notification connections of `client` to the master end, and are then refused
 };
 inline constexpr std::size_t fault_kinds = 22;
 std::string_view to_string(fault_kind) noexcept;
@@ -122,7 +122,7 @@ struct fault {
     bool cuts(wire kind) const noexcept { return !only || *only == kind; }
 };
 
-/// What is wrong on purpose: in how the library is used, not in the library.
+/// Deliberate mistakes in the use of the library.
 enum class mistake : std::uint8_t {
     none,
     fewer_masters,            // one client is configured with fewer masters
@@ -134,14 +134,14 @@ enum class mistake : std::uint8_t {
 inline constexpr std::size_t mistakes = 6;
 std::string_view to_string(mistake) noexcept;
 
-/// How bytes travel.
+/// Delays and losses of the network.
 struct weather {
     nanos delay_min = 100 * us;
     nanos delay_max = 2 * ms;
-    unsigned lost_pushes_percent = 0; // also when the faults have ended
+    unsigned lost_pushes_percent = 0; // even after the end of the faults
     unsigned slow_percent = 0;        // of writes that take up to `slow_max`
     nanos slow_max = 0;
-    nanos flush_max = 0;        // a client's process is late by this before its bytes leave
+    nanos flush_max = 0;        // maximum delay of a client before its bytes are sent
     unsigned late_percent = 30; // of broken connections whose last commands arrive late
     nanos late_max = 0;
 };
@@ -149,11 +149,11 @@ struct weather {
 struct plan {
     std::uint64_t seed = 0;
     std::string profile;
-    bool kept = true;         // the assumptions are kept: the promises are demanded
+    bool kept = true;         // the assumptions hold, so that the promises are checked
     bool ordered = false;     // fencing tokens must increase
     bool unique = false;      // fencing tokens must differ: also beyond A2, while no memory is lost
-    bool bounded = true;      // keys are gone in time; if the assumptions are kept
-    bool yields = false;      // no extension after being overtaken: even if keys were deleted
+    bool bounded = true;      // keys expire within their bound, if the assumptions hold
+    bool yields = false;      // no extension after another owner's lease, even if keys were deleted
     nanos attempt_within = 0; // not 0: while the lock is free, a waiter tries that soon
     mistake wrong = mistake::none;
 
@@ -164,9 +164,9 @@ struct plan {
     std::int64_t connect_timeout_ms = 100;
     std::int64_t health_check_ms = 500;
 
-    bool focused = false;       // nothing is added to what its profile says
-    bool prompt = false;        // keys must be gone by removal, long before they expire
-    bool polls = true;          // false: what nobody notifies is found when a lease has ended
+    bool focused = false;       // the generic faults are not added
+    bool prompt = false;        // keys must be removed long before they expire
+    bool polls = true;          // false: without a notification, retry when the lease has expired
     nanos faults_end = 2 * sec; // no fault reaches beyond it
     nanos progress_bound = 0;   // how long the last acquires may take after that
     weather air;
@@ -175,17 +175,17 @@ struct plan {
     std::vector<fault> faults;
 
     std::size_t resources() const noexcept;
-    /// The largest that any client is configured with, and the smallest: nobody takes more (A3).
+    /// The largest max_ttl of all clients; and the smallest, which limits every ttl (A3).
     std::int64_t max_ttl_ms() const noexcept;
     std::int64_t ttl_limit_ms() const noexcept;
-    /// How much there is in it: what shrinking makes less.
+    /// The size that shrinking reduces.
     std::size_t size() const noexcept;
 };
 
-/// Makes the plan's clients wrong in this way.
+/// Applies a mistake to the clients of the plan.
 void make_mistake(plan&, mistake);
 
-/// One line per thing in it.
+/// Returns a line for each master, client, operation and fault.
 std::string describe(const plan&);
 
 } // namespace simulation

@@ -1,5 +1,5 @@
-// Fault profiles: what kind of trouble a seed is made into, and which of the assumptions A1 to A5
-// of docs/guarantees.md it keeps.
+// Fault profiles: the kinds of faults that a seed is turned into, and which of the assumptions of
+// docs/guarantees.md each keeps.
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct profile {
 /// one, "mixed-calm" ... with clients of both.
 std::span<const profile> profiles();
 
-/// Null if there is none of that name.
+/// Returns null for an unknown name.
 const profile* find_profile(std::string_view name);
 
 plan make_plan(std::uint64_t seed, const profile& kind);

@@ -10,7 +10,7 @@
 
 namespace simulation {
 
-/// None where there is no server program.
+/// Starts a server; empty if no server program is installed.
 inline std::optional<redlock::test::master_process> start_master() {
     try {
         redlock::test::find_server_program();

@@ -15,7 +15,7 @@ class timeline {
 public:
     explicit timeline(bool wanted) noexcept : wanted_(wanted) {}
 
-    /// Ask before the words are put together: nearly always nobody wants them.
+    /// Check this before building a line: usually no timeline is recorded.
     explicit operator bool() const noexcept { return wanted_; }
 
     void note(nanos at, std::string_view who, std::string_view what);

@@ -1,5 +1,4 @@
-// Plans in which many wait: the wait queues of a client, local handoffs, pushes and what becomes of
-// them.
+// Plans with many waiters: wait queues, local handoffs, and faults of release notifications.
 
 #pragma once
 
@@ -13,19 +12,21 @@ class generator;
 /// connections.
 void choose_waiting(plan& what, generator& random);
 
-/// Lines of several waiters in each client, who give up, and want different things, under faults.
+/// Wait queues with several waiters per client, some of which give up or use different options,
+/// under faults.
 void trouble_lines(plan& what, generator& random);
 
-/// Leases that are longer than anybody waits, so that a waiter without a notification is noticed.
-/// Only push connections are in trouble.
+/// Leases longer than any wait, so that a missed notification becomes visible. Faults only on
+/// notification connections.
 void trouble_wakes(plan& what, generator& random);
 
-/// Every lock is a slot: pools of a few, more workers than slots, sizes that differ now and then.
+/// Every lock is a slot of a small pool, with more workers than slots. Clients sometimes disagree
+/// on the size.
 void trouble_slots(plan& what, generator& random);
-/// The same, with leases that are longer than anybody waits, as in `trouble_wakes`.
+/// The same, with leases longer than any wait, as in `trouble_wakes`.
 void trouble_slot_wakes(plan& what, generator& random);
 
-/// No push ever arrives: each waiter has to ask again.
+/// No release notification arrives: every waiter has to poll.
 void trouble_deaf(plan& what, generator& random);
 
 } // namespace simulation

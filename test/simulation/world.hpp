@@ -1,5 +1,5 @@
-// One run of one plan: clients, masters and the network between them in virtual time, with the
-// judge looking on after every event.
+// One run of one plan: clients, masters and the network between them in virtual time, checked after
+// every event.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct outcome {
 
 outcome run(const plan& what, lua_machine& lua, bool with_story = false);
 
-/// Takes out of a failing plan what the same broken promise does not need.
+/// Shrinks a failing plan: removes everything that is not needed to break the same promise.
 plan shrink(plan what, lua_machine& lua, promise broken);
 
 } // namespace simulation

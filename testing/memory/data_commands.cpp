@@ -252,7 +252,7 @@ answer server::hmget(words command) {
     return answer::array(std::move(values));
 }
 
-// Of a sorted set, those members that there are in it; null where the key is of another type.
+// Returns the sorted set, or null. `wrong`: the key has another type.
 entry* server::sorted_set(std::string_view key, bool& wrong) {
     entry* const found = data.find(key, now_ms());
     wrong = found != nullptr && found->is != entry::type::sorted_set;

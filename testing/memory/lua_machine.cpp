@@ -38,7 +38,7 @@ void push(lua_State* lua, const answer& value) {
     }
 }
 
-// The text at the top of the stack, which may hold any bytes.
+// Returns the string at a stack index. It may contain any bytes.
 std::string_view text_at(lua_State* lua, int index) {
     std::size_t size = 0;
     const char* const text = lua_tolstring(lua, index, &size);
@@ -99,8 +99,8 @@ const lua_machine::script& lua_machine::compile(std::string_view text) {
     return *scripts_.emplace(made->text, std::move(made)).first->second;
 }
 
-// Leaves Redis' reply on the stack. Returns true if it is an error. A function that raises it must
-// own nothing with a destructor: Lua jumps over destructors.
+// Leaves Redis' reply on the stack. Returns true if it is an error. The caller raises the error,
+// and must own nothing with a destructor: Lua skips destructors.
 bool lua_machine::call_redis(lua_State* lua) {
     const int count = lua_gettop(lua);
     answer said;
@@ -173,7 +173,7 @@ answer lua_machine::run(const script& what, words keys, words arguments, const e
     return result;
 }
 
-// What a script raised, in the words of Redis 7.
+// Formats the error of a script like Redis 7.
 answer lua_machine::to_error(const script& what) {
     lua_State* const lua = lua_.get();
     std::string text;

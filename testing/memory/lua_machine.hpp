@@ -1,4 +1,4 @@
-// Runs the real text of scripts in a real Lua 5.1 with Redis' conversions in between. One machine
+// Runs the real text of scripts in a real Lua 5.1 with the type conversions of Redis. One machine
 // serves all masters and all seeds of a thread: a script is compiled once.
 
 #pragma once
@@ -23,13 +23,13 @@ public:
         std::string text;
         std::string sha1;
         int function = 0;  // its place in Lua's registry
-        std::string error; // why it does not compile
+        std::string error; // the compiler's error, or empty
     };
     using words = std::span<const std::string_view>;
     /// Executes one command for `redis.call`.
     using executor = std::function<answer(words)>;
 
-    /// What is executed for the text of a script, in place of that.
+    /// Returns the text to execute instead of a script's, for wrong variants.
     using editor = std::function<std::string(std::string_view)>;
 
     explicit lua_machine(editor edits = {});

@@ -1,5 +1,5 @@
-// The process: which commands there are, scripts, and what INFO reports. What reads and writes keys
-// is in data_commands.cpp.
+// The simulated process: command table, scripts and INFO. Commands on keys are in
+// data_commands.cpp.
 #include "server.hpp"
 
 #include "arguments.hpp"
@@ -256,7 +256,7 @@ answer server::info(words command) {
     text += "\r\nredis_mode:standalone\r\nrun_id:";
     text += run_id;
     text += "\r\nserver_time_usec:" + std::to_string(now_us_) + "\r\nuptime_in_seconds:";
-    // Whole seconds of one clock taken from whole seconds of the other, as Redis does.
+    // The difference of two times in whole seconds, as in Redis.
     text += std::to_string(now_us_ / 1'000'000 - started_us / 1'000'000);
     text += "\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\r\n"
             "# Persistence\r\nloading:0\r\nasync_loading:0\r\naof_enabled:";
@@ -312,7 +312,7 @@ answer server::client(words command) {
         "ERR unknown subcommand '" + std::string(command[1]) + "'. Try CLIENT HELP.");
 }
 
-// The caller changes the data: see network::replace.
+// Does nothing: the simulator (test/simulation) changes the data itself.
 answer server::debug(words) {
     return answer::ok();
 }

@@ -26,7 +26,7 @@ public:
 
     answer execute(words command, std::int64_t wall_us);
 
-    /// Replaces the process by another one, which only has `data` in its memory.
+    /// Simulates a restart of the process with `data`.
     void restart(std::string run_id, std::int64_t wall_us, store data);
     /// Same as `restart`, but the process started at `started_us` and was a replica until now.
     void promote(std::string run_id, std::int64_t started_us, store data);
@@ -40,7 +40,7 @@ public:
     std::int64_t started_us = 0;
     dialect speaks = dialect::redis_7_0;
     std::string password; // as `requirepass`; empty: none
-    /// Fields of INFO that differ from the truth, or are added to it.
+    /// Fields of INFO to replace or add.
     std::map<std::string, std::string> claims;
     bool refuses_publish = false; // like an ACL without PUBLISH
     bool appends = false;

@@ -51,14 +51,14 @@ std::array<int, 2> make_pipe() {
     return ends;
 }
 
-// In a process of its own: until the other end of the pipe is gone.
+// The guardian process: waits until the parent's end of the pipe is closed, then kills the child.
 [[noreturn]] void guard(pid_t ward, int life) {
     for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
-        ::signal(number, SIG_IGN); // meant for the parent as well, whose end is what counts
+        ::signal(number, SIG_IGN); // sent to the parent as well, whose end matters
     }
     for (int descriptor = 0; descriptor < descriptors_max; ++descriptor) {
         if (descriptor != life) {
-            ::close(descriptor); // ends of other pipes among them, which must not stay open in here
+            ::close(descriptor); // also the pipes of other children, which must not stay open here
         }
     }
     char nothing = 0;
@@ -73,13 +73,13 @@ bool settle([[maybe_unused]] tie to_parent, pid_t parent) {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::setpgid(0, 0); // Ctrl-C is for the parent, whose end is then the child's
+    ::setpgid(0, 0); // Ctrl-C reaches only the parent, which then ends the child
 #if defined(__linux__) && !defined(REDLOCK_PORTABLE)
     if (to_parent == tie::death_signal) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     }
 #endif
-    return ::getppid() == parent; // else it died before the signal was asked for
+    return ::getppid() == parent; // else the parent died before the death signal was set
 }
 
 [[noreturn]] void become(char* const* argv, int output, int report, tie to_parent, pid_t parent) {
@@ -209,7 +209,7 @@ void child_process::set_guardian() {
     }
 }
 
-// Before the child is reaped: its number may be another's then.
+// Must be called before the child is reaped, because its pid may be reused afterwards.
 void child_process::dismiss_guardian() noexcept {
     if (guardian_ > 0) {
         ::kill(guardian_, SIGKILL);

@@ -49,7 +49,7 @@ public:
     ~child_process();
 
     pid_t pid() const noexcept { return pid_; } // -1 without a child
-    bool running() noexcept;                    // true also for a stopped child
+    bool running() noexcept;                    // true for a stopped child as well
     bool stopped() const noexcept { return stopped_; }
     // The exit status, or 128 + signal; 0 until the end of the child.
     int status() const noexcept { return status_; }
@@ -69,7 +69,7 @@ private:
     pid_t pid_ = -1;
     pid_t guardian_ = -1;
     int life_ = -1;        // open while this process lives; the guardian waits for its end
-    bool stopped_ = false; // by us; waiting for a change of state would hang
+    bool stopped_ = false; // by `stop`; waiting for a second SIGSTOP would hang
     int status_ = 0;
 };
 

@@ -90,7 +90,7 @@ master_process::master_process(master_options options)
     wait_until_ready(on_clash::move_on);
 }
 
-// By swapping, so that the server held before ends before its directory goes.
+// Swaps, so that the previous server ends before its directory is removed.
 master_process& master_process::operator=(master_process&& other) noexcept {
     std::swap(options_, other.options_);
     std::swap(dir_, other.dir_);
@@ -142,7 +142,7 @@ std::vector<std::string> master_process::command_line() const {
     add("--save", "");
     add("--appendonly", yes_or_no(o.appendonly));
     add("--appendfsync", o.appendfsync);
-    if (major_version(server) >= 7) { // before, DEBUG was always allowed
+    if (major_version(server) >= 7) { // before Redis 7, DEBUG is always allowed
         add("--enable-debug-command", "local");
     }
     if (o.unix_socket) {
@@ -262,7 +262,8 @@ void master_process::declare_new(const std::string& key_prefix) const {
     }
     const std::size_t begin = at + field.size();
     const std::string run_id = info.substr(begin, info.find_first_of("\r\n", begin) - begin);
-    // Since the beginning of time; lib/core/guarded_scripts.hpp has the format.
+    // A record with memory since 1970 and no quarantine; the format is in
+    // lib/core/guarded_scripts.hpp.
     const std::string said = command({"SET", key_prefix + ":epoch", "3 " + run_id + " - 0 0 0"});
     if (said != "OK") {
         throw std::runtime_error("the record is refused: " + said);

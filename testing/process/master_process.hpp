@@ -1,6 +1,6 @@
 // Real Redis masters, one or a quorum of them, as child processes on the loopback interface. Tests
-// kill, hang and restart them, and inspect their keys. All processes and files are removed with the
-// objects (see child_process.hpp for the thread that should spawn them).
+// kill, hang and restart them, and inspect their keys. Processes end and files are removed with the
+// objects. See child_process.hpp for the thread that must start them.
 #pragma once
 
 #include "child_process.hpp"
@@ -64,7 +64,7 @@ public:
     std::uint16_t tls_port() const noexcept { return tls_port_ ? tls_port_->number() : 0; }
     std::filesystem::path unix_path() const { return dir_.path() / "server.sock"; }
     pid_t pid() const noexcept { return process_.pid(); }  // -1 if it is down
-    bool running() noexcept { return process_.running(); } // true if it hangs
+    bool running() noexcept { return process_.running(); } // true even if it hangs
     std::string log() const;
 
     bool hung() const noexcept { return process_.stopped(); }
@@ -79,7 +79,7 @@ public:
     void restart(ready when = ready::loaded);
     void restart_empty(); // also removes the data
     // Removes its directory, so that no file stays if this process is killed. Without persistence
-    // the server writes its log only, which is open already.
+    // the server then writes only its log, which stays open.
     void remove_files() noexcept;
 
     // Executes one command on a separate connection, with the password if there is one. Returns the

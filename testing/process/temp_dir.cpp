@@ -1,4 +1,4 @@
-// Makes and removes private directories; removal never throws, it runs in destructors.
+// Creates and removes private directories. Removal never throws, because it runs in destructors.
 #include "temp_dir.hpp"
 
 #include <stdlib.h>
