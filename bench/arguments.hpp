@@ -36,7 +36,7 @@ struct arguments {
     bool wants(std::string_view workload) const;
 };
 
-// Fills in the arguments, or returns the program's exit code when it has nothing more to do.
+// Fills in the arguments, or returns the program's exit code if it has nothing more to do.
 std::optional<int> parse_arguments(int argc, char** argv, arguments& into);
 
 side side_named(std::string_view name);

@@ -90,7 +90,7 @@ std::vector<std::string> resource_names(std::size_t in_flight);
 // The key that the library uses for a resource.
 std::string lock_key(const std::string& resource);
 
-// Throws std::invalid_argument when the load cannot be run.
+// Throws std::invalid_argument if the load cannot be run.
 void require_valid(const load& work);
 
 // User and system time of this process so far.

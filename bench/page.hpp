@@ -14,10 +14,10 @@ std::string page_of(const nlohmann::json& report);
 
 // One report of several files: the tables, targets and failures of the later ones follow those of
 // the first; quick if one of them is; everything else from the first. Throws std::runtime_error
-// when a file cannot be read or is not a report.
+// if a file cannot be read or is not a report.
 nlohmann::json read_reports(const std::vector<std::string>& files);
 
-// Throws std::runtime_error when the file cannot be written. "-" is the standard output.
+// Throws std::runtime_error if the file cannot be written. "-" is the standard output.
 void write_page(const std::string& file, const nlohmann::json& report);
 
 } // namespace bench

@@ -9,7 +9,7 @@
 namespace bench {
 
 // Runs the load. A pair is one acquire and one release on each master, so that all figures are
-// those of a quorum of the same size. Throws std::runtime_error when a connection breaks.
+// those of a quorum of the same size. Throws std::runtime_error if a connection breaks.
 result run_pipeline(const std::vector<address>& masters, const load& work);
 
 } // namespace bench

@@ -8,8 +8,8 @@
 
 namespace bench {
 
-// Runs the load against the masters. Throws std::runtime_error when they are not all admitted, or
-// when the library's keys are not where the check looks for them.
+// Runs the load against the masters. Throws std::runtime_error if they are not all admitted, or
+// if the library's keys are not where the check looks for them.
 result run_redlock(const std::vector<address>& masters, const load& work);
 
 } // namespace bench

@@ -42,10 +42,10 @@ public:
     void compare(std::string_view metric, const row& other, std::string_view name);
 
     const coordinates& at() const noexcept { return at_; }
-    // Empty when it was not measured.
+    // Empty if it was not measured.
     const std::vector<double>& values(std::string_view metric) const;
     spread over_rounds(std::string_view metric) const { return spread_of(values(metric)); }
-    // Null when there is none.
+    // Returns null if there is none.
     const ratio* ratio_of(std::string_view metric) const;
     const auto& metrics() const noexcept { return metrics_; }
     const auto& ratios() const noexcept { return ratios_; }
@@ -74,9 +74,9 @@ struct table {
     // References to rows stay valid.
     std::deque<row> rows;
 
-    // The row at this place, made when there is none.
+    // Returns the row at this point, which is created if there is none.
     row& at(const coordinates& place);
-    // Null when there is none.
+    // Returns null if there is none.
     const row* find(const coordinates& place) const;
 };
 

@@ -17,7 +17,7 @@ struct spread {
 spread spread_of(std::vector<double> values);
 
 // The sample below which the share `rank` (0 to 1) of all samples lies, by the nearest-rank method.
-// NaN when there is none. Reorders the samples.
+// NaN if there is none. Reorders the samples.
 double percentile(std::vector<std::uint32_t>& samples, double rank);
 
 // Spread of a / b per round. Pairing cancels changes of the machine between rounds.

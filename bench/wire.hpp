@@ -37,7 +37,7 @@ descriptor connect_to(const address& master);
 std::string format_command(const std::vector<std::string_view>& words);
 
 // The first reply in `bytes`. `size` counts all its bytes, `head` is its first line without the
-// line end, `body` the content of a bulk string. Empty when the reply is not complete. Throws
+// line end, `body` the content of a bulk string. Empty if the reply is not complete. Throws
 // std::runtime_error on an array or on invalid bytes: no command here has such a reply.
 struct reply_view {
     std::size_t size = 0;
@@ -52,7 +52,7 @@ public:
     explicit blocking_connection(const address& master, std::chrono::milliseconds timeout);
 
     // The text of the reply: a bulk string's content, else its first line with the type byte.
-    // Throws std::runtime_error when there is none in time or it is an error.
+    // Throws std::runtime_error if there is none in time or it is an error.
     std::string command(const std::vector<std::string_view>& words);
 
 private:
@@ -60,7 +60,7 @@ private:
     descriptor socket_;
 };
 
-// Value of `field:` in the text of INFO; empty when it is not there.
+// Value of `field:` in the text of INFO; empty if it is missing.
 std::string info_field(const std::string& info, std::string_view field);
 
 // Returns how often all masters together have executed these commands, including from scripts.

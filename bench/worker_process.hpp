@@ -23,7 +23,7 @@ public:
     // Kills it if it runs.
     ~worker_process();
 
-    // Both throw std::runtime_error when the worker has ended, the second also when the worker does
+    // Both throw std::runtime_error if the worker has ended, the second also if the worker does
     // not reply in time.
     void write_line(const std::string& text);
     std::string read_line(std::chrono::milliseconds limit);

@@ -164,7 +164,7 @@ void virtual_backend::random(std::span<unsigned char> out) {
     }
 }
 
-// --- All of it ----------------------------------------------------------------------------------
+// --- The world -----------------------------------------------------------------------------------
 
 virtual_world::virtual_world(std::size_t count, config given) : settings(std::move(given)) {
     settings.masters.clear();

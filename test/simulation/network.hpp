@@ -72,7 +72,7 @@ public:
     bool hang_up(connection_id);
     /// \}
 
-    /// \name Faults. -1: each.
+    /// \name Faults; master -1: all masters
     /// \{
     void partition(const fault&, bool begins);
     void refuse(const fault&, bool begins);
