@@ -38,7 +38,7 @@ EXPECTED = {
     ],
     'tracing': ['{"resourceSpans":'],
     'slots': [
-        'worker ', 'no slot was in two hands', 'the slot of the killed worker came back',
+        'worker ', 'no slot had two holders', 'the slot of the killed worker came back',
         '0 of 3 slots are taken at the end',
     ],
     'leader': ['host-', 'host-', 'host-', 'host-'],

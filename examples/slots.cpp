@@ -181,7 +181,7 @@ int look_on(const redlock::config& config, int in, std::vector<pid_t> children, 
         ::waitpid(child, &status, 0);
         failed = failed || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
     }
-    std::cout << (judge.broken() ? "a slot was in two hands" : "no slot was in two hands") << '\n'
+    std::cout << (judge.broken() ? "a slot had two holders" : "no slot had two holders") << '\n'
               << (judge.came_back() ? "the slot of the killed worker came back"
                                     : "nobody took the slot of the killed worker")
               << '\n';

@@ -17,10 +17,10 @@ namespace asio = boost::asio;
 
 redlock::config beside_others(const std::vector<std::string>& masters) {
     redlock::config config;
-    config.masters.assign(masters.begin(), masters.end()); // all that the others ask, and no other
+    config.masters.assign(masters.begin(), masters.end()); // exactly those of the other clients
     config.protocol = redlock::protocol::plain;
     config.key_prefix = "";                    // the resource's name is the key
-    config.max_ttl = std::chrono::seconds(30); // the longest ttl of theirs and of ours
+    config.max_ttl = std::chrono::seconds(30); // the longest ttl of all clients
     // Their releases notify nobody.
     config.release_notifications = redlock::release_notifications::off;
     return config;
