@@ -9,7 +9,7 @@ namespace redlock { inline namespace REDLOCK_ABI {
 /// Errors of the library. A cancelled operation does not use these: it completes with
 /// `boost::asio::error::operation_aborted`, as everywhere in Asio.
 enum class errc : int {
-        /// Another owner has the lock, or votes or resources that are needed. A majority of the masters
+    /// Another owner has the lock, or votes or resources that are needed. A majority of the masters
     /// replied, or the one that the last poll of a waiter asked.
     contended = 1,
     /// No majority of the configured masters could vote: down, silent, failing or not admitted.
