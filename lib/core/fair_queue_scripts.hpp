@@ -46,9 +46,9 @@ if left == -2 then return {1, 0, 0} end
 return {0, left, 0})",
     "d0cc6a6355a0e5d244b4b8ce8ed226f8b13c1a7f"};
 
-/// Gives up a ticket. KEYS: lock, queue, places. ARGV: the waiter, the channel that announces a
-/// lock that may be free ('': none). Reply {1 it had one | 0, 0, 0}. Notifies the next waiter if it
-/// is first now and the lock is free; if the lock is held, its release will notify that waiter.
+/// Gives up a ticket. KEYS: lock, queue, places. ARGV: the waiter, the channel on which a lock that
+/// may be free is published ('': none). Reply {1 it had one | 0, 0, 0}. Notifies the next waiter if
+/// it is first now and the lock is free; if the lock is held, its release will notify that waiter.
 inline constexpr script turn_leave{
     R"(local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local had = redis.call('ZREM', KEYS[2], ARGV[1])

@@ -1,8 +1,8 @@
 // Limits the removals in flight to each master, and remembers where the search for pending ones
 // continues.
 //
-// A master that comes back may be owed a removal by each of very many claims. Sent in one burst,
-// they would keep it from replying within `master_timeout`, and it would lose its vote. So both the
+// A master that comes back may have pending removals of very many claims. Sent in one burst, they
+// would keep it from replying within `master_timeout`, and it would lose its vote. So both the
 // number in flight and the work of one turn are limited.
 
 #pragma once

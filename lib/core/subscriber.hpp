@@ -57,7 +57,7 @@ public:
     /// \name Channels. Changes are sent with the next write.
     /// \{
 
-    /// Subscribes, now and after each reconnection; each confirmation is a hint. The first call
+    /// Subscribes, now and after each reconnection; each confirmation is reported. The first call
     /// opens the connection, which then stays.
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
