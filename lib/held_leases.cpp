@@ -40,6 +40,9 @@ void held_leases::extend(
         });
     completion<error_code> waiting(std::move(done), driver_.io());
     const net::link_callbacks::section lock(driver_);
+    if (ttl) {
+        ttl = effective_ttl(*ttl, driver_.configuration());
+    }
     if (const validation valid =
             ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
         !valid) {

@@ -110,6 +110,17 @@ TEST_CASE("an extension adds to what is left, or replaces it, and never shortens
     CHECK(one.held());
 }
 
+TEST_CASE("a lock with the default ttl is reacquired for that") {
+    two_clients site;
+    acquire_options options;
+    options.renew = renewal::off;
+    blocking::redis_lock one(site.mine, "r", options);
+    REQUIRE(one.acquire());
+    const auto before = one.get().deadline();
+    one.reacquire();
+    CHECK(one.get().deadline() > before);
+}
+
 TEST_CASE("a lock is handed on by its token, and the one who gave it has none") {
     two_clients site;
     blocking::redis_lock one(site.mine, "r", once());
