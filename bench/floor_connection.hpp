@@ -56,7 +56,7 @@ void floor_connection::receive(Function&& on_reply) {
     std::size_t consumed = 0;
     while (const auto reply = scan_reply(bytes.substr(consumed))) {
         if (pending_.empty()) {
-            fail("a reply that nobody asked for");
+            fail("unsolicited reply");
         }
         const floor_command command = pending_.front();
         pending_.pop_front();

@@ -132,7 +132,7 @@ void connection::received(std::span<const char> bytes, time_point now) {
             break;
         }
         if (in_flight_.empty()) {
-            lose("a reply that nobody asked for", true, now);
+            lose("unsolicited reply", true, now);
             break;
         }
         const in_flight command = in_flight_.front();

@@ -167,7 +167,7 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     case vote::quarantined: {
         const auto left =
             std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
-        return std::to_string(left.count()) + " s left: its memory is younger than the quarantine";
+        return std::to_string(left.count()) + " s left: new, restarted or emptied recently";
     }
     case vote::timed_out:
         return silent_text(rules_);

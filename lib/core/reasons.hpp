@@ -21,13 +21,13 @@ inline std::string gone_silent_text(const settings& rules) {
 }
 
 inline std::string not_connected_text(const settings& rules) {
-    return "connect_timeout, " + std::to_string(rules.connect_timeout.count())
-           + " ms, passed in the look-up of the name, the connect or the TLS handshake";
+    return "connect_timeout (" + std::to_string(rules.connect_timeout.count())
+           + " ms) expired during name resolution, connect or TLS handshake";
 }
 
 inline std::string not_introduced_text(const settings& rules) {
-    return "connect_timeout, " + std::to_string(rules.connect_timeout.count())
-           + " ms, passed before it introduced itself";
+    return "connect_timeout (" + std::to_string(rules.connect_timeout.count())
+           + " ms) expired before the server replied";
 }
 
 /// Of a master whose record was written by another version.

@@ -111,7 +111,7 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
             break;
         }
         if (!handle(*got, now) && liveness_.connected()) {
-            lose("a reply that nobody asked for", now);
+            lose("unsolicited reply", now);
         }
     }
     if (liveness_.up()) {

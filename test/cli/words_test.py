@@ -233,7 +233,7 @@ def _():
         one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
         one('redis://no-such-host.invalid', 'look-up of the name')
         one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
-        one(first.url.replace('redis:', 'rediss:'), 'connect_timeout, 300 ms, passed in')
+        one(first.url.replace('redis:', 'rediss:'), 'connect_timeout (300 ms) expired during')
 
 
 @case('no password is shown, wherever it was put')

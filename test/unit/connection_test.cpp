@@ -190,13 +190,13 @@ TEST_CASE("replies match commands first in, first out") {
     CHECK(it.sent_at[4] - it.sent_at[0] == 4ms);
 }
 
-TEST_CASE("a reply that nobody asked for takes the connection down") {
+TEST_CASE("an unsolicited reply takes the connection down") {
     connection_site it;
     it.bring_up();
     it.hear("+surprise\r\n");
     CHECK(!it.link.up());
     CHECK(it.link.refused());
-    CHECK(it.link.why_down() == "a reply that nobody asked for");
+    CHECK(it.link.why_down() == "unsolicited reply");
     CHECK(it.replies.empty());
 }
 

@@ -100,13 +100,13 @@ TEST_CASE("diagnostics of a success and of nothing are readable as well") {
 }
 
 TEST_CASE("the time of a quarantine is reported once") {
-    diagnostics it = of({said("a:1", vote::quarantined, 0us, "12 s left: its memory is young")});
+    diagnostics it = of({said("a:1", vote::quarantined, 0us, "12 s left: restarted recently")});
     it.votes[0].time_left = 12'000ms;
     it.message = "no quorum";
     it.quorum = 1;
     CHECK(
         to_string(it)
-        == "no quorum, 1 of 1 votes needed: a:1 quarantined (12 s left: its memory is young)");
+        == "no quorum, 1 of 1 votes needed: a:1 quarantined (12 s left: restarted recently)");
 }
 
 TEST_CASE("text from the network cannot move the cursor") {

@@ -322,7 +322,7 @@ TEST_CASE("what a push connection was asked before it was stopped is owed by nob
     CHECK(it.link.live());
     it.hear("+PONG\r\n");
     CHECK(!it.link.live());
-    CHECK(it.link.why_not() == "a reply that nobody asked for");
+    CHECK(it.link.why_not() == "unsolicited reply");
 }
 
 } // namespace subscriber_test
