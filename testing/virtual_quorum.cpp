@@ -146,7 +146,7 @@ void virtual_quorum::sleep(
             }
         });
     }
-    world_->here.emplace(now() + span, [made] { made->wake({}); });
+    world_->client_events.emplace(now() + span, [made] { made->wake({}); });
 }
 
 }}} // namespace redlock::REDLOCK_ABI::testing

@@ -50,18 +50,19 @@ void virtual_backend::open(std::size_t link) {
     connection& one = connections_[link];
     end(one);
     one.id = all_.next_connection++;
-    later(all_.here, all_.now() + master_of(one).round_trip, one, [this](connection& here) {
-        memory_master& there = master_of(here);
-        const net::link_callbacks::section lock(owner_);
-        if (there.down) {
-            end(here);
-            owner_.link_closed(here.link, "connection refused");
-            return;
-        }
-        here.accepted = true;
-        there.connected.emplace(here.id, &here);
-        owner_.link_opened(here.link);
-    });
+    later(
+        all_.client_events, all_.now() + master_of(one).round_trip, one, [this](connection& here) {
+            memory_master& there = master_of(here);
+            const net::link_callbacks::section lock(owner_);
+            if (there.down) {
+                end(here);
+                owner_.link_closed(here.link, "connection refused");
+                return;
+            }
+            here.accepted = true;
+            there.connected.emplace(here.id, &here);
+            owner_.link_opened(here.link);
+        });
 }
 
 void virtual_backend::close(std::size_t link) {
@@ -87,7 +88,7 @@ std::size_t virtual_backend::write(std::size_t link, std::string& bytes) {
     // Bytes stay in order even if the round trip time was reduced since.
     one.last_command = std::max(one.last_command, all_.now() + master_of(one).round_trip / 2);
     later(
-        all_.there,
+        all_.master_events,
         one.last_command,
         one,
         [this, text = std::exchange(bytes, {})](connection& there) {
@@ -122,10 +123,11 @@ void virtual_backend::read(connection& one) {
 
 void virtual_backend::send_back(connection& one, std::string bytes) {
     one.last_reply = std::max(one.last_reply, all_.now() + master_of(one).round_trip / 2);
-    later(all_.here, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
-        const net::link_callbacks::section lock(owner_);
-        owner_.link_received(here.link, text);
-    });
+    later(
+        all_.client_events, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
+            const net::link_callbacks::section lock(owner_);
+            owner_.link_received(here.link, text);
+        });
 }
 
 void virtual_backend::cut(connection& one) {
@@ -134,7 +136,7 @@ void virtual_backend::cut(connection& one) {
     there.connected.erase(one.id);
     one.accepted = false;
     one.id = all_.next_connection++; // bytes in flight do not arrive
-    later(all_.here, all_.now(), one, [this](connection& here) {
+    later(all_.client_events, all_.now(), one, [this](connection& here) {
         const net::link_callbacks::section lock(owner_);
         end(here);
         owner_.link_closed(here.link, "connection reset by peer");
@@ -146,7 +148,7 @@ void virtual_backend::wake_by(time_point moment) {
         return;
     }
     armed_ = moment;
-    all_.here.emplace(moment, [this, owner = owner_.weak_from_this(), moment] {
+    all_.client_events.emplace(moment, [this, owner = owner_.weak_from_this(), moment] {
         const auto alive = owner.lock();
         if (!alive || armed_ != moment) {
             return;
@@ -190,7 +192,7 @@ virtual_world::virtual_world(std::size_t count, config given) : settings(std::mo
 virtual_world::~virtual_world() {
     // Pending events may own sleepers, whose handlers must be destroyed while the context still
     // exists.
-    const agenda dropped = std::exchange(here, {});
+    const agenda dropped = std::exchange(client_events, {});
 }
 
 // Starts in 2023: a clock at 0 would mean "unknown".
@@ -217,8 +219,10 @@ bool virtual_world::run_until(time_point until, const std::function<bool()>& don
             return true;
         }
         const bool masters_first =
-            !there.empty() && (here.empty() || there.begin()->first <= here.begin()->first);
-        agenda& next = masters_first ? there : here;
+            !master_events.empty()
+            && (client_events.empty()
+                || master_events.begin()->first <= client_events.begin()->first);
+        agenda& next = masters_first ? master_events : client_events;
         if (next.empty() || next.begin()->first > until) {
             set_now(std::max(now(), until));
             return done && done();
@@ -234,8 +238,8 @@ void virtual_world::freeze(time_point until) {
         throw std::logic_error(
             "redlock: virtual time is moved on from a handler; move it on from the test itself");
     }
-    while (!there.empty() && there.begin()->first <= until) {
-        const auto event = there.extract(there.begin());
+    while (!master_events.empty() && master_events.begin()->first <= until) {
+        const auto event = master_events.extract(master_events.begin());
         set_now(std::max(now(), event.key()));
         event.mapped()();
     }

@@ -86,8 +86,8 @@ struct virtual_world {
         std::make_shared<std::atomic<time_point>>(time_point(std::chrono::hours(1000)));
     memory::lua_machine lua;
     std::vector<std::unique_ptr<memory_master>> masters;
-    agenda there; // events of the masters
-    agenda here;  // events of this process
+    agenda master_events;
+    agenda client_events;
     std::uint32_t next_connection = 1;
     std::uint64_t random = 42;
     bool running = false;

@@ -13,9 +13,9 @@ class generator;
 void choose_forms(plan& what, generator& random);
 
 /// Adds the faults of another profile, then calls `choose_forms`.
-template <void (*Trouble)(plan&, generator&)>
-void trouble_forms(plan& what, generator& random) {
-    Trouble(what, random);
+template <void (*AddFaults)(plan&, generator&)>
+void with_forms(plan& what, generator& random) {
+    AddFaults(what, random);
     choose_forms(what, random);
 }
 

@@ -259,7 +259,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
                 "m" + std::to_string(one.master),
                 "c" + std::to_string(one.client) + ": " + describe_command(words_) + " -> "
                     + text.substr(0, 60)
-                    + (one.client_gone || one.mute ? "   (the reply is lost)" : ""));
+                    + (one.client_gone || one.replies_lost ? "   (the reply is lost)" : ""));
         }
     }
     one.input.erase(0, at);
@@ -270,7 +270,7 @@ void network::execute(connection& one, connection_id id, const chunk& what) {
 
 void network::send_back(connection_id id, std::string bytes) {
     connection& one = connections_[id];
-    if (one.client_gone || one.mute) {
+    if (one.client_gone || one.replies_lost) {
         return;
     }
     const nanos arrives = std::max(one.back.last, here_.now + delay(link_of(one)));
@@ -376,7 +376,7 @@ void network::break_connections(const fault& what) {
         }
         scatter(one, id, late, late ? what.amount : -1);
         one.client_gone = false; // it does not know yet
-        one.mute = true;
+        one.replies_lost = true;
         here_.queue.push(here_.now + link_of(one).random.between(0, ms), event_kind::hang_up, id);
     }
 }

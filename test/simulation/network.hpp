@@ -135,7 +135,7 @@ private:
         bool accepted = false;
         bool client_gone = false;
         bool server_gone = false;
-        bool mute = false; // broken: replies are lost
+        bool replies_lost = false; // broken
         stream there;
         stream back;
         std::string input; // an incomplete command

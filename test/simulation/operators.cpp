@@ -162,7 +162,7 @@ void choose_servers(plan& what, generator& random) {
     }
 }
 
-void trouble_stops(plan& what, generator& random) {
+void add_stop_faults(plan& what, generator& random) {
     for_each_op(what, [&](client_plan&, op& one) {
         one.think = random.between(0, 10 * ms);
         one.wait_ms = random.between(50, 1000);
@@ -199,7 +199,7 @@ void trouble_stops(plan& what, generator& random) {
     add_partitions(what, random, 2);
 }
 
-void trouble_promotions(plan& what, generator& random) {
+void add_promotion_faults(plan& what, generator& random) {
     for (master_plan& one : what.masters) {
         one.fsyncs = random.percent(60);
     }
@@ -212,7 +212,7 @@ void trouble_promotions(plan& what, generator& random) {
     add_partitions(what, random, 5);
 }
 
-void trouble_take_overs(plan& what, generator& random) {
+void add_take_over_faults(plan& what, generator& random) {
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
         fault one{.kind = fault_kind::take_over};
         one.master = any_master(what, random);
@@ -223,7 +223,7 @@ void trouble_take_overs(plan& what, generator& random) {
 
 // Only of one master, which holders and others reach all the time: a client that first asks a
 // master after a step that nobody else has noticed yet cannot know of it.
-void trouble_boot_steps(plan& what, generator& random) {
+void add_boot_step_faults(plan& what, generator& random) {
     what.bounded = what.ordered = false;
     what.air.late_max = 0;
     if (random.percent(70)) { // a client that asks again does so in the quarantine
@@ -268,7 +268,7 @@ void trouble_boot_steps(plan& what, generator& random) {
     add_partitions(what, random, 3, stepped);
 }
 
-void trouble_lost_records(plan& what, generator& random) {
+void add_lost_record_faults(plan& what, generator& random) {
     for (std::uint64_t left = 1 + random.below(6); left > 0; --left) {
         fault one{.kind = random.percent(85) ? fault_kind::remove_keys : fault_kind::flush_db};
         one.master = random.percent(20) ? -1 : any_master(what, random);
@@ -278,7 +278,7 @@ void trouble_lost_records(plan& what, generator& random) {
     add_partitions(what, random, 4);
 }
 
-void trouble_deletions(plan& what, generator& random) {
+void add_deletion_faults(plan& what, generator& random) {
     what.kept = what.ordered = false;
     what.yields = true;
     // One client holds for long and lives on extensions; the others come and go between them.
@@ -313,7 +313,7 @@ void trouble_deletions(plan& what, generator& random) {
     }
 }
 
-void trouble_free_locks(plan& what, generator& random) {
+void add_free_lock_faults(plan& what, generator& random) {
     what.attempt_within = 2 * sec + 300 * ms;
     what.faults_end = random.between(15, 30) * sec;
     what.air.lost_pushes_percent = random.percent(60)   ? 0

@@ -14,18 +14,18 @@ void choose_holders(plan&, generator&);
 void choose_servers(plan&, generator&);
 
 /// Losses, after which holders act until their last deadline.
-void trouble_stops(plan&, generator&);
+void add_stop_faults(plan&, generator&);
 /// Lagging replicas replace dead masters, some of which use appendfsync always.
-void trouble_promotions(plan&, generator&);
+void add_promotion_faults(plan&, generator&);
 /// Empty servers that were always up take the places of dead masters.
-void trouble_take_overs(plan&, generator&);
+void add_take_over_faults(plan&, generator&);
 /// The clock of a master that has restarted is set, before anybody has asked it or after all have.
-void trouble_boot_steps(plan&, generator&);
+void add_boot_step_faults(plan&, generator&);
 /// Records and fencing counters are deleted.
-void trouble_lost_records(plan&, generator&);
+void add_lost_record_faults(plan&, generator&);
 /// Lock keys of holders are deleted, which the assumptions exclude.
-void trouble_deletions(plan&, generator&);
+void add_deletion_faults(plan&, generator&);
 /// Long leases, and release notifications that end, are refused or lost: waiters must poll.
-void trouble_free_locks(plan&, generator&);
+void add_free_lock_faults(plan&, generator&);
 
 } // namespace simulation

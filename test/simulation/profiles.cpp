@@ -150,7 +150,7 @@ void rough_air(plan& what, generator& random) {
 
 void calm(plan&, generator&) {}
 
-void trouble_network(plan& what, generator& random) {
+void add_network_faults(plan& what, generator& random) {
     rough_air(what, random);
     add_some(what, random, 3, add_partition);
     add_some(what, random, 1, add_wide_partition);
@@ -160,7 +160,7 @@ void trouble_network(plan& what, generator& random) {
 }
 
 // Connections break and leave commands in flight.
-void trouble_in_flight(plan& what, generator& random) {
+void add_in_flight_faults(plan& what, generator& random) {
     rough_air(what, random);
     what.air.slow_percent = 20;
     what.air.late_percent = 80;
@@ -168,14 +168,14 @@ void trouble_in_flight(plan& what, generator& random) {
     add_some(what, random, 2, add_stall);
 }
 
-void trouble_restarts(plan& what, generator& random) {
+void add_restart_faults(plan& what, generator& random) {
     rough_air(what, random);
     add_some(what, random, 5, add_crash);
     add_some(what, random, 1, add_break);
     add_some(what, random, 1, add_partition);
 }
 
-void trouble_clients(plan& what, generator& random) {
+void add_client_faults(plan& what, generator& random) {
     rough_air(what, random);
     add_some(what, random, 5, add_pause);
     add_some(what, random, 2, add_client_end);
@@ -207,7 +207,7 @@ void add_steps(plan& what, generator& random) {
     }
 }
 
-void trouble_clocks(plan& what, generator& random) {
+void add_clock_faults(plan& what, generator& random) {
     what.drift_margin_ms = random.between(2, 10);
     what.drift_ppb = random.percent(50) ? what.drift_ppb : 5 * what.drift_ppb;
     bad_clocks(what, random);
@@ -217,7 +217,7 @@ void trouble_clocks(plan& what, generator& random) {
 }
 
 // Long holds that live on extensions, with partitions around the moments at which they are sent.
-void trouble_extensions(plan& what, generator& random) {
+void add_extension_faults(plan& what, generator& random) {
     rough_air(what, random);
     for (client_plan& client : what.clients) {
         for (auto& worker : client.workers) {
@@ -238,7 +238,7 @@ void trouble_extensions(plan& what, generator& random) {
 }
 
 // Time-outs as long as the leases.
-void trouble_tight(plan& what, generator& random) {
+void add_tight_timeouts(plan& what, generator& random) {
     what.master_timeout_ms = random.between(60, what.max_ttl_ms());
     what.air.slow_percent = static_cast<unsigned>(random.between(5, 40));
     what.air.slow_max = random.between(10 * ms, ttl_span(what));
@@ -249,7 +249,7 @@ void trouble_tight(plan& what, generator& random) {
 }
 
 // Memory that is lost without a restart. Not for the plain protocol, which says that it may fail.
-void trouble_flushes(plan& what, generator& random) {
+void add_flush_faults(plan& what, generator& random) {
     rough_air(what, random);
     add_some(what, random, 5, add_flush);
     add_some(what, random, 2, add_replacement);
@@ -258,8 +258,8 @@ void trouble_flushes(plan& what, generator& random) {
 }
 
 // Holders that live on extensions while masters lose data: missing keys are created again.
-void trouble_heals(plan& what, generator& random) {
-    trouble_extensions(what, random);
+void add_heal_faults(plan& what, generator& random) {
+    add_extension_faults(what, random);
     what.air.late_percent = 60;
     add_some(what, random, 4, add_flush);
     add_some(what, random, 3, add_crash);
@@ -269,7 +269,7 @@ void trouble_heals(plan& what, generator& random) {
 
 // Long leases: what remains of a failed attempt or a release must be removed, as it would stay.
 // Nothing is late, since a late command may take a lock that nobody removes before it expires.
-void trouble_rollbacks(plan& what, generator& random) {
+void add_rollback_faults(plan& what, generator& random) {
     what.prompt = true;
     what.air.late_max = 0;
     what.air.lost_pushes_percent = 0; // a waiter that misses one waits for a whole lease
@@ -315,7 +315,7 @@ void trouble_rollbacks(plan& what, generator& random) {
 
 // Counters of masters that differ: clocks at the ends of their bound, lost counters, votes by the
 // least majority.
-void trouble_fences(plan& what, generator& random) {
+void add_fence_faults(plan& what, generator& random) {
     rough_air(what, random);
     what.ordered = true;
     for (master_plan& one : what.masters) {
@@ -340,7 +340,7 @@ void trouble_fences(plan& what, generator& random) {
     add_some(what, random, 2, add_pause);
 }
 
-void trouble_all(plan& what, generator& random) {
+void add_all_faults(plan& what, generator& random) {
     rough_air(what, random);
     bad_clocks(what, random);
     add_some(what, random, 2, add_partition);
@@ -361,8 +361,8 @@ void trouble_all(plan& what, generator& random) {
 }
 
 // A1 and A2 are broken on purpose.
-void trouble_beyond(plan& what, generator& random) {
-    trouble_all(what, random);
+void break_assumptions(plan& what, generator& random) {
+    add_all_faults(what, random);
     what.kept = what.ordered = false;
     // Between two looks at a clock that runs as wrong as here. With less, each would show a step.
     what.offset_bound_ms = std::max<std::int64_t>(what.offset_bound_ms, 300);
@@ -388,78 +388,78 @@ constexpr std::string_view keeps_keys =
 
 constexpr std::array table{
     profile{"calm", mixture::plain, keeps_all, calm},
-    profile{"network", mixture::plain, keeps_all, trouble_network},
-    profile{"in-flight", mixture::plain, keeps_all, trouble_in_flight},
-    profile{"restarts", mixture::plain, keeps_all, trouble_restarts},
-    profile{"clients", mixture::plain, keeps_all, trouble_clients},
-    profile{"clocks", mixture::plain, keeps_all, trouble_clocks},
-    profile{"extensions", mixture::plain, keeps_all, trouble_extensions},
-    profile{"tight", mixture::plain, keeps_all, trouble_tight},
-    profile{"rollbacks", mixture::plain, keeps_all, trouble_rollbacks},
-    profile{"queues", mixture::plain, keeps_all, trouble_lines},
-    profile{"notifications", mixture::plain, keeps_all, trouble_wakes},
-    profile{"slots", mixture::plain, keeps_all, trouble_slots},
-    profile{"slot-notifications", mixture::plain, keeps_all, trouble_slot_wakes},
-    profile{"no-notifications", mixture::plain, keeps_all, trouble_deaf},
-    profile{"all", mixture::plain, keeps_all, trouble_all},
-    profile{"beyond", mixture::plain, keeps_little, trouble_beyond},
+    profile{"network", mixture::plain, keeps_all, add_network_faults},
+    profile{"in-flight", mixture::plain, keeps_all, add_in_flight_faults},
+    profile{"restarts", mixture::plain, keeps_all, add_restart_faults},
+    profile{"clients", mixture::plain, keeps_all, add_client_faults},
+    profile{"clocks", mixture::plain, keeps_all, add_clock_faults},
+    profile{"extensions", mixture::plain, keeps_all, add_extension_faults},
+    profile{"tight", mixture::plain, keeps_all, add_tight_timeouts},
+    profile{"rollbacks", mixture::plain, keeps_all, add_rollback_faults},
+    profile{"queues", mixture::plain, keeps_all, add_queue_faults},
+    profile{"notifications", mixture::plain, keeps_all, add_notification_faults},
+    profile{"slots", mixture::plain, keeps_all, add_slot_faults},
+    profile{"slot-notifications", mixture::plain, keeps_all, add_slot_notification_faults},
+    profile{"no-notifications", mixture::plain, keeps_all, lose_all_notifications},
+    profile{"all", mixture::plain, keeps_all, add_all_faults},
+    profile{"beyond", mixture::plain, keeps_little, break_assumptions},
 
     profile{"guarded-calm", mixture::guarded, keeps_all, calm},
-    profile{"guarded-network", mixture::guarded, keeps_all, trouble_network},
-    profile{"guarded-in-flight", mixture::guarded, keeps_all, trouble_in_flight},
-    profile{"guarded-restarts", mixture::guarded, keeps_all, trouble_restarts},
-    profile{"guarded-clients", mixture::guarded, keeps_all, trouble_clients},
-    profile{"guarded-clocks", mixture::guarded, keeps_all, trouble_clocks},
-    profile{"guarded-extensions", mixture::guarded, keeps_all, trouble_extensions},
-    profile{"guarded-tight", mixture::guarded, keeps_all, trouble_tight},
-    profile{"guarded-flushes", mixture::guarded, keeps_all, trouble_flushes},
-    profile{"guarded-rollbacks", mixture::guarded, keeps_all, trouble_rollbacks},
-    profile{"guarded-heals", mixture::guarded, keeps_all, trouble_heals},
-    profile{"guarded-fences", mixture::guarded, keeps_all, trouble_fences},
-    profile{"guarded-queues", mixture::guarded, keeps_all, trouble_lines},
-    profile{"guarded-notifications", mixture::guarded, keeps_all, trouble_wakes},
-    profile{"guarded-slots", mixture::guarded, keeps_all, trouble_slots},
-    profile{"guarded-slot-wakes", mixture::guarded, keeps_all, trouble_slot_wakes},
-    profile{"guarded-no-notifications", mixture::guarded, keeps_all, trouble_deaf},
-    profile{"guarded-all", mixture::guarded, keeps_all, trouble_all},
-    profile{"guarded-beyond", mixture::guarded, keeps_little, trouble_beyond},
+    profile{"guarded-network", mixture::guarded, keeps_all, add_network_faults},
+    profile{"guarded-in-flight", mixture::guarded, keeps_all, add_in_flight_faults},
+    profile{"guarded-restarts", mixture::guarded, keeps_all, add_restart_faults},
+    profile{"guarded-clients", mixture::guarded, keeps_all, add_client_faults},
+    profile{"guarded-clocks", mixture::guarded, keeps_all, add_clock_faults},
+    profile{"guarded-extensions", mixture::guarded, keeps_all, add_extension_faults},
+    profile{"guarded-tight", mixture::guarded, keeps_all, add_tight_timeouts},
+    profile{"guarded-flushes", mixture::guarded, keeps_all, add_flush_faults},
+    profile{"guarded-rollbacks", mixture::guarded, keeps_all, add_rollback_faults},
+    profile{"guarded-heals", mixture::guarded, keeps_all, add_heal_faults},
+    profile{"guarded-fences", mixture::guarded, keeps_all, add_fence_faults},
+    profile{"guarded-queues", mixture::guarded, keeps_all, add_queue_faults},
+    profile{"guarded-notifications", mixture::guarded, keeps_all, add_notification_faults},
+    profile{"guarded-slots", mixture::guarded, keeps_all, add_slot_faults},
+    profile{"guarded-slot-wakes", mixture::guarded, keeps_all, add_slot_notification_faults},
+    profile{"guarded-no-notifications", mixture::guarded, keeps_all, lose_all_notifications},
+    profile{"guarded-all", mixture::guarded, keeps_all, add_all_faults},
+    profile{"guarded-beyond", mixture::guarded, keeps_little, break_assumptions},
 
-    profile{"forms-network", mixture::guarded, keeps_all, trouble_forms<trouble_network>},
-    profile{"forms-in-flight", mixture::guarded, keeps_all, trouble_forms<trouble_in_flight>},
-    profile{"forms-clients", mixture::guarded, keeps_all, trouble_forms<trouble_clients>},
-    profile{"forms-clocks", mixture::guarded, keeps_all, trouble_forms<trouble_clocks>},
-    profile{"forms-extensions", mixture::guarded, keeps_all, trouble_forms<trouble_extensions>},
-    profile{"forms-tight", mixture::guarded, keeps_all, trouble_forms<trouble_tight>},
-    profile{"forms-flushes", mixture::guarded, keeps_all, trouble_forms<trouble_flushes>},
-    profile{"forms-rollbacks", mixture::guarded, keeps_all, trouble_forms<trouble_rollbacks>},
-    profile{"forms-heals", mixture::guarded, keeps_all, trouble_forms<trouble_heals>},
-    profile{"forms-fences", mixture::guarded, keeps_all, trouble_forms<trouble_fences>},
-    profile{"forms-queues", mixture::guarded, keeps_all, trouble_forms<trouble_lines>},
-    profile{"forms-all", mixture::guarded, keeps_all, trouble_forms<trouble_all>},
+    profile{"forms-network", mixture::guarded, keeps_all, with_forms<add_network_faults>},
+    profile{"forms-in-flight", mixture::guarded, keeps_all, with_forms<add_in_flight_faults>},
+    profile{"forms-clients", mixture::guarded, keeps_all, with_forms<add_client_faults>},
+    profile{"forms-clocks", mixture::guarded, keeps_all, with_forms<add_clock_faults>},
+    profile{"forms-extensions", mixture::guarded, keeps_all, with_forms<add_extension_faults>},
+    profile{"forms-tight", mixture::guarded, keeps_all, with_forms<add_tight_timeouts>},
+    profile{"forms-flushes", mixture::guarded, keeps_all, with_forms<add_flush_faults>},
+    profile{"forms-rollbacks", mixture::guarded, keeps_all, with_forms<add_rollback_faults>},
+    profile{"forms-heals", mixture::guarded, keeps_all, with_forms<add_heal_faults>},
+    profile{"forms-fences", mixture::guarded, keeps_all, with_forms<add_fence_faults>},
+    profile{"forms-queues", mixture::guarded, keeps_all, with_forms<add_queue_faults>},
+    profile{"forms-all", mixture::guarded, keeps_all, with_forms<add_all_faults>},
 
-    profile{"stops", mixture::plain, keeps_all, trouble_stops},
-    profile{"deletions", mixture::plain, keeps_keys, trouble_deletions},
-    profile{"free-locks", mixture::plain, keeps_all, trouble_free_locks},
-    profile{"guarded-stops", mixture::guarded, keeps_all, trouble_stops},
-    profile{"guarded-promotions", mixture::guarded, keeps_all, trouble_promotions},
-    profile{"guarded-take-overs", mixture::guarded, keeps_all, trouble_take_overs},
-    profile{"guarded-boot-steps", mixture::guarded, keeps_all, trouble_boot_steps},
-    profile{"guarded-lost-records", mixture::guarded, keeps_all, trouble_lost_records},
-    profile{"guarded-deletions", mixture::guarded, keeps_keys, trouble_deletions},
-    profile{"guarded-free-locks", mixture::guarded, keeps_all, trouble_free_locks},
-    profile{"forms-stops", mixture::guarded, keeps_all, trouble_forms<trouble_stops>},
-    profile{"forms-deletions", mixture::guarded, keeps_keys, trouble_forms<trouble_deletions>},
-    profile{"mixed-stops", mixture::mixed, keeps_all, trouble_stops},
+    profile{"stops", mixture::plain, keeps_all, add_stop_faults},
+    profile{"deletions", mixture::plain, keeps_keys, add_deletion_faults},
+    profile{"free-locks", mixture::plain, keeps_all, add_free_lock_faults},
+    profile{"guarded-stops", mixture::guarded, keeps_all, add_stop_faults},
+    profile{"guarded-promotions", mixture::guarded, keeps_all, add_promotion_faults},
+    profile{"guarded-take-overs", mixture::guarded, keeps_all, add_take_over_faults},
+    profile{"guarded-boot-steps", mixture::guarded, keeps_all, add_boot_step_faults},
+    profile{"guarded-lost-records", mixture::guarded, keeps_all, add_lost_record_faults},
+    profile{"guarded-deletions", mixture::guarded, keeps_keys, add_deletion_faults},
+    profile{"guarded-free-locks", mixture::guarded, keeps_all, add_free_lock_faults},
+    profile{"forms-stops", mixture::guarded, keeps_all, with_forms<add_stop_faults>},
+    profile{"forms-deletions", mixture::guarded, keeps_keys, with_forms<add_deletion_faults>},
+    profile{"mixed-stops", mixture::mixed, keeps_all, add_stop_faults},
 
-    profile{"mixed-network", mixture::mixed, keeps_all, trouble_network},
-    profile{"mixed-restarts", mixture::mixed, keeps_all, trouble_restarts},
-    profile{"mixed-extensions", mixture::mixed, keeps_all, trouble_extensions},
-    profile{"mixed-queues", mixture::mixed, keeps_all, trouble_lines},
-    profile{"mixed-slots", mixture::mixed, keeps_all, trouble_slots},
-    profile{"mixed-all", mixture::mixed, keeps_all, trouble_all},
+    profile{"mixed-network", mixture::mixed, keeps_all, add_network_faults},
+    profile{"mixed-restarts", mixture::mixed, keeps_all, add_restart_faults},
+    profile{"mixed-extensions", mixture::mixed, keeps_all, add_extension_faults},
+    profile{"mixed-queues", mixture::mixed, keeps_all, add_queue_faults},
+    profile{"mixed-slots", mixture::mixed, keeps_all, add_slot_faults},
+    profile{"mixed-all", mixture::mixed, keeps_all, add_all_faults},
 };
 
-// --- What is not trouble -------------------------------------------------------------------------
+// --- Everything except faults --------------------------------------------------------------------
 
 op some_op(generator& random, std::uint64_t resources, std::int64_t max_ttl_ms, bool fences) {
     op one;
@@ -554,8 +554,8 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
     made.ordered = fences;
     generator waiting(seed, 4);
     choose_waiting(made, waiting);
-    generator trouble(seed, 2);
-    kind.add_faults(made, trouble);
+    generator faults(seed, 2);
+    kind.add_faults(made, faults);
     generator holders(seed, 6);
     choose_holders(made, holders);
     generator servers(seed, 7);

@@ -130,7 +130,7 @@ void choose_waiting(plan& what, generator& random) {
     add_push_faults(what, random, who < 17 ? 3 : 0);
 }
 
-void trouble_lines(plan& what, generator& random) {
+void add_queue_faults(plan& what, generator& random) {
     what.air.slow_percent = static_cast<unsigned>(random.below(10));
     what.air.slow_max = random.between(5 * ms, 2 * what.master_timeout_ms * ms);
     make_lines(what, random, {.lets_go = false});
@@ -157,17 +157,17 @@ void make_slots(plan& what, generator& random) {
 
 } // namespace
 
-void trouble_slots(plan& what, generator& random) {
-    trouble_lines(what, random);
+void add_slot_faults(plan& what, generator& random) {
+    add_queue_faults(what, random);
     make_slots(what, random);
 }
 
-void trouble_slot_wakes(plan& what, generator& random) {
-    trouble_wakes(what, random);
+void add_slot_notification_faults(plan& what, generator& random) {
+    add_notification_faults(what, random);
     make_slots(what, random);
 }
 
-void trouble_wakes(plan& what, generator& random) {
+void add_notification_faults(plan& what, generator& random) {
     what.prompt = true;
     what.polls = false; // a poll would make up for the notification that is missed
     what.air.late_max = 0;
@@ -183,7 +183,7 @@ void trouble_wakes(plan& what, generator& random) {
         + static_cast<nanos>(workers_of(what)) * 200 * ms;
 }
 
-void trouble_deaf(plan& what, generator& random) {
+void lose_all_notifications(plan& what, generator& random) {
     make_lines(what, random, {.lets_go = false});
     everybody_listens(what, 100);
     add_faults(what, random, 4);

@@ -14,19 +14,19 @@ void choose_waiting(plan& what, generator& random);
 
 /// Wait queues with several waiters per client, some of which give up or use different options,
 /// under faults.
-void trouble_lines(plan& what, generator& random);
+void add_queue_faults(plan& what, generator& random);
 
 /// Leases longer than any wait, so that a missed notification becomes visible. Faults only on
 /// notification connections.
-void trouble_wakes(plan& what, generator& random);
+void add_notification_faults(plan& what, generator& random);
 
 /// Every lock is a slot of a small pool, with more workers than slots. Clients sometimes disagree
 /// on the size.
-void trouble_slots(plan& what, generator& random);
-/// The same, with leases longer than any wait, as in `trouble_wakes`.
-void trouble_slot_wakes(plan& what, generator& random);
+void add_slot_faults(plan& what, generator& random);
+/// The same, with leases longer than any wait, as in `add_notification_faults`.
+void add_slot_notification_faults(plan& what, generator& random);
 
 /// No release notification arrives: every waiter has to poll.
-void trouble_deaf(plan& what, generator& random);
+void lose_all_notifications(plan& what, generator& random);
 
 } // namespace simulation
