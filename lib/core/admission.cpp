@@ -1,5 +1,7 @@
 #include "admission.hpp"
 
+#include "hash.hpp"
+
 #include <algorithm>
 #include <charconv>
 
@@ -65,6 +67,7 @@ std::optional<server_info> parse_info(std::string_view text) {
     for_each_field(text, [&](std::string_view key, std::string_view value) {
         if (key == "run_id") {
             info.run_id = value;
+            info.run_id_hash = hash_of(value);
         } else if (key == "redis_version") {
             redis = value;
         } else if (key == "valkey_version") {

@@ -25,7 +25,8 @@ namespace redlock::core {
 /// The relevant part of INFO.
 struct server_info {
     std::string run_id;
-    std::string version; // "redis 7.0.15", "valkey 8.1.1"
+    std::uint64_t run_id_hash = 0; // arbiters are looked for too often to hash it each time
+    std::string version;           // "redis 7.0.15", "valkey 8.1.1"
     std::string role;
     std::string eviction_policy;
     std::chrono::seconds uptime{0};

@@ -281,7 +281,7 @@ std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
     std::uint64_t highest = 0;
     const std::uint64_t lock = hash_of(key);
     for (std::size_t i = 0; i < size(); ++i) {
-        const std::uint64_t weight = mixed(hash_of(members_[i].link->info().run_id) ^ lock);
+        const std::uint64_t weight = mixed(members_[i].link->info().run_id_hash ^ lock);
         if (members_[i].admitted && (best == nobody || weight > highest)) {
             best = i;
             highest = weight;
