@@ -49,7 +49,7 @@ struct settings {
 
     /// Maximum number of timers per call of `time_passed`, and of pending removals that it sends to
     /// one master. The rest follows in the next turn of the event loop.
-    std::size_t turn_max = 256;
+    std::size_t turn_max = 64;
     /// Removals in flight to one master; further ones wait. A burst of them must not keep the
     /// master from answering anything else within `master_timeout`.
     std::size_t removals_max = 4'096;

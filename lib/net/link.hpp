@@ -86,7 +86,7 @@ private:
         bool open = false;
         bool heard = false; // the master has sent anything
         bool writing = false;
-        std::array<char, 16 * 1024> read_buffer{};
+        std::array<char, 4 * 1024> read_buffer{};
     };
 
     void resolve();
