@@ -244,7 +244,10 @@ void engine::certified(
     member& from = masters_[master];
     const bool remembers = wrong::uncertified_counts || from.link->certifies(command, answered);
     answer got{.said = vote::granted};
-    if (!remembers) {
+    if (answered.is_error()) { // nothing shows that it has lost its memory
+        got = {.said = vote::error, .forgot = true};
+        note_server(master, command, answered, got, sent, now);
+    } else if (!remembers) {
         got = {
             .said = vote::quarantined,
             .forgot = true,
@@ -255,7 +258,14 @@ void engine::certified(
         const batch::item& each = what.items[static_cast<std::size_t>(std::countr_zero(left))];
         if (claim* const owner = claims_.find(each.claim)) {
             owner->votes.of[master].unvouched = !remembers;
-            claim_replied(*owner, master, command_of(command, each), got, {}, sent, now);
+            claim_replied(
+                *owner,
+                master,
+                command_of(command, each),
+                got,
+                answered.is_error() ? answered.text : "",
+                sent,
+                now);
         }
     }
 }

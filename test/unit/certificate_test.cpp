@@ -109,6 +109,21 @@ TEST_CASE("what a master grants after it has lost its memory is not a vote") {
     }
 }
 
+TEST_CASE("a refused certificate is an error of the server, and no quarantine") {
+    certified_quorum q;
+    q.masters[0].forbidden.insert("GET");
+    const answer got = q.acquire_now(once());
+    REQUIRE(got.won);
+    q.run_for(10ms);
+    const redlock::master_vote vote = q.engine.describe(got.ballots, q.now())[0];
+    CHECK(vote.vote == redlock::vote::error);
+    CHECK(vote.text.starts_with("NOPERM"));
+    CHECK(q.state(0) != redlock::master_state::quarantined);
+    q.release(got);
+    q.run_for(10ms);
+    CHECK(!q.has_key()); // it is removed all the same
+}
+
 TEST_CASE("a loss between a SET and its certificate is noticed") {
     certified_quorum q;
     q.at_certificate(0, [&] {
