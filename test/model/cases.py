@@ -8,6 +8,7 @@ ORPHAN = '.pending[j]!=0'
 ORDER = 'newest==slot'
 RISING = 'token>last'
 UNIQUE = 'issued[i]!=token'
+AGREED = 'finals<=1'
 GAP = 'succeeded)||unseen'
 NEEDLESS = '(blocking>='
 ASSERTION = 'assertion violated'
@@ -22,6 +23,7 @@ class Case:
     expect: str = ASSERTION
     memory: int = 0
     deep: bool = False # too many states to go without sorting
+    long: bool = False # takes longer to compile than to search
 
     @property
     def sorted(self):
@@ -33,12 +35,12 @@ def scope(**sizes):
 
 
 def holds(model, name, **sizes):
-    return Case(model, name, scope(**sizes), holds=True)
+    return Case(model, name, scope(**sizes), holds=True, long=model == 'members')
 
 
 def wrong(model, rule, expect, **sizes):
-    deep = model in ('fencing', 'extension', 'certificate') or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
-    return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep)
+    deep = model in ('fencing', 'extension', 'certificate', 'members') or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
+    return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep, long=model == 'members')
 
 
 def redundant(model, rule, **sizes):
@@ -46,11 +48,13 @@ def redundant(model, rule, **sizes):
 
 
 def beyond(model, name, expect, **sizes):
-    return Case(model, name, scope(**sizes), expect=expect, deep=model == 'certificate')
+    deep = model in ('certificate', 'members')
+    return Case(model, name, scope(**sizes), expect=expect, deep=deep, long=model == 'members')
 
 
 def goal(model, name, **sizes):
-    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=model in ('fencing', 'extension'))
+    deep = model in ('fencing', 'extension', 'members')
+    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=deep, long=model == 'members')
 
 
 GROUPS = {
@@ -201,6 +205,85 @@ GROUPS |= {
     ],
 }
 
+# Lists of masters, as sums of 1, 2, 4 ...: {0, 1, 2} and {0, 1, 3} unless a case says otherwise.
+ONE_IN_COMMON = {'MASTERS': 5, 'SECOND': 1 + 8 + 16}
+
+GROUPS |= {
+    'founding holds': [
+        holds('founding', 'two masters in common', FORGETS=2),
+        holds('founding', 'one master in common', FORGETS=2, **ONE_IN_COMMON),
+        holds('founding', 'a list that lacks a master', FORGETS=2, MASTERS=3, SECOND=1 + 2),
+    ],
+    'founding is not vacuous': [
+        goal('founding', 'founded'),
+        goal('founding', 'returned', FORGETS=1),
+    ],
+    'wrong founding': [
+        wrong('founding', 'founded_by_majority', EXCLUSION),
+        wrong('founding', 'written_at_once', EXCLUSION),
+        wrong('founding', 'not_confirmed', EXCLUSION, FORGETS=2),
+        wrong('founding', 'founding_overwritten', EXCLUSION, FORGETS=1, **ONE_IN_COMMON),
+        wrong('founding', 'founding_is_evidence', EXCLUSION, FORGETS=1),
+        wrong('founding', 'returned_without_evidence', EXCLUSION, FORGETS=1),
+        wrong('founding', 'any_list_served', EXCLUSION, MASTERS=3, SECOND=1),
+        wrong('founding', 'no_quarantine', EXCLUSION, FORGETS=1, MASTERS=3, SECOND=1 + 2 + 4),
+        # All masters that two lists have in common must not lose their records.
+        beyond('founding', 'nothing in common is left', EXCLUSION, FORGETS=1, ALL=1, **ONE_IN_COMMON),
+    ],
+}
+
+# Of the members {0, 1, 2}, one is replaced unless a case says otherwise.
+ADDED = {'AFTER': 1 + 2 + 4 + 8}
+FIVE = {'MASTERS': 5, 'BEFORE': 1 + 2 + 4 + 8, 'AFTER': 1 + 2 + 4 + 8 + 16}
+ADD_REMOVE = {'STEPS': 1, 'AFTER': 1 + 2 + 4 + 8, 'LATER': 1 + 2 + 8, 'CHANGERS': 2}
+REMOVE_ADD = {'STEPS': 1, 'AFTER': 1 + 2, 'LATER': 1 + 2 + 8, 'CHANGERS': 2}
+# The new members, one for each of the rivals, never answer.
+RIVALS = {'MASTERS': 3, 'AFTER': 1 + 2 + 8, 'RIVAL': 1 + 2 + 16, 'CHANGERS': 2}
+ONLY_RIVALS = {'LOCKS': 0, **RIVALS}
+
+GROUPS |= {
+    'members hold': [
+        holds('members', 'one is replaced', FORGETS=1),
+        holds('members', 'one is replaced, a round', ROUNDS=1),
+        holds('members', 'one is added', FORGETS=1, **ADDED),
+        holds('members', 'one is added to four', FORGETS=1, **FIVE),
+        holds('members', 'two rivals', **RIVALS),
+        holds('members', 'two rivals, two losses', FORGETS=2, **ONLY_RIVALS),
+    ],
+    'members hold in steps': [
+        holds('members', 'one is added, one removed', **ADD_REMOVE),
+        holds('members', 'one is removed, one added', FORGETS=1, **REMOVE_ADD),
+        holds('members', 'one is added in steps', STEPS=1, FORGETS=1, ROUNDS=1, **ADDED),
+    ],
+    'members are not vacuous': [
+        goal('members', 'changed'),
+        goal('members', 'carried_over', ROUNDS=2),
+        goal('members', 'joint_lease'),
+        goal('members', 'succeeded', **ONLY_RIVALS),
+        goal('members', 'rival_won', **ONLY_RIVALS),
+        goal('members', 'returned_joint', FORGETS=1),
+    ],
+    'wrong change': [
+        wrong('members', 'no_joint_majority', EXCLUSION),
+        wrong('members', 'written_to_new_members', EXCLUSION),
+        wrong('members', 'committed_at_once', EXCLUSION),
+        wrong('members', 'compared_by_client', EXCLUSION),
+        wrong('members', 'behind_served', EXCLUSION),
+        wrong('members', 'removed_member_votes', EXCLUSION),
+        wrong('members', 'new_member_not_quarantined', EXCLUSION, FORGETS=1),
+        beyond('members', 'replaced in one step', EXCLUSION, STEPS=1),
+        beyond('members', 'final at once, in steps', EXCLUSION, WRONG='committed_at_once', **REMOVE_ADD),
+    ],
+    'wrong agreement of members': [
+        wrong('members', 'no_ballots', AGREED, **ONLY_RIVALS),
+        wrong('members', 'ballots_last', AGREED, FORGETS=1, **ONLY_RIVALS),
+        wrong('members', 'read_before_quarantine', AGREED, FORGETS=1, **ONLY_RIVALS),
+        wrong('members', 'read_from_one', AGREED, FORGETS=1, **ONLY_RIVALS),
+        wrong('members', 'accepted_not_read', AGREED, FORGETS=1, **ONLY_RIVALS),
+        wrong('members', 'promised_not_read', AGREED, FORGETS=1, **ONLY_RIVALS),
+    ],
+}
+
 FORGETS = {'TTL': 1, 'LOSSES': 1, 'COUNTERS': 1, 'HORIZON': 4}
 
 # Replies that take time make many states; the shortest counterexamples are 12 steps and more.
@@ -267,6 +350,20 @@ LARGE = [
     wrong('certificate', 'certificate_carried_over', EXCLUSION, FAULTS=2, ONLY=FLUSH + RESTART),
     wrong('certificate', 'record_adopted', EXCLUSION, **FLUSHED, ATTEMPTS=2),
     wrong('certificate', 'vouched_by_missing', EXCLUSION, HELD=1, ROUNDS=2, FAULTS=2, ONLY=FLUSH + BROKEN),
+    holds('founding', 'three losses', FORGETS=3),
+    redundant('founding', 'returned_by_one', FORGETS=2),
+    redundant('founding', 'id_not_compared', FORGETS=2),
+    holds('members', 'one is replaced, two losses', FORGETS=2),
+    holds('members', 'one is replaced, a loss and a round', FORGETS=1, ROUNDS=1),
+    holds('members', 'one is added to four, a loss and a round', FORGETS=1, ROUNDS=1, **FIVE),
+    holds('members', 'a successor', CHANGERS=2),
+    redundant('members', 'healed_without_blocking', ROUNDS=1),
+    redundant('members', 'votes_added_up'),
+    redundant('members', 'old_members_read', FORGETS=1, **ONLY_RIVALS),
+    redundant('members', 'commit_skips_ballots', FORGETS=1, **ONLY_RIVALS),
+    holds('members', 'two rivals, a loss', FORGETS=1, **RIVALS),
+    holds('members', 'three rivals, two losses', FORGETS=2, **{**ONLY_RIVALS, 'CHANGERS': 3}),
+    holds('members', 'one is added, one removed, a loss', FORGETS=1, **ADD_REMOVE),
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'a master loses its data, clocks differ', **FORGETS),

@@ -57,7 +57,8 @@ def build(case, directory, memory):
         defines.append('-DSYMMETRY')
     subprocess.run(['spin', '-a', *defines, model], cwd=directory, check=True, stdout=subprocess.DEVNULL)
     # What must be complete does without partial order reduction, the rest is served by it.
-    options = ['-O2', '-DNOREDUCE'] if case.holds else ['-O1' if case.deep else '-O0', '-DBFS']
+    level = max(0, (2 if case.holds else 1 if case.deep else 0) - case.long)
+    options = [f'-O{level}', '-DNOREDUCE' if case.holds else '-DBFS']
     subprocess.run(
         ['gcc', '-w', *options, '-DSAFETY', f'-DMEMLIM={memory}', '-o', 'pan', 'pan.c'],
         cwd=directory, check=True,
