@@ -121,7 +121,7 @@ public:
         options.ttl = 2s;
         options.stop_margin = 300ms; // as long as an entry may take
         redlock::election election(manager_, "scheduler", options);
-        redlock::leader_work work = [this](redlock::leadership& term) { return lead(term); };
+        redlock::locked_work work = [this](redlock::lock& term) { return lead(term); };
         for (;;) {
             std::cout << name_ << " stands by" << std::endl;
             try {
@@ -138,7 +138,7 @@ public:
 
 private:
     // Ended from outside at any co_await, when the lease is about to end or the program is.
-    asio::awaitable<void> lead(redlock::leadership& term) {
+    asio::awaitable<void> lead(redlock::lock& term) {
         const std::uint64_t token = *term.fencing_token();
         std::cout << name_ << " leads with token " << token << std::endl;
         asio::steady_timer next(co_await asio::this_coro::executor);

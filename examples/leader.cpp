@@ -24,8 +24,9 @@ namespace {
 
 // The term of one leader. Each co_await is a point where it ends early if the term is over. Writes
 // carry the fencing token, so a leader that has not noticed its loss is refused.
-asio::awaitable<void> serve(redlock::leadership& term, std::string host) {
-    std::cout << host << " leads as " << term.id() << ", token " << *term.fencing_token() << '\n';
+asio::awaitable<void> serve(redlock::lock& term, std::string host) {
+    std::cout << host << " leads as " << term.owner() << ", token " << *term.fencing_token()
+              << '\n';
     asio::steady_timer timer(co_await asio::this_coro::executor);
     timer.expires_after(std::chrono::milliseconds(300));
     co_await timer.async_wait(asio::use_awaitable);
@@ -38,7 +39,7 @@ asio::awaitable<void> candidate(redlock::lock_manager& manager, std::string host
     options.ttl = std::chrono::seconds(2);
     options.stop_margin = std::chrono::milliseconds(300);
     redlock::election election(manager, "scheduler", options);
-    redlock::leader_work work = [host](redlock::leadership& term) { return serve(term, host); };
+    redlock::locked_work work = [host](redlock::lock& term) { return serve(term, host); };
     co_await election.async_lead(work, asio::use_awaitable);
 }
 

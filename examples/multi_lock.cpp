@@ -30,8 +30,7 @@ pay(redlock::lock_manager& manager, std::string from, std::string to, int& payer
     // Named first: no braces in a statement with co_await (docs/compilers.md).
     const std::vector<std::string> accounts{std::move(from), std::move(to)};
     const redlock::acquire_options options;
-    redlock::lock both =
-        co_await redlock::async_acquire_all(manager, accounts, options, asio::use_awaitable);
+    redlock::lock both = co_await manager.async_acquire(accounts, options, asio::use_awaitable);
     std::cout << "locked " << both.resource() << '\n';
     payer -= 10;
     payee += 10;

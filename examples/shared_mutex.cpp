@@ -19,22 +19,22 @@ namespace asio = boost::asio;
 namespace {
 
 asio::awaitable<void> work(redlock::lock_manager& manager) {
-    const redlock::shared_mutex catalogue(manager, "catalogue");
-    const redlock::acquire_options options; // wait for up to 10 s
-
-    redlock::lock one = co_await catalogue.async_lock_shared(options, asio::use_awaitable);
-    redlock::lock two = co_await catalogue.async_lock_shared(options, asio::use_awaitable);
+    redlock::acquire_options reads; // wait for up to 10 s
+    reads.mode = redlock::lock_mode::shared;
+    redlock::lock one = co_await manager.async_acquire("catalogue", reads, asio::use_awaitable);
+    redlock::lock two = co_await manager.async_acquire("catalogue", reads, asio::use_awaitable);
     std::cout << "two read\n";
     co_await one.async_release(asio::use_awaitable);
     co_await two.async_release(asio::use_awaitable);
 
-    redlock::acquire_options fenced;
-    fenced.fencing = true; // so that the store can refuse a writer whose time is over
-    redlock::lock writer = co_await catalogue.async_lock(fenced, asio::use_awaitable);
+    redlock::acquire_options writes;
+    writes.mode = redlock::lock_mode::writer;
+    writes.fencing = true; // so that the store can refuse a writer whose time is over
+    redlock::lock writer = co_await manager.async_acquire("catalogue", writes, asio::use_awaitable);
     std::cout << "one writes, with token " << *writer.fencing_token() << '\n';
 
-    co_await catalogue.async_downgrade(writer, asio::use_awaitable);
-    redlock::lock beside = co_await catalogue.async_lock_shared(options, asio::use_awaitable);
+    co_await writer.async_downgrade(asio::use_awaitable);
+    redlock::lock beside = co_await manager.async_acquire("catalogue", reads, asio::use_awaitable);
     std::cout << "it reads on, together with another one\n";
     co_await beside.async_release(asio::use_awaitable);
     co_await writer.async_release(asio::use_awaitable);

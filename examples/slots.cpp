@@ -48,15 +48,16 @@ redlock::config config_for(const std::vector<std::string>& masters) {
 // --- A worker -----------------------------------------------------------------------------------
 
 // What it does with its slot. A worker that loses it stops.
-asio::awaitable<void> use(const redlock::slot& slot) {
+asio::awaitable<void> use(const redlock::lock& held) {
     asio::steady_timer timer(co_await asio::this_coro::executor);
-    for (int step = 0; step < 10 && slot.held(); ++step) {
+    for (int step = 0; step < 10 && held.held(); ++step) {
         timer.expires_after(milliseconds(20));
         co_await timer.async_wait(asio::use_awaitable);
     }
 }
 
-asio::awaitable<void> compete(redlock::slot_pool& pool, std::size_t worker, int out, moment end) {
+asio::awaitable<void>
+compete(redlock::lock_manager& manager, std::size_t worker, int out, moment end) {
     const auto say = [&](const char* what, std::size_t slot) {
         const std::string line =
             std::to_string(worker) + what + std::to_string(slot) + '\n'; // short, so in one piece
@@ -68,13 +69,14 @@ asio::awaitable<void> compete(redlock::slot_pool& pool, std::size_t worker, int 
     options.ttl = milliseconds(1000);
     while (std::chrono::steady_clock::now() < end) {
         options.wait = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
-        auto taken = co_await pool.async_acquire(options, asio::as_tuple(asio::use_awaitable));
-        auto& [error, slot] = taken;
+        auto taken = co_await manager.async_acquire_slot(
+            "crew", places, options, asio::as_tuple(asio::use_awaitable));
+        auto& [error, held] = taken;
         if (!error) {
-            say(" takes ", slot.number());
-            co_await use(slot);
-            say(" gives ", slot.number());
-            co_await slot.async_release(asio::as_tuple(asio::use_awaitable));
+            say(" takes ", held.slot());
+            co_await use(held);
+            say(" gives ", held.slot());
+            co_await held.async_release(asio::as_tuple(asio::use_awaitable));
         }
     }
 }
@@ -82,10 +84,9 @@ asio::awaitable<void> compete(redlock::slot_pool& pool, std::size_t worker, int 
 int be_worker(const redlock::config& config, std::size_t worker, int out, moment end) {
     asio::io_context io;
     redlock::lock_manager manager(io.get_executor(), config);
-    redlock::slot_pool pool(manager, "crew", places);
     manager.async_run(asio::detached);
     int status = 0;
-    asio::co_spawn(io, compete(pool, worker, out, end), [&](const std::exception_ptr& error) {
+    asio::co_spawn(io, compete(manager, worker, out, end), [&](const std::exception_ptr& error) {
         status = error ? 1 : 0;
         manager.async_close(asio::detached);
     });
@@ -136,14 +137,14 @@ private:
 std::size_t free_slots(const redlock::config& config) {
     asio::io_context io;
     redlock::lock_manager manager(io.get_executor(), config);
-    redlock::slot_pool pool(manager, "crew", places);
     manager.async_run(asio::detached);
     std::size_t found = 0;
     manager.async_ready([&](redlock::error_code) {
-        pool.async_status([&](redlock::error_code, const redlock::pool_status& status) {
-            found = status.free();
-            manager.async_close(asio::detached);
-        });
+        manager.async_query_slots(
+            "crew", places, [&](redlock::error_code, const redlock::pool_status& status) {
+                found = status.free();
+                manager.async_close(asio::detached);
+            });
     });
     io.run();
     return found;

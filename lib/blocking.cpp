@@ -1,3 +1,5 @@
+#include "manager_impl.hpp"
+
 #include <redlock/blocking.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -142,7 +144,9 @@ void manager::wait(
 mutex::mutex(manager& owner, std::string resource, acquire_options options)
     : manager_(owner),
       resource_(std::move(resource)),
-      options_(options) {}
+      options_(options) {
+    detail::share(owner.async())->require(resource_, options_);
+}
 
 mutex::~mutex() = default;
 

@@ -1,3 +1,5 @@
+#include "manager_impl.hpp"
+
 #include <redlock/blocking_shared.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -82,7 +84,10 @@ shared_mutex::shared_mutex(manager& owner, std::string resource, acquire_options
     : manager_(owner),
       resource_(std::move(resource)),
       options_(options),
-      state_(std::make_shared<state>()) {}
+      state_(std::make_shared<state>()) {
+    options.mode = lock_mode::writer;
+    detail::share(owner.async())->require(resource_, options);
+}
 
 shared_mutex::~shared_mutex() = default;
 
@@ -156,6 +161,8 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
             mine.enter(wanted);
         }
         acquire_options options = options_;
+        options.mode = wanted == kind::writer ? lock_mode::writer : lock_mode::shared;
+        options.fencing = options.fencing && wanted == kind::writer;
         options.wait = limit;
         if (!endless && limit != wait_for::none()) {
             const auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
@@ -165,11 +172,10 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
             diagnostics why;
             auto [error, taken] = manager_.call(
                 [&](auto token) {
-                    const redlock::shared_mutex mutex(manager_.async(), resource_);
-                    auto done = with_diagnostics(why, asio::as_tuple(std::move(token)));
-                    return wanted == kind::writer
-                               ? mutex.async_lock(options, std::move(done))
-                               : mutex.async_lock_shared(options, std::move(done));
+                    return manager_.async().async_acquire(
+                        resource_,
+                        options,
+                        with_diagnostics(why, asio::as_tuple(std::move(token))));
                 },
                 stop);
             if (!error) {

@@ -220,6 +220,18 @@ wrong wrong_with(const acquire_options& options, const config& config) {
         return against(
             "protocol", std::string(to_string(config.protocol)), "fencing needs guarded");
     }
+    if (options.mode != lock_mode::exclusive) {
+        const std::string mode(to_string(options.mode));
+        if (config.protocol != protocol::guarded) {
+            return detail::only_with("protocol plain", "mode", mode, "exclusive");
+        }
+        if (options.order != fairness::none) {
+            return detail::only_with("mode " + mode, "order", "fifo", "none");
+        }
+        if (options.mode == lock_mode::shared && options.fencing) {
+            return detail::only_with("mode shared", "fencing", "on", "off");
+        }
+    }
     if (options.max_hold.count() < 0
         || (options.max_hold.count() > 0 && options.max_hold <= options.stop_margin)) {
         return invalid_value{
@@ -354,6 +366,11 @@ bool same_server(const endpoint& a, const endpoint& b) {
         return a.transport == b.transport && a.path == b.path;
     }
     return a.host == b.host && a.port == b.port;
+}
+
+invalid_value
+only_with(std::string_view other, std::string field, setting_value value, setting_value allows) {
+    return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
 }
 
 validation validate_extension(milliseconds ttl, const config& config) {

@@ -48,6 +48,16 @@ std::string_view to_string(release_result result) noexcept {
     return "unknown";
 }
 
+std::string_view to_string(extend_result result) noexcept {
+    switch (result) {
+    case extend_result::extended:
+        return "extended";
+    case extend_result::capped:
+        return "capped";
+    }
+    return "unknown";
+}
+
 std::string_view to_string(loss_reason reason) noexcept {
     switch (reason) {
     case loss_reason::none:
@@ -142,6 +152,18 @@ std::string_view to_string(operation_kind what) noexcept {
         return "release";
     case operation_kind::query:
         return "query";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(lock_mode what) noexcept {
+    switch (what) {
+    case lock_mode::exclusive:
+        return "exclusive";
+    case lock_mode::shared:
+        return "shared";
+    case lock_mode::writer:
+        return "writer";
     }
     return "unknown";
 }

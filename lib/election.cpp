@@ -1,5 +1,4 @@
 #include "adapted.hpp"
-#include "core/hash.hpp"
 #include "manager_impl.hpp"
 
 #include <redlock/election.hpp>
@@ -24,22 +23,6 @@ using detail::manager_impl;
 namespace {
 
 constexpr std::chrono::milliseconds poll_min(10);
-
-// Returns the lock to the enclosing scope, however the work ends.
-struct lent {
-    explicit lent(lock& from) : owner(from), mine(std::move(from)) {}
-    lent(const lent&) = delete;
-    lent& operator=(const lent&) = delete;
-    ~lent() { owner = std::move(mine.lease()); }
-
-    lock& owner;
-    leadership mine;
-};
-
-asio::awaitable<void> run_term(leader_work work, lock& held) {
-    lent term(held);
-    co_await work(term.mine);
-}
 
 leader_status status_of(const lock_status& found) {
     return {found.state, found.owner, found.time_left};
@@ -152,10 +135,6 @@ private:
 
 } // namespace
 
-std::string leadership::id() const {
-    return core::digest_of(lock_.token());
-}
-
 election::election(lock_manager& manager, std::string name, election_options options)
     : manager_(detail::share(manager)),
       name_(std::move(name)),
@@ -174,24 +153,14 @@ acquire_options election::term() const {
 }
 
 void election::start_campaign(
-    const election& mine, sink votes, handler<void(error_code, leadership)> done) {
-    mine.manager_->acquire(
-        {.resource = mine.name_, .options = mine.term()},
-        votes,
-        detail::adapt(std::move(done), [](auto caller, error_code error, lock held) {
-            std::move(caller)(error, leadership(std::move(held)));
-        }));
+    const election& mine, sink votes, handler<void(error_code, lock)> done) {
+    mine.manager_->acquire({.names = mine.name_, .options = mine.term()}, votes, std::move(done));
 }
 
 void election::start_lead(
-    const election& mine, leader_work work, sink votes, handler<void(std::exception_ptr)> done) {
+    const election& mine, locked_work work, sink votes, handler<void(std::exception_ptr)> done) {
     detail::start_with_lock(
-        mine.manager_,
-        mine.name_,
-        mine.term(),
-        [work = std::move(work)](lock& held) { return run_term(work, held); },
-        votes,
-        std::move(done));
+        mine.manager_, mine.name_, mine.term(), std::move(work), votes, std::move(done));
 }
 
 void election::start_observe(

@@ -31,14 +31,17 @@ void held_leases::extend(
     lease_ptr lease,
     std::optional<std::chrono::milliseconds> ttl,
     diagnostics_sink sink,
-    handler<error_code> done) {
+    handler<error_code, extend_result> done) {
     const auto id = driver_.on_cancel(
         done, with_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
             if (const auto found = weak.lock()) {
                 cancel_extension(*found, id);
             }
         });
-    completion<error_code> waiting(std::move(done), driver_.io());
+    completion<error_code, extend_result> waiting(std::move(done), driver_.io());
+    const auto fail = [&](const error_code& error) {
+        std::move(waiting)(driver_.io(), error, extend_result::extended);
+    };
     const net::link_callbacks::section lock(driver_);
     if (ttl) {
         ttl = effective_ttl(*ttl, driver_.configuration());
@@ -47,21 +50,23 @@ void held_leases::extend(
             ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
         !valid) {
         driver_.refuse(sink.out, lease->resource, to_string(valid.error()));
-        std::move(waiting)(driver_.io(), errc::invalid_argument);
+        fail(errc::invalid_argument);
         return;
     }
     if (lease->stage != lease_handle::phase::held) {
         if (sink.out != nullptr) {
             *sink.out = lease->loss ? *lease->loss : diagnostics();
         }
-        std::move(waiting)(driver_.io(), why_not_held(*lease));
+        fail(why_not_held(*lease));
         return;
     }
     core::engine& engine = driver_.engine();
     if (!ttl && !engine.writes(lease->claim)) {
         driver_.refuse(
-            sink.out, lease->resource, "only a writer's lock of a shared_mutex can be downgraded");
-        std::move(waiting)(driver_.io(), errc::invalid_argument);
+            sink.out,
+            lease->resource,
+            "this is not a writer's lock; allowed for a downgrade: one of lock_mode::writer");
+        fail(errc::invalid_argument);
         return;
     }
     const std::uint64_t observed = observer_.started(
@@ -85,9 +90,9 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
                  .lock = lease.observed,
                  .error = aborted},
                 diagnostics());
-            completion<error_code> complete = *std::move(waiting.done);
+            completion<error_code, extend_result> complete = *std::move(waiting.done);
             waiting.done.reset(); // its place among the extensions stays
-            std::move(complete)(driver_.io(), aborted);
+            std::move(complete)(driver_.io(), aborted, extend_result::extended);
         }
     }
 }
@@ -303,7 +308,10 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
                     driver_.now() - claim.extending.sent,
                     claim.votes);
             });
-        (*std::move(oldest.done))(driver_.io(), result);
+        (*std::move(oldest.done))(
+            driver_.io(),
+            result,
+            !error && claim.held().capped() ? extend_result::capped : extend_result::extended);
     }
     lease.extending.pop_front();
 }

@@ -34,7 +34,7 @@ public:
         lease_ptr lease,
         std::optional<std::chrono::milliseconds> ttl,
         diagnostics_sink sink,
-        handler<error_code> done);
+        handler<error_code, extend_result> done);
     void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
     void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);
     /// The last handle is gone: the lease was released or is left to its ttl.

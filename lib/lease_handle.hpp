@@ -43,14 +43,7 @@ public:
           token(token),
           fencing_token(fencing_token) {}
 
-    static const std::shared_ptr<lease_handle>& of(const lock& held) noexcept {
-        return held.handle_;
-    }
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
-    /// The slot numbers of a lock on slots.
-    static const std::vector<std::uint32_t>& slots_of(const lock& held) noexcept {
-        return held.handle_->slots;
-    }
 
     /// \name From any thread
     /// \{
@@ -90,8 +83,8 @@ public:
     struct extend_waiter {
         std::uint64_t id;
         diagnostics_sink sink;
-        std::optional<completion<error_code>> done; // empty: cancelled
-        std::uint64_t observed = 0;                 // its number for the observer
+        std::optional<completion<error_code, extend_result>> done; // empty: cancelled
+        std::uint64_t observed = 0;                                // its number for the observer
     };
 
     core::handle claim;

@@ -1,3 +1,5 @@
+#include "adapted.hpp"
+#include "core/hash.hpp"
 #include "lease_handle.hpp"
 #include "manager_impl.hpp"
 
@@ -74,9 +76,26 @@ std::string_view lock::resource() const {
     return checked(handle_).resource;
 }
 
+std::size_t lock::slot() const {
+    const std::span<const std::uint32_t> numbers = slots();
+    if (numbers.empty()) {
+        throw std::logic_error("redlock::lock: slot() of a lock on a resource: only the locks of "
+                               "async_acquire_slot have one");
+    }
+    return numbers.front();
+}
+
+std::span<const std::uint32_t> lock::slots() const {
+    return checked(handle_).slots;
+}
+
 std::string_view lock::token() const {
     const auto& token = checked(handle_).token;
     return {token.data(), token.size()};
+}
+
+std::string lock::owner() const {
+    return core::digest_of(token());
 }
 
 std::optional<std::uint64_t> lock::fencing_token() const {
@@ -91,9 +110,28 @@ boost::asio::any_io_executor lock::executor() const {
 // asked.
 
 void lock::start_extend(
-    handle_ptr handle, std::chrono::milliseconds ttl, sink votes, handler<void(error_code)> done) {
+    handle_ptr handle,
+    std::chrono::milliseconds ttl,
+    sink votes,
+    handler<void(error_code, extend_result)> done) {
     if (const auto manager = handle->manager()) {
         manager->leases().extend(std::move(handle), ttl, votes, std::move(done));
+    } else {
+        const detail::home io(handle->io());
+        detail::completion<error_code, extend_result>(std::move(done), io)(
+            io, errc::closed, extend_result::extended);
+    }
+}
+
+void lock::start_downgrade(handle_ptr handle, sink votes, handler<void(error_code)> done) {
+    if (const auto manager = handle->manager()) {
+        manager->leases().extend(
+            std::move(handle),
+            std::nullopt,
+            votes,
+            detail::adapt(std::move(done), [](auto caller, error_code error, extend_result) {
+                std::move(caller)(error);
+            }));
     } else {
         const detail::home io(handle->io());
         detail::completion<error_code>(std::move(done), io)(io, errc::closed);

@@ -58,8 +58,26 @@ void lock_manager::start_close(impl_ptr impl, handler<> done) {
 }
 
 void lock_manager::start_acquire(
-    impl_ptr impl, std::string resource, acquire_options options, sink votes, handler<lock> done) {
-    impl->acquire({.resource = std::move(resource), .options = options}, votes, std::move(done));
+    impl_ptr impl,
+    resource_names resources,
+    acquire_options options,
+    sink votes,
+    handler<lock> done) {
+    impl->acquire({.names = std::move(resources), .options = options}, votes, std::move(done));
+}
+
+void lock_manager::start_acquire_slots(
+    impl_ptr impl,
+    std::string pool,
+    std::size_t size,
+    std::size_t count,
+    acquire_options options,
+    sink votes,
+    handler<lock> done) {
+    impl->acquire(
+        {.names = std::move(pool), .options = options, .pool_size = size, .wants = count},
+        votes,
+        std::move(done));
 }
 
 void lock_manager::start_acquire_as(
@@ -70,7 +88,7 @@ void lock_manager::start_acquire_as(
     sink votes,
     handler<lock> done) {
     impl->acquire(
-        {.resource = std::move(resource),
+        {.names = std::move(resource),
          .options = options,
          .uses = detail::lock_request::token_use::take,
          .token = std::move(lock_token)},
@@ -86,7 +104,7 @@ void lock_manager::start_attach(
     sink votes,
     handler<lock> done) {
     impl->acquire(
-        {.resource = std::move(resource),
+        {.names = std::move(resource),
          .options = options,
          .uses = detail::lock_request::token_use::attach,
          .token = std::move(lock_token)},
@@ -96,6 +114,11 @@ void lock_manager::start_attach(
 
 void lock_manager::start_query(impl_ptr impl, std::string resource, handler<lock_status> done) {
     impl->query(std::move(resource), std::move(done));
+}
+
+void lock_manager::start_query_slots(
+    impl_ptr impl, std::string pool, std::size_t size, handler<pool_status> done) {
+    impl->query_slots(std::move(pool), size, std::move(done));
 }
 
 metrics lock_manager::get_metrics() const {

@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -22,20 +24,24 @@ struct lock_request {
         attach, // take over a lock that was acquired elsewhere
     };
 
-    std::string resource = {}; // name of the lock for people; of slots: the pool
+    resource_names names = std::string(); // of slots: the pool
     acquire_options options = {};
     token_use uses = token_use::none;
     std::string token = {};
-    core::lock_form form = core::lock_form::exclusive;
-    std::vector<std::string> resources = {}; // of another form: any order, duplicates allowed
-    std::uint32_t slots = 0;                 // the size of the pool; 0 for a lock
-    std::size_t wants = 1;                   // number of slots
+    std::optional<std::size_t> pool_size = {}; // none for a lock on resources
+    std::size_t wants = 1;                     // number of slots
 
-    /// Checks the arguments. Returns the reason for a refusal; empty if there is none. Replaces
-    /// the default ttl by its value, sorts the resources of a multi-lock, and names the lock after
-    /// them.
-    std::string check(const config& rules);
+    // Made by `check` of the above:
+    std::string resource = {};               // name of the lock for people; of slots: the pool
+    std::vector<std::string> resources = {}; // if there are several: sorted, none twice
+    core::lock_form form = core::lock_form::exclusive;
+
+    /// Checks the arguments and replaces the default ttl by its value.
+    validation check(const config& rules);
 };
+
+/// Checks the name and the size of a pool.
+validation validate_pool(std::string_view pool, std::size_t size);
 
 /// Returns the name of a lock on slots for people: "pool:slot:1,2".
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);

@@ -120,8 +120,8 @@ metrics manager_impl::get_metrics() const {
 void manager_impl::acquire(
     lock_request wanted, diagnostics_sink sink, handler<error_code, lock> done) {
     const section lock(*this);
-    if (const std::string reason = wanted.check(configuration()); !reason.empty()) {
-        refuse(sink.out, wanted.resource, reason);
+    if (const validation valid = wanted.check(configuration()); !valid) {
+        refuse(sink.out, wanted.resource, to_string(valid.error()));
         completion<error_code, redlock::lock>(std::move(done), io())(
             io(), errc::invalid_argument, redlock::lock());
         return;
@@ -147,7 +147,7 @@ void manager_impl::acquire(
         .attaches = wanted.uses == lock_request::token_use::attach,
         .form = wanted.form,
         .resources = wanted.resources,
-        .slots = wanted.slots,
+        .slots = static_cast<std::uint32_t>(wanted.pool_size.value_or(0)),
         .wants = static_cast<std::uint32_t>(wanted.wants),
     };
     dispatch([&](time_point now) {
@@ -261,9 +261,16 @@ void manager_impl::observe_query(
 }
 
 void manager_impl::query_slots(
-    const std::string& pool, std::uint32_t slots, handler<error_code, pool_status> done) {
+    std::string pool, std::size_t size, handler<error_code, pool_status> done) {
     const section lock(*this);
+    if (const validation valid = validate_pool(pool, size); !valid) {
+        refuse(nullptr, pool, to_string(valid.error()));
+        completion<error_code, pool_status>(std::move(done), io())(
+            io(), errc::invalid_argument, pool_status());
+        return;
+    }
     if (const calls::call* const call = begin_query(std::string(), std::move(done))) {
+        const auto slots = static_cast<std::uint32_t>(size);
         dispatch([&](time_point now) { engine().query_slots(call->cookie(), pool, slots, now); });
     }
 }

@@ -1,5 +1,6 @@
 #include "core/hash.hpp"
 #include "explain.hpp"
+#include "manager_impl.hpp"
 
 #include <redlock/redis_lock.hpp>
 
@@ -14,7 +15,9 @@ namespace asio = boost::asio;
 redis_lock::redis_lock(manager& owner, std::string resource, acquire_options options)
     : manager_(owner),
       resource_(std::move(resource)),
-      options_(options) {}
+      options_(options) {
+    detail::share(owner.async())->require(resource_, options_);
+}
 
 // The object has at most one lock. A lost lock is dropped, so that the next one can be acquired.
 void redis_lock::make_room() {
@@ -131,7 +134,7 @@ void redis_lock::extend(std::chrono::milliseconds additional) {
 
 void redis_lock::extend_to(std::chrono::milliseconds ttl) {
     require_lock();
-    const auto [error] = manager_.call([&](auto token) {
+    const auto [error, how] = manager_.call([&](auto token) {
         return lock_.async_extend(
             ttl, with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
     });

@@ -131,7 +131,7 @@ private:
 
     void ask(std::uint64_t owner, seat& mine) {
         manager_->acquire(
-            {.resource = resource_, .options = options_},
+            {.names = resource_, .options = options_},
             {&mine.why},
             asio::bind_cancellation_slot(
                 mine.cancel.slot(),
@@ -294,8 +294,10 @@ reentrant_mutex::reentrant_mutex(
     if (depth_max == 0) {
         throw std::invalid_argument("redlock: depth_max is 0; allowed: 1 or more");
     }
-    impl_ = std::make_shared<detail::reentrant_impl>(
-        detail::share(manager), std::move(resource), options, depth_max);
+    const detail::manager_ptr shared = detail::share(manager);
+    shared->require(resource, options);
+    impl_ =
+        std::make_shared<detail::reentrant_impl>(shared, std::move(resource), options, depth_max);
 }
 
 reentrant_mutex::~reentrant_mutex() = default;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
@@ -19,6 +20,11 @@ bool same_server(const endpoint& a, const endpoint& b);
 
 /// Returns the lease that `ttl` means under this configuration.
 std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);
+
+/// Returns the refusal of a value where something else allows only one: "order is 'fifo'; allowed:
+/// 'none', with a slot".
+invalid_value
+only_with(std::string_view other, std::string field, setting_value value, setting_value allows);
 
 /// Checks the ttl of an extension as `validate` checks that of an acquire.
 validation validate_extension(std::chrono::milliseconds ttl, const config& config);

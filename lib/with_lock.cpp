@@ -32,9 +32,9 @@ public:
           done_(std::move(done), io_),
           out_(out) {}
 
-    void start(manager_impl& manager, std::string resource, acquire_options options) {
+    void start(manager_impl& manager, resource_names resources, acquire_options options) {
         manager.acquire(
-            {.resource = std::move(resource), .options = options},
+            {.names = std::move(resources), .options = options},
             {out_ != nullptr ? out_ : &why_, out_ == nullptr},
             asio::bind_cancellation_slot(
                 step_.slot(),
@@ -132,7 +132,7 @@ private:
 
 void start_with_lock(
     manager_ptr manager,
-    std::string resource,
+    resource_names resources,
     acquire_options options,
     locked_work work,
     diagnostics_sink sink,
@@ -147,7 +147,7 @@ void start_with_lock(
             }
         });
     }
-    begun->start(*manager, std::move(resource), options);
+    begun->start(*manager, std::move(resources), options);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -4,9 +4,6 @@
 #include "session.hpp"
 #include "supervisor.hpp"
 
-#include <redlock/shared_mutex.hpp>
-#include <redlock/slot_pool.hpp>
-
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
@@ -87,6 +84,9 @@ private:
         }
         out.max_hold = options_.max_hold;
         out.stop_margin = options_.grace;
+        out.mode = options_.shared      ? redlock::lock_mode::shared
+                   : options_.exclusive ? redlock::lock_mode::writer
+                                        : redlock::lock_mode::exclusive;
         // Renewal starts at a third of the ttl and needs time for retries.
         if (options_.grace * 2 > options_.lock.ttl) {
             throw failure(
@@ -144,69 +144,40 @@ private:
     void take(redlock::diagnostics& why) {
         redlock::lock_manager& manager = session_->manager;
         const std::string& name = options_.lock.resource;
-        if (options_.slots > 0) {
-            redlock::slot_pool pool(manager, name, options_.slots);
-            slot_ = session_->wait([&](auto token) {
-                return pool.async_acquire(wanted_, with_diagnostics(why, token));
-            });
-            return;
-        }
         lock_ = session_->wait([&](auto plain) {
             const auto token = redlock::with_diagnostics(why, std::move(plain));
             return !options_.token.empty()
                        ? manager.async_attach(name, options_.token, wanted_, token)
-                   : options_.shared
-                       ? redlock::shared_mutex(manager, name).async_lock_shared(wanted_, token)
-                   : options_.exclusive
-                       ? redlock::shared_mutex(manager, name).async_lock(wanted_, token)
+                   : options_.slots > 0
+                       ? manager.async_acquire_slot(name, options_.slots, wanted_, token)
                        : manager.async_acquire(name, wanted_, token);
         });
     }
 
-    // A lock or a slot: they have the same functions.
-    template <typename F>
-    auto held(F use) {
-        return slot_.valid() ? use(slot_) : use(lock_);
-    }
-
-    bool holds() {
-        return held([](auto& it) { return it.held(); });
-    }
-
-    void abandon() {
-        held([](auto& it) { it.abandon(); });
-    }
-
-    redlock::time_point deadline() {
-        return held([](auto& it) { return it.deadline(); });
-    }
-
     void watch() {
-        supervisor_->start(deadline(), variables());
+        supervisor_->start(lock_.deadline(), variables());
         listen_to_signals();
         listen_to_supervisor();
         refresh();
-        held([this](auto& it) {
-            it.async_wait_lost(redlock::with_diagnostics(
-                why_lost_, [this](const redlock::error_code& error, redlock::loss_reason reason) {
-                    if (!error) {
-                        lost(reason);
-                    }
-                }));
-        });
+        lock_.async_wait_lost(redlock::with_diagnostics(
+            why_lost_, [this](const redlock::error_code& error, redlock::loss_reason reason) {
+                if (!error) {
+                    lost(reason);
+                }
+            }));
     }
 
     std::vector<std::string> variables() {
         std::vector<std::string> out{
             "REDLOCK_RESOURCE=" + options_.lock.resource,
-            "REDLOCK_TOKEN=" + held([](auto& it) { return std::string(it.token()); }),
-            fmt::format("REDLOCK_DEADLINE={}", wall_time_of(deadline())),
+            "REDLOCK_TOKEN=" + std::string(lock_.token()),
+            fmt::format("REDLOCK_DEADLINE={}", wall_time_of(lock_.deadline())),
         };
-        if (const auto number = held([](auto& it) { return it.fencing_token(); })) {
+        if (const auto number = lock_.fencing_token()) {
             out.push_back(fmt::format("REDLOCK_FENCING_TOKEN={}", *number));
         }
-        if (slot_.valid()) {
-            out.push_back(fmt::format("REDLOCK_SLOT={}", slot_.number()));
+        if (options_.slots > 0) {
+            out.push_back(fmt::format("REDLOCK_SLOT={}", lock_.slot()));
         }
         return out;
     }
@@ -259,7 +230,7 @@ private:
             // Like every job: the shell must see it stopped. The lock is not renewed during that
             // time, and the supervisor stops the command if it takes too long.
             ::kill(0, SIGSTOP);
-            supervisor_->set_deadline(deadline());
+            supervisor_->set_deadline(lock_.deadline());
             supervisor_->resume();
             break;
         case supervisor_report::kind::gone:
@@ -290,8 +261,8 @@ private:
             if (error || gone_) {
                 return;
             }
-            const auto until = deadline();
-            if (!lost_ && holds() && until != told_deadline_) {
+            const auto until = lock_.deadline();
+            if (!lost_ && lock_.held() && until != told_deadline_) {
                 told_deadline_ = until;
                 supervisor_->set_deadline(until);
             }
@@ -343,10 +314,10 @@ private:
     int finish() {
         refresh_.cancel();
         stay();
-        if (options_.keep && !lost_ && holds()) {
-            abandon();
+        if (options_.keep && !lost_ && lock_.held()) {
+            lock_.abandon();
         }
-        if (lock_.valid() || slot_.valid()) {
+        if (lock_.valid()) {
             redlock::diagnostics why;
             const auto result = release(why);
             if (!lost_ && result == redlock::release_result::uncertain && !why.votes.empty()) {
@@ -392,10 +363,8 @@ private:
     // A signal ends the wait for the masters' replies, not the release.
     redlock::release_result release(redlock::diagnostics& why) {
         try {
-            return held([&](auto& it) {
-                return session_->wait([&](auto token) {
-                    return it.async_release(redlock::with_diagnostics(why, std::move(token)));
-                });
+            return session_->wait([&](auto token) {
+                return lock_.async_release(redlock::with_diagnostics(why, std::move(token)));
             });
         } catch (const boost::system::system_error&) {
             if (session_->signal() == 0) {
@@ -421,10 +390,10 @@ private:
             ::dup2(nothing, STDOUT_FILENO);
             ::close(nothing);
         }
-        while (holds() && redlock::clock::now() < until) {
+        while (lock_.held() && redlock::clock::now() < until) {
             const auto left = std::chrono::ceil<milliseconds>(until - redlock::clock::now());
             if (session_->pause(std::min(left, milliseconds(100)))) {
-                abandon(); // the rest of the lease is kept
+                lock_.abandon(); // the rest of the lease is kept
                 return;
             }
         }
@@ -454,7 +423,6 @@ private:
     asio::steady_timer refresh_;
     asio::posix::stream_descriptor reports_;
     redlock::lock lock_;
-    redlock::slot slot_; // in place of the lock, with --slots
     redlock::diagnostics why_lost_;
     redlock::time_point begun_;
     redlock::time_point told_deadline_;

@@ -4,7 +4,7 @@
 #include "exit_code.hpp"
 #include "run.hpp"
 
-#include <redlock/slot_pool.hpp>
+#include <redlock/options.hpp>
 
 #include <memory>
 
@@ -144,6 +144,7 @@ void add_run(command_line& to) {
     fifo->excludes(slots);
     fifo->excludes(shared);
     fifo->excludes(exclusive);
+    shared->excludes(app.get_option("--fencing")); // a reader writes nothing
     slots->excludes(shared);
     slots->excludes(exclusive);
     shared->excludes(exclusive);

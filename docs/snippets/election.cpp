@@ -17,7 +17,7 @@ struct storage {
     void write(const std::string& data, std::uint64_t token);
 };
 
-asio::awaitable<void> serve(redlock::leadership& term);
+asio::awaitable<void> serve(redlock::lock& term);
 
 asio::awaitable<void>
 lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
@@ -25,12 +25,12 @@ lead(redlock::lock_manager& manager, storage& store, const std::string& data) {
 
     // As a scope: campaigns, runs the work, and resigns however the work ends. Each call is one
     // term.
-    election.async_lead([](redlock::leadership& term) { return serve(term); }, asio::detached);
+    election.async_lead([](redlock::lock& term) { return serve(term); }, asio::detached);
 
     // By hand.
-    redlock::leadership term = co_await election.async_campaign(asio::use_awaitable);
+    redlock::lock term = co_await election.async_campaign(asio::use_awaitable);
     store.write(data, *term.fencing_token()); // refused there if a later leader has written
-    co_await term.async_resign(asio::use_awaitable);
+    co_await term.async_release(asio::use_awaitable);
 }
 
 } // namespace snippets::election

@@ -271,6 +271,7 @@ public:
     /// \param owner the manager to use
     /// \param resource as for `lock_manager::async_acquire`
     /// \param options as for `lock_manager::async_acquire`; `options.wait` limits `lock`
+    /// \throws std::invalid_argument if the name or an option is out of range
     mutex(manager& owner, std::string resource, acquire_options options = {});
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <redlock/blocking.hpp>
-#include <redlock/shared_mutex.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -15,9 +14,9 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 
-/// `redlock::shared_mutex` for threads. Meets the standard *SharedTimedLockable* and
-/// *TimedLockable* requirements. Use it with `std::shared_lock`, `std::unique_lock` and
-/// `std::scoped_lock`. Guarded protocol only.
+/// Locks one resource for reading or for writing (`lock_mode`). Meets the standard
+/// *SharedTimedLockable* and *TimedLockable* requirements. Use it with `std::shared_lock`,
+/// `std::unique_lock` and `std::scoped_lock`. Guarded protocol only.
 ///
 /// The owner is this object, not a thread: any thread may unlock it. Threads that use the same
 /// object share it and exclude each other by the same rules as on the masters. These rules apply
@@ -32,7 +31,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
 /// until they have unlocked it.
 ///
 /// Upgrading is not supported: a reader that tries to lock for writing would wait for itself.
-/// Downgrading (`redlock::shared_mutex::async_downgrade`) needs the handle of the lock: use it with
+/// Downgrading (`lock::async_downgrade`) needs the handle of the lock: use it with
 /// `manager::call`.
 ///
 /// \par Thread safety
@@ -43,9 +42,10 @@ class shared_mutex {
 public:
     /// Constructs a mutex. Does no I/O.
     /// \param owner the manager to use
-    /// \param resource as for `redlock::shared_mutex`
-    /// \param options as for `redlock::shared_mutex`; `options.wait` limits `lock` and
-    ///   `lock_shared`
+    /// \param resource as for `lock_manager::async_acquire`
+    /// \param options as for `lock_manager::async_acquire`; `options.wait` limits `lock` and
+    ///   `lock_shared`. `mode` is ignored, and readers ignore `fencing`.
+    /// \throws std::invalid_argument if the name or an option is out of range
     shared_mutex(manager& owner, std::string resource, acquire_options options = {});
     shared_mutex(const shared_mutex&) = delete;
     shared_mutex& operator=(const shared_mutex&) = delete;
@@ -55,7 +55,7 @@ public:
     /// Locks for writing. Waits at most `options.wait`, then throws; see `mutex::lock`.
     /// \param stop ends the wait with `operation_aborted`
     /// \par Errors
-    /// As `redlock::shared_mutex`; `errc::would_deadlock`.
+    /// As `lock_manager::async_acquire`; `errc::would_deadlock`.
     void lock(std::stop_token stop = {});
     /// Makes a single attempt to lock for writing. Result and errors: as `mutex::try_lock`.
     bool try_lock();

@@ -130,8 +130,8 @@ struct config {
     /// clients. In this case do not use these names for resources:
     /// - `:epoch`
     /// - `{...}` followed by `:fence`, by `:queue` or `:queue:until` (`fairness::fifo`), or by
-    ///   `:readers` or `:intent` (`shared_mutex`)
-    /// - `{...}` followed by `:slot:` and a number, with or without `:fence` (`slot_pool`)
+    ///   `:readers` or `:intent` (`lock_mode`)
+    /// - `{...}` followed by `:slot:` and a number, with or without `:fence` (slots)
     std::string key_prefix = "redlock:";
 
     /// Longest lease that any process of the deployment uses. It determines the quarantine of a

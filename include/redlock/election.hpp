@@ -4,6 +4,7 @@
 #pragma once
 
 #include <redlock/lock_manager.hpp>
+#include <redlock/with_lock.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -50,76 +51,11 @@ struct leader_status {
     /// `held`: there is a leader. `free`: there is no leader. `undecided`: unknown, for example
     /// during a change or without a majority of the masters.
     lock_state state = lock_state::undecided;
-    /// Identifies the leader: the result of its `leadership::id()`. Empty without a leader.
+    /// Identifies the leader: the `lock::owner()` of its lock. Empty without a leader.
     std::string leader;
     /// Remaining time of the leader's lease if it is not renewed.
     std::optional<std::chrono::milliseconds> time_left;
 };
-
-/// A term as leader: holds the lock on the name of the election. Move-only. The destructor resigns
-/// in the background. Thread safety, executors, cancellation and object lifetimes: as `lock`. On an
-/// empty object all functions throw `std::logic_error`, except `valid`, `held`, `remaining`,
-/// `deadline` and `lease`.
-class [[nodiscard]] leadership {
-public:
-    /// Constructs an empty object.
-    leadership() noexcept = default;
-    /// Constructs a term from an acquired lock.
-    explicit leadership(lock held) noexcept : lock_(std::move(held)) {}
-
-    /// Returns true if there is a term, even if it is over; see `lock::valid`.
-    bool valid() const noexcept { return lock_.valid(); }
-    /// Returns true if this process leads now. Reads a clock; no I/O. Returns false from
-    /// `stop_margin` before the end of the lease on.
-    bool held() const noexcept { return lock_.held(); }
-    /// Returns `held()`.
-    explicit operator bool() const noexcept { return held(); }
-    /// Returns how long `held()` stays true without a renewal; 0 afterwards. See `lock::remaining`.
-    std::chrono::nanoseconds remaining() const noexcept { return lock_.remaining(); }
-    /// Returns the end of the lease, which renewals move forward. See `lock::deadline`.
-    time_point deadline() const noexcept { return lock_.deadline(); }
-
-    /// Returns the fencing token, or nothing with the plain protocol. It is larger than that of
-    /// every earlier leader, and the same for the whole term. Pass it to every resource that the
-    /// leader writes to, and let the resource refuse smaller tokens.
-    std::optional<std::uint64_t> fencing_token() const { return lock_.fencing_token(); }
-
-    /// Returns the identity of this leader as observers see it: 16 hexadecimal digits, a digest of
-    /// the lock's token. It is new for each election, except after a local handoff to another
-    /// candidate of the same manager. Not secret. Log it, so that a leader can be matched with its
-    /// process.
-    std::string id() const;
-
-    /// Returns the lock, for example to extend it.
-    lock& lease() noexcept { return lock_; }
-
-    /// Ends the term. `held()` is false when this function returns, and the next candidate is
-    /// notified.
-    /// \par Completion signature
-    /// `void(error_code, release_result)`
-    /// \par Errors
-    /// As `lock::async_release`: none except cancellation.
-    template <typename CompletionToken = default_token>
-    auto async_resign(CompletionToken&& token = {}) {
-        return lock_.async_release(std::forward<CompletionToken>(token));
-    }
-
-    /// Waits until the term ends other than by resignation.
-    /// \par Completion signature
-    /// `void(error_code, loss_reason)`
-    /// \par Errors
-    /// `errc::released` after a resignation.
-    template <typename CompletionToken = default_token>
-    auto async_wait_lost(CompletionToken&& token = {}) {
-        return lock_.async_wait_lost(std::forward<CompletionToken>(token));
-    }
-
-private:
-    lock lock_;
-};
-
-/// The work of a leader.
-using leader_work = std::function<boost::asio::awaitable<void>(leadership&)>;
 
 /// One election among all processes that use the same name and masters. This object is a value, not
 /// a candidate, and can be used for several operations at once.
@@ -134,7 +70,11 @@ using leader_work = std::function<boost::asio::awaitable<void>(leadership&)>;
 /// several candidates retry at the same moment, the votes may be split; they then retry after
 /// random delays.
 ///
-/// With the guarded protocol every term has a fencing token.
+/// A term is the lock on the name of the election: `lock::held` says whether this process leads,
+/// from `stop_margin` before the end of the lease on it does not, and `lock::async_release`
+/// resigns. With the guarded protocol every term has a fencing token. It is larger than that of
+/// every earlier leader, and the same for the whole term. Pass it to every resource that the leader
+/// writes to, and let the resource refuse smaller tokens.
 /// \par Thread safety
 /// As `lock_manager`.
 /// \par Object lifetimes
@@ -162,18 +102,16 @@ public:
 
     /// Waits until this process leads.
     /// \par Completion signature
-    /// `void(error_code, leadership)`
+    /// `void(error_code, lock)`
     /// \par Errors
     /// As `lock_manager::async_acquire`. `contended` and `no_quorum` occur only if
     /// `election_options::wait` is limited.
     /// \par Cancellation
     /// Terminal and partial: withdraws the candidate, and removes what the masters may have
     /// granted.
-    template <
-        boost::asio::completion_token_for<void(error_code, leadership)> CompletionToken =
-            default_token>
+    template <typename CompletionToken = default_token>
     auto async_campaign(CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, leadership), &election::start_campaign>(
+        return detail::initiate<void(error_code, lock), &election::start_campaign>(
             get_executor(), std::forward<CompletionToken>(token), *this);
     }
 
@@ -189,10 +127,8 @@ public:
     /// the error of the campaign, or the exception of `work`.
     /// \par Cancellation
     /// As `async_with_lock`.
-    template <
-        boost::asio::completion_token_for<void(std::exception_ptr)> CompletionToken =
-            boost::asio::deferred_t>
-    auto async_lead(leader_work work, CompletionToken&& token = {}) {
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_lead(locked_work work, CompletionToken&& token = {}) {
         return detail::initiate<void(std::exception_ptr), &election::start_lead>(
             get_executor(), std::forward<CompletionToken>(token), *this, std::move(work));
     }
@@ -205,9 +141,7 @@ public:
     /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <
-        boost::asio::completion_token_for<void(error_code, leader_status)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_observe(CompletionToken&& token = {}) {
         return observe(std::nullopt, std::forward<CompletionToken>(token));
     }
@@ -224,9 +158,7 @@ public:
     /// As `async_observe`.
     /// \par Cancellation
     /// As `async_observe`.
-    template <
-        boost::asio::completion_token_for<void(error_code, leader_status)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_wait_change(std::string seen, CompletionToken&& token = {}) {
         return observe(std::optional(std::move(seen)), std::forward<CompletionToken>(token));
     }
@@ -236,8 +168,8 @@ private:
     using handler = boost::asio::any_completion_handler<Signature>;
     using sink = detail::diagnostics_sink;
 
-    static void start_campaign(const election&, sink, handler<void(error_code, leadership)>);
-    static void start_lead(const election&, leader_work, sink, handler<void(std::exception_ptr)>);
+    static void start_campaign(const election&, sink, handler<void(error_code, lock)>);
+    static void start_lead(const election&, locked_work, sink, handler<void(std::exception_ptr)>);
     static void start_observe(
         const election&, std::optional<std::string>, handler<void(error_code, leader_status)>);
     acquire_options term() const;

@@ -13,9 +13,12 @@
 #include <boost/asio/deferred.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -45,8 +48,9 @@ class lease_handle;
 /// A handler runs on its associated executor (default: the manager's), never inside the initiating
 /// function.
 /// \par Thread safety
-/// Distinct objects: safe. Shared objects: `resource`, `token`, `held`, `remaining`, `deadline` and
-/// the initiating functions may be called concurrently; moving, assigning and destroying may not.
+/// Distinct objects: safe. Shared objects: `resource`, `slot`, `slots`, `token`, `owner`, `held`,
+/// `remaining`, `deadline` and the initiating functions may be called concurrently; moving,
+/// assigning and destroying may not.
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
 /// on it afterwards.
@@ -80,12 +84,28 @@ public:
     /// Returns `held()`.
     explicit operator bool() const noexcept { return held(); }
 
-    /// Returns the name of the resource, without the prefix.
+    /// Returns the name of the resource, without the prefix. Of several resources: their names,
+    /// joined by ", ". Of slots: `pool:slot:number`, or the same with several numbers; for people
+    /// only, because no lock has this name.
     std::string_view resource() const;
+
+    /// Returns the number of the slot: 0 to size - 1. While it is held, no other holder in any
+    /// process has this number. Of several slots: the smallest.
+    /// \throws std::logic_error if this is not a lock on a slot (`async_acquire_slot`)
+    std::size_t slot() const;
+
+    /// Returns the numbers of the slots in increasing order. Empty for a lock on resources. Valid
+    /// as long as the handle.
+    std::span<const std::uint32_t> slots() const;
 
     /// Returns the value that the masters store for this lock: 40 hexadecimal digits, new for each
     /// acquisition. Keep it secret: it is all that a client needs to release the lock.
     std::string_view token() const;
+
+    /// Returns a digest of the token: 16 hexadecimal digits, as queries show them
+    /// (`lock_status::owner`). Not secret. It is new for each acquisition, except after a local
+    /// handoff. Log it, so that a lock can be matched with its process.
+    std::string owner() const;
 
     /// Returns the fencing token, or nothing unless `acquire_options::fencing` was set.
     ///
@@ -112,16 +132,35 @@ public:
     /// \param ttl the new lease. Range: more than the clock drift, up to `config::max_ttl`; or
     ///   `default_ttl`.
     /// \par Completion signature
-    /// `void(error_code)`
+    /// `void(error_code, extend_result)`: `capped` if `acquire_options::max_hold` ends the lease
     /// \par Errors
     /// - `errc::no_quorum`: no majority confirmed in time. The previous deadline still applies.
     /// - `errc::lost`: the lease has ended, or a majority of the masters no longer has the lock.
     /// - `errc::released`, `errc::closed`: the lock was released, or the manager was closed.
     /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics show the allowed range.
-    template <boost::asio::completion_token_for<void(error_code)> CompletionToken = default_token>
+    template <typename CompletionToken = default_token>
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code), &lock::start_extend>(
+        return detail::initiate<void(error_code, extend_result), &lock::start_extend>(
             executor(), std::forward<CompletionToken>(token), handle_, ttl);
+    }
+
+    /// Makes a reader of a writer (`lock_mode`). The handle, its token and its deadline stay the
+    /// same, and no other writer can acquire the resource in between.
+    ///
+    /// **The lock is only a reader's lock from the call on, whatever the result.**
+    /// `fencing_token()` keeps its value, but must not be used for writes any more. The operation
+    /// completes when a majority of the masters admits other readers; renewals convert the rest.
+    /// \par Completion signature
+    /// `void(error_code)`
+    /// \par Errors
+    /// - `errc::no_quorum`: too few masters replied. The lock is held until `deadline()`, and some
+    ///   masters still refuse readers until it is renewed or released.
+    /// - `errc::lost`, `errc::released`, `errc::closed`: the lock was no longer held.
+    /// - `errc::invalid_argument`: this is not a writer's lock.
+    template <typename CompletionToken = default_token>
+    auto async_downgrade(CompletionToken&& token = {}) {
+        return detail::initiate<void(error_code), &lock::start_downgrade>(
+            executor(), std::forward<CompletionToken>(token), handle_);
     }
 
     /// Releases the lock. Renewal stops first, and `held()` is false when this function returns.
@@ -134,9 +173,7 @@ public:
     /// \par Errors
     /// None except `operation_aborted` on cancellation. A lock that is already gone is a result
     /// (`expired`, `stolen`), not an error.
-    template <
-        boost::asio::completion_token_for<void(error_code, release_result)> CompletionToken =
-            default_token>
+    template <typename CompletionToken = default_token>
     auto async_release(CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, release_result), &lock::start_release>(
             executor(), std::forward<CompletionToken>(token), handle_);
@@ -151,9 +188,7 @@ public:
     ///   or abandoned.
     /// \par Diagnostics
     /// The last vote of each master.
-    template <
-        boost::asio::completion_token_for<void(error_code, loss_reason)> CompletionToken =
-            default_token>
+    template <typename CompletionToken = default_token>
     auto async_wait_lost(CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, loss_reason), &lock::start_wait_lost>(
             executor(), std::forward<CompletionToken>(token), handle_);
@@ -174,8 +209,9 @@ private:
     using handle_ptr = std::shared_ptr<detail::lease_handle>;
     using sink = detail::diagnostics_sink;
 
-    static void
-        start_extend(handle_ptr, std::chrono::milliseconds, sink, handler<void(error_code)>);
+    static void start_extend(
+        handle_ptr, std::chrono::milliseconds, sink, handler<void(error_code, extend_result)>);
+    static void start_downgrade(handle_ptr, sink, handler<void(error_code)>);
     static void start_release(handle_ptr, sink, handler<void(error_code, release_result)>);
     static void start_wait_lost(handle_ptr, sink, handler<void(error_code, loss_reason)>);
 

@@ -7,6 +7,7 @@
 #include <redlock/lock.hpp>
 #include <redlock/metrics.hpp>
 #include <redlock/options.hpp>
+#include <redlock/pool_status.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
@@ -15,6 +16,7 @@
 #include <boost/asio/execution_context.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -94,9 +96,7 @@ public:
     ///
     /// \par Cancellation
     /// Terminal and partial: closes the manager as `async_close` does, then completes.
-    template <
-        boost::asio::completion_token_for<void(error_code)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
         return detail::initiate_plain<void(error_code), &lock_manager::start_run>(
             get_executor(), std::forward<CompletionToken>(token), impl_);
@@ -110,32 +110,44 @@ public:
     /// `errc::not_running`, `errc::closed`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`, without side effects.
-    template <
-        boost::asio::completion_token_for<void(error_code)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_ready(CompletionToken&& token = {}) {
         return detail::initiate_plain<void(error_code), &lock_manager::start_ready>(
             get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
-    /// Acquires the lock on `resource`.
+    /// Acquires the lock on a resource, or the locks on several resources as one `lock`.
     ///
     /// An attempt sends a request to all masters at once. It succeeds if a majority of the
     /// configured masters grants the lock while the rest of the lease is longer than `min_validity`
     /// and `stop_margin`. A failed attempt is rolled back, and the next one starts after a random
     /// delay, as long as `options.wait` allows.
-    /// \param resource the name of the resource. Range: 1 to `resource_name_max` bytes of any
-    ///   value.
+    ///
+    /// **Several resources** (guarded protocol only) are acquired in one round trip. Each master
+    /// grants all of them or none. The lock excludes every lock of one of the resources, and is
+    /// excluded by it; readers do not stop it. Nothing is held during the wait, so two owners that
+    /// name the same resources in opposite orders cannot block each other. The lock has one
+    /// deadline, one token and, with `acquire_options::fencing`, one fencing token, which is larger
+    /// than that of every earlier owner of any of the resources. It is extended and lost as a
+    /// whole. `lock::async_release` frees the resources that it still holds.
+    /// \param resources the name of the resource, 1 to `resource_name_max` bytes of any value; or
+    ///   1 to `resources_max` names in any order. Duplicates count once, and a list of one is the
+    ///   same as that name. In a statement with `co_await` use a named vector (see
+    ///   docs/compilers.md).
     /// \param options see `acquire_options`
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
-    /// - `errc::contended`: a majority replied, and another owner has the lock.
-    /// - `errc::no_quorum`: no majority of the masters could vote.
+    /// - `errc::contended`: a majority replied, and another owner has the lock, or one of the
+    ///   resources. The diagnostics show the longest of the leases.
+    /// - `errc::no_quorum`: no majority of the masters could vote. This includes masters that check
+    ///   hash slots like cluster nodes do, if the names are in different slots. The texts of the
+    ///   votes show these names. A hash tag in `config::key_prefix` keeps all keys in one slot.
     /// - `errc::validity_exhausted`: too late for `min_validity` or `stop_margin`.
     /// - `errc::wait_timed_out`: the wait ended during an attempt.
     /// - `errc::not_running`, `errc::closed`.
-    /// - `errc::invalid_argument`: the name or an option is out of range. Nothing was sent.
+    /// - `errc::invalid_argument`: a name or an option is out of range, or the options do not go
+    ///   together; the diagnostics show what is allowed. Nothing was sent.
     ///
     /// On any error the returned handle is empty. Each master that was asked has been sent the
     /// removal of what it may have granted, on the same connection after the acquire. If that
@@ -144,23 +156,94 @@ public:
     /// Terminal and partial: completes with `operation_aborted` after the removal has been sent.
     /// Total: the same, but only while no command has been sent for this acquire. If the lock was
     /// granted before the cancellation, the operation completes with the lock.
-    template <
-        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
+    template <typename CompletionToken = default_token>
     auto async_acquire(
-        std::string resource, acquire_options options = {}, CompletionToken&& token = {}) {
+        resource_names resources, acquire_options options = {}, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
-            std::move(resource),
+            std::move(resources),
             options);
     }
     /// Overload that uses the default options.
-    template <boost::asio::completion_token_for<void(error_code, lock)> CompletionToken>
+    template <typename CompletionToken>
         requires(!std::convertible_to<CompletionToken, acquire_options>)
-    auto async_acquire(std::string resource, CompletionToken&& token) {
+    auto async_acquire(resource_names resources, CompletionToken&& token) {
         return async_acquire(
-            std::move(resource), acquire_options(), std::forward<CompletionToken>(token));
+            std::move(resources), acquire_options(), std::forward<CompletionToken>(token));
+    }
+
+    /// Acquires any free slot of a pool; no number is preferred. `lock::slot` returns its number.
+    ///
+    /// A pool has numbered slots. All processes that use the same name, size and masters share it.
+    /// It is also a counting semaphore, and a pool of one slot is a mutex. Each slot is a lock of
+    /// its own on a majority of the masters, so the number of holders is exact. A counter on each
+    /// master would not be exact (see docs/slot_pool.md). Acquiring a slot takes two round trips
+    /// for any pool size: one to find a free slot and one to vote on it. Each slot that another
+    /// process acquires in between costs one more.
+    ///
+    /// While all slots are held, it waits as long as `options.wait` allows, and the release of any
+    /// slot notifies it (guarded protocol; otherwise it retries after at most `retry_delay_max`).
+    /// Within one process only the waiter that arrived first sends requests, and the others queue
+    /// after it. Between processes the order is unspecified. A released slot may be handed off to
+    /// the next waiter of the same process without a round trip (`config::local_handoff_time`).
+    /// With `wait_for::none()` it checks the pool once and tries some of the slots that are free.
+    ///
+    /// With `acquire_options::fencing` the fencing token is larger than that of every earlier owner
+    /// of the number. Tokens of different numbers are unrelated.
+    /// \param pool the name of the pool. Range: 1 to `resource_name_max` bytes. It is independent
+    ///   of the names of resources: the keys of slots are `prefix{name}:slot:number`.
+    /// \param size the number of slots. Range: 1 to `slot_pool_size_max`. Processes with different
+    ///   sizes share the numbers that both have: no number is ever held twice, and the total number
+    ///   of holders is limited by the largest size.
+    /// \param options as for `async_acquire`; `order` must be `fairness::none`, and `mode`
+    ///   `lock_mode::exclusive`
+    /// \par Completion signature
+    /// `void(error_code, lock)`
+    /// \par Errors
+    /// As `async_acquire`. `errc::contended` means that all slots were held or that other processes
+    /// were faster. On any error the returned handle is empty, and all grants are removed.
+    /// \par Cancellation
+    /// As `async_acquire`.
+    /// \par Diagnostics
+    /// The votes on the last slot that was tried. If no slot was free, these are the votes on the
+    /// pool (`held`, with the remaining time of the lease that ends first).
+    template <typename CompletionToken = default_token>
+    auto async_acquire_slot(
+        std::string pool,
+        std::size_t size,
+        acquire_options options = {},
+        CompletionToken&& token = {}) {
+        return async_acquire_slots(
+            std::move(pool), size, 1, options, std::forward<CompletionToken>(token));
+    }
+
+    /// Acquires `count` free slots of a pool together, or none. More than one: guarded protocol
+    /// only. `lock::slots` returns their numbers.
+    ///
+    /// Each master grants all of them or none, in one round trip. Nothing is held during the wait,
+    /// so two callers that need several slots each cannot block each other. The wait ends when one
+    /// check of the pool finds enough free slots. This may take long if other callers keep
+    /// acquiring single slots. Later waiters of the same process queue after it.
+    /// \param count the number of slots. Range: 1 to `size`, at most `resources_max`.
+    ///
+    /// Otherwise the same as `async_acquire_slot`.
+    template <typename CompletionToken = default_token>
+    auto async_acquire_slots(
+        std::string pool,
+        std::size_t size,
+        std::size_t count,
+        acquire_options options = {},
+        CompletionToken&& token = {}) {
+        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire_slots>(
+            get_executor(),
+            std::forward<CompletionToken>(token),
+            impl_,
+            std::move(pool),
+            size,
+            count,
+            options);
     }
 
     /// Acquires the lock with a token that the caller chooses. Use it if another process must be
@@ -171,15 +254,15 @@ public:
     /// for one call only, whatever the result. Generate it from 20 random bytes.
     /// \param resource as for `async_acquire`
     /// \param lock_token 40 lowercase hexadecimal digits, never used before
-    /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`
+    /// \param options as for `async_acquire`; `wait` must be `wait_for::none()`, and `mode`
+    ///   `lock_mode::exclusive`
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
     /// As `async_acquire`.
     /// \par Cancellation
     /// As `async_acquire`.
-    template <
-        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
+    template <typename CompletionToken = default_token>
     auto async_acquire_as(
         std::string resource,
         std::string lock_token,
@@ -213,9 +296,9 @@ public:
     ///   still be in flight. If it has not completed, missing votes count as a lost lock, and the
     ///   granted ones would be removed.
     /// - The lock was acquired with `async_acquire` or `async_acquire_as`. Of a lock on several
-    ///   resources only the named one is taken over. The writer's lock of a `shared_mutex` becomes
-    ///   an exclusive lock, which does not check for readers. Attaching to a reader's lock or to a
-    ///   slot is not supported.
+    ///   resources only the named one is taken over. A writer's lock becomes an exclusive lock,
+    ///   which does not check for readers. Attaching to a reader's lock or to a slot is not
+    ///   supported.
     ///
     /// \par Fencing
     /// With `options.fencing` the new holder gets its own, larger fencing token, so that the
@@ -224,7 +307,8 @@ public:
     /// same fencing token.
     /// \param resource as for `async_acquire`
     /// \param lock_token 40 lowercase hexadecimal digits
-    /// \param options as for `async_acquire`; `wait` and `order` are ignored
+    /// \param options as for `async_acquire`; `wait` and `order` are ignored, and `mode` must be
+    ///   `lock_mode::exclusive`
     /// \par Completion signature
     /// `void(error_code, lock)`
     /// \par Errors
@@ -237,8 +321,7 @@ public:
     ///
     /// \par Cancellation
     /// Terminal and partial: completes with `operation_aborted`.
-    template <
-        boost::asio::completion_token_for<void(error_code, lock)> CompletionToken = default_token>
+    template <typename CompletionToken = default_token>
     auto async_attach(
         std::string resource,
         std::string lock_token,
@@ -264,12 +347,29 @@ public:
     /// is not an error; without a majority of replies the state is `undecided`.
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <
-        boost::asio::completion_token_for<void(error_code, lock_status)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_query(std::string resource, CompletionToken&& token = {}) {
         return detail::initiate_plain<void(error_code, lock_status), &lock_manager::start_query>(
             get_executor(), std::forward<CompletionToken>(token), impl_, std::move(resource));
+    }
+
+    /// Queries all masters for the held slots of a pool, without changing anything. Use it for
+    /// people and monitoring only: the result may be out of date when it arrives. Each master sends
+    /// 47 bytes for each held slot.
+    /// \param pool as for `async_acquire_slot`
+    /// \param size as for `async_acquire_slot`
+    /// \par Completion signature
+    /// `void(error_code, pool_status)`
+    /// \par Errors
+    /// `errc::not_running`, `errc::closed`, `errc::invalid_argument`. A master that does not reply
+    /// is not an error; without a majority of replies slots are `undecided`.
+    /// \par Cancellation
+    /// Terminal, partial and total: ends the wait with `operation_aborted`.
+    template <typename CompletionToken = boost::asio::deferred_t>
+    auto async_query_slots(std::string pool, std::size_t size, CompletionToken&& token = {}) {
+        return detail::
+            initiate_plain<void(error_code, pool_status), &lock_manager::start_query_slots>(
+                get_executor(), std::forward<CompletionToken>(token), impl_, std::move(pool), size);
     }
 
     /// Shuts down gracefully.
@@ -288,9 +388,7 @@ public:
     /// `operation_aborted` if it was cancelled.
     /// \par Cancellation
     /// Terminal and partial: ends the wait with `operation_aborted`. The shutdown continues.
-    template <
-        boost::asio::completion_token_for<void(error_code)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
         return detail::initiate_plain<void(error_code), &lock_manager::start_close>(
             get_executor(), std::forward<CompletionToken>(token), impl_);
@@ -315,12 +413,15 @@ private:
     static void start_run(impl_ptr, handler<>);
     static void start_ready(impl_ptr, handler<>);
     static void start_close(impl_ptr, handler<>);
-    static void start_acquire(impl_ptr, std::string, acquire_options, sink, handler<lock>);
+    static void start_acquire(impl_ptr, resource_names, acquire_options, sink, handler<lock>);
+    static void start_acquire_slots(
+        impl_ptr, std::string, std::size_t, std::size_t, acquire_options, sink, handler<lock>);
     static void
         start_acquire_as(impl_ptr, std::string, std::string, acquire_options, sink, handler<lock>);
     static void
         start_attach(impl_ptr, std::string, std::string, acquire_options, sink, handler<lock>);
     static void start_query(impl_ptr, std::string, handler<lock_status>);
+    static void start_query_slots(impl_ptr, std::string, std::size_t, handler<pool_status>);
 
     impl_ptr impl_;
 };

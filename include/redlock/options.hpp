@@ -1,4 +1,4 @@
-// The options of one acquire.
+// What an acquire is asked for: the resources, and the options.
 
 #pragma once
 
@@ -7,7 +7,13 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -71,6 +77,32 @@ enum class fairness : unsigned char {
     fifo,
 };
 
+/// Which other locks a lock admits. Modes other than `exclusive`: guarded protocol only, one
+/// resource, and no order of the waiting processes.
+///
+/// Any two majorities share a master, so a writer and a reader cannot both have one.
+///
+/// **Writers do not starve.** A writer that finds readers registers its intent. New readers are
+/// then refused until the writer has been served, gives up, or stops retrying for 2 s (four times
+/// `master_timeout`, if longer). A reader that crashes keeps writers out no longer than its lease.
+///
+/// Upgrading is not supported. A reader that tries to acquire the writer's lock would wait for
+/// itself, and fails with `errc::contended` or `errc::wait_timed_out`. Release the reader's lock
+/// first, and check again what was read. For downgrading see `lock::async_downgrade`.
+enum class lock_mode : unsigned char {
+    /// Excludes every exclusive lock and every writer, and is excluded by them. A reader does not
+    /// stop it: if a resource has readers, let all its writers use `writer`.
+    exclusive,
+    /// The lock of a reader, which other readers may share. It is refused while a majority of the
+    /// masters has the key of an exclusive lock or of a writer. It has no fencing token, because a
+    /// reader makes no writes that could be refused.
+    shared,
+    writer, ///< excludes readers as well
+};
+
+/// Returns the name of the enumerator. The text has static lifetime.
+std::string_view to_string(lock_mode) noexcept;
+
 /// The default lease: the smaller of 10 s and `config::max_ttl`.
 inline constexpr std::chrono::milliseconds default_ttl = std::chrono::milliseconds::min();
 
@@ -101,8 +133,8 @@ struct acquire_options {
 
     /// Maximum total time to hold the lock, including renewals. After it the lock is lost with
     /// `loss_reason::max_hold_reached`. This is the limit that the Redis page asks for ("the number
-    /// of lock reacquisition attempts should be limited"). Range: more than `stop_margin`. Default:
-    /// 0, unlimited.
+    /// of lock reacquisition attempts should be limited"). `lock::async_extend` says when it ends
+    /// the lease. Range: more than `stop_margin`. Default: 0, unlimited.
     std::chrono::milliseconds max_hold{0};
 
     /// Whether the lock has a fencing token (guarded protocol only): a number larger than that of
@@ -123,6 +155,9 @@ struct acquire_options {
     /// or without a wait, may come in between. Needs additional permissions (see
     /// docs/operations.md); without them the order is the same as with `none`.
     fairness order{fairness::none};
+
+    /// Which other locks the lock admits. Default: exclusive.
+    lock_mode mode{lock_mode::exclusive};
 };
 
 static_assert(std::is_trivially_destructible_v<acquire_options>);
@@ -130,5 +165,27 @@ static_assert(std::is_aggregate_v<acquire_options>);
 
 /// Maximum length of a resource name, in bytes.
 inline constexpr std::size_t resource_name_max = 1024;
+
+/// Maximum number of resources, or of slots, of one acquire. A master locks them in one step and
+/// serves no other client during it.
+inline constexpr std::size_t resources_max = 128;
+
+/// Maximum size of a pool of slots.
+inline constexpr std::size_t slot_pool_size_max = 65'536;
+
+/// What an acquire locks: one resource, or several together. Converts from a name and from a list
+/// of names.
+struct resource_names {
+    // NOLINTBEGIN(google-explicit-constructor): `async_acquire("r")` is what it is for
+    resource_names(std::string name) : value(std::move(name)) {}
+    resource_names(std::string_view name) : value(std::string(name)) {}
+    resource_names(const char* name) : value(std::string(name)) {}
+    resource_names(std::vector<std::string> names) : value(std::move(names)) {}
+    resource_names(std::initializer_list<std::string> names) : value(std::vector(names)) {}
+    resource_names(std::nullptr_t) = delete;
+    // NOLINTEND(google-explicit-constructor)
+
+    std::variant<std::string, std::vector<std::string>> value; ///< the name, or the names
+};
 
 }} // namespace redlock::REDLOCK_ABI

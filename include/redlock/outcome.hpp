@@ -22,6 +22,12 @@ enum class release_result : std::uint8_t {
     uncertain,
 };
 
+/// Result of an extension.
+enum class extend_result : std::uint8_t {
+    extended, ///< the lease lasts for the ttl that was requested, or longer
+    capped,   ///< `acquire_options::max_hold` ends the lease, which may be before that ttl
+};
+
 /// Reason why a held lock was lost.
 enum class loss_reason : std::uint8_t {
     none, ///< the lock was not lost
@@ -45,6 +51,8 @@ enum class lock_state : std::uint8_t {
 
 /// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(release_result) noexcept;
+/// Returns the name of the enumerator. The text has static lifetime.
+std::string_view to_string(extend_result) noexcept;
 /// Returns the name of the enumerator. The text has static lifetime.
 std::string_view to_string(loss_reason) noexcept;
 /// Returns the name of the enumerator. The text has static lifetime.

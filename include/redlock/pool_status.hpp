@@ -1,4 +1,4 @@
-// The status of a slot pool: the result of `slot_pool::async_status`.
+// The status of a slot pool: the result of `lock_manager::async_query_slots`.
 
 #pragma once
 

@@ -30,6 +30,7 @@ public:
     /// \param owner the manager to use
     /// \param resource as for `lock_manager::async_acquire`
     /// \param options as for `lock_manager::async_acquire`
+    /// \throws std::invalid_argument if the name or an option is out of range
     redis_lock(manager& owner, std::string resource, acquire_options options = {});
 
     /// Acquires the lock. Waits at most `options.wait`. If this object has lost an earlier lock,

@@ -20,7 +20,6 @@
 #include <redlock/lock_manager.hpp>
 #include <redlock/logger.hpp>
 #include <redlock/metrics.hpp>
-#include <redlock/multi_lock.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/options.hpp>
 #include <redlock/outcome.hpp>
@@ -30,9 +29,7 @@
 #include <redlock/protocol.hpp>
 #include <redlock/redis_lock.hpp>
 #include <redlock/reentrant_mutex.hpp>
-#include <redlock/shared_mutex.hpp>
 #include <redlock/sizing.hpp>
-#include <redlock/slot_pool.hpp>
 #include <redlock/version.hpp>
 #include <redlock/with_diagnostics.hpp>
 #include <redlock/with_lock.hpp>

@@ -91,9 +91,7 @@ public:
     /// `void(error_code, std::optional<release_result>)`
     /// \par Errors
     /// None except `operation_aborted` on cancellation.
-    template <
-        boost::asio::completion_token_for<void(error_code, std::optional<release_result>)>
-            CompletionToken = boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(CompletionToken&& token = {}) {
         boost::asio::any_io_executor executor = shared_executor();
         return detail::initiate_plain<
@@ -143,7 +141,7 @@ public:
     /// \param resource as for `lock_manager::async_acquire`
     /// \param options options of the first entry, as for `lock_manager::async_acquire`
     /// \param depth_max the maximum number of simultaneous entries of one owner. Range: 1 or more.
-    /// \throws std::invalid_argument if `depth_max` is 0.
+    /// \throws std::invalid_argument if the name, an option or `depth_max` is out of range
     reentrant_mutex(
         lock_manager& manager,
         std::string resource,
@@ -172,9 +170,7 @@ public:
     /// `lock_manager::async_acquire` does. Other entries of the same owner continue to wait.
     /// \par Diagnostics
     /// The votes on the lock, if the masters were asked for this entry.
-    template <
-        boost::asio::completion_token_for<void(error_code, reentrant_hold)> CompletionToken =
-            default_token>
+    template <typename CompletionToken = default_token>
     auto async_acquire(const reentrant_owner& owner, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, reentrant_hold), &reentrant_mutex::start_acquire>(
             executor(), std::forward<CompletionToken>(token), impl_, owner.id());

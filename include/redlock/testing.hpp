@@ -228,9 +228,7 @@ public:
     /// `void(error_code)`
     /// \par Cancellation
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
-    template <
-        boost::asio::completion_token_for<void(error_code)> CompletionToken =
-            boost::asio::deferred_t>
+    template <typename CompletionToken = boost::asio::deferred_t>
     auto async_sleep(std::chrono::nanoseconds span, CompletionToken&& token = {}) {
         return detail::initiate_plain<void(error_code), &virtual_quorum::sleep>(
             context().get_executor(), std::forward<CompletionToken>(token), this, span);

@@ -218,22 +218,39 @@ struct initiation {
     }
 };
 
+/// Whether a completion token or a handler fits. One sentence says it if not.
+template <typename Signature, typename CompletionToken>
+constexpr bool fits() {
+    constexpr bool result = boost::asio::completion_token_for<CompletionToken, Signature>;
+    static_assert(
+        result,
+        "the last argument must be a completion token, such as asio::use_awaitable, or a handler "
+        "for the completion signature of this function");
+    return result;
+}
+
 /// Starts an operation in which masters vote.
 template <typename Signature, auto start, typename CompletionToken, typename... Arguments>
 auto initiate(
     boost::asio::any_io_executor executor, CompletionToken&& token, Arguments&&... arguments) {
-    return boost::asio::async_initiate<CompletionToken, Signature>(
-        initiation<start, true>{std::move(executor)}, token, std::forward<Arguments>(arguments)...);
+    if constexpr (fits<Signature, CompletionToken>()) {
+        return boost::asio::async_initiate<CompletionToken, Signature>(
+            initiation<start, true>{std::move(executor)},
+            token,
+            std::forward<Arguments>(arguments)...);
+    }
 }
 
 /// Starts an operation without votes.
 template <typename Signature, auto start, typename CompletionToken, typename... Arguments>
 auto initiate_plain(
     boost::asio::any_io_executor executor, CompletionToken&& token, Arguments&&... arguments) {
-    return boost::asio::async_initiate<CompletionToken, Signature>(
-        initiation<start, false>{std::move(executor)},
-        token,
-        std::forward<Arguments>(arguments)...);
+    if constexpr (fits<Signature, CompletionToken>()) {
+        return boost::asio::async_initiate<CompletionToken, Signature>(
+            initiation<start, false>{std::move(executor)},
+            token,
+            std::forward<Arguments>(arguments)...);
+    }
 }
 
 } // namespace detail

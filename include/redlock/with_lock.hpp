@@ -12,7 +12,6 @@
 
 #include <exception>
 #include <functional>
-#include <string>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -24,7 +23,7 @@ namespace detail {
 
 void start_with_lock(
     manager_ptr manager,
-    std::string resource,
+    resource_names resources,
     acquire_options options,
     locked_work work,
     diagnostics_sink sink,
@@ -44,7 +43,7 @@ void start_with_lock(
 /// captures of a lambda that is destroyed before it ends. Put all it needs into the captures of
 /// `work` itself, which lives until the coroutine ends.
 /// \param manager must be running
-/// \param resource see `lock_manager::async_acquire`
+/// \param resources see `lock_manager::async_acquire`
 /// \param options see `lock_manager::async_acquire`
 /// \param work the coroutine to run. With g++ 12, name a lambda with captures before the statement
 ///   with `co_await` (see docs/compilers.md).
@@ -60,12 +59,10 @@ void start_with_lock(
 /// Completes after the release is decided.
 /// \par Cancellation
 /// Terminal and partial: cancels the acquire, or is passed on to `work` as terminal.
-template <
-    boost::asio::completion_token_for<void(std::exception_ptr)> CompletionToken =
-        boost::asio::deferred_t>
+template <typename CompletionToken = boost::asio::deferred_t>
 auto async_with_lock(
     lock_manager& manager,
-    std::string resource,
+    resource_names resources,
     acquire_options options,
     locked_work work,
     CompletionToken&& token = {}) {
@@ -73,7 +70,7 @@ auto async_with_lock(
         manager.get_executor(),
         std::forward<CompletionToken>(token),
         detail::share(manager),
-        std::move(resource),
+        std::move(resources),
         options,
         std::move(work));
 }

@@ -57,6 +57,8 @@ public:
     time_point deadline() const noexcept { return deadline_; }
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline_ - terms_.stop_margin; }
+    /// Whether it cannot be extended any further.
+    bool capped() const noexcept { return deadline_ == terms_.hold_limit; }
     /// When the lease is lost unless it is extended.
     time_point lost_at(const claim_record& mine) const noexcept {
         return wrong::heal_after_deadline ? held_until() + mine.ttl : held_until();

@@ -41,6 +41,7 @@ def _():
         equal(writer.stdout.readline(), 'in\n')
         ended(quorum.run('run', '--shared', '--wait', 'none', 'a', '--', 'true'), HELD)
         ended(quorum.run('run', '--shared', '--exclusive', 'a', '--', 'true'), USAGE)
+        ended(quorum.run('run', '--shared', '--fencing', 'a', '--', 'true'), USAGE)
         result = quorum.run('--protocol', 'plain', 'run', '--shared', '--wait', 'none', 'a', '--', 'true')
         ended(result, CONFIGURATION)
 

@@ -4,9 +4,6 @@
 #include "guarded_quorum.hpp"
 
 #include <redlock/election.hpp>
-#include <redlock/multi_lock.hpp>
-#include <redlock/shared_mutex.hpp>
-#include <redlock/slot_pool.hpp>
 
 #include <future>
 #include <stop_token>
@@ -63,28 +60,29 @@ struct family : site {
 
 TEST_CASE("blocking: slots are taken one by one and together, and a wait for them is stopped") {
     family here;
-    slot_pool pool(here.one->async(), "p", 3);
-    slot_pool theirs(here.two->async(), "p", 3);
-    slot single =
-        here.one->call([&](auto token) { return pool.async_acquire(once(), std::move(token)); });
+    lock_manager& mine = here.one->async();
+    lock_manager& theirs = here.two->async();
+    lock single = here.one->call(
+        [&](auto token) { return mine.async_acquire_slot("p", 3, once(), std::move(token)); });
     CHECK(single.held());
-    slots both = here.one->call(
-        [&](auto token) { return pool.async_acquire_many(2, once(), std::move(token)); });
-    CHECK(both.numbers().size() == 2);
+    lock both = here.one->call(
+        [&](auto token) { return mine.async_acquire_slots("p", 3, 2, once(), std::move(token)); });
+    CHECK(both.slots().size() == 2);
     CHECK(
         error_of([&] {
-            static_cast<void>(here.two->call(
-                [&](auto token) { return theirs.async_acquire(once(), std::move(token)); }));
+            static_cast<void>(here.two->call([&](auto token) {
+                return theirs.async_acquire_slot("p", 3, once(), std::move(token));
+            }));
         })
         == errc::contended);
     CHECK(here.stopped([&](auto token) {
-        return theirs.async_acquire(patient(), std::move(token));
+        return theirs.async_acquire_slot("p", 3, patient(), std::move(token));
     }) == asio::error::operation_aborted);
     CHECK(here.stopped([&](auto token) {
-        return theirs.async_acquire_many(2, patient(), std::move(token));
+        return theirs.async_acquire_slots("p", 3, 2, patient(), std::move(token));
     }) == asio::error::operation_aborted);
-    const pool_status status =
-        here.two->call([&](auto token) { return theirs.async_status(std::move(token)); });
+    const pool_status status = here.two->call(
+        [&](auto token) { return theirs.async_query_slots("p", 3, std::move(token)); });
     CHECK(status.held() == 3);
     CHECK(here.release(both) == release_result::released);
     CHECK(here.release(single) == release_result::released);
@@ -95,36 +93,43 @@ TEST_CASE("blocking: one campaigns, is observed and resigns, and another's campa
     family here;
     election mine(here.one->async(), "leader");
     election theirs(here.two->async(), "leader");
-    leadership leads =
-        here.one->call([&](auto token) { return mine.async_campaign(std::move(token)); });
+    lock leads = here.one->call([&](auto token) { return mine.async_campaign(std::move(token)); });
     CHECK(leads.held());
     CHECK(leads.fencing_token());
     const leader_status seen =
         here.two->call([&](auto token) { return theirs.async_observe(std::move(token)); });
-    CHECK(seen.leader == leads.id());
+    CHECK(seen.leader == leads.owner());
     CHECK(here.stopped([&](auto token) {
         return theirs.async_campaign(std::move(token));
     }) == asio::error::operation_aborted);
     CHECK(leads.held());
     CHECK(here.one->call([&](auto token) {
-        return leads.async_resign(std::move(token));
+        return leads.async_release(std::move(token));
     }) == release_result::released);
     CHECK(here.clean());
 }
 
 TEST_CASE("blocking: readers, writers and a downgrade, and waits for them that are stopped") {
     family here;
-    const redlock::shared_mutex mine(here.one->async(), "r");
-    const redlock::shared_mutex theirs(here.two->async(), "r");
-    const auto reads = [&](auto token) {
-        return theirs.async_lock_shared(patient(), std::move(token));
+    const auto as = [](lock_mode mode, acquire_options options) {
+        options.mode = mode;
+        return options;
     };
-    const auto writes = [&](auto token) { return theirs.async_lock(patient(), std::move(token)); };
-    redlock::lock held =
-        here.one->call([&](auto token) { return mine.async_lock(once(), std::move(token)); });
+    const auto reads = [&](auto token) {
+        return here.two->async().async_acquire(
+            "r", as(lock_mode::shared, patient()), std::move(token));
+    };
+    const auto writes = [&](auto token) {
+        return here.two->async().async_acquire(
+            "r", as(lock_mode::writer, patient()), std::move(token));
+    };
+    redlock::lock held = here.one->call([&](auto token) {
+        return here.one->async().async_acquire(
+            "r", as(lock_mode::writer, once()), std::move(token));
+    });
     CHECK(here.stopped(reads) == asio::error::operation_aborted);
     CHECK(here.stopped(writes) == asio::error::operation_aborted);
-    here.one->call([&](auto token) { return mine.async_downgrade(held, std::move(token)); });
+    here.one->call([&](auto token) { return held.async_downgrade(std::move(token)); });
     redlock::lock beside = here.two->call(reads);
     CHECK(beside.held());
     CHECK(here.two->call([&](auto token) {
@@ -139,11 +144,11 @@ TEST_CASE("blocking: readers, writers and a downgrade, and waits for them that a
 TEST_CASE("blocking: several resources at once, and a wait for them that is stopped") {
     family here;
     redlock::lock both = here.one->call([&](auto token) {
-        return async_acquire_all(here.one->async(), {"a", "b"}, once(), std::move(token));
+        return here.one->async().async_acquire({"a", "b"}, once(), std::move(token));
     });
     CHECK(both.resource() == "a, b");
     CHECK(here.stopped([&](auto token) {
-        return async_acquire_all(here.two->async(), {"b", "c"}, patient(), std::move(token));
+        return here.two->async().async_acquire({"b", "c"}, patient(), std::move(token));
     }) == asio::error::operation_aborted);
     CHECK(both.held());
     CHECK(here.release(both) == release_result::released);

@@ -137,9 +137,10 @@ TEST_CASE("cancelling the waiting for an extension, a loss or readiness ends jus
     asio::cancellation_signal losing;
     asio::cancellation_signal querying;
     std::vector<error_code> ended;
-    mine.async_extend(30s, asio::bind_cancellation_slot(extending.slot(), [&](error_code error) {
-                          ended.push_back(error);
-                      }));
+    mine.async_extend(
+        30s, asio::bind_cancellation_slot(extending.slot(), [&](error_code error, extend_result) {
+            ended.push_back(error);
+        }));
     mine.async_wait_lost(asio::bind_cancellation_slot(
         losing.slot(), [&](error_code error, loss_reason) { ended.push_back(error); }));
     site.me.manager().async_query(

@@ -167,18 +167,28 @@ public:
         return state->result;
     }
 
-    error_code extend(redlock::lock& lock, milliseconds ttl, diagnostics* why = nullptr) {
+    error_code extend(
+        redlock::lock& lock,
+        milliseconds ttl,
+        diagnostics* why = nullptr,
+        extend_result* how = nullptr) {
         struct outcome {
             bool done = false;
             error_code error;
+            extend_result result = extend_result::extended;
             diagnostics why;
         };
         const auto state = std::make_shared<outcome>();
-        lock.async_extend(ttl, with_diagnostics(state->why, [state](error_code error) {
-                              state->error = error;
-                              state->done = true;
-                          }));
+        lock.async_extend(
+            ttl, with_diagnostics(state->why, [state](error_code error, extend_result result) {
+                state->error = error;
+                state->result = result;
+                state->done = true;
+            }));
         run_until(io_, [&] { return state->done; });
+        if (how != nullptr) {
+            *how = state->result;
+        }
         if (why != nullptr) {
             *why = state->why;
         }

@@ -16,7 +16,7 @@ namespace {
 struct campaign_state {
     bool done = false;
     error_code error;
-    leadership term;
+    lock term;
     asio::cancellation_signal cancel;
 };
 
@@ -39,7 +39,7 @@ struct election_site : quorum_fixture {
     std::shared_ptr<campaign_state> run(election& of) {
         auto begun = std::make_shared<campaign_state>();
         of.async_campaign(asio::bind_cancellation_slot(
-            begun->cancel.slot(), [begun](error_code error, leadership term) {
+            begun->cancel.slot(), [begun](error_code error, lock term) {
                 begun->done = true;
                 begun->error = error;
                 begun->term = std::move(term);
@@ -76,9 +76,9 @@ struct election_site : quorum_fixture {
         REQUIRE(!begun->error);
     }
 
-    void resign(leadership& term) {
+    void resign(lock& term) {
         std::optional<release_result> result;
-        term.async_resign([&](error_code, release_result how) { result = how; });
+        term.async_release([&](error_code, release_result how) { result = how; });
         CHECK(!term.held());
         run_until(io, [&] { return result.has_value(); });
         CHECK(*result == release_result::released);
@@ -110,7 +110,7 @@ TEST_CASE("of two candidates one leads, and the other follows when it resigns") 
     here.pass(300ms);
     CHECK(!next.done);
     const auto token = leader.term.fencing_token();
-    const std::string id = leader.term.id();
+    const std::string id = leader.term.owner();
     const leader_status seen = here.observe(here.theirs);
     CHECK(seen.state == lock_state::held);
     CHECK(seen.leader == id);
@@ -119,7 +119,7 @@ TEST_CASE("of two candidates one leads, and the other follows when it resigns") 
     here.finish(mine_first ? second : first);
     CHECK(next.term.held());
     CHECK(next.term.fencing_token().value() > token.value());
-    CHECK(next.term.id() != id);
+    CHECK(next.term.owner() != id);
 }
 
 TEST_CASE("a leader that is gone without a word is followed when its lease has ended") {
@@ -128,7 +128,7 @@ TEST_CASE("a leader that is gone without a word is followed when its lease has e
     here.finish(first);
     const auto token = first->term.fencing_token();
     const auto begun = std::chrono::steady_clock::now();
-    first->term.lease().abandon(); // as a crash: the keys stay
+    first->term.abandon(); // as a crash: the keys stay
     const auto second = here.run(here.theirs);
     here.finish(second);
     CHECK(second->term.held());
@@ -167,7 +167,7 @@ TEST_CASE("with the plain protocol a leader has no fencing token") {
     const auto first = here.run(here.mine);
     here.finish(first);
     CHECK(!first->term.fencing_token());
-    CHECK(here.observe(here.mine).leader == first->term.id());
+    CHECK(here.observe(here.mine).leader == first->term.owner());
 }
 
 TEST_CASE("an observer is notified of a resignation, of the next leader, and of a crash") {
@@ -187,7 +187,7 @@ TEST_CASE("an observer is notified of a resignation, of the next leader, and of 
     here.finish(first);
     const auto seen = here.wait_change(here.theirs, "");
     run_until(here.io, [&] { return seen->done; });
-    CHECK(seen->status.leader == first->term.id());
+    CHECK(seen->status.leader == first->term.owner());
 
     const auto over = here.wait_change(here.theirs, seen->status.leader);
     run_until(here.io, [&] { return here.rival.count().notification_connections == 3; });
@@ -199,8 +199,8 @@ TEST_CASE("an observer is notified of a resignation, of the next leader, and of 
 
     const auto second = here.run(here.mine);
     here.finish(second);
-    const auto crashed = here.wait_change(here.theirs, second->term.id());
-    second->term.lease().abandon();
+    const auto crashed = here.wait_change(here.theirs, second->term.owner());
+    second->term.abandon();
     run_until(here.io, [&] { return crashed->done; });
     CHECK(crashed->status.leader.empty());
     CHECK(here.eventually([&] { return here.rival.count().subscriptions == 0; }));
@@ -215,7 +215,7 @@ TEST_CASE("an observer that nobody tells asks again") {
     const auto first = here.run(here.mine); // of which nothing is published
     here.finish(first);
     run_until(here.io, [&] { return seen->done; });
-    CHECK(seen->status.leader == first->term.id());
+    CHECK(seen->status.leader == first->term.owner());
 }
 
 TEST_CASE("an observation ends when its manager is closed") {
@@ -237,7 +237,7 @@ TEST_CASE("a leader's work ends when a majority is lost, before its lease does")
         std::exception_ptr error;
     };
     const auto told = std::make_shared<story>();
-    const leader_work work = [told](leadership& term) -> asio::awaitable<void> {
+    const locked_work work = [told](lock& term) -> asio::awaitable<void> {
         asio::steady_timer for_ever(co_await asio::this_coro::executor);
         for_ever.expires_after(std::chrono::hours(1));
         told->leads = true;
@@ -271,7 +271,7 @@ TEST_CASE("a leader that has led to the end has resigned") {
     std::optional<std::uint64_t> token;
     bool done = false;
     std::exception_ptr error;
-    const leader_work work = [&](leadership& term) -> asio::awaitable<void> {
+    const locked_work work = [&](lock& term) -> asio::awaitable<void> {
         token = term.fencing_token();
         co_return;
     };

@@ -104,13 +104,32 @@ TEST_CASE("an extension by a ttl out of range is refused with the range, and not
     CHECK(site.me.count().renewed + site.me.count().renewals_failed == 0);
 }
 
+TEST_CASE("an extension says when max_hold ends the lease before its ttl") {
+    quorum_fixture site(3);
+    acquire_options options = once_unrenewed(5s);
+    options.max_hold = 10min;
+    lock mine = site.me.take("r", options);
+    extend_result how = extend_result::capped;
+    CHECK(!site.me.extend(mine, 20s, nullptr, &how));
+    CHECK(how == extend_result::extended);
+    CHECK(site.me.release(mine) == release_result::released);
+
+    options.max_hold = 6s;
+    mine = site.me.take("r", options);
+    const time_point taken = clock::now();
+    CHECK(!site.me.extend(mine, 20s, nullptr, &how));
+    CHECK(how == extend_result::capped);
+    CHECK(mine.deadline() <= taken + 6s);
+}
+
 TEST_CASE("several extensions at once are all answered") {
     quorum_fixture site(3);
     lock mine = site.me.take("r", once(5s));
     int done = 0;
     for (int i = 1; i <= 20; ++i) {
-        mine.async_extend(
-            std::chrono::seconds(5 + i), [&](error_code error) { done += error ? 0 : 1; });
+        mine.async_extend(std::chrono::seconds(5 + i), [&](error_code error, extend_result result) {
+            done += !error && result == extend_result::extended ? 1 : 0;
+        });
     }
     run_until(site.io, [&] { return done == 20; });
     CHECK(mine.remaining() > 5s);

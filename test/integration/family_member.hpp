@@ -3,9 +3,6 @@
 
 #include <redlock/blocking.hpp>
 #include <redlock/election.hpp>
-#include <redlock/multi_lock.hpp>
-#include <redlock/shared_mutex.hpp>
-#include <redlock/slot_pool.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -22,30 +19,25 @@ inline std::string rival_of(const std::string& kind) {
 
 /// Takes it in a blocking call. It is released, in the background, with the last owner.
 inline std::shared_ptr<void>
-take_member(blocking::manager& manager, const std::string& kind, const acquire_options& options) {
+take_member(blocking::manager& manager, const std::string& kind, acquire_options options) {
     lock_manager& locks = manager.async();
     const auto keep = [](auto&& held) -> std::shared_ptr<void> {
         return std::make_shared<std::remove_cvref_t<decltype(held)>>(std::move(held));
     };
     if (kind == "resources") {
         return keep(manager.call([&](auto token) {
-            return async_acquire_all(locks, {"a", "b"}, options, std::move(token));
+            return locks.async_acquire({"a", "b"}, options, std::move(token));
         }));
     }
-    if (kind == "reader") {
-        return keep(manager.call([&](auto token) {
-            return shared_mutex(locks, "r").async_lock_shared(options, std::move(token));
-        }));
-    }
-    if (kind == "writer") {
-        return keep(manager.call([&](auto token) {
-            return shared_mutex(locks, "r").async_lock(options, std::move(token));
-        }));
+    if (kind == "reader" || kind == "writer") {
+        options.mode = kind == "reader" ? lock_mode::shared : lock_mode::writer;
+        return keep(manager.call(
+            [&](auto token) { return locks.async_acquire("r", options, std::move(token)); }));
     }
     if (kind == "slot") {
-        slot_pool pool(locks, "p", 1);
-        return keep(manager.call(
-            [&](auto token) { return pool.async_acquire(options, std::move(token)); }));
+        return keep(manager.call([&](auto token) {
+            return locks.async_acquire_slot("p", 1, options, std::move(token));
+        }));
     }
     if (kind == "leader") {
         election_options term;

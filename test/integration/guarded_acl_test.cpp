@@ -80,11 +80,10 @@ struct restricted_site {
     bool shares() {
         return succeeds([&](blocking::manager& manager) {
             manager.ready(10s);
-            const redlock::shared_mutex mutex(manager.async(), "r");
             const auto take = [&](bool writes, acquire_options options) {
+                options.mode = writes ? lock_mode::writer : lock_mode::shared;
                 return manager.call([&](auto token) {
-                    return writes ? mutex.async_lock(options, std::move(token))
-                                  : mutex.async_lock_shared(options, std::move(token));
+                    return manager.async().async_acquire("r", options, std::move(token));
                 });
             };
             const auto extended_and_released = [&](redlock::lock one) {
@@ -100,8 +99,7 @@ struct restricted_site {
             bool good = refused && extended_and_released(std::move(one));
             good = extended_and_released(std::move(two)) && good;
             redlock::lock writer = take(true, waiting(3s));
-            manager.call(
-                [&](auto token) { return mutex.async_downgrade(writer, std::move(token)); });
+            manager.call([&](auto token) { return writer.async_downgrade(std::move(token)); });
             return extended_and_released(std::move(writer)) && good;
         });
     }
@@ -213,9 +211,9 @@ TEST_CASE("guarded: several resources, slots and elections need no more than a l
     }
     CHECK(site.succeeds([&](blocking::manager& manager) {
         manager.ready(10s);
-        slot_pool pool(manager.async(), "q", 4);
-        slots two = manager.call(
-            [&](auto token) { return pool.async_acquire_many(2, once(), std::move(token)); });
+        lock two = manager.call([&](auto token) {
+            return manager.async().async_acquire_slots("q", 4, 2, once(), std::move(token));
+        });
         manager.call([&](auto token) { return two.async_extend(20s, std::move(token)); });
         return manager.call([&](auto token) { return two.async_release(std::move(token)); })
                == release_result::released;
@@ -226,8 +224,11 @@ TEST_CASE("guarded: the status of a pool needs MGET") {
     restricted_site site;
     const auto told = [](blocking::manager& manager) {
         manager.ready(10s);
-        slot_pool pool(manager.async(), "p", 4);
-        return manager.call([&](auto token) { return pool.async_status(std::move(token)); }).free()
+        return manager
+                   .call([&](auto token) {
+                       return manager.async().async_query_slots("p", 4, std::move(token));
+                   })
+                   .free()
                == 4;
     };
     site.allow(minimal);

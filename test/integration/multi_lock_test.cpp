@@ -2,7 +2,7 @@
 // which is what a process is to the masters.
 #include "two_managers.hpp"
 
-#include <redlock/multi_lock.hpp>
+#include <redlock/lock_manager.hpp>
 
 #include <boost/asio/use_future.hpp>
 
@@ -20,11 +20,8 @@ using names = std::vector<std::string>;
 
 acquisition_ptr begin_all(client& one, names resources, acquire_options options = once()) {
     const auto result = std::make_shared<acquisition>();
-    async_acquire_all(
-        one.manager(),
-        std::move(resources),
-        options,
-        with_diagnostics(result->why, noted_in(result)));
+    one.manager().async_acquire(
+        std::move(resources), options, with_diagnostics(result->why, noted_in(result)));
     return result;
 }
 
@@ -92,7 +89,7 @@ TEST_CASE("multi-lock: what cannot be is refused before anything is sent") {
         CHECK(!result->lock.valid());
         return result->why.message;
     };
-    CHECK(refused({}) == "0 resources are named; allowed: 1 to 128");
+    CHECK(refused({}) == "resources has 0 names; allowed: 1 to 128");
     CHECK(refused({"a", ""}).find("resource has 0 bytes") != std::string::npos);
     names many;
     for (int i = 0; i < 129; ++i) {
@@ -102,8 +99,14 @@ TEST_CASE("multi-lock: what cannot be is refused before anything is sent") {
     many.pop_back();
     acquire_options ordered = once();
     ordered.order = fairness::fifo;
-    CHECK(refused({"a"}, ordered).find("fifo") != std::string::npos);
-    CHECK(refused({"a"}, once(1ms)).find("ttl") != std::string::npos);
+    CHECK(
+        refused({"a", "b"}, ordered) == "order is 'fifo'; allowed: 'none', with several resources");
+    acquire_options reads = once();
+    reads.mode = lock_mode::shared;
+    CHECK(
+        refused({"a", "b"}, reads)
+        == "mode is 'shared'; allowed: 'exclusive', with several resources");
+    CHECK(refused({"a", "b"}, once(1ms)).find("ttl") != std::string::npos);
     CHECK(site.me.count().attempts == 0);
     lock full = take_all(site.me, many);
     CHECK(site.masters.total_keys("redlock:{*}") == 128);
@@ -111,9 +114,10 @@ TEST_CASE("multi-lock: what cannot be is refused before anything is sent") {
     CHECK(site.masters.total_keys("redlock:{*}") == 0);
 
     quorum_fixture plain(1, [](config& c) { c.protocol = protocol::plain; });
-    const acquisition_ptr result = acquire_all(plain.me, {"a"});
+    const acquisition_ptr result = acquire_all(plain.me, {"a", "b"});
     CHECK(result->error == errc::invalid_argument);
-    CHECK(result->why.message.find("guarded") != std::string::npos);
+    CHECK(result->why.message == "protocol is 'plain'; allowed: 'guarded', with several resources");
+    CHECK(take_all(plain.me, {"a", "a"}).resource() == "a"); // that is one
 }
 
 TEST_CASE("multi-lock: for each resource the fencing token grows") {
@@ -348,7 +352,7 @@ TEST_CASE("multi-lock: owners in opposite orders never stop each other for good"
         for (int i = 0; i < rounds; ++i) {
             try {
                 const names wanted{std::to_string(first), std::to_string(second)};
-                lock held = async_acquire_all(owner, wanted, waiting(120s), asio::use_future).get();
+                lock held = owner.async_acquire(wanted, waiting(120s), asio::use_future).get();
                 overlaps += inside[first]++ + inside[second]++;
                 std::this_thread::yield();
                 --inside[first];

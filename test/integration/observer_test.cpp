@@ -205,7 +205,8 @@ TEST_CASE("what is cancelled ends for the observer as well, and once") {
     asio::cancellation_signal stop;
     bool done = false;
     mine.async_extend(
-        10s, asio::bind_cancellation_slot(stop.slot(), [&](error_code) { done = true; }));
+        10s,
+        asio::bind_cancellation_slot(stop.slot(), [&](error_code, extend_result) { done = true; }));
     stop.emit(asio::cancellation_type::terminal);
     run_until(it.site.io, [&] { return done; });
     CHECK(it.notes->last(operation_kind::extend).error == asio::error::operation_aborted);

@@ -12,7 +12,7 @@ namespace {
 struct taking_many {
     bool done = false;
     error_code error;
-    redlock::slots slots;
+    redlock::lock lock;
     diagnostics why;
 };
 
@@ -24,7 +24,7 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     other.until_admitted(3);
     slot_pool mine(site.me.manager(), "crew", 5);
     slot_pool theirs(other.manager(), "crew", 5);
-    std::vector<slot> held;
+    std::vector<lock> held;
     for (int i = 0; i < 3; ++i) {
         held.push_back(site.take(mine));
     }
@@ -33,9 +33,9 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
         pool.async_acquire_many(
             count,
             options,
-            with_diagnostics(result->why, [result](error_code error, redlock::slots got) {
+            with_diagnostics(result->why, [result](error_code error, redlock::lock got) {
                 result->error = error;
-                result->slots = std::move(got);
+                result->lock = std::move(got);
                 result->done = true;
             }));
         return result;
@@ -48,14 +48,14 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
 
     const auto two = many(theirs, 2, with_token(once()));
     REQUIRE(!finish_many(two));
-    CHECK(two->slots.held());
-    REQUIRE(two->slots.numbers().size() == 2);
-    CHECK(two->slots.numbers()[0] < two->slots.numbers()[1]);
-    CHECK(two->slots.fencing_token());
+    CHECK(two->lock.held());
+    REQUIRE(two->lock.slots().size() == 2);
+    CHECK(two->lock.slots()[0] < two->lock.slots()[1]);
+    CHECK(two->lock.fencing_token());
     CHECK(
-        two->slots.resource()
-        == "crew:slot:" + std::to_string(two->slots.numbers()[0]) + ","
-               + std::to_string(two->slots.numbers()[1]));
+        two->lock.resource()
+        == "crew:slot:" + std::to_string(two->lock.slots()[0]) + ","
+               + std::to_string(two->lock.slots()[1]));
     CHECK(site.status(mine).held() == 5);
     CHECK(site.acquire(mine)->error == errc::contended);
     CHECK(finish_many(many(mine, 2, once())) == errc::contended);
@@ -71,22 +71,22 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     site.pass(100ms);
     CHECK(!waits->done);
     std::optional<release_result> said;
-    two->slots.async_release([&](error_code, release_result result) { said = result; });
+    two->lock.async_release([&](error_code, release_result result) { said = result; });
     REQUIRE(!finish_many(waits));
     run_until(site.io, [&] { return said.has_value(); });
     CHECK(*said == release_result::released);
-    CHECK(waits->slots.numbers().size() == 3);
-    for (const std::size_t number : waits->slots.numbers()) {
-        CHECK(number != held[2].number());
+    CHECK(waits->lock.slots().size() == 3);
+    for (const std::size_t number : waits->lock.slots()) {
+        CHECK(number != held[2].slot());
     }
-    waits->slots = redlock::slots();
+    waits->lock = redlock::lock();
     held.clear();
     CHECK(site.no_slot_left());
 
     CHECK(finish_many(many(mine, 0, once())) == errc::invalid_argument);
     const auto more = many(mine, 6, once());
     CHECK(finish_many(more) == errc::invalid_argument);
-    CHECK(more->why.message == "6 slots are wanted; allowed: 1 to 5");
+    CHECK(more->why.message == "count is 6; allowed: 1 to 5");
 }
 
 TEST_CASE("two that want several slots each do not block each other") {
@@ -99,7 +99,7 @@ TEST_CASE("two that want several slots each do not block each other") {
     std::size_t rounds = 0;
     std::size_t workers = 0;
     std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
-        pool.async_acquire_many(2, waiting(60s), [&](error_code error, slots got) {
+        pool.async_acquire_many(2, waiting(60s), [&](error_code error, lock got) {
             REQUIRE(!error);
             CHECK(++inside == 1); // two pairs do not fit into three
             if (++rounds > 60) {
@@ -107,7 +107,7 @@ TEST_CASE("two that want several slots each do not block each other") {
                 --inside;
                 return;
             }
-            const auto kept = std::make_shared<slots>(std::move(got));
+            const auto kept = std::make_shared<lock>(std::move(got));
             asio::post(site.io, [&, kept] {
                 --inside;
                 kept->async_release([&, kept](error_code, release_result) { work(pool); });
@@ -128,9 +128,9 @@ TEST_CASE("the plain protocol has no several slots at once") {
     slot_pool pool(site.me.manager(), "crew", 3);
     diagnostics why;
     std::optional<error_code> ended;
-    const auto note = [&](error_code error, const slots&) { ended = error; };
+    const auto note = [&](error_code error, const lock&) { ended = error; };
     pool.async_acquire_many(2, once(), with_diagnostics(why, note));
     run_until(site.io, [&] { return ended.has_value(); });
     CHECK(*ended == errc::invalid_argument);
-    CHECK(why.message == "protocol is plain; allowed for several slots at once: guarded");
+    CHECK(why.message == "protocol is 'plain'; allowed: 'guarded', with several slots");
 }

@@ -2,7 +2,7 @@
 // which is what a process is to the masters.
 #include "two_managers.hpp"
 
-#include <redlock/shared_mutex.hpp>
+#include <redlock/lock_manager.hpp>
 
 #include <boost/asio/use_future.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -21,10 +21,8 @@ enum class as : unsigned char { reader, writer };
 acquisition_ptr
 begin_as(as kind, client& one, acquire_options options = once(), const std::string& name = "r") {
     const auto result = std::make_shared<acquisition>();
-    const shared_mutex mutex(one.manager(), name);
-    kind == as::writer
-        ? mutex.async_lock(options, with_diagnostics(result->why, noted_in(result)))
-        : mutex.async_lock_shared(options, with_diagnostics(result->why, noted_in(result)));
+    options.mode = kind == as::writer ? lock_mode::writer : lock_mode::shared;
+    one.manager().async_acquire(name, options, with_diagnostics(result->why, noted_in(result)));
     return result;
 }
 
@@ -39,11 +37,9 @@ lock take_as(as kind, client& one, acquire_options options = once()) {
     return std::move(result->lock);
 }
 
-error_code downgrade(client& one, lock& held, asio::io_context& io) {
+error_code downgrade(lock& held, asio::io_context& io) {
     const auto result = std::make_shared<std::optional<error_code>>();
-    shared_mutex(one.manager(), "r").async_downgrade(held, [result](error_code error) {
-        *result = error;
-    });
+    held.async_downgrade([result](error_code error) { *result = error; });
     run_until(io, [&] { return result->has_value(); });
     return **result;
 }
@@ -77,7 +73,7 @@ TEST_CASE("shared mutex: readers share, each with a lease of its own") {
     reading_site site;
     std::vector<lock> readers;
     for (int i = 0; i < 5; ++i) {
-        readers.push_back(take_as(as::reader, i % 2 == 0 ? site.me : site.other, with_token()));
+        readers.push_back(take_as(as::reader, i % 2 == 0 ? site.me : site.other));
         CHECK(!readers.back().fencing_token());
         CHECK(readers.back().resource() == "r");
     }
@@ -132,7 +128,7 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
     const acquisition_ptr reader = begin_as(as::reader, site.other, waiting(20s));
     site.pass(50ms);
     CHECK(!reader->done);
-    CHECK(downgrade(site.me, held, site.io) == error_code());
+    CHECK(downgrade(held, site.io) == error_code());
     CHECK(held.held());
     CHECK(held.token() == token);
     site.other.finish(reader);
@@ -140,7 +136,7 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
     REQUIRE(reader->lock.held());
     const acquisition_ptr writer = begin_as(as::writer, site.me, waiting(60s));
     CHECK(site.me.extend(held, 10s) == error_code());
-    CHECK(downgrade(site.me, held, site.io) == errc::invalid_argument); // it reads already
+    CHECK(downgrade(held, site.io) == errc::invalid_argument); // it reads already
     CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
     CHECK(site.me.release(held) == release_result::released);
     site.pass(50ms);
@@ -154,14 +150,12 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
 TEST_CASE("shared mutex: only a writer's lock can be downgraded") {
     reading_site site;
     lock exclusive = site.me.take("r");
-    CHECK(downgrade(site.me, exclusive, site.io) == errc::invalid_argument);
+    CHECK(downgrade(exclusive, site.io) == errc::invalid_argument);
     CHECK(exclusive.held());
     CHECK(site.me.release(exclusive) == release_result::released);
-    lock none;
-    CHECK(downgrade(site.me, none, site.io) == errc::invalid_argument);
     lock gone = take_as(as::writer, site.me);
     CHECK(site.me.release(gone) == release_result::released);
-    CHECK(downgrade(site.me, gone, site.io) == errc::released);
+    CHECK(downgrade(gone, site.io) == errc::released);
 }
 
 TEST_CASE(
@@ -487,12 +481,22 @@ TEST_CASE("shared mutex: what cannot be is refused before anything is sent") {
     for (const as kind : {as::reader, as::writer}) {
         const acquisition_ptr refused = try_as(kind, plain.me);
         CHECK(refused->error == errc::invalid_argument);
-        CHECK(refused->why.message.find("guarded") != std::string::npos);
+        CHECK(
+            refused->why.message
+            == (kind == as::reader
+                    ? "mode is 'shared'; allowed: 'exclusive', with protocol plain"
+                    : "mode is 'writer'; allowed: 'exclusive', with protocol plain"));
         const acquisition_ptr nameless = begin_as(kind, plain.me, once(), "");
         plain.me.finish(nameless);
         CHECK(nameless->error == errc::invalid_argument);
     }
     CHECK(plain.me.count().attempts == 0);
+
+    quorum_fixture site(1, guarded);
+    CHECK(
+        try_as(as::reader, site.me, with_token())->why.message
+        == "fencing is 'on'; allowed: 'off', with mode shared");
+    CHECK(site.me.count().attempts == 0);
 }
 
 TEST_CASE("shared mutex: readers and writers of many threads are never in together") {
@@ -506,12 +510,11 @@ TEST_CASE("shared mutex: readers and writers of many threads are never in togeth
     std::atomic<int> together = 0;
     std::atomic<int> failures = 0;
     const auto work = [&](lock_manager& owner, bool writes) {
-        const shared_mutex mutex(owner, "r");
         for (int i = 0; i < 10; ++i) {
             try {
-                const acquire_options options = waiting(120s);
-                lock held = writes ? mutex.async_lock(options, asio::use_future).get()
-                                   : mutex.async_lock_shared(options, asio::use_future).get();
+                acquire_options options = waiting(120s);
+                options.mode = writes ? lock_mode::writer : lock_mode::shared;
+                lock held = owner.async_acquire("r", options, asio::use_future).get();
                 if (writes) {
                     together += writing++ + reading;
                     std::this_thread::yield();

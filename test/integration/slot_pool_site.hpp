@@ -4,7 +4,7 @@
 #include "guarded_quorum.hpp"
 #include "quorum_fixture.hpp"
 
-#include <redlock/slot_pool.hpp>
+#include <redlock/lock_manager.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -17,10 +17,39 @@
 
 namespace redlock::test {
 
+/// A pool by its name and size, as one process sees it.
+class slot_pool {
+public:
+    slot_pool(lock_manager& manager, std::string name, std::size_t size)
+        : manager_(&manager),
+          name_(std::move(name)),
+          size_(size) {}
+
+    std::size_t size() const noexcept { return size_; }
+    template <typename Token>
+    auto async_acquire(acquire_options options, Token&& token) {
+        return manager_->async_acquire_slot(name_, size_, options, std::forward<Token>(token));
+    }
+    template <typename Token>
+    auto async_acquire_many(std::size_t count, acquire_options options, Token&& token) {
+        return manager_->async_acquire_slots(
+            name_, size_, count, options, std::forward<Token>(token));
+    }
+    template <typename Token>
+    auto async_status(Token&& token) {
+        return manager_->async_query_slots(name_, size_, std::forward<Token>(token));
+    }
+
+private:
+    lock_manager* manager_;
+    std::string name_;
+    std::size_t size_;
+};
+
 struct taking {
     bool done = false;
     error_code error;
-    redlock::slot slot;
+    redlock::lock lock;
     diagnostics why;
     asio::cancellation_signal cancel;
 
@@ -35,9 +64,9 @@ inline taking_ptr begin(slot_pool& pool, acquire_options options = once()) {
         with_diagnostics(
             result->why,
             asio::bind_cancellation_slot(
-                result->cancel.slot(), [result](error_code error, redlock::slot slot) {
+                result->cancel.slot(), [result](error_code error, redlock::lock held) {
                     result->error = error;
-                    result->slot = std::move(slot);
+                    result->lock = std::move(held);
                     result->done = true;
                 })));
     return result;
@@ -78,13 +107,13 @@ struct pool_site : quorum_fixture {
     taking_ptr acquire(slot_pool& pool, acquire_options options = once()) {
         return finish(begin(pool, options));
     }
-    redlock::slot take(slot_pool& pool, acquire_options options = once()) {
+    redlock::lock take(slot_pool& pool, acquire_options options = once()) {
         const taking_ptr result = acquire(pool, options);
         INFO(result->explained());
         REQUIRE(!result->error);
-        return std::move(result->slot);
+        return std::move(result->lock);
     }
-    release_result release(redlock::slot& held) {
+    release_result release(redlock::lock& held) {
         std::optional<release_result> result;
         held.async_release([&](error_code, release_result what) { result = what; });
         run_until(io, [&] { return result.has_value(); });

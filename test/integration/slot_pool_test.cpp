@@ -32,26 +32,26 @@ TEST_CASE("each of the slots is taken once, in both protocols") {
     for (const auto& change : {pool_site::patient, pool_site::patient_and_plain}) {
         pool_site site(change);
         slot_pool pool(site.me.manager(), "crew", 5);
-        std::vector<slot> held;
+        std::vector<lock> held;
         std::set<std::size_t> numbers;
         for (int i = 0; i < 5; ++i) {
             held.push_back(site.take(pool));
             CHECK(held.back().held());
-            CHECK(held.back().number() < 5);
-            CHECK(held.back().resource() == "crew:slot:" + std::to_string(held.back().number()));
-            numbers.insert(held.back().number());
+            CHECK(held.back().slot() < 5);
+            CHECK(held.back().resource() == "crew:slot:" + std::to_string(held.back().slot()));
+            numbers.insert(held.back().slot());
         }
         CHECK(numbers.size() == 5);
         const taking_ptr none = site.acquire(pool);
         CHECK(none->error == errc::contended);
-        CHECK(!none->slot.valid());
+        CHECK(!none->lock.valid());
         CHECK(count_votes(none->why, vote::held) >= 2);
-        const std::size_t number = held[2].number();
+        const std::size_t number = held[2].slot();
         CHECK(site.release(held[2]) == release_result::released);
         CHECK(!held[2].held());
-        slot again = site.take(pool);
-        CHECK(again.number() == number);
-        again = slot(); // releases it
+        lock again = site.take(pool);
+        CHECK(again.slot() == number);
+        again = lock(); // releases it
         held.clear();
         CHECK(site.no_slot_left());
         CHECK(site.settled());
@@ -63,27 +63,35 @@ TEST_CASE("sizes and names that cannot be are refused with a sentence, and nothi
     config nobody;
     nobody.masters = {std::string("redis://127.0.0.1:1")};
     lock_manager manager(io.get_executor(), nobody);
-    const auto refusal = [&](std::string name, std::size_t size) {
-        try {
-            slot_pool(manager, std::move(name), size);
-        } catch (const std::invalid_argument& error) {
-            return std::string(error.what());
-        }
-        return std::string();
+    const auto refusal = [&](std::string name, std::size_t size, acquire_options options = once()) {
+        slot_pool wrong(manager, std::move(name), size);
+        const taking_ptr refused = begin(wrong, options);
+        std::optional<error_code> asked;
+        wrong.async_status([&](error_code error, const pool_status&) { asked = error; });
+        io.restart();
+        io.run();
+        const bool allowed = refused->error == errc::not_running;
+        CHECK((allowed || refused->error == errc::invalid_argument));
+        return allowed ? std::string()
+                       : refused->why.message + (asked == refused->error ? "" : "!");
     };
-    CHECK(refusal("crew", 0) == "redlock: the size of the pool is 0; allowed: 1 to 65536");
-    CHECK(refusal("crew", 65'537) == "redlock: the size of the pool is 65537; allowed: 1 to 65536");
-    CHECK(refusal("", 3).starts_with("redlock: the name of the pool: "));
+    CHECK(refusal("crew", 0) == "size is 0; allowed: 1 to 65536");
+    CHECK(refusal("crew", 65'537) == "size is 65537; allowed: 1 to 65536");
+    CHECK(refusal("", 3) == "resource has 0 bytes; allowed: 1 to 1024");
     CHECK(refusal("crew", 65'536).empty());
+    acquire_options reader = once();
+    reader.mode = lock_mode::shared;
+    CHECK(refusal("crew", 3, reader) == "mode is 'shared'; allowed: 'exclusive', with a slot!");
 
     slot_pool pool(manager, "crew", 3);
     acquire_options in_order = waiting(1s);
     in_order.order = fairness::fifo;
     const taking_ptr refused = begin(pool, in_order);
     const taking_ptr early = begin(pool);
+    io.restart();
     io.run();
     CHECK(refused->error == errc::invalid_argument);
-    CHECK(refused->why.message == "order is fifo; allowed for a slot: none");
+    CHECK(refused->why.message == "order is 'fifo'; allowed: 'none', with a slot");
     CHECK(early->error == errc::not_running);
 }
 
@@ -104,18 +112,18 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
         clients.back()->until_admitted(2);
         pools.emplace_back(clients.back()->manager(), "crew", size);
     }
-    std::vector<slot> held;
+    std::vector<lock> held;
     for (slot_pool& pool : pools) {
         for (std::size_t i = 0; i < size; ++i) {
             const taking_ptr one = begin(pool, waiting(300ms));
             run_until(io, [&] { return one->done; });
             if (!one->error) {
-                held.push_back(std::move(one->slot));
+                held.push_back(std::move(one->lock));
             }
         }
     }
     REQUIRE(held.size() == size);
-    CHECK(held[0].number() != held[1].number());
+    CHECK(held[0].slot() != held[1].slot());
     held.clear();
 
     // All of them together, again and again. One thread: between two looks nothing changes.
@@ -125,7 +133,7 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
     std::size_t workers = 0;
     std::set<std::size_t> numbers;
     std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
-        pool.async_acquire(waiting(60s), [&](error_code error, slot mine) {
+        pool.async_acquire(waiting(60s), [&](error_code error, lock mine) {
             REQUIRE(!error);
             if (rounds >= 300) {
                 --workers;
@@ -133,12 +141,12 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
             }
             most = std::max(most, ++inside);
             CHECK(inside <= size);
-            CHECK(numbers.insert(mine.number()).second);
-            const auto kept = std::make_shared<slot>(std::move(mine));
+            CHECK(numbers.insert(mine.slot()).second);
+            const auto kept = std::make_shared<lock>(std::move(mine));
             const auto timer = std::make_shared<asio::steady_timer>(io, 2ms);
             timer->async_wait([&, kept, timer](error_code) {
                 --inside;
-                numbers.erase(kept->number());
+                numbers.erase(kept->slot());
                 kept->async_release([&, kept](error_code, release_result) {
                     ++rounds;
                     work(pool);
@@ -163,17 +171,17 @@ TEST_CASE("a slot of a thousand of which ten are free is found in two round trip
         pool_site site(plain ? pool_site::patient_and_plain : pool_site::patient);
         fill(site.masters, 1000, 100);
         slot_pool pool(site.me.manager(), "crew", 1000);
-        std::vector<slot> held;
+        std::vector<lock> held;
         for (int i = 0; i < 10; ++i) {
             const std::uint64_t before = pool_site::questions(site.masters[0]);
             const taking_ptr one = site.acquire(pool);
             INFO(one->explained());
             REQUIRE(!one->error);
-            CHECK(one->slot.number() % 100 == 0);
+            CHECK(one->lock.slot() % 100 == 0);
             CHECK(one->why.attempts == 1);
             // The survey is two commands that leave together; then the vote, which may be late.
             CHECK(pool_site::questions(site.masters[0]) - before <= 2 + 1 + 1);
-            held.push_back(std::move(one->slot));
+            held.push_back(std::move(one->lock));
         }
         const std::uint64_t before = pool_site::questions(site.masters[0]);
         CHECK(site.acquire(pool)->error == errc::contended);
@@ -181,19 +189,19 @@ TEST_CASE("a slot of a thousand of which ten are free is found in two round trip
         const pool_status found = site.status(pool);
         CHECK(found.answered == 3);
         CHECK(found.held() == 1000);
-        CHECK(found.slots[held[0].number()].owner != found.slots[1].owner);
+        CHECK(found.slots[held[0].slot()].owner != found.slots[1].owner);
     }
 }
 
 TEST_CASE("the largest pool works as the smallest") {
     pool_site site;
     slot_pool large(site.me.manager(), "large", slot_pool_size_max);
-    slot one = site.take(large);
+    lock one = site.take(large);
     CHECK(one.held());
     const pool_status found = site.status(large);
     CHECK(found.slots.size() == slot_pool_size_max);
     CHECK(found.held() == 1);
-    CHECK(found.slots[one.number()].state == lock_state::held);
+    CHECK(found.slots[one.slot()].state == lock_state::held);
 }
 
 TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
@@ -202,28 +210,28 @@ TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
     other.until_admitted(3);
     slot_pool mine(site.me.manager(), "crew", 2);
     slot_pool theirs(other.manager(), "crew", 2);
-    slot stays = site.take(mine);
-    slot lost = site.take(mine, once_unrenewed(500ms));
-    const std::size_t number = lost.number();
+    lock stays = site.take(mine);
+    lock lost = site.take(mine, once_unrenewed(500ms));
+    const std::size_t number = lost.slot();
     lost.abandon(); // as if its process had been killed: nobody tells the masters
     const taking_ptr next = begin(theirs, waiting(60s));
     site.finish(next);
     INFO(next->explained());
     REQUIRE(!next->error);
-    CHECK(next->slot.number() == number);
+    CHECK(next->lock.slot() == number);
     CHECK(stays.held());
 }
 
 TEST_CASE("a late release does nothing to the present owner of the slot") {
     pool_site site;
     slot_pool pool(site.me.manager(), "crew", 1);
-    slot late = site.take(pool, once_unrenewed(10s));
+    lock late = site.take(pool, once_unrenewed(10s));
     site.everywhere({"DEL", "redlock:{crew}:slot:0"}); // its process slept, and the lease has ended
-    slot next = site.take(pool);
-    CHECK(next.number() == late.number());
+    lock next = site.take(pool);
+    CHECK(next.slot() == late.slot());
     CHECK(site.release(late) == release_result::stolen);
     CHECK(site.release(late) == release_result::stolen); // nor does one that is repeated
-    late = slot();
+    late = lock();
     CHECK(next.held());
     CHECK(site.acquire(pool)->error == errc::contended);
     CHECK(site.eventually([&] { return site.masters.total_keys("redlock:{crew}:slot:0") == 3; }));
@@ -232,7 +240,7 @@ TEST_CASE("a late release does nothing to the present owner of the slot") {
 TEST_CASE("a worker that loses its slot is notified, as the holder of a lock is") {
     pool_site site;
     slot_pool pool(site.me.manager(), "crew", 3);
-    slot mine = site.take(pool, once(600ms));
+    lock mine = site.take(pool, once(600ms));
     std::optional<loss_reason> told;
     mine.async_wait_lost([&](error_code, loss_reason reason) { told = reason; });
     site.masters[0].kill();
@@ -251,14 +259,14 @@ TEST_CASE("a pool of one slot is a lock, with fencing tokens that increase") {
     slot_pool theirs(other.manager(), "crew", 1);
     std::uint64_t latest = 0;
     for (int i = 0; i < 6; ++i) {
-        slot one = site.take(i % 2 == 0 ? mine : theirs, with_token(waiting(60s)));
-        CHECK(one.number() == 0);
+        lock one = site.take(i % 2 == 0 ? mine : theirs, with_token(waiting(60s)));
+        CHECK(one.slot() == 0);
         REQUIRE(one.fencing_token());
         CHECK(*one.fencing_token() > latest);
         latest = *one.fencing_token();
         CHECK(site.acquire(i % 2 == 0 ? theirs : mine, with_token())->error == errc::contended);
         error_code extended = errc::lost;
-        one.async_extend(20s, [&](error_code error) { extended = error; });
+        one.async_extend(20s, [&](error_code error, extend_result) { extended = error; });
         CHECK(site.release(one) == release_result::released);
         CHECK((!extended || extended == errc::released));
     }
@@ -270,15 +278,15 @@ TEST_CASE("processes that say different sizes share the numbers that both know")
     other.until_admitted(3);
     slot_pool small(site.me.manager(), "crew", 2);
     slot_pool large(other.manager(), "crew", 4);
-    std::vector<slot> held;
+    std::vector<lock> held;
     std::set<std::size_t> numbers;
     for (slot_pool* const pool : {&small, &large, &large, &large}) {
         const taking_ptr one = site.acquire(*pool, waiting(5s));
         INFO(one->explained());
         REQUIRE(!one->error);
-        CHECK(one->slot.number() < pool->size());
-        numbers.insert(one->slot.number());
-        held.push_back(std::move(one->slot));
+        CHECK(one->lock.slot() < pool->size());
+        numbers.insert(one->lock.slot());
+        held.push_back(std::move(one->lock));
     }
     CHECK(numbers.size() == 4);
     CHECK(site.acquire(large)->error == errc::contended);

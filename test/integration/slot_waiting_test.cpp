@@ -10,7 +10,7 @@ TEST_CASE("a full pool sends nothing until a slot is released, and then wakes a 
     other.until_admitted(3);
     slot_pool mine(site.me.manager(), "crew", 3);
     slot_pool theirs(other.manager(), "crew", 3);
-    std::vector<slot> held;
+    std::vector<lock> held;
     for (int i = 0; i < 3; ++i) {
         held.push_back(site.take(mine, once_unrenewed(30s)));
     }
@@ -32,7 +32,7 @@ TEST_CASE("a full pool sends nothing until a slot is released, and then wakes a 
         site.finish(line[i]);
         INFO(line[i]->explained());
         REQUIRE(!line[i]->error);
-        CHECK(line[i]->slot.number() == held[i].number());
+        CHECK(line[i]->lock.slot() == held[i].slot());
     }
     CHECK(site.heard_by("crew", "0"));
 }
@@ -48,13 +48,13 @@ TEST_CASE("without pushes a waiter for a slot asks again") {
         other.until_admitted(3);
         slot_pool mine(site.me.manager(), "crew", 1);
         slot_pool theirs(other.manager(), "crew", 1);
-        slot held = site.take(mine);
+        lock held = site.take(mine);
         const taking_ptr next = begin(theirs, waiting(60s));
         site.pass(50ms);
         CHECK(!next->done);
         CHECK(site.release(held) == release_result::released);
         site.finish(next);
-        CHECK(next->slot.held());
+        CHECK(next->lock.held());
         CHECK(pool_site::subscribers(site.masters[0], "crew") == "0");
     }
 }
@@ -65,7 +65,7 @@ TEST_CASE("a cancelled wait for a slot leaves nothing") {
     other.until_admitted(3);
     slot_pool mine(site.me.manager(), "crew", 1);
     slot_pool theirs(other.manager(), "crew", 1);
-    slot held = site.take(mine);
+    lock held = site.take(mine);
     std::vector<taking_ptr> line;
     for (int i = 0; i < 3; ++i) {
         line.push_back(begin(theirs, waiting(pool_site::long_wait)));
@@ -79,19 +79,19 @@ TEST_CASE("a cancelled wait for a slot leaves nothing") {
     CHECK(site.heard_by("crew", "0"));
     CHECK(other.count().waiting == 0);
     // One that is cancelled when the slot is free has it, or leaves no trace of it.
-    held = slot();
+    held = lock();
     REQUIRE(site.no_slot_left());
     const taking_ptr quick = begin(theirs, waiting(pool_site::long_wait));
     quick->cancel.emit(asio::cancellation_type::all);
     site.finish(quick);
-    quick->slot = slot();
+    quick->lock = lock();
     CHECK(site.no_slot_left());
 }
 
 TEST_CASE("waiters of one process have slots in the order in which they came, and hand them over") {
     pool_site site(pool_site::patient);
     slot_pool pool(site.me.manager(), "crew", 2);
-    std::vector<slot> held;
+    std::vector<lock> held;
     for (int i = 0; i < 2; ++i) {
         held.push_back(site.take(pool));
     }
@@ -106,8 +106,8 @@ TEST_CASE("waiters of one process have slots in the order in which they came, an
         site.finish(line[i]);
         INFO(line[i]->explained());
         REQUIRE(!line[i]->error);
-        CHECK(line[i]->slot.number() == held[i].number());
-        held.push_back(std::move(line[i]->slot));
+        CHECK(line[i]->lock.slot() == held[i].slot());
+        held.push_back(std::move(line[i]->lock));
     }
     CHECK(site.me.count().local_handoffs == 20);
     held.clear();

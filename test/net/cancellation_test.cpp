@@ -180,7 +180,7 @@ TEST_CASE("total cancellation ends no operation that has effects") {
     for (fake_master& master : q.masters) {
         master.when("EVAL", fake_action::hang(), 1);
     }
-    nothing& extended = q.begin_extend(held, 25s);
+    extend_outcome& extended = q.begin_extend(held, 25s);
     q.run_until([&] { return q.count("EVAL") == 3; });
     q.running->cancel(asio::cancellation_type::total);
     extended.cancel(asio::cancellation_type::total);
@@ -293,8 +293,8 @@ TEST_CASE("a cancelled extension ends the waiting only") {
     for (fake_master& master : q.masters) {
         master.when("EVAL", fake_action::hang(), 1);
     }
-    nothing& first = q.begin_extend(held, 25s);
-    nothing& second = q.begin_extend(held, 26s);
+    extend_outcome& first = q.begin_extend(held, 25s);
+    extend_outcome& second = q.begin_extend(held, 26s);
     q.run_until([&] { return q.count("EVAL") == 3; });
     second.cancel(type);
     first.cancel(type);
@@ -307,7 +307,7 @@ TEST_CASE("a cancelled extension ends the waiting only") {
         master.release_hung();
     }
     q.run_until([&] { return held.deadline() > before; }); // it was sent, and takes its course
-    nothing& third = q.extend(held, 27s);
+    extend_outcome& third = q.extend(held, 27s);
     CHECK(!third.error());
     CHECK(first.calls() == 1);
     CHECK(second.calls() == 1);

@@ -216,7 +216,7 @@ TEST_CASE("an extension under way ends when the lock is released") {
     for (fake_master& master : q.masters) {
         master.when("EVAL", fake_action::hang(), 1);
     }
-    nothing& extension = q.begin_extend(held, 25s);
+    extend_outcome& extension = q.begin_extend(held, 25s);
     q.run_until([&] { return q.count("EVAL") == 3; });
     release_outcome& released = q.begin_release(held);
     CHECK(q.wait(extension).error() == errc::released);

@@ -70,7 +70,7 @@ TEST_CASE("an extension without a majority leaves the deadline where it is") {
     for (const std::size_t master : {0U, 1U}) {
         q.masters[master].when(is_extension, fake_action::reply("-OOM no\r\n"));
     }
-    nothing& failed = q.extend(held, 25s);
+    extend_outcome& failed = q.extend(held, 25s);
     CHECK(failed.error() == errc::no_quorum);
     CHECK(held.deadline() == before);
     CHECK(held.held());
@@ -88,7 +88,7 @@ TEST_CASE("an extension that nobody answers says so") {
     for (fake_master& master : q.masters) {
         master.accept_but_say_nothing(true);
     }
-    nothing& failed = q.extend(held, 25s);
+    extend_outcome& failed = q.extend(held, 25s);
     CHECK(failed.error() == errc::no_quorum);
     for (const std::size_t master : {0U, 1U, 2U}) {
         CHECK(failed.vote_of(master).vote == vote::timed_out);

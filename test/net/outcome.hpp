@@ -54,6 +54,7 @@ private:
 };
 
 using nothing = outcome<>;
+using extend_outcome = outcome<extend_result>;
 using acquisition = outcome<lock>;
 using release_outcome = outcome<release_result>;
 using loss_outcome = outcome<loss_reason>;

@@ -83,8 +83,8 @@ release_outcome& quorum::begin_release(lock& held) {
     return made;
 }
 
-nothing& quorum::begin_extend(lock& held, std::chrono::milliseconds ttl) {
-    auto& made = keep<nothing>();
+extend_outcome& quorum::begin_extend(lock& held, std::chrono::milliseconds ttl) {
+    auto& made = keep<extend_outcome>();
     held.async_extend(ttl, with_diagnostics(made.why(), made.handler()));
     return made;
 }

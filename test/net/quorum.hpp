@@ -58,7 +58,7 @@ public:
     // Begins something; the outcome lives as long as the quorum.
     acquisition& begin_acquire(const std::string& resource, const acquire_options& options);
     release_outcome& begin_release(lock& held);
-    nothing& begin_extend(lock& held, std::chrono::milliseconds ttl);
+    extend_outcome& begin_extend(lock& held, std::chrono::milliseconds ttl);
     loss_outcome& begin_wait_lost(lock& held);
     query_outcome& begin_query(const std::string& resource);
     nothing& begin_ready();
@@ -70,7 +70,7 @@ public:
         return wait(begin_acquire(resource, options));
     }
     release_outcome& release(lock& held) { return wait(begin_release(held)); }
-    nothing& extend(lock& held, std::chrono::milliseconds ttl) {
+    extend_outcome& extend(lock& held, std::chrono::milliseconds ttl) {
         return wait(begin_extend(held, ttl));
     }
     query_outcome& query(const std::string& resource) { return wait(begin_query(resource)); }

@@ -1,10 +1,8 @@
 // Elections in virtual time: what a leader that stands still does, and how long nobody leads.
 
 #include <redlock/election.hpp>
-#include <redlock/multi_lock.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/reentrant_mutex.hpp>
-#include <redlock/shared_mutex.hpp>
 #include <redlock/testing.hpp>
 #include <redlock/with_lock.hpp>
 
@@ -25,9 +23,9 @@ using namespace redlock;
 using namespace std::chrono_literals;
 using testing::virtual_quorum;
 
-leadership lead(virtual_quorum& quorum, election& of) {
-    std::optional<leadership> term;
-    of.async_campaign([&](error_code error, leadership won) {
+lock lead(virtual_quorum& quorum, election& of) {
+    std::optional<lock> term;
+    of.async_campaign([&](error_code error, lock won) {
         REQUIRE(!error);
         term = std::move(won);
     });
@@ -41,7 +39,9 @@ TEST_CASE("what was made from a manager works after the manager was moved") {
     virtual_quorum quorum;
     lock_manager& before = quorum.manager();
     election candidate(before, "main");
-    const shared_mutex readers(before, "readers");
+    acquire_options reads;
+    reads.mode = lock_mode::shared;
+    auto reader = before.async_acquire("readers", reads);
     reentrant_mutex reentrant(before, "reentrant");
     bool worked = false;
     bool over = false;
@@ -49,20 +49,17 @@ TEST_CASE("what was made from a manager works after the manager was moved") {
         worked = true;
         co_return;
     });
-    auto several = async_acquire_all(before, {"a", "b"}, {});
+    auto several = before.async_acquire({"a", "b"});
     lock_manager after = std::move(before);
 
     CHECK(lead(quorum, candidate).held());
     std::vector<lock> taken;
-    const auto keep = [&](error_code error, lock won) {
-        CHECK(!error);
-        taken.push_back(std::move(won));
-    };
-    readers.async_lock_shared({}, keep);
-    std::move(several)([&](const std::exception_ptr& failed, lock won) {
+    const auto keep = [&](const std::exception_ptr& failed, lock won) {
         CHECK(!failed);
         taken.push_back(std::move(won));
-    });
+    };
+    std::move(reader)(keep);
+    std::move(several)(keep);
     std::move(scope)([&](const std::exception_ptr& thrown) {
         CHECK(!thrown);
         over = true;
@@ -85,9 +82,9 @@ TEST_CASE("election: work is cancelled before the lease ends, then the next one 
     election mine(quorum.manager(), "main", options);
     election theirs(quorum.add_manager(), "main", options);
     std::vector<std::string> story;
-    const leadership* leader = nullptr;
+    const lock* leader = nullptr;
     time_point deadline;
-    const leader_work work = [&](leadership& term) -> boost::asio::awaitable<void> {
+    const locked_work work = [&](lock& term) -> boost::asio::awaitable<void> {
         story.emplace_back("leads");
         leader = &term;
         try {
@@ -100,8 +97,8 @@ TEST_CASE("election: work is cancelled before the lease ends, then the next one 
     };
     mine.async_lead(work, [&](const std::exception_ptr&) { story.emplace_back("over"); });
     quorum.advance(1min);
-    std::optional<leadership> next;
-    theirs.async_campaign([&](error_code, leadership won) {
+    std::optional<lock> next;
+    theirs.async_campaign([&](error_code, lock won) {
         story.emplace_back("next");
         next = std::move(won);
     });
@@ -124,13 +121,13 @@ TEST_CASE("election: a leader that stood still past its lease knows with its fir
     virtual_quorum quorum;
     election mine(quorum.manager(), "main");
     election theirs(quorum.add_manager(), "main");
-    const leadership first = lead(quorum, mine);
+    const lock first = lead(quorum, mine);
     const std::uint64_t token = first.fencing_token().value();
     quorum.freeze(8s);
     CHECK(first.held());
     quorum.freeze(3s);
     CHECK(!first.held());
-    const leadership second = lead(quorum, theirs);
+    const lock second = lead(quorum, theirs);
     CHECK(second.fencing_token().value() > token);
 }
 
@@ -140,12 +137,12 @@ TEST_CASE("election: after a crash the next leads within the ttl and a bounded d
     election mine(quorum.manager(), "main");
     election theirs(quorum.add_manager(), "main");
     for (const auto waited : {0s, 3s, 7s, 60s}) {
-        leadership first = lead(quorum, mine);
-        std::optional<leadership> second;
-        theirs.async_campaign([&](error_code, leadership won) { second = std::move(won); });
+        lock first = lead(quorum, mine);
+        std::optional<lock> second;
+        theirs.async_campaign([&](error_code, lock won) { second = std::move(won); });
         quorum.advance(waited);
         const time_point crash = quorum.now();
-        first.lease().abandon();
+        first.abandon();
         REQUIRE(quorum.advance_until([&] { return second.has_value(); }));
         CHECK(quorum.now() - crash <= 10s + settings.retry_delay_max + 5ms);
         second.reset();
@@ -178,8 +175,8 @@ TEST_CASE(
     quorum.advance(1min);
     CHECK(!seen);
     CHECK(counted->queries <= 4); // at first, and when the subscriptions were confirmed
-    leadership term = lead(quorum, mine);
-    term.async_resign([](error_code, release_result) {});
+    lock term = lead(quorum, mine);
+    term.async_release([](error_code, release_result) {});
     quorum.advance(1s);
     CHECK(counted->queries <= 8);
 }
@@ -187,9 +184,9 @@ TEST_CASE(
 TEST_CASE("election: work that takes its term away ends the scope as one that was lost") {
     virtual_quorum quorum;
     election mine(quorum.manager(), "main");
-    leadership kept;
+    lock kept;
     std::optional<std::exception_ptr> over;
-    const leader_work work = [&](leadership& term) -> boost::asio::awaitable<void> {
+    const locked_work work = [&](lock& term) -> boost::asio::awaitable<void> {
         kept = std::move(term);
         co_return;
     };

@@ -2,8 +2,6 @@
 
 #include "lock_request.hpp"
 
-#include <redlock/multi_lock.hpp>
-
 #include <catch2/catch_test_macros.hpp>
 
 #include <string>
@@ -26,7 +24,7 @@ config rules(protocol way) {
 }
 
 bool allowed(lock_request wanted, protocol way = protocol::guarded) {
-    return wanted.check(rules(way)).empty();
+    return wanted.check(rules(way)).has_value();
 }
 
 const std::string token(40, 'a');
@@ -34,37 +32,38 @@ const std::string token(40, 'a');
 } // namespace
 
 TEST_CASE("lock request: one resource") {
-    CHECK(allowed({.resource = "r"}));
-    CHECK(allowed({.resource = "r"}, protocol::plain));
-    CHECK(!allowed({.resource = ""}));
-    CHECK(!allowed({.resource = "r", .options = {.ttl = std::chrono::milliseconds(0)}}));
+    CHECK(allowed({.names = "r"}));
+    CHECK(allowed({.names = "r"}, protocol::plain));
+    CHECK(!allowed({.names = ""}));
+    CHECK(!allowed({.names = "r", .options = {.ttl = std::chrono::milliseconds(0)}}));
 }
 
 TEST_CASE("lock request: a token of one's own is for one attempt, one to attach to may wait") {
     const acquire_options once{.wait = wait_for::none()};
-    CHECK(!allowed({.resource = "r", .options = once, .uses = token_use::take, .token = "short"}));
-    CHECK(allowed({.resource = "r", .options = once, .uses = token_use::take, .token = token}));
-    CHECK(!allowed({.resource = "r", .uses = token_use::take, .token = token}));
-    CHECK(allowed({.resource = "r", .uses = token_use::attach, .token = token}));
-    CHECK(!allowed({.resource = "r", .uses = token_use::attach}));
+    CHECK(!allowed({.names = "r", .options = once, .uses = token_use::take, .token = "short"}));
+    CHECK(allowed({.names = "r", .options = once, .uses = token_use::take, .token = token}));
+    CHECK(!allowed({.names = "r", .uses = token_use::take, .token = token}));
+    CHECK(allowed({.names = "r", .uses = token_use::attach, .token = token}));
+    CHECK(!allowed({.names = "r", .uses = token_use::attach}));
 }
 
 TEST_CASE("lock request: several resources are sorted, none is there twice") {
-    lock_request wanted{.form = lock_form::all, .resources = {"b", "a", "c", "a"}};
-    CHECK(wanted.check(rules(protocol::guarded)).empty());
+    lock_request wanted{.names = {"b", "a", "c", "a"}};
+    CHECK(wanted.check(rules(protocol::guarded)).has_value());
+    CHECK(wanted.form == lock_form::all);
     CHECK(wanted.resources == std::vector<std::string>{"a", "b", "c"});
     CHECK(wanted.resource == "a, b, c");
 
     const auto several = [](std::vector<std::string> names, acquire_options options = {}) {
-        return lock_request{
-            .options = options, .form = lock_form::all, .resources = std::move(names)};
+        return lock_request{.names = std::move(names), .options = options};
     };
-    CHECK(!allowed(several({"a"}), protocol::plain));
-    CHECK(!allowed(several({"a"}, {.order = fairness::fifo})));
+    CHECK(!allowed(several({"a", "b"}), protocol::plain));
+    CHECK(!allowed(several({"a", "b"}, {.order = fairness::fifo})));
+    CHECK(!allowed(several({"a", "b"}, {.mode = lock_mode::writer})));
     CHECK(!allowed(several({})));
     CHECK(!allowed(several({"a", ""})));
     std::vector<std::string> many;
-    while (many.size() <= multi_lock_max) {
+    while (many.size() <= resources_max) {
         many.push_back(std::to_string(many.size()));
     }
     CHECK(!allowed(several(many)));
@@ -72,27 +71,66 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
     CHECK(allowed(several(many)));
 }
 
-TEST_CASE("lock request: a reader needs no fencing token, a writer may have one") {
-    for (const lock_form form : {lock_form::shared, lock_form::writer}) {
-        lock_request wanted{.options = {.fencing = true}, .form = form, .resources = {"r"}};
-        CHECK(wanted.check(rules(protocol::guarded)).empty());
+TEST_CASE("lock request: a list of one resource is that resource") {
+    lock_request wanted{.names = {"a", "a"}, .options = {.order = fairness::fifo}};
+    CHECK(wanted.check(rules(protocol::plain)).has_value());
+    CHECK(wanted.form == lock_form::exclusive);
+    CHECK(wanted.resource == "a");
+    CHECK(wanted.resources.empty());
+}
+
+TEST_CASE("lock request: a reader has no fencing token, a writer may have one") {
+    for (const lock_mode mode : {lock_mode::shared, lock_mode::writer}) {
+        const bool writes = mode == lock_mode::writer;
+        lock_request wanted{.names = "r", .options = {.mode = mode}};
+        CHECK(wanted.check(rules(protocol::guarded)).has_value());
         CHECK(wanted.resource == "r");
-        CHECK(wanted.options.fencing == (form == lock_form::writer));
+        CHECK(wanted.form == (writes ? lock_form::writer : lock_form::shared));
+        CHECK(allowed({.names = "r", .options = {.fencing = true, .mode = mode}}) == writes);
+        CHECK(!allowed({.names = "r", .options = {.order = fairness::fifo, .mode = mode}}));
+        CHECK(!allowed({.names = "r", .options = {.mode = mode}}, protocol::plain));
+        CHECK(!allowed(
+            {.names = "r", .options = {.mode = mode}, .uses = token_use::attach, .token = token}));
     }
 }
 
 TEST_CASE("lock request: slots of a pool") {
-    const auto slots = [](std::size_t wants, std::uint32_t size, acquire_options options = {}) {
-        return lock_request{.resource = "p", .options = options, .slots = size, .wants = wants};
+    const auto slots = [](std::size_t wants, std::size_t size, acquire_options options = {}) {
+        return lock_request{.names = "p", .options = options, .pool_size = size, .wants = wants};
     };
     CHECK(allowed(slots(1, 3), protocol::plain));
     CHECK(!allowed(slots(2, 3), protocol::plain));
     CHECK(allowed(slots(3, 3)));
     CHECK(!allowed(slots(4, 3)));
     CHECK(!allowed(slots(0, 3)));
-    CHECK(!allowed(slots(multi_lock_max + 1, 1'000)));
+    CHECK(!allowed(slots(1, 0)));
+    CHECK(!allowed(slots(1, slot_pool_size_max + 1)));
+    CHECK(!allowed(slots(resources_max + 1, 1'000)));
     CHECK(!allowed(slots(1, 3, {.order = fairness::fifo})));
+    CHECK(!allowed(slots(1, 3, {.mode = lock_mode::shared})));
     CHECK(detail::name_of_slots("p", {1, 20}) == "p:slot:1,20");
+}
+
+TEST_CASE("lock request: a refusal names the value and what is allowed") {
+    const auto why = [](lock_request wanted, protocol way = protocol::guarded) {
+        return to_string(wanted.check(rules(way)).error());
+    };
+    CHECK(
+        why({.names = "r", .options = {.mode = lock_mode::shared}}, protocol::plain)
+        == "mode is 'shared'; allowed: 'exclusive', with protocol plain");
+    CHECK(
+        why({.names = "r", .options = {.fencing = true, .mode = lock_mode::shared}})
+        == "fencing is 'on'; allowed: 'off', with mode shared");
+    CHECK(
+        why({.names = "r", .options = {.order = fairness::fifo, .mode = lock_mode::writer}})
+        == "order is 'fifo'; allowed: 'none', with mode writer");
+    CHECK(
+        why(
+            {.names = "r",
+             .options = {.wait = wait_for::forever()},
+             .uses = token_use::take,
+             .token = token})
+        == "wait is 'forever'; allowed: 0 ms, with a token of your own");
 }
 
 } // namespace lock_request_test
