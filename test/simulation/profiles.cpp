@@ -380,11 +380,11 @@ void break_assumptions(plan& what, generator& random) {
     }
 }
 
-constexpr std::string_view keeps_all = "A1 to A5 (but holders may write late)";
+constexpr std::string_view keeps_all = "A1 to A6 (but holders may write late)";
 constexpr std::string_view keeps_little = "A3 only: clocks run and step beyond their bounds";
 
 constexpr std::string_view keeps_keys =
-    "A1 to A3, A5; but lock keys are deleted, and an overtaken holder must not be extended";
+    "A1 to A3, A5, A6; but lock keys are deleted, and an overtaken holder must not be extended";
 
 constexpr std::array table{
     profile{"calm", mixture::plain, keeps_all, calm},

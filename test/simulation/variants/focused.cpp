@@ -493,7 +493,7 @@ void late_grants(plan& what, generator& random) {
     }
 }
 
-constexpr std::string_view keeps_all = "A1 to A5";
+constexpr std::string_view keeps_all = "A1 to A6";
 
 constexpr std::array table{
     profile{"long-leases", mixture::plain, keeps_all, long_leases},
