@@ -18,19 +18,12 @@ asio::awaitable<void> first_lock(redlock::lock_manager& manager) {
     redlock::acquire_options options;
     options.ttl = std::chrono::seconds(5);   // renewed as long as `lock` lives
     options.wait = std::chrono::seconds(20); // at most: for masters, and for a release
-    redlock::diagnostics why;
-    auto result = co_await manager.async_acquire(
-        "reports/daily",
-        options,
-        redlock::with_diagnostics(why, asio::as_tuple(asio::use_awaitable)));
-    auto& [error, lock] = result;
-    if (error) {
-        std::cout << error.message() << ": " << to_string(why) << '\n';
-    } else if (lock.held()) { // check again before each step that must not be done twice
-        std::cout << "got it: " << to_string(why) << '\n';
-        co_await lock.async_release(asio::use_awaitable);
+    redlock::lock lock = co_await manager.async_acquire("reports/daily", options); // throws
+    if (lock.held()) { // check again before each step that must not be done twice
+        std::cout << "got it: " << lock.resource() << '\n';
     }
-    co_await manager.async_close(asio::use_awaitable); // ends async_run, and so the program
+    co_await lock.async_release();
+    co_await manager.async_close(); // ends async_run, and so the program
 }
 
 int main(int argc, char** argv) try {
@@ -50,6 +43,6 @@ int main(int argc, char** argv) try {
     });
     io.run();
 } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
+    std::cerr << error.what() << '\n'; // with the vote of each master
     return 1;
 }
