@@ -41,6 +41,7 @@ struct operation : waiter {
         intent = 0;
         outcome.reset();
         delay.reset();
+        splits = 0;
     }
 };
 

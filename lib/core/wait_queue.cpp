@@ -9,6 +9,8 @@ namespace redlock::core {
 
 namespace {
 
+constexpr int splits_max = 8; // doublings of a delay
+
 /// The shortest remaining lease that a vote reported.
 std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_only) noexcept {
     std::chrono::milliseconds left = lease_unknown;
@@ -122,9 +124,14 @@ std::optional<time_point> wait_queue::failed(
         return at.now;
     }
     if (granted > 0) {
-        // Split: the waiters with the fewest votes wait the longest.
+        // Split: the waiters with the fewest votes wait the longest. If it stays split, an owner
+        // holds only a majority, for example since another master has returned.
         const auto missing = static_cast<std::int64_t>(at.rules.quorum() - granted);
-        return later(at.now, random.between(missing * floor, (missing + 1) * floor));
+        const auto once = random.between(missing * floor, (missing + 1) * floor);
+        const std::chrono::nanoseconds longest = at.rules.retry_delay_max;
+        const auto delay = std::max(once, std::min(once * (1 << front.splits), longest));
+        front.splits = std::min(front.splits + 1, splits_max);
+        return later(at.now, delay);
     }
     return std::nullopt;
 }
@@ -132,6 +139,7 @@ std::optional<time_point> wait_queue::failed(
 time_point
 wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitter& random) {
     waiter& front = *front_;
+    front.splits = 0;
     const auto floor = at.retry_floor();
     if (missed) {
         return later(at.now, random.between(floor, 2 * floor));
@@ -241,6 +249,7 @@ time_point wait_queue::notified(
     }
     news_.heard |= teller;
     waiter& front = *front_;
+    front.splits = 0;
     const bool asks = front.stage == waiter::phase::attempting;
     // The notification does not name the slot, and earlier findings may be incomplete.
     if (pool && (asks || front.stage == waiter::phase::scanning)) {

@@ -60,6 +60,7 @@ struct waiter {
     std::optional<errc> outcome; // of the last attempt; empty when cancelled
     ballots last;                // its votes
     backoff delay;
+    int splits = 0;          // attempts in a row that got some of the votes, without a notification
     std::uint32_t slots = 0; // size of the pool; 0: a lock
     std::uint32_t wants = 1; // number of slots, all or none
 

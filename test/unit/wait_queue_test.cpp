@@ -237,6 +237,7 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
     one.outcome = errc::contended;
     for (const std::size_t granted : {1U, 2U}) {
         const auto [low, high] = it.range([&] {
+            one.splits = 0;
             return it.queue.failed(true, granted, held_for({1s}), it.view(), it.random).value();
         });
         const auto missing = static_cast<std::int64_t>(3 - granted);
@@ -249,6 +250,24 @@ TEST_CASE("wait queue: after a split vote those with the fewest grants wait the 
     // One master's reply was not a vote of all: it is not relied on indefinitely.
     CHECK(!it.queue.failed(false, 0, held_for({1s}), it.view(), it.random));
     CHECK(!one.ask_arbiter);
+}
+
+TEST_CASE("wait queue: a vote that stays split backs off until a notification") {
+    site it;
+    waiter& one = it.add();
+    one.outcome = errc::contended;
+    const auto delay = [&] {
+        return it.queue.failed(true, 1, held_for({1s}), it.view(), it.random).value() - it.now;
+    };
+    CHECK(delay() <= 15ms);
+    CHECK(delay() >= 20ms);
+    CHECK(delay() >= 40ms);
+    for (int i = 0; i < 20; ++i) {
+        CHECK(delay() <= 200ms);
+    }
+    CHECK(delay() == 200ms);
+    (void)it.queue.notified(0, "release", false, it.view());
+    CHECK(delay() <= 15ms);
 }
 
 TEST_CASE("wait queue: an attempt that met an outage is repeated, one that met a holder listens") {
