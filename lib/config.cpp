@@ -232,15 +232,11 @@ wrong wrong_with(const acquire_options& options, const config& config) {
             return detail::only_with("mode shared", "fencing", "on", "off");
         }
     }
+    const auto unusable = std::max(options.stop_margin, options.min_validity);
     if (options.max_hold.count() < 0
-        || (options.max_hold.count() > 0 && options.max_hold <= options.stop_margin)) {
+        || (options.max_hold.count() > 0 && options.max_hold <= unusable)) {
         return invalid_value{
-            "max_hold",
-            options.max_hold,
-            {},
-            options.stop_margin + milliseconds(1),
-            {},
-            "or 0 for no limit"};
+            "max_hold", options.max_hold, {}, unusable + milliseconds(1), {}, "or 0 for no limit"};
     }
     return std::nullopt;
 }

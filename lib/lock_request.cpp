@@ -59,11 +59,6 @@ validation unordered(const acquire_options& options, const char* with) {
     return only(options.order == fairness::none, "order", "fifo", "none", with);
 }
 
-validation exclusive_only(const acquire_options& options, const char* with) {
-    return only(
-        options.mode == lock_mode::exclusive, "mode", to_string(options.mode), "exclusive", with);
-}
-
 validation first_error(std::initializer_list<validation> of) {
     const auto* const found =
         std::find_if(of.begin(), of.end(), [](const auto& one) { return !one; });
@@ -113,6 +108,11 @@ validation check_slots(const lock_request& wanted, const config& rules) {
 }
 
 } // namespace
+
+validation exclusive_only(const acquire_options& options, const char* with) {
+    return only(
+        options.mode == lock_mode::exclusive, "mode", to_string(options.mode), "exclusive", with);
+}
 
 validation validate_pool(std::string_view pool, std::size_t size) {
     return first_error({validate_resource(pool), in_range("size", "", size, slot_pool_size_max)});

@@ -40,6 +40,10 @@ struct lock_request {
     validation check(const config& rules);
 };
 
+/// Refuses readers and writers where they make no sense: "mode is 'shared'; allowed: 'exclusive',
+/// with `with`".
+validation exclusive_only(const acquire_options& options, const char* with);
+
 /// Checks the name and the size of a pool.
 validation validate_pool(std::string_view pool, std::size_t size);
 

@@ -16,6 +16,7 @@ redis_lock::redis_lock(manager& owner, std::string resource, acquire_options opt
     : manager_(owner),
       resource_(std::move(resource)),
       options_(options) {
+    detail::exclusive_only(options_, "redis_lock").value(); // readers have no owner to query
     detail::share(owner.async())->require(resource_, options_);
 }
 

@@ -295,6 +295,7 @@ reentrant_mutex::reentrant_mutex(
         throw std::invalid_argument("redlock: depth_max is 0; allowed: 1 or more");
     }
     const detail::manager_ptr shared = detail::share(manager);
+    detail::exclusive_only(options, "reentrant_mutex").value();
     shared->require(resource, options);
     impl_ =
         std::make_shared<detail::reentrant_impl>(shared, std::move(resource), options, depth_max);

@@ -134,7 +134,7 @@ struct acquire_options {
     /// Maximum total time to hold the lock, including renewals. After it the lock is lost with
     /// `loss_reason::max_hold_reached`. This is the limit that the Redis page asks for ("the number
     /// of lock reacquisition attempts should be limited"). `lock::async_extend` says when it ends
-    /// the lease. Range: more than `stop_margin`. Default: 0, unlimited.
+    /// the lease. Range: more than `stop_margin` and `min_validity`. Default: 0, unlimited.
     std::chrono::milliseconds max_hold{0};
 
     /// Whether the lock has a fencing token (guarded protocol only): a number larger than that of
@@ -177,10 +177,15 @@ inline constexpr std::size_t slot_pool_size_max = 65'536;
 /// of names.
 struct resource_names {
     // NOLINTBEGIN(google-explicit-constructor): `async_acquire("r")` is what it is for
+    /// Holds one resource, by its name.
     resource_names(std::string name) : value(std::move(name)) {}
+    /// Holds one resource, by its name.
     resource_names(std::string_view name) : value(std::string(name)) {}
+    /// Holds one resource, by its name.
     resource_names(const char* name) : value(std::string(name)) {}
+    /// Holds several resources, by their names, in any order.
     resource_names(std::vector<std::string> names) : value(std::move(names)) {}
+    /// Holds several resources, by their names, in any order.
     resource_names(std::initializer_list<std::string> names) : value(std::vector(names)) {}
     resource_names(std::nullptr_t) = delete;
     // NOLINTEND(google-explicit-constructor)

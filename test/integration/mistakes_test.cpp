@@ -95,6 +95,18 @@ TEST_CASE("a wrong argument of an acquire is refused with the value and what is 
     options.wait = -1s;
     CHECK_THAT(said_by_acquire("r", options), ContainsSubstring("wait is -1000 ms"));
     options = once();
+    options.mode = lock_mode::shared;
+    CHECK_THAT(
+        said_by_manager([&](blocking::manager& locks) {
+            const blocking::redis_lock readers(locks, "r", options);
+        }),
+        ContainsSubstring("mode is 'shared'; allowed: 'exclusive', with redis_lock"));
+    CHECK_THAT(
+        said_by_manager([&](blocking::manager& locks) {
+            const reentrant_mutex readers(locks.async(), "r", options);
+        }),
+        ContainsSubstring("mode is 'shared'; allowed: 'exclusive', with reentrant_mutex"));
+    options = once();
     options.max_hold = -1ms;
     CHECK_THAT(said_by_acquire("r", options), ContainsSubstring("max_hold is -1 ms"));
     CHECK_THAT(

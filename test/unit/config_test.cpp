@@ -367,6 +367,8 @@ TEST_CASE("a wait and a hold are not negative, and a hold is longer than its mar
     check_accepted(margin);
     margin.max_hold = milliseconds::max();
     check_accepted(margin);
+    margin.max_hold = margin.min_validity = 200ms; // no acquire could succeed
+    check_refused(margin, {"max_hold is 200 ms", "201 ms or more"});
 }
 
 TEST_CASE("a resource has a name of one byte to the limit, of any bytes") {
