@@ -48,9 +48,9 @@ class lease_handle;
 /// A handler runs on its associated executor (default: the manager's), never inside the initiating
 /// function.
 /// \par Thread safety
-/// Distinct objects: safe. Shared objects: `resource`, `slot`, `slots`, `token`, `owner`, `held`,
-/// `remaining`, `deadline` and the initiating functions may be called concurrently; moving,
-/// assigning and destroying may not.
+/// Distinct objects: safe. Shared objects: `resource`, `slot`, `slots`, `token`, `fencing_token`,
+/// `owner`, `valid`, `held`, `remaining`, `deadline` and the initiating functions may be called
+/// concurrently; moving, assigning, abandoning and destroying may not.
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
 /// on it afterwards.

@@ -96,7 +96,7 @@ public:
     /// Whether it is queued and has never made an attempt.
     bool has_sent_nothing(handle acquire) const noexcept;
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
-    /// Whether it is the lease of a writer of a shared_mutex.
+    /// Whether it is the lease of a writer.
     bool writes(handle lease) const;
     /// Turns the lease of a writer into that of a reader, and extends it. Reported as an extension.
     void downgrade(handle lease, time_point now);
