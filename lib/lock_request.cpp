@@ -67,7 +67,7 @@ validation first_error(std::initializer_list<validation> of) {
 
 validation check_one(const lock_request& wanted) {
     using token_use = lock_request::token_use;
-    const validation valid = validate_resource(wanted.resource);
+    validation valid = validate_resource(wanted.resource);
     if (!valid || wanted.uses == token_use::none) {
         return valid;
     }
@@ -81,7 +81,7 @@ validation check_one(const lock_request& wanted) {
 
 validation check_several(const lock_request& wanted, const config& rules) {
     constexpr const char* with = "several resources";
-    if (const validation valid = first_error(
+    if (validation valid = first_error(
             {in_range("resources", "names", wanted.resources.size(), resources_max),
              guarded_only(rules, with),
              unordered(wanted.options, with),
@@ -90,7 +90,7 @@ validation check_several(const lock_request& wanted, const config& rules) {
         return valid;
     }
     for (const std::string& resource : wanted.resources) {
-        if (const validation valid = validate_resource(resource); !valid) {
+        if (validation valid = validate_resource(resource); !valid) {
             return valid;
         }
     }
@@ -133,9 +133,9 @@ validation lock_request::check(const config& rules) {
             resources.clear();
         }
     }
-    if (const validation valid = pool_size ? check_slots(*this, rules)
-                                 : several ? check_several(*this, rules)
-                                           : check_one(*this);
+    if (validation valid = pool_size ? check_slots(*this, rules)
+                           : several ? check_several(*this, rules)
+                                     : check_one(*this);
         !valid) {
         return valid;
     }
