@@ -147,13 +147,13 @@ TEST_CASE("somebody else's lock is false to try_lock, and contended to lock") {
     site here(3);
     const auto mine = here.client();
     const auto theirs = here.client();
-    blocking::timed_mutex m(*mine, "r", waiting(50ms));
+    blocking::timed_mutex m(*mine, "r", waiting(1s));
     blocking::mutex n(*theirs, "r");
     n.lock();
     CHECK(!m.try_lock());
-    CHECK(!m.try_lock_for(10ms));
+    CHECK(!m.try_lock_for(1s));
     CHECK(!m.try_lock_for(-1s));
-    CHECK(!m.try_lock_until(std::chrono::steady_clock::now() + 10ms));
+    CHECK(!m.try_lock_until(std::chrono::steady_clock::now() + 1s));
     CHECK(error_of([&] { m.lock(); }) == errc::contended);
     CHECK(count_votes(m.last_attempt(), vote::held) >= 2);
     n.unlock();
