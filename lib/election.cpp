@@ -2,10 +2,8 @@
 #include "manager_impl.hpp"
 
 #include <redlock/election.hpp>
-#include <redlock/with_lock.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>

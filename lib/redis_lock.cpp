@@ -1,4 +1,3 @@
-#include "core/hash.hpp"
 #include "explain.hpp"
 #include "manager_impl.hpp"
 
@@ -115,7 +114,7 @@ bool redis_lock::owned() {
         return false;
     }
     const lock_status status = query();
-    return status.state == lock_state::held && status.owner == core::digest_of(lock_.token());
+    return status.state == lock_state::held && status.owner == lock_.owner();
 }
 
 void redis_lock::require_lock() const {
