@@ -232,7 +232,7 @@ batch_answers::batch_answers(
         // A key of another type concerns its own lock, never the call.
         call_ = read_error(got.text, how);
         call_.said = vote::error;
-        call_.for_one = locks > 1;
+        call_.for_one = locks > 1 && !got.text.starts_with("NOSCRIPT");
         call_.use_eval |= call_.for_one && refuses_command(got.text);
         error_ = got.text;
         return;

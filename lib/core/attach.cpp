@@ -47,15 +47,15 @@ handle engine::attach(const acquire_request& request, time_point now) {
     attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
     master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (attempt.votes.of[i].said == vote::pending && rules_.guarded()) {
+        if (attempt.votes.of[i].said != vote::pending) {
+            continue;
+        }
+        // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
+        if (!rules_.guarded() && attempt.ttl >= attempt.ttl_max
+            && variant_of(attempt, i, command_kind::extend) == command_variant::native) {
+            ask_to_last(attempt, i, command_variant::native, now);
+        } else {
             to |= set_of(i);
-        } else if (attempt.votes.of[i].said == vote::pending) {
-            const server_capabilities& commands = masters_[i].link->commands();
-            ask_to_last(
-                attempt,
-                i,
-                attempt.ttl < attempt.ttl_max ? commands.extend_script() : commands.extend(),
-                now);
         }
     }
     queue(attempt, command_kind::extend, to, now);

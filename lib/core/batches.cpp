@@ -19,9 +19,9 @@ bool engine::sets_natively(const claim& of) const noexcept {
 // Whether such commands of this claim may leave with those of others. The other forms have scripts
 // of their own.
 bool engine::shares_calls(const claim& of, command_kind kind) const noexcept {
-    const bool may = kind == command_kind::acquire || kind == command_kind::remove
-                     || (kind == command_kind::extend && rules_.guarded());
-    return may && of.form == lock_form::exclusive && (rules_.guarded() || !of.is_slot());
+    const bool extends = kind == command_kind::extend;
+    const bool may = extends || kind == command_kind::acquire || kind == command_kind::remove;
+    return may && of.form == lock_form::exclusive && (rules_.guarded() || extends || !of.is_slot());
 }
 
 outbox::command engine::command_for(const claim& of, command_kind kind, master_set to) const {
@@ -49,7 +49,9 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
         publish_where_heard(of, out.item, to);
     } else {
         out.ttl = of.extending.ttl;
-        out.by = of.is_held() ? of.held().deadline() : of.vote_by;
+        if (rules_.guarded()) { // no script of the plain protocol knows a deadline
+            out.by = of.is_held() ? of.held().deadline() : of.vote_by;
+        }
         out.item.round = of.extending.round;
     }
     return out;
@@ -85,30 +87,51 @@ void engine::queue(claim& of, command_kind kind, master_set to, time_point now, 
 
 void engine::flush() {
     outbox_.flush([this](batch& what) {
-        // The plain protocol has a shorter script for one lock.
-        const bool alone = what.kind == command_kind::remove && what.items.size() == 1;
-        alone && !rules_.guarded() ? send_alone(what) : send_batch(what);
+        // The plain protocol has shorter scripts for one lock.
+        const bool alone = !rules_.guarded() && !what.native && what.items.size() == 1;
+        alone ? send_alone(what) : send_batch(what);
     });
 }
 
 void engine::send_alone(batch& what) {
     const master_set to = what.to;
     const batch::item one = what.items.front();
-    claim* const ended = claims_.find(what.items.front().claim);
+    const bool extends = what.kind == command_kind::extend;
+    claim* const owner = claims_.find(one.claim);
     outbox_.withdraw(what);
+    if (owner != nullptr) {
+        extends ? send_extension_alone(*owner, one, to) : send_removal_alone(*owner, one, to);
+    }
+}
+
+void engine::send_extension_alone(claim& owner, const batch::item& one, master_set to) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) == 0) {
+            continue;
+        }
+        const command_variant how = masters_[i].link->commands().extend_script();
+        if (owner.is_asking()) { // an attach
+            ask_to_last(owner, i, how, outbox_.added_at());
+        } else {
+            send_extend(owner, i, one.round, how, outbox_.added_at());
+        }
+    }
+}
+
+void engine::send_removal_alone(claim& ended, const batch::item& one, master_set to) {
     command_variant said = command_variant::native; // a marker: nothing has been written yet
     bool publishes = false;
-    for (std::size_t i = 0; ended != nullptr && i < masters_.size(); ++i) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
         if ((to & set_of(i)) != 0) {
             const server_capabilities& commands = masters_[i].link->commands();
             const command_variant how = commands.remove_script();
             const bool here = (one.publishes & set_of(i)) != 0;
             if (how != said || here != publishes) {
-                write_removal(*ended, commands, how, here);
+                write_removal(ended, commands, how, here);
                 said = how;
                 publishes = here;
             }
-            send_written_removal(*ended, i, how, outbox_.added_at());
+            send_written_removal(ended, i, how, outbox_.added_at());
         }
     }
 }
@@ -116,6 +139,7 @@ void engine::send_alone(batch& what) {
 void engine::send_batch(const batch& what) {
     const bool removes = what.kind == command_kind::remove;
     const bool certifies = what.native && rules_.guarded();
+    const std::string_view epoch = rules_.guarded() ? rules_.epoch_key : std::string_view();
     std::size_t common = 0;
     command_variant said = command_variant::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -126,7 +150,7 @@ void engine::send_batch(const batch& what) {
                                                 : masters_[i].link->commands().of_batch(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
-            outbox::write(call_, what, how, rules_.epoch_key);
+            outbox::write(call_, what, how, epoch);
             if (certifies) {
                 masters_[i].link->append_certificate(call_);
             }
@@ -136,7 +160,7 @@ void engine::send_batch(const batch& what) {
         call_.resize(common);
         if (removes) {
             outbox::write_publishes(call_, what, i);
-        } else if (!what.native) {
+        } else if (!what.native && rules_.guarded()) {
             masters_[i].link->append_guard(call_, what.by_first);
         }
         const std::uint64_t mark = send(

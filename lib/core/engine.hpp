@@ -247,6 +247,8 @@ private:
     void flush();
     void send_batch(const batch& what);
     void send_alone(batch& what);
+    void send_extension_alone(claim& owner, const batch::item& one, master_set to);
+    void send_removal_alone(claim& ended, const batch::item& one, master_set to);
     static sent_command command_of(const sent_command& call, const batch::item& one) noexcept;
     void publish_where_heard(const claim& ended, batch::item& one, master_set to) const;
     void batch_replied(

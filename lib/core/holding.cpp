@@ -70,17 +70,13 @@ void engine::start_extension(
             ++asked;
             theirs.said = vote::pending;
             theirs.found = key_state::pending;
-            if (shares) {
+            const command_variant how = shortens ? masters_[i].link->commands().extend_script()
+                                                 : variant_of(lease, i, command_kind::extend);
+            if (shares && (rules_.guarded() || how != command_variant::native)) {
                 together |= set_of(i);
-                continue;
+            } else {
+                send_extend(lease, i, lease.extending.round, how, now);
             }
-            send_extend(
-                lease,
-                i,
-                lease.extending.round,
-                shortens ? masters_[i].link->commands().extend_script()
-                         : variant_of(lease, i, command_kind::extend),
-                now);
         }
     }
     if (lease.held().may_send(lease, lease.extending.round, now)) {

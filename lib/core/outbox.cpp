@@ -2,6 +2,7 @@
 
 #include "command_parts.hpp"
 #include "guarded_scripts.hpp"
+#include "scripts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +12,11 @@ namespace redlock::core {
 
 namespace {
 
-const script& script_of(command_kind kind) noexcept {
+const script& script_of(command_kind kind, bool checks) noexcept {
     return kind == command_kind::acquire  ? guarded_acquire
            : kind == command_kind::remove ? guarded_release
-                                          : guarded_extend;
+           : checks                       ? guarded_extend
+                                          : compare_and_extend_each;
 }
 
 } // namespace
@@ -92,22 +94,25 @@ void outbox::write(
     const std::size_t locks = what.items.size();
     const bool removes = what.kind == command_kind::remove;
     const bool acquires = what.kind == command_kind::acquire;
-    const std::size_t keys = locks * (what.has_counters() ? 2 : 1) + (removes ? 0 : 1);
+    const bool checks = !removes && !epoch.empty();
+    const std::size_t keys = locks * (what.has_counters() ? 2 : 1) + (checks ? 1 : 0);
     const std::size_t per_lock = what.has_counters() && !acquires ? 2 : 1;
-    const std::size_t common =
-        removes ? 2 : 5; // removal: ttl and mask; else two ttls and three guard arguments
+    // Two ttls and three guard arguments; ttl and mask; ttl.
+    const std::size_t common = checks ? 5 : removes ? 2 : 1;
     append_array(out, 3 + keys + locks * per_lock + common);
     append_argument(out, verb(how));
-    append_argument(out, body(how, script_of(what.kind)));
+    append_argument(out, body(how, script_of(what.kind, checks)));
     append_argument(out, decimal(keys));
-    if (!removes) {
+    if (checks) {
         append_argument(out, epoch);
     }
     out.append(what.keys);
     if (!removes) {
         append_argument(out, decimal(what.ttl.count()));
     }
-    append_argument(out, decimal(what.fencing.ttl.count()));
+    if (removes || checks) {
+        append_argument(out, decimal(what.fencing.ttl.count()));
+    }
     out.append(what.tokens);
     if (!acquires) {
         out.append(what.counters);

@@ -122,7 +122,8 @@ public:
         sending_.clear();
     }
     /// Formats the call. The last arguments differ between masters: what is checked
-    /// of one, or published on it.
+    /// of one, or published on it. Without `epoch`, as in the plain protocol, an extension checks
+    /// nothing.
     static void
     write(std::string& out, const batch& what, command_variant how, std::string_view epoch);
     /// The last argument of a removal: what it publishes on that master.

@@ -180,14 +180,12 @@ void engine::claim_replied(
 // commands. For an attempt there is no removal among them, so it still counts.
 void engine::use_eval(
     claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now) {
-    const server_capabilities& commands = masters_[master].link->commands();
-    const bool own = has_own_script(owner.form, command.kind);
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
     if (asks && command.round != owner.epoch) {
         return; // an earlier attempt on this claim
     }
     const bool extends = command.kind == command_kind::extend;
-    if (shares_calls(owner, command.kind) && rules_.guarded()) {
+    if (shares_calls(owner, command.kind)) {
         if (!extends || attaches(owner)
             || (owner.is_held() && owner.held().may_send(owner, command.round, now))) {
             queue(owner, command.kind, set_of(master), now, alone);
@@ -202,26 +200,14 @@ void engine::use_eval(
         send_raise(owner, master, variant_of(owner, master, command.kind), now);
         break;
     case command_kind::remove:
-        send_removal(
-            owner,
-            master,
-            own ? variant_of(owner, master, command.kind) : commands.remove_script(),
-            now);
+        send_removal(owner, master, variant_of(owner, master, command.kind), now);
         break;
     case command_kind::heal:
         send_heal(owner, master, command.round, now);
         break;
     default:
-        if (attaches(owner)) {
-            ask_to_last(owner, master, commands.extend_script(), now);
-        } else {
-            send_extend(
-                owner,
-                master,
-                command.round,
-                own ? variant_of(owner, master, command_kind::extend) : commands.extend_script(),
-                now);
-        }
+        send_extend(
+            owner, master, command.round, variant_of(owner, master, command_kind::extend), now);
         break;
     }
 }

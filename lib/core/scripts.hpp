@@ -1,5 +1,5 @@
-// The Lua of the plain protocol. Each script is one line, so that its digest is easy to check:
-// `printf %s 'TEXT' | sha1sum`. A unit test checks it, and so does the server at each EVALSHA.
+// The Lua of the plain protocol. `printf %s 'TEXT' | sha1sum` prints the digest of a script. A unit
+// test checks it, and so does the server at each EVALSHA.
 
 #pragma once
 
@@ -25,5 +25,26 @@ inline constexpr script compare_and_delete{
 inline constexpr script compare_and_extend{
     R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 1 end if v then return 0 end return -1)",
     "1f3328dfb974ba8ac4ca107d3d97d24092297c97"};
+
+/// The same for several locks in one call. KEYS: the locks. ARGV: the ttl in ms, the token of each.
+/// The reply is that of guarded_extend.
+inline constexpr script compare_and_extend_each{
+    R"(local out, ttl = {1, 0}, tonumber(ARGV[1])
+for i, lock in ipairs(KEYS) do
+  local owner, r = redis.pcall('GET', lock), nil
+  if owner == ARGV[i + 1] then
+    if redis.call('PTTL', lock) < ttl then
+      r = redis.pcall('PEXPIRE', lock, ttl)
+      if r == 1 then r = nil end
+    end
+  elseif not owner then r = -3
+  else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end
+  if r then
+    out[#out + 1] = i
+    out[#out + 1] = type(r) == 'table' and r.err or r
+  end
+end
+return out)",
+    "7eae8827234bf57fa0db9cbda3a86be90903aa17"};
 
 } // namespace redlock::core

@@ -222,7 +222,7 @@ command say(generator& random, const core::script& what, const command& rest) {
 command random_plain_script(generator& random) {
     const std::string key = one_of(random, keys);
     const std::string token = one_of(random, std::array{token_a, token_b, "x"});
-    switch (random.below(6)) {
+    switch (random.below(7)) {
     case 0:
         return {"SET", key, token, "NX", "PX", "600000"};
     case 1:
@@ -234,6 +234,16 @@ command random_plain_script(generator& random) {
             core::compare_and_extend,
             {"1", key, token, one_of(random, std::array{"900000", "300000"})});
     case 4:
+        return say(
+            random,
+            core::compare_and_extend_each,
+            {"2",
+             key,
+             one_of(random, keys),
+             one_of(random, std::array{"900000", "300000"}),
+             token,
+             one_of(random, std::array{token_a, token_b, "x"})});
+    case 5:
         return {"PTTL", key};
     default:
         return random_command(random);

@@ -80,23 +80,26 @@ bool calls(server::words words, const redlock::core::script& what) noexcept {
 // Of a call for several locks: each by itself.
 std::vector<lock_write> lock_writes_in(server::words words) {
     std::vector<lock_write> found;
-    const bool acquires = words.size() > 4 && calls(words, redlock::core::guarded_acquire);
-    if (!acquires && !(words.size() > 4 && calls(words, redlock::core::guarded_extend))) {
+    const bool several = words.size() > 4;
+    const bool acquires = several && calls(words, redlock::core::guarded_acquire);
+    const bool plain = several && calls(words, redlock::core::compare_and_extend_each);
+    if (!acquires && !plain && !(several && calls(words, redlock::core::guarded_extend))) {
         if (const std::optional<lock_write> one = lock_write_in(words)) {
             found.push_back(*one);
         }
         return found;
     }
     const auto count = static_cast<std::size_t>(number_in(words[2]));
-    const server::words locks = words.subspan(4, count - 1); // the first key is the record
+    const std::size_t records = plain ? 0 : 1; // the first key
+    const server::words locks = words.subspan(3 + records, count - records);
     const server::words arguments = words.subspan(3 + count);
-    const std::size_t keys_each = arguments[1] == "0" ? 1 : 2;
+    const std::size_t keys_each = plain || arguments[1] == "0" ? 1 : 2;
     for (std::size_t i = 0; i < locks.size() / keys_each; ++i) {
         found.push_back(
             {.keys = {locks[i * keys_each]},
-             .token = arguments[2 + i],
+             .token = arguments[1 + records + i],
              .ttl_ms = number_in(arguments[0]),
-             .guarded = true,
+             .guarded = !plain,
              .acquires = acquires});
     }
     return found;

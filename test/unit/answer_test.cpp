@@ -654,6 +654,7 @@ TEST_CASE("a call for several locks that is refused is said in another way, or f
     }
     CHECK(refused(noperm, 1, command_variant::evalsha).use_eval);
     CHECK(!refused(noperm, 1, command_variant::evalsha).for_one);
+    CHECK(!refused(noscript, 2, command_variant::evalsha).for_one);
     CHECK(!refused(noperm, 1, command_variant::eval).use_eval); // EVAL is the last
     for (const std::size_t locks : {1U, 2U}) {
         CHECK(refused(noscript, locks, command_variant::evalsha).use_eval);

@@ -1,3 +1,4 @@
+#include "core/guarded_scripts.hpp"
 #include "virtual_quorum.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -534,6 +535,157 @@ TEST_CASE("a server that refuses SET IFEQ or EVALSHA gets another variant, and i
     CHECK(it.masters[0].count("SET p:{r} " + got.token + " IFEQ") == 1);
     CHECK(it.masters[0].count("EVALSHA") == 1);
     CHECK(it.masters[0].count("EVAL extend") == 2);
+}
+
+namespace {
+
+// Several locks of the plain protocol.
+struct several_held {
+    explicit several_held(std::size_t count, virtual_master::dialect speaks = {}) {
+        for (virtual_master& server : it.masters) {
+            server.speaks = speaks;
+        }
+        it.start();
+        for (std::size_t i = 0; i < count; ++i) {
+            got.push_back(it.acquire_now(once(), name(i)));
+        }
+        it.run_for(1s);
+    }
+    static std::string name(std::size_t i) { return "r" + std::to_string(i); }
+    // All in one turn.
+    void extend(milliseconds ttl = 20s) {
+        for (const answer& one : got) {
+            it.extend(one, ttl);
+        }
+        it.run_for(10ms);
+    }
+    void release() {
+        for (const answer& one : got) {
+            it.release(one);
+        }
+        it.run_for(10ms);
+    }
+    std::size_t seen(std::string_view start) const { return it.masters[0].count(start); }
+    std::optional<errc> error_of(std::size_t i) const {
+        return it.extensions_of(got[i]).back().error;
+    }
+
+    virtual_quorum it{3};
+    std::vector<answer> got;
+};
+
+} // namespace
+
+TEST_CASE("plain extensions of one turn share a call, and one alone has a shorter script") {
+    several_held all(65);
+    all.extend();
+    CHECK(all.seen("EVAL each_extend 64 ") == 1);
+    CHECK(all.seen("EVAL extend 1 ") == 1);
+    for (std::size_t i = 0; i < all.got.size(); ++i) {
+        CHECK(!all.error_of(i));
+        CHECK(all.it.deadlines_of(all.got[i]).back() == all.it.now() - 10ms + usable(20s));
+    }
+    all.extend();
+    CHECK(all.seen("EVALSHA each_extend 64 ") == 1); // known from then on
+    CHECK(all.seen("EVALSHA extend 1 ") == 1);
+    CHECK(all.seen("EVAL ") == 2);
+}
+
+TEST_CASE("each lock of a call has its own status") {
+    several_held all(4);
+    for (const std::size_t i : {0U, 1U}) {
+        all.it.masters[i].drop(all.it.key("r1"));
+        all.it.masters[i].put(all.it.key("r2"), "somebody");
+    }
+    all.extend();
+    CHECK(all.seen("EVAL each_extend 4 ") == 1);
+    CHECK(!all.error_of(0));
+    REQUIRE(all.it.loss_of(all.got[1]));
+    CHECK(all.it.loss_of(all.got[1])->why == loss_reason::expired);
+    REQUIRE(all.it.loss_of(all.got[2]));
+    CHECK(all.it.loss_of(all.got[2])->why == loss_reason::owned_by_other);
+    CHECK(!all.error_of(3));
+    CHECK(all.it.masters[0].value_of(all.it.key("r2"), all.it.now()) == "somebody");
+}
+
+TEST_CASE("a server that has lost the script of a call gets its text, in a call again") {
+    several_held all(3);
+    all.extend();
+    for (virtual_master& server : all.it.masters) {
+        server.forget_scripts();
+    }
+    all.extend();
+    CHECK(all.seen("EVALSHA each_extend 3 ") == 1);
+    CHECK(all.seen("EVAL each_extend 3 ") == 2);
+    CHECK(all.seen("EVAL") == 3);
+    for (std::size_t i = 0; i < all.got.size(); ++i) {
+        CHECK(!all.error_of(i));
+    }
+}
+
+TEST_CASE("a call that is refused is sent again one by one, once") {
+    for (const std::string refusal :
+         {"-NOPERM no permissions to access a key\r\n", "-ERR syntax error\r\n"}) {
+        several_held all(3);
+        for (virtual_master& server : all.it.masters) {
+            server.replies["EVALSHA"] = refusal;
+        }
+        all.extend();
+        CHECK(all.seen("EVAL each_extend 3 ") == 1);
+        CHECK(all.seen("EVAL extend 1 ") == 3);
+        CHECK(all.seen("EVAL") == 4);
+        CHECK(all.error_of(0) == errc::no_quorum);
+
+        all.release();
+        CHECK(all.seen("EVAL " + std::string(redlock::core::guarded_release.text)) == 1);
+        CHECK(all.seen("EVAL remove 1 ") == 3);
+        CHECK(all.seen("EVAL") == 8);
+        CHECK(all.it.removal_of(all.got[0])->what == release_result::uncertain);
+    }
+}
+
+TEST_CASE("refused SETs with IFEQ are sent again in one call") {
+    several_held all(3, virtual_master::dialect::redis_8_4);
+    for (virtual_master& server : all.it.masters) {
+        server.unknown = {"IFEQ"};
+    }
+    all.extend();
+    CHECK(all.seen("SET p:{r0} " + all.got[0].token + " IFEQ") == 1);
+    CHECK(all.seen("EVAL each_extend 3 ") + all.seen("EVAL extend 1 ") >= 1);
+    for (std::size_t i = 0; i < all.got.size(); ++i) {
+        CHECK(!all.error_of(i));
+    }
+    const std::size_t before = all.seen("EVAL");
+    all.extend();
+    CHECK(all.seen("EVAL") == before + 1);
+    CHECK(all.seen("SET p:{r0} " + all.got[0].token + " IFEQ") == 1);
+}
+
+TEST_CASE("a call whose connection breaks leaves each of its locks unknown there") {
+    for (const mishap what : {mishap::break_before, mishap::break_after}) {
+        several_held all(3);
+        for (const std::size_t i : {0U, 1U}) {
+            all.it.masters[i].when = on_script(what);
+        }
+        all.extend();
+        for (std::size_t i = 0; i < all.got.size(); ++i) {
+            CHECK(all.error_of(i) == errc::no_quorum);
+            CHECK(!all.it.loss_of(all.got[i]));
+        }
+    }
+}
+
+TEST_CASE("a lock that is released in the turn of its extension is released after it") {
+    several_held all(2);
+    all.it.extend(all.got[0], 20s);
+    all.it.extend(all.got[1], 20s);
+    all.it.release(all.got[0]);
+    all.it.run_for(10ms);
+    const std::vector<std::string>& seen = all.it.masters[0].seen;
+    CHECK(seen.at(seen.size() - 2).starts_with("EVAL each_extend 2 "));
+    CHECK(seen.back().starts_with("EVAL remove 1 "));
+    CHECK(!all.it.has_key("r0"));
+    CHECK(!all.error_of(1));
 }
 
 TEST_CASE("an abandoned lock is neither renewed nor released, and expires") {

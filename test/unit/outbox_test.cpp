@@ -538,6 +538,27 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
             "00"});
 }
 
+TEST_CASE("an extension of the plain protocol checks nothing of its master") {
+    outbox_site it;
+    it.add_all({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}});
+    const std::vector<batch> sent = it.flush();
+    REQUIRE(sent.size() == 1);
+    std::string bytes;
+    outbox::write(bytes, sent[0], command_variant::evalsha, {});
+    CHECK(
+        unit::virtual_master::take_command(bytes)
+        == arguments{
+            "EVALSHA",
+            std::string(compare_and_extend_each.sha1),
+            "2",
+            "lock1",
+            "lock2",
+            "10000",
+            "token1",
+            "token2"});
+    CHECK(bytes.empty());
+}
+
 TEST_CASE("a master that may not vote any more gets no native acquire, and all else") {
     outbox_site it;
     it.add_all(

@@ -348,6 +348,20 @@ an extension never shortens
  | a=other/4000        | 0  | =
  |                     | -1 | =
 )");
+    check(
+        core::compare_and_extend_each.text,
+        "a",
+        "ttl=10000 token=$",
+        R"(
+nor does one in a call for several locks
+ | a=$/4000            | 1 0         | a=$/10000
+ | a=$/20000           | 1 0         | =
+ | a=$                 | 1 0         | a=$/10000
+ | a=other/4000        | 1 0 1 4000  | =
+ | a=other             | 1 0 1 -1    | =
+ |                     | 1 0 1 -3    | =
+ | a=#                 | 1 0 1 wrong | =
+)");
 }
 
 TEST_CASE("what a handshake does") {

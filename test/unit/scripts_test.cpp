@@ -21,16 +21,27 @@ TEST_CASE("the digests of the scripts are theirs") {
     CHECK(sha1_hex(compare_and_extend.text) == compare_and_extend.sha1);
     CHECK(compare_and_delete.sha1 != compare_and_extend.sha1);
     for (const redlock::core::script& one :
-         {redlock::core::guarded_handshake, redlock::core::guarded_acquire,
-          redlock::core::guarded_raise,     redlock::core::guarded_extend,
-          redlock::core::guarded_release,   redlock::core::all_acquire,
-          redlock::core::all_raise,         redlock::core::all_extend,
-          redlock::core::all_release,       redlock::core::writer_acquire,
-          redlock::core::writer_release,    redlock::core::writer_extend,
-          redlock::core::shared_acquire,    redlock::core::shared_extend,
-          redlock::core::shared_release,    redlock::core::guarded_heal,
-          redlock::core::all_heal,          redlock::core::writer_heal,
-          redlock::core::shared_heal,       redlock::core::turn_take,
+         {redlock::core::compare_and_extend_each,
+          redlock::core::guarded_handshake,
+          redlock::core::guarded_acquire,
+          redlock::core::guarded_raise,
+          redlock::core::guarded_extend,
+          redlock::core::guarded_release,
+          redlock::core::all_acquire,
+          redlock::core::all_raise,
+          redlock::core::all_extend,
+          redlock::core::all_release,
+          redlock::core::writer_acquire,
+          redlock::core::writer_release,
+          redlock::core::writer_extend,
+          redlock::core::shared_acquire,
+          redlock::core::shared_extend,
+          redlock::core::shared_release,
+          redlock::core::guarded_heal,
+          redlock::core::all_heal,
+          redlock::core::writer_heal,
+          redlock::core::shared_heal,
+          redlock::core::turn_take,
           redlock::core::turn_leave}) {
         CHECK(sha1_hex(one.text) == one.sha1);
     }

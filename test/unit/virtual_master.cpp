@@ -23,6 +23,7 @@ std::string_view name_of(const std::string& word) {
     static constexpr named_script known[] = {
         {core::compare_and_delete, "remove"},
         {core::compare_and_extend, "extend"},
+        {core::compare_and_extend_each, "each_extend"},
         {core::turn_take, "turn"},
         {core::turn_leave, "leave"}};
     for (const named_script& one : known) {
