@@ -246,15 +246,23 @@ void engine::native_replied(
     const answer got = read_acquire(answered, command_variant::native);
     if (rules_.guarded() && got.said == vote::granted) {
         masters_[master].granted |= std::uint64_t{1} << place;
-    } else if (claim* const owner = claims_.find(each.claim)) {
-        claim_replied(
-            *owner,
-            master,
-            command_of(command, each),
-            got,
-            answered.is_error() ? answered.text : "",
-            sent,
-            now);
+    } else {
+        set_replied(master, command, each, got, answered, sent, now);
+    }
+}
+
+void engine::set_replied(
+    std::size_t master,
+    const sent_command& call,
+    const batch::item& each,
+    const answer& got,
+    const reply& answered,
+    time_point sent,
+    time_point now) {
+    if (claim* const owner = claims_.find(each.claim)) {
+        owner->votes.of[master].unvouched &= got.said != vote::granted;
+        const std::string_view error = answered.is_error() ? answered.text : std::string_view();
+        claim_replied(*owner, master, command_of(call, each), got, error, sent, now);
     }
 }
 
@@ -280,17 +288,7 @@ void engine::certified(
     }
     for (std::uint64_t left = std::exchange(from.granted, 0); left != 0; left &= left - 1) {
         const batch::item& each = what.items[static_cast<std::size_t>(std::countr_zero(left))];
-        if (claim* const owner = claims_.find(each.claim)) {
-            owner->votes.of[master].unvouched = !remembers;
-            claim_replied(
-                *owner,
-                master,
-                command_of(command, each),
-                got,
-                answered.is_error() ? answered.text : "",
-                sent,
-                now);
-        }
+        set_replied(master, command, each, got, answered, sent, now);
     }
 }
 

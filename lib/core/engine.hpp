@@ -264,6 +264,14 @@ private:
         const reply& answered,
         time_point sent,
         time_point now);
+    void set_replied(
+        std::size_t master,
+        const sent_command& call,
+        const batch::item& each,
+        const answer& got,
+        const reply& answered,
+        time_point sent,
+        time_point now);
     void certified(
         std::size_t master,
         const sent_command& command,
