@@ -206,7 +206,7 @@ std::int64_t virtual_world::wall_us() const noexcept {
 bool virtual_world::run_until(time_point until, const std::function<bool()>& done) {
     if (std::exchange(running, true)) {
         throw std::logic_error(
-            "redlock: virtual time is moved on from a handler; move it on from the test itself");
+            "redlock: a handler must not advance virtual time; advance it from the test");
     }
     struct ended {
         bool& flag;
@@ -236,7 +236,7 @@ bool virtual_world::run_until(time_point until, const std::function<bool()>& don
 void virtual_world::freeze(time_point until) {
     if (running) {
         throw std::logic_error(
-            "redlock: virtual time is moved on from a handler; move it on from the test itself");
+            "redlock: a handler must not advance virtual time; advance it from the test");
     }
     while (!master_events.empty() && master_events.begin()->first <= until) {
         const auto event = master_events.extract(master_events.begin());

@@ -271,7 +271,7 @@ private:
             if (answer.failed()) {
                 // The text may contain what the server did not understand, such as a password.
                 throw connection_error(fmt::format(
-                    "{}: the log-in was refused", answer.text.substr(0, answer.text.find(' '))));
+                    "{}: AUTH was refused", answer.text.substr(0, answer.text.find(' '))));
             }
         }
         if (where_.database != 0) {

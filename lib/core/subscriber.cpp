@@ -169,7 +169,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
             // holds for all. The rest of the text may name the lock.
             if (!refused_) {
                 why_not_ = got.text.substr(0, got.text.find(", with args"));
-                events_.noted(master_, "pushes are refused, waiters poll: " + why_not_);
+                events_.noted(master_, "SUBSCRIBE was refused, so waiters poll: " + why_not_);
             }
             refused_ = true;
             return true;

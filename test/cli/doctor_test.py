@@ -183,7 +183,7 @@ def _():
     with Quorum() as quorum:
         quorum.masters[1].ask('CONFIG', 'SET', 'requirepass', 'right')
         env = {'REDLOCK_PASSWORD': 'wrong-sesame'}
-        report = found(quorum, 'reachable', 'broken', 'log-in was refused', master=quorum.masters[1], env=env,
+        report = found(quorum, 'reachable', 'broken', 'AUTH was refused', master=quorum.masters[1], env=env,
                        alone=False)
         assert 'wrong-sesame' not in json.dumps(report)
 

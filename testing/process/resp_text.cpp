@@ -54,7 +54,7 @@ resp_client::resp_client(
     const std::string where = host + ":" + std::to_string(port);
     require_open(where);
     if (redisSetTimeout(context_.get(), to_timeval(timeout)) != REDIS_OK) {
-        throw std::runtime_error("set the time limit of " + where);
+        throw std::runtime_error("cannot set the timeout of " + where);
     }
 }
 
@@ -65,7 +65,7 @@ resp_client::resp_client(const std::filesystem::path& socket)
 
 void resp_client::require_open(const std::string& where) const {
     if (!context_) {
-        throw std::runtime_error("no memory to connect to " + where);
+        throw std::runtime_error("out of memory while connecting to " + where);
     }
     if (context_->err != 0) {
         throw std::runtime_error("connect to " + where + ": " + context_->errstr);
