@@ -17,6 +17,13 @@ error_code result_of(std::optional<errc> error) {
     return error ? make_error_code(*error) : error_code();
 }
 
+// Whether `max_hold` ends the lease before the ttl that the extension asked for.
+bool ends_early(const core::claim& claim, core::drift_bound drift) {
+    return claim.held().capped()
+           && claim.held().deadline()
+                  < core::guaranteed_until(claim.extending.sent, claim.extending.ttl, drift);
+}
+
 error_code why_not_held(const lease_handle& lease) {
     return lease.stage == lease_handle::phase::released ? errc::released
            : lease.reason == loss_reason::closed        ? errc::closed
@@ -311,7 +318,8 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
         (*std::move(oldest.done))(
             driver_.io(),
             result,
-            !error && claim.held().capped() ? extend_result::capped : extend_result::extended);
+            !error && ends_early(claim, driver_.engine().rules().drift) ? extend_result::capped
+                                                                        : extend_result::extended);
     }
     lease.extending.pop_front();
 }

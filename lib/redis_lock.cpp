@@ -123,16 +123,16 @@ void redis_lock::require_lock() const {
     }
 }
 
-void redis_lock::extend(std::chrono::milliseconds additional) {
+extend_result redis_lock::extend(std::chrono::milliseconds additional) {
     require_lock();
     using std::chrono::milliseconds;
     const auto left = std::max(
         std::chrono::ceil<milliseconds>(lock_.deadline() - clock::now()), milliseconds::zero());
-    extend_to(
+    return extend_to(
         left + std::min(additional, milliseconds::max() - left)); // a longer ttl is refused there
 }
 
-void redis_lock::extend_to(std::chrono::milliseconds ttl) {
+extend_result redis_lock::extend_to(std::chrono::milliseconds ttl) {
     require_lock();
     const auto [error, how] = manager_.call([&](auto token) {
         return lock_.async_extend(
@@ -141,6 +141,7 @@ void redis_lock::extend_to(std::chrono::milliseconds ttl) {
     if (error) {
         std::rethrow_exception(detail::explained(error, last_attempt_));
     }
+    return how;
 }
 
 release_result redis_lock::release() {

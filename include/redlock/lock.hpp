@@ -139,6 +139,7 @@ public:
     /// - `errc::released`, `errc::closed`: the lock was released, or the manager was closed.
     /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics show the allowed range.
     template <typename CompletionToken = default_token>
+    /// before the requested ttl has passed
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, extend_result), &lock::start_extend>(
             executor(), std::forward<CompletionToken>(token), handle_, ttl);

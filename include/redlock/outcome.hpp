@@ -24,8 +24,10 @@ enum class release_result : std::uint8_t {
 
 /// Result of an extension.
 enum class extend_result : std::uint8_t {
-    extended, ///< the lease lasts for the ttl that was requested, or longer
-    capped,   ///< `acquire_options::max_hold` ends the lease, which may be before that ttl
+    extended, ///< in full: the lease lasts for the requested ttl minus the clock drift, or longer
+    /// In part: `acquire_options::max_hold` ends the lease before the requested ttl has passed. No
+    /// extension can make it longer.
+    capped,
 };
 
 /// Reason why a held lock was lost.

@@ -65,12 +65,15 @@ public:
     bool owned();
 
     /// Extends the lock by `additional`, counted from its current deadline.
-    void extend(std::chrono::milliseconds additional);
+    /// \returns `capped` if `acquire_options::max_hold` ends the lease before that.
+    /// \par Errors
+    /// As `lock::async_extend`; `errc::not_locked`.
+    extend_result extend(std::chrono::milliseconds additional);
     /// Extends the lock to `ttl` from now on (`replace_ttl=True` in redis-py). Never shortens a
-    /// lease.
-    void extend_to(std::chrono::milliseconds ttl);
-    /// Extends the lock to `options.ttl` from now on.
-    void reacquire() { extend_to(options_.ttl); }
+    /// lease. Result and errors: as `extend`.
+    extend_result extend_to(std::chrono::milliseconds ttl);
+    /// Extends the lock to `options.ttl` from now on. Result and errors: as `extend`.
+    extend_result reacquire() { return extend_to(options_.ttl); }
 
     /// Releases the lock, even after a loss. The result is `released` only if the lock was held
     /// until now. For `expired` and `stolen` redis-py throws `LockNotOwnedError`.

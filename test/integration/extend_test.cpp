@@ -114,12 +114,15 @@ TEST_CASE("an extension says when max_hold ends the lease before its ttl") {
     CHECK(how == extend_result::extended);
     CHECK(site.me.release(mine) == release_result::released);
 
-    options.max_hold = 6s;
+    options.max_hold = 20s;
     mine = site.me.take("r", options);
     const time_point taken = clock::now();
-    CHECK(!site.me.extend(mine, 20s, nullptr, &how));
+    CHECK(!site.me.extend(mine, 30s, nullptr, &how));
     CHECK(how == extend_result::capped);
-    CHECK(mine.deadline() <= taken + 6s);
+    CHECK(mine.deadline() <= taken + 20s);
+    // At its limit the lease still lasts for a shorter ttl.
+    CHECK(!site.me.extend(mine, 1s, nullptr, &how));
+    CHECK(how == extend_result::extended);
 }
 
 TEST_CASE("several extensions at once are all answered") {

@@ -98,16 +98,27 @@ TEST_CASE("an extension adds to what is left, or replaces it, and never shortens
     two_clients site;
     blocking::redis_lock one(site.mine, "r", once_unrenewed(5s));
     REQUIRE(one.acquire());
-    one.extend(5s);
+    CHECK(one.extend(5s) == extend_result::extended);
     CHECK(one.get().remaining() > 9s);
     CHECK(one.get().remaining() < 11s);
-    one.extend_to(20s);
+    CHECK(one.extend_to(20s) == extend_result::extended);
     CHECK(one.get().remaining() > 19s);
-    one.reacquire();
+    CHECK(one.reacquire() == extend_result::extended);
     CHECK(one.get().remaining() > 19s);
     CHECK(error_of([&] { one.extend(1h); }) == errc::invalid_argument);
     CHECK(error_of([&] { one.extend(milliseconds::max()); }) == errc::invalid_argument);
     CHECK(one.held());
+}
+
+TEST_CASE("an extension that max_hold does not allow in full says so") {
+    two_clients site;
+    acquire_options options = once_unrenewed(10s);
+    options.max_hold = 20s;
+    blocking::redis_lock one(site.mine, "r", options);
+    REQUIRE(one.acquire());
+    CHECK(one.extend(15s) == extend_result::capped);
+    CHECK(one.extend_to(30s) == extend_result::capped);
+    CHECK(one.get().remaining() < 20s);
 }
 
 TEST_CASE("a lock with the default ttl is reacquired for that") {
