@@ -102,7 +102,7 @@ std::optional<std::uint64_t> lock::fencing_token() const {
     return checked(handle_).fencing_token;
 }
 
-boost::asio::any_io_executor lock::executor() const {
+lock::executor_type lock::get_executor() const {
     return checked(handle_).io();
 }
 

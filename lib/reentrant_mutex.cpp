@@ -266,7 +266,7 @@ lock& reentrant_hold::shared() const {
     return lease_->taken;
 }
 
-asio::any_io_executor reentrant_hold::shared_executor() const {
+reentrant_hold::executor_type reentrant_hold::get_executor() const {
     shared();
     return lease_->io;
 }
@@ -303,7 +303,7 @@ reentrant_mutex::reentrant_mutex(
 
 reentrant_mutex::~reentrant_mutex() = default;
 
-asio::any_io_executor reentrant_mutex::executor() const {
+reentrant_mutex::executor_type reentrant_mutex::get_executor() const {
     return impl_->io();
 }
 

@@ -48,14 +48,17 @@ class lease_handle;
 /// A handler runs on its associated executor (default: the manager's), never inside the initiating
 /// function.
 /// \par Thread safety
-/// Distinct objects: safe. Shared objects: `resource`, `slot`, `slots`, `token`, `fencing_token`,
-/// `owner`, `valid`, `held`, `remaining`, `deadline` and the initiating functions may be called
-/// concurrently; moving, assigning, abandoning and destroying may not.
+/// Distinct objects: safe. Shared objects: `get_executor`, `resource`, `slot`, `slots`, `token`,
+/// `fencing_token`, `owner`, `valid`, `held`, `remaining`, `deadline` and the initiating functions
+/// may be called concurrently; moving, assigning, abandoning and destroying may not.
 /// \par Object lifetimes
 /// The handle may outlive the manager. It may outlive the `io_context` if no operation is started
 /// on it afterwards.
 class [[nodiscard]] lock {
 public:
+    /// The executor type of the manager.
+    using executor_type = boost::asio::any_io_executor;
+
     /// Constructs an empty handle.
     lock() noexcept = default;
     /// Move constructor. Leaves `other` empty.
@@ -72,6 +75,9 @@ public:
     /// default-constructed, moved from or abandoned. On an empty handle all functions below throw
     /// `std::logic_error`, except `held`, `remaining`, `deadline` and `abandon`.
     bool valid() const noexcept { return handle_ != nullptr; }
+
+    /// Returns the executor of the manager that acquired the lock.
+    executor_type get_executor() const;
 
     /// Returns true if the lock may be relied on at this moment. Reads a clock; no I/O. Returns
     /// false from `deadline() - stop_margin` on, after a known loss, and from the start of a
@@ -133,16 +139,16 @@ public:
     ///   `default_ttl`.
     /// \par Completion signature
     /// `void(error_code, extend_result)`: `capped` if `acquire_options::max_hold` ends the lease
+    /// before the requested ttl has passed
     /// \par Errors
     /// - `errc::no_quorum`: no majority confirmed in time. The previous deadline still applies.
     /// - `errc::lost`: the lease has ended, or a majority of the masters no longer has the lock.
     /// - `errc::released`, `errc::closed`: the lock was released, or the manager was closed.
     /// - `errc::invalid_argument`: `ttl` is out of range; the diagnostics show the allowed range.
     template <typename CompletionToken = default_token>
-    /// before the requested ttl has passed
     auto async_extend(std::chrono::milliseconds ttl, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, extend_result), &lock::start_extend>(
-            executor(), std::forward<CompletionToken>(token), handle_, ttl);
+            get_executor(), std::forward<CompletionToken>(token), handle_, ttl);
     }
 
     /// Makes a reader of a writer (`lock_mode`). The handle, its token and its deadline stay the
@@ -161,7 +167,7 @@ public:
     template <typename CompletionToken = default_token>
     auto async_downgrade(CompletionToken&& token = {}) {
         return detail::initiate<void(error_code), &lock::start_downgrade>(
-            executor(), std::forward<CompletionToken>(token), handle_);
+            get_executor(), std::forward<CompletionToken>(token), handle_);
     }
 
     /// Releases the lock. Renewal stops first, and `held()` is false when this function returns.
@@ -177,7 +183,7 @@ public:
     template <typename CompletionToken = default_token>
     auto async_release(CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, release_result), &lock::start_release>(
-            executor(), std::forward<CompletionToken>(token), handle_);
+            get_executor(), std::forward<CompletionToken>(token), handle_);
     }
 
     /// Waits until the lock is lost. A timer completes it at `deadline - stop_margin` at the
@@ -190,9 +196,9 @@ public:
     /// \par Diagnostics
     /// The last vote of each master.
     template <typename CompletionToken = default_token>
-    auto async_wait_lost(CompletionToken&& token = {}) {
+    auto async_wait_lost(CompletionToken&& token = {}) const {
         return detail::initiate<void(error_code, loss_reason), &lock::start_wait_lost>(
-            executor(), std::forward<CompletionToken>(token), handle_);
+            get_executor(), std::forward<CompletionToken>(token), handle_);
     }
 
     /// Gives up the lock without releasing it. The masters keep it until its ttl ends, and it is no
@@ -215,9 +221,6 @@ private:
     static void start_downgrade(handle_ptr, sink, handler<void(error_code)>);
     static void start_release(handle_ptr, sink, handler<void(error_code, release_result)>);
     static void start_wait_lost(handle_ptr, sink, handler<void(error_code, loss_reason)>);
-
-    // Throws std::logic_error if the handle is empty.
-    boost::asio::any_io_executor executor() const;
 
     handle_ptr handle_;
 };

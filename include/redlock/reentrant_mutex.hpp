@@ -45,6 +45,9 @@ private:
 /// may outlive the mutex and the owner.
 class [[nodiscard]] reentrant_hold {
 public:
+    /// The executor type of the manager.
+    using executor_type = boost::asio::any_io_executor;
+
     /// Constructs an empty entry.
     reentrant_hold() noexcept = default;
     /// Move constructor. Leaves `other` empty.
@@ -56,6 +59,8 @@ public:
     /// Returns true unless this object was default-constructed, moved from or released. On an empty
     /// object the functions below throw `std::logic_error`, except `held`.
     bool valid() const noexcept { return lease_ != nullptr; }
+    /// Returns the executor of the manager.
+    executor_type get_executor() const;
     /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
     /// Returns `held()`.
@@ -80,7 +85,7 @@ public:
     }
     /// See `lock::async_wait_lost`.
     template <typename CompletionToken = default_token>
-    auto async_wait_lost(CompletionToken&& token = {}) {
+    auto async_wait_lost(CompletionToken&& token = {}) const {
         return shared().async_wait_lost(std::forward<CompletionToken>(token));
     }
 
@@ -93,7 +98,7 @@ public:
     /// None except `operation_aborted` on cancellation.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(CompletionToken&& token = {}) {
-        boost::asio::any_io_executor executor = shared_executor();
+        executor_type executor = get_executor();
         return detail::initiate_plain<
             void(error_code, std::optional<release_result>),
             &reentrant_hold::start_release>(
@@ -106,7 +111,6 @@ private:
 
     reentrant_hold(lease_ptr lease, std::uint32_t depth) noexcept;
     lock& shared() const;
-    boost::asio::any_io_executor shared_executor() const;
     void leave() noexcept;
 
     static void start_release(
@@ -133,6 +137,8 @@ private:
 /// mutex need not outlive the entries.
 class reentrant_mutex {
 public:
+    /// The executor type of the manager.
+    using executor_type = boost::asio::any_io_executor;
     /// No limit for the number of entries of an owner.
     static constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
@@ -152,6 +158,9 @@ public:
     /// Move assignment. Ends what this object held before, as the destructor does.
     reentrant_mutex& operator=(reentrant_mutex&&) noexcept = default;
     ~reentrant_mutex();
+
+    /// Returns the executor of the manager.
+    executor_type get_executor() const;
 
     /// Enters the mutex. An owner that already has an entry, and whose lock is held, enters again
     /// without a round trip. While the first entry of an owner is waiting, other entries of this
@@ -173,7 +182,7 @@ public:
     template <typename CompletionToken = default_token>
     auto async_acquire(const reentrant_owner& owner, CompletionToken&& token = {}) {
         return detail::initiate<void(error_code, reentrant_hold), &reentrant_mutex::start_acquire>(
-            executor(), std::forward<CompletionToken>(token), impl_, owner.id());
+            get_executor(), std::forward<CompletionToken>(token), impl_, owner.id());
     }
 
 private:
@@ -184,8 +193,6 @@ private:
         std::uint64_t owner,
         detail::diagnostics_sink,
         boost::asio::any_completion_handler<void(error_code, reentrant_hold)>);
-
-    boost::asio::any_io_executor executor() const;
 
     impl_ptr impl_;
 };

@@ -3,6 +3,8 @@
 
 #include <redlock/redis_lock.hpp>
 
+#include <future>
+#include <stdexcept>
 #include <thread>
 
 // In a namespace of its own: short names, in what may be compiled as one with other files.
@@ -119,6 +121,22 @@ TEST_CASE("an extension that max_hold does not allow in full says so") {
     CHECK(one.extend(15s) == extend_result::capped);
     CHECK(one.extend_to(30s) == extend_result::capped);
     CHECK(one.get().remaining() < 20s);
+}
+
+TEST_CASE("a caller that only sees a lock can wait for its loss") {
+    two_clients site;
+    blocking::redis_lock one(site.mine, "r", once());
+    REQUIRE(one.acquire());
+    const redlock::lock& seen = one.get();
+    CHECK(seen.get_executor() == site.mine.async().get_executor());
+    std::promise<loss_reason> told;
+    seen.async_wait_lost([&](error_code error, loss_reason reason) {
+        told.set_value(error ? loss_reason::none : reason);
+    });
+    site.remove_everywhere();
+    CHECK(error_of([&] { one.reacquire(); }) == errc::lost);
+    CHECK(told.get_future().get() == loss_reason::expired);
+    CHECK_THROWS_AS(redlock::lock().get_executor(), std::logic_error);
 }
 
 TEST_CASE("a lock with the default ttl is reacquired for that") {
