@@ -107,6 +107,19 @@ validation check_slots(const lock_request& wanted, const config& rules) {
          wanted.wants > 1 ? guarded_only(rules, "several slots") : validation()});
 }
 
+// A list that is refused because it is too long is not named in full.
+std::string name_of_resources(const std::vector<std::string>& names) {
+    std::string name;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        name.append(i == 0 ? "" : ", ");
+        if (i == resources_max) {
+            return name.append("...");
+        }
+        name.append(names[i]);
+    }
+    return name;
+}
+
 } // namespace
 
 validation exclusive_only(const acquire_options& options, const char* with) {
@@ -128,7 +141,9 @@ validation lock_request::check(const config& rules) {
         std::ranges::sort(resources);
         resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
         several = resources.size() != 1;
-        if (!several) {
+        if (several) {
+            resource = name_of_resources(resources);
+        } else {
             resource = std::move(resources.front());
             resources.clear();
         }
@@ -138,9 +153,6 @@ validation lock_request::check(const config& rules) {
                                      : check_one(*this);
         !valid) {
         return valid;
-    }
-    for (const std::string& one : resources) {
-        resource.append(resource.empty() ? "" : ", ").append(one);
     }
     form = several                             ? core::lock_form::all
            : options.mode == lock_mode::shared ? core::lock_form::shared

@@ -88,6 +88,11 @@ TEST_CASE("a wrong argument of an acquire is refused with the value and what is 
     CHECK_THAT(
         said_by_acquire(std::vector<std::string>()),
         ContainsSubstring("resources has 0 names; allowed: 1 to 128"));
+    acquire_options ordered = once();
+    ordered.order = fairness::fifo;
+    CHECK_THAT(
+        said_by_acquire({"a", "b"}, ordered),
+        ContainsSubstring("'a, b': order is 'fifo'; allowed: 'none', with several resources"));
     CHECK_THAT(
         said_by_acquire("r", once(std::chrono::hours(1))),
         ContainsSubstring("ttl is 3600000 ms; allowed: "));

@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace lock_request_test {
@@ -69,6 +70,21 @@ TEST_CASE("lock request: several resources are sorted, none is there twice") {
     CHECK(!allowed(several(many)));
     many.pop_back();
     CHECK(allowed(several(many)));
+}
+
+TEST_CASE("lock request: several resources that are refused are named") {
+    lock_request wanted{.names = {"b", "a"}};
+    CHECK(!wanted.check(rules(protocol::plain)));
+    CHECK(wanted.resource == "a, b");
+
+    lock_request many{.names = std::vector<std::string>()};
+    auto& names = std::get<std::vector<std::string>>(many.names.value);
+    for (std::size_t i = 0; i < 10 * resources_max; ++i) {
+        names.push_back(std::to_string(1'000'000 + i));
+    }
+    CHECK(!many.check(rules(protocol::guarded)));
+    CHECK(many.resource.starts_with("1000000, 1000001, "));
+    CHECK(many.resource.ends_with(", 1000127, ..."));
 }
 
 TEST_CASE("lock request: a list of one resource is that resource") {
