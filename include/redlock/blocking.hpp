@@ -292,7 +292,7 @@ public:
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
     /// the lock, or retries at once as `std::lock` does: in an outage neither would notice it.
-    bool try_lock();
+    [[nodiscard]] bool try_lock();
 
     /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
     /// for `master_timeout`. On the manager's own thread it does not wait. Does nothing if the
@@ -323,11 +323,11 @@ public:
 
 protected:
     /// Returns false for `condition::not_acquired`; throws other errors.
-    bool try_lock_within(wait_for limit, std::stop_token stop);
+    [[nodiscard]] bool try_lock_within(wait_for limit, std::stop_token stop);
 
 private:
     /// Acquires the lock, first among the threads of this process, then from the masters.
-    error_code take(wait_for limit, const std::stop_token& stop);
+    [[nodiscard]] error_code take(wait_for limit, const std::stop_token& stop);
     void let_others_in() noexcept;
 
     manager& manager_;
@@ -354,14 +354,15 @@ public:
     /// \par Errors
     /// As `try_lock`: an outage that lasts until the end of the wait is thrown.
     template <typename Rep, typename Period>
-    bool try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
+    [[nodiscard]] bool
+    try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_lock_within(detail::wait_within(limit), std::move(stop));
     }
 
     /// Locks the mutex. Waits until `end`. The remaining time is determined once: setting the clock
     /// later does not change the wait. Otherwise the same as `try_lock_for`.
     template <typename Clock, typename Duration>
-    bool
+    [[nodiscard]] bool
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_for(detail::time_until(end), std::move(stop));
     }

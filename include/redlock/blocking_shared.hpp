@@ -58,15 +58,16 @@ public:
     /// As `lock_manager::async_acquire`; `errc::would_deadlock`.
     void lock(std::stop_token stop = {});
     /// Makes a single attempt to lock for writing. Result and errors: as `mutex::try_lock`.
-    bool try_lock();
+    [[nodiscard]] bool try_lock();
     /// Locks for writing. Waits at most `limit`; see `timed_mutex::try_lock_for`.
     template <typename Rep, typename Period>
-    bool try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
+    [[nodiscard]] bool
+    try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_within(kind::writer, detail::wait_within(limit), std::move(stop));
     }
     /// Locks for writing. Waits until `end`; see `timed_mutex::try_lock_until`.
     template <typename Clock, typename Duration>
-    bool
+    [[nodiscard]] bool
     try_lock_until(const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_for(detail::time_until(end), std::move(stop));
     }
@@ -77,16 +78,16 @@ public:
     /// Locks for reading. Otherwise the same as `lock`.
     void lock_shared(std::stop_token stop = {});
     /// Makes a single attempt to lock for reading. Otherwise the same as `try_lock`.
-    bool try_lock_shared();
+    [[nodiscard]] bool try_lock_shared();
     /// Locks for reading. Otherwise the same as `try_lock_for`.
     template <typename Rep, typename Period>
-    bool try_lock_shared_for(
+    [[nodiscard]] bool try_lock_shared_for(
         const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
         return try_within(kind::reader, detail::wait_within(limit), std::move(stop));
     }
     /// Locks for reading. Otherwise the same as `try_lock_until`.
     template <typename Clock, typename Duration>
-    bool try_lock_shared_until(
+    [[nodiscard]] bool try_lock_shared_until(
         const std::chrono::time_point<Clock, Duration>& end, std::stop_token stop = {}) {
         return try_lock_shared_for(detail::time_until(end), std::move(stop));
     }

@@ -42,13 +42,15 @@ public:
     /// As `lock_manager::async_acquire`, except those of `condition::not_acquired`. In addition
     /// `errc::would_deadlock` if this object already has the lock or the call is made on the
     /// manager's own thread.
-    bool acquire(std::stop_token stop = {}) { return acquire(options_.wait, std::move(stop)); }
+    [[nodiscard]] bool acquire(std::stop_token stop = {}) {
+        return acquire(options_.wait, std::move(stop));
+    }
     /// Same as above, with another wait: `wait_for::none()` is `blocking=False` in redis-py, a
     /// duration is `blocking_timeout`.
-    bool acquire(wait_for wait, std::stop_token stop = {});
+    [[nodiscard]] bool acquire(wait_for wait, std::stop_token stop = {});
     /// Makes a single attempt with a token that the caller chooses; see
     /// `lock_manager::async_acquire_as`.
-    bool acquire_as(std::string lock_token);
+    [[nodiscard]] bool acquire_as(std::string lock_token);
 
     /// Takes over a lock that is already held; see `lock_manager::async_attach`.
     /// \par Errors
@@ -85,7 +87,7 @@ public:
     /// its token.
     /// \par Errors
     /// `errc::not_locked`; `errc::lost` if it is no longer held.
-    std::string hand_off();
+    [[nodiscard]] std::string hand_off();
 
     /// Returns true if the lock may be relied on now; see `lock::held`. No I/O.
     bool held() const noexcept { return lock_.held(); }

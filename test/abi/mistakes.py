@@ -75,6 +75,36 @@ MISTAKES = [
     });""",
         NODISCARD,
     ),
+    (
+        "a try whose result nobody reads",
+        """redlock::blocking::timed_mutex* mutex = nullptr;
+    mutex->try_lock();""",
+        NODISCARD,
+    ),
+    (
+        "a timed try whose result nobody reads",
+        """redlock::blocking::timed_mutex* mutex = nullptr;
+    mutex->try_lock_for(5s);""",
+        NODISCARD,
+    ),
+    (
+        "a reader's try whose result nobody reads",
+        """redlock::blocking::shared_mutex* mutex = nullptr;
+    mutex->try_lock_shared();""",
+        NODISCARD,
+    ),
+    (
+        "an acquire of redis_lock whose result nobody reads",
+        """redlock::blocking::redis_lock* mine = nullptr;
+    mine->acquire();""",
+        NODISCARD,
+    ),
+    (
+        "a token that nobody keeps",
+        """redlock::blocking::redis_lock* mine = nullptr;
+    mine->hand_off();""",
+        NODISCARD,
+    ),
     ("a copied lock", "redlock::lock other = held;", "deleted"),
     ("a manager without an executor", "redlock::config c; redlock::lock_manager m(c);", "lock_manager"),
     ("one string for all masters", 'redlock::config c; c.masters = "redis://a,redis://b";', "operator=|overloaded '='"),
