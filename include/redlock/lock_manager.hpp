@@ -66,6 +66,7 @@ public:
     /// I/O.
     /// \throws std::invalid_argument if a value is invalid; `what()` names the value and what is
     ///   allowed.
+    /// \throws boost::system::system_error if the system has no file descriptor left
     lock_manager(executor_type executor, config configuration);
     /// Constructs a manager on the executor of an `io_context` or another execution context.
     template <std::derived_from<boost::asio::execution_context> Context>
@@ -123,13 +124,14 @@ public:
     /// and `stop_margin`. A failed attempt is rolled back, and the next one starts after a random
     /// delay, as long as `options.wait` allows.
     ///
-    /// **Several resources** (guarded protocol only) are acquired in one round trip. Each master
-    /// grants all of them or none. The lock excludes every lock of one of the resources, and is
-    /// excluded by it; readers do not stop it. Nothing is held during the wait, so two owners that
-    /// name the same resources in opposite orders cannot block each other. The lock has one
-    /// deadline, one token and, with `acquire_options::fencing`, one fencing token, which is larger
-    /// than that of every earlier owner of any of the resources. It is extended and lost as a
-    /// whole. `lock::async_release` frees the resources that it still holds.
+    /// **Several resources** (guarded protocol, `fairness::none` and `lock_mode::exclusive` only)
+    /// are acquired in one round trip. Each master grants all of them or none. The lock excludes
+    /// every lock of one of the resources, and is excluded by it; readers do not stop it. Nothing
+    /// is held during the wait, so two owners that name the same resources in opposite orders
+    /// cannot block each other. The lock has one deadline, one token and, with
+    /// `acquire_options::fencing`, one fencing token, which is larger than that of every earlier
+    /// owner of any of the resources. It is extended and lost as a whole. `lock::async_release`
+    /// frees the resources that it still holds.
     /// \param resources the name of the resource, 1 to `resource_name_max` bytes of any value; or
     ///   1 to `resources_max` names in any order. Duplicates count once, and a list of one is the
     ///   same as that name. In a statement with `co_await` use a named vector (see

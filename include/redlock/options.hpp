@@ -78,7 +78,7 @@ enum class fairness : unsigned char {
 };
 
 /// Which other locks a lock admits. Modes other than `exclusive`: guarded protocol only, one
-/// resource, and no order of the waiting processes.
+/// resource, and `fairness::none`. Anything else is refused with `errc::invalid_argument`.
 ///
 /// Any two majorities share a master, so a writer and a reader cannot both have one.
 ///
@@ -143,7 +143,9 @@ struct acquire_options {
     /// one. All owners of a resource must set it, or none. Default: false.
     bool fencing{false};
 
-    /// Order in which waiting processes get the lock. Default: none.
+    /// Order in which waiting processes get the lock. `fifo` is for one resource in the mode
+    /// `exclusive`: with several resources, slots or another mode the acquire completes with
+    /// `errc::invalid_argument`. Default: none.
     ///
     /// With `fifo`, an acquire that may wait first joins a queue, which one master keeps for the
     /// lock. It attempts the lock when it is at the front. This takes one more round trip, even for
