@@ -45,8 +45,15 @@ void start_with_lock(
 /// \param manager must be running
 /// \param resources see `lock_manager::async_acquire`
 /// \param options see `lock_manager::async_acquire`
-/// \param work the coroutine to run. With g++ 12, name a lambda with captures before the statement
-///   with `co_await` (see docs/compilers.md).
+///
+/// **g++ 12 destroys the captures of a lambda twice** if the lambda is written within a statement
+/// with `co_await`, whatever function it is passed to. Captures by reference are not affected. Name
+/// any other work before the statement (see docs/compilers.md):
+/// \code
+/// const redlock::locked_work work = [customer](redlock::lock&) { return bill(customer); };
+/// co_await redlock::async_with_lock(manager, "r", options, work);
+/// \endcode
+/// \param work the coroutine to run
 /// \par Completion signature
 /// `void(std::exception_ptr)`
 /// \par Errors

@@ -10,6 +10,9 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <functional>
+#include <memory>
+
 namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
@@ -86,6 +89,54 @@ TEST_CASE("work runs while the lock is held, which is released after it") {
     CHECK(q.manager->get_metrics().released == 1); // before it completed
     q.run_until([&] { return q.keys() == 0; });
     CHECK(scope.calls == 1);
+}
+
+// g++ 12 destroys the captures of a lambda twice if it is written within the statement that has the
+// `co_await`. include/redlock/with_lock.hpp names these forms.
+TEST_CASE("work is passed to co_await in forms that every compiler compiles rightly") {
+    const auto captured = std::make_shared<int>();
+    int ran = 0;
+    quorum q;
+    q.start();
+    const auto check = [&](auto form) {
+        redlock::test::run(q.io, form);
+        CHECK(captured.use_count() == 1); // no more and no fewer were destroyed than made
+    };
+    const acquire_options options = patiently();
+    // named before the statement
+    check([&]() -> asio::awaitable<void> {
+        const locked_work work = [&ran, captured = captured](lock&) -> asio::awaitable<void> {
+            ++ran;
+            co_return;
+        };
+        co_await async_with_lock(*q.manager, "r", options, work);
+    });
+    // captures by reference only
+    check([&]() -> asio::awaitable<void> {
+        co_await async_with_lock(*q.manager, "r", options, [&](lock&) -> asio::awaitable<void> {
+            ++ran;
+            co_return;
+        });
+    });
+    // bound to a lambda without captures
+    check([&]() -> asio::awaitable<void> {
+        constexpr auto work = [](int& runs, const auto&, lock&) -> asio::awaitable<void> {
+            ++runs;
+            co_return;
+        };
+        co_await async_with_lock(
+            *q.manager, "r", options, std::bind_front(work, std::ref(ran), captured));
+    });
+    // started in a statement before
+    check([&]() -> asio::awaitable<void> {
+        auto begun = async_with_lock(
+            *q.manager, "r", options, [&ran, captured = captured](lock&) -> asio::awaitable<void> {
+                ++ran;
+                co_return;
+            });
+        co_await std::move(begun);
+    });
+    CHECK(ran == 4);
 }
 
 TEST_CASE("work is cancelled when the lock is lost") {
