@@ -2,7 +2,8 @@
 //
 //     doomed_worker KIND TTL_MS URL...
 //
-// Prints `waits` when it listens for a release, and `holds` when it has what it wants.
+// Prints `waits` when it listens for a release, `holds` when it has what it wants, and the reason
+// when it has lost that.
 
 #include "family_member.hpp"
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -34,6 +36,10 @@ void run(const std::string& kind, redlock::config settings, redlock::acquire_opt
     });
     const auto held = redlock::test::take_member(manager, kind, options);
     say("holds");
+    const auto& mine = *std::static_pointer_cast<redlock::lock>(held);
+    const redlock::loss_reason reason =
+        manager.call([&](auto token) { return mine.async_wait_lost(std::move(token)); });
+    say(std::string(to_string(reason)).c_str());
     for (;;) {
         ::pause();
     }

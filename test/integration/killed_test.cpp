@@ -34,6 +34,8 @@ public:
     }
 
     void kill() { process_.kill(); }
+    void stop() { process_.stop(); }
+    void resume() { process_.resume(); }
 
 private:
     std::filesystem::path output() const { return dir_.path() / "output"; }
@@ -58,6 +60,17 @@ TEST_CASE("killed: what a holder of each primitive had is free after its lease")
         mine.reset();
         CHECK(take_member(*other, kind, waiting(30s)) != nullptr);
     }
+}
+
+TEST_CASE("a holder that is stopped past its lease learns that it was stalled") {
+    site here(3, guarded_and_brisk);
+    const auto other = here.client();
+    doomed holder(here, "writer", 1500ms);
+    REQUIRE(holder.says("holds"));
+    holder.stop();
+    CHECK(take_member(*other, "reader", waiting(30s)) != nullptr); // the lease has ended
+    holder.resume();
+    CHECK(holder.says("stalled"));
 }
 
 TEST_CASE("killed: a waiter for each primitive keeps nobody out") {

@@ -276,6 +276,72 @@ TEST_CASE("the memory of a handler comes from its allocator, and goes back") {
     CHECK(counts[1] == 0);
 }
 
+TEST_CASE("operations that are made of others keep the allocator of the handler") {
+    const std::shared_ptr<std::ptrdiff_t[]> counts(new std::ptrdiff_t[2]{0, 0});
+    int calls = 0;
+    quorum q;
+    q.start();
+    const reentrant_owner owner;
+    reentrant_mutex mutex(*q.manager, "mutex", once());
+    election leaders(*q.manager, "leaders");
+    // Begins one operation and waits for it. A handler within another is a second allocation.
+    const auto check = [&](const char* name, std::ptrdiff_t at_least, auto begin) {
+        INFO(name);
+        counts[0] = 0;
+        const int before = calls;
+        begin([&](auto take) {
+            return asio::bind_allocator(
+                counting_allocator<char>(counts), [&calls, take](auto&&... results) mutable {
+                    take(std::forward<decltype(results)>(results)...);
+                    ++calls;
+                });
+        });
+        q.run_until([&] { return calls > before; });
+        CHECK(calls == before + 1);
+        CHECK(counts[0] >= at_least);
+        CHECK(counts[1] == 0);
+    };
+    const auto ignore = [](auto&&...) {};
+    lock term;
+    check("campaign", 1, [&](auto handler) {
+        leaders.async_campaign(handler(
+            [&](error_code error, lock taken) { term = error ? lock() : std::move(taken); }));
+    });
+    CHECK(term.held());
+    check("observe", 2, [&](auto handler) { leaders.async_observe(handler(ignore)); });
+    check("wait for a change", 1, [&](auto handler) {
+        leaders.async_wait_change("somebody", handler(ignore));
+    });
+    check("release", 1, [&](auto handler) { term.async_release(handler(ignore)); });
+    check("lead", 1, [&](auto handler) {
+        leaders.async_lead([](lock&) -> asio::awaitable<void> { co_return; }, handler(ignore));
+    });
+    check("with_lock", 1, [&](auto handler) {
+        async_with_lock(
+            *q.manager,
+            "work",
+            once(),
+            [](lock&) -> asio::awaitable<void> { co_return; },
+            handler(ignore));
+    });
+    reentrant_hold first;
+    check("enter", 1, [&](auto handler) {
+        mutex.async_acquire(owner, handler([&](error_code error, reentrant_hold hold) {
+                                first = error ? reentrant_hold() : std::move(hold);
+                            }));
+    });
+    CHECK(first.held());
+    reentrant_hold second;
+    check("enter again", 1, [&](auto handler) {
+        mutex.async_acquire(owner, handler([&](error_code error, reentrant_hold hold) {
+                                second = error ? reentrant_hold() : std::move(hold);
+                            }));
+    });
+    CHECK(second.held());
+    check("leave", 1, [&](auto handler) { second.async_release(handler(ignore)); });
+    check("leave as the last", 2, [&](auto handler) { first.async_release(handler(ignore)); });
+}
+
 TEST_CASE("a handler may begin the next operation, and destroy the manager") {
     quorum q;
     q.start();

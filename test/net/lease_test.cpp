@@ -96,6 +96,23 @@ TEST_CASE("an extension that nobody answers says so") {
     CHECK(held.held());
 }
 
+TEST_CASE("a validity that slow answers use up is not an outage") {
+    quorum q;
+    q.start();
+    for (fake_master& master : q.masters) {
+        master.when("SET", fake_action::delay(200ms));
+    }
+    CHECK(!q.acquire("first").error()); // the manager learns how slow they are
+    acquire_options options = once(20s);
+    options.min_validity = 20s - 203ms; // the drift takes 202 ms
+    acquisition& late = q.acquire("r", options);
+    CHECK(late.error() == errc::validity_exhausted);
+    CHECK(late.error() == condition::not_acquired);
+    CHECK_THAT(late.why().message, ContainsSubstring("validity"));
+    CHECK_THAT(late.why().message, !ContainsSubstring("could vote"));
+    q.run_until([&] { return q.keys() == 3; }); // those of the first
+}
+
 TEST_CASE("an acquire with options that make no sense is refused with the range") {
     quorum q;
     q.start();
