@@ -1,3 +1,4 @@
+#include "blocking_wait.hpp"
 #include "manager_impl.hpp"
 
 #include <redlock/blocking.hpp>
@@ -172,33 +173,20 @@ error_code mutex::take(wait_for limit, const std::stop_token& stop) {
     if (manager_.on_own_thread()) {
         return errc::would_deadlock;
     }
-    using std::chrono::milliseconds;
-    using std::chrono::steady_clock;
-    constexpr milliseconds long_enough = std::chrono::hours(24 * 365);
-    const bool endless = limit.limit() > long_enough;
-    const auto end = steady_clock::now() + std::min(limit.limit(), long_enough);
+    const detail::blocking_wait wait(limit);
     {
         std::unique_lock lock(guard_);
-        const auto nobody_has_it = [this] { return !taken_; };
-        const bool mine = endless ? free_.wait(lock, stop, nobody_has_it)
-                                  : free_.wait_until(lock, stop, end, nobody_has_it);
-        if (!mine) {
+        if (!wait.for_threads(free_, lock, stop, [this] { return !taken_; })) {
             if (stop.stop_requested()) {
                 return asio::error::operation_aborted;
             }
-            last_attempt_ = {};
-            last_attempt_.message = "contended: another thread has this mutex";
-            last_attempt_.resource = resource_;
+            last_attempt_ = detail::another_thread_has(resource_);
             return errc::contended;
         }
         taken_ = true;
     }
     acquire_options options = options_;
-    options.wait = limit;
-    if (!endless && limit != wait_for::none()) {
-        const auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
-        options.wait = std::max(rest, milliseconds::zero());
-    }
+    options.wait = wait.for_masters();
     try {
         diagnostics why;
         auto [error, taken] = manager_.call(

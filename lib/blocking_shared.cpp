@@ -1,3 +1,4 @@
+#include "blocking_wait.hpp"
 #include "manager_impl.hpp"
 
 #include <redlock/blocking_shared.hpp>
@@ -25,21 +26,21 @@ struct shared_mutex::state {
         });
     }
 
-    bool open_for(kind wanted) const noexcept {
-        return wanted == kind::writer ? !writing && reading == 0
-                                      : !writing && writers_waiting == 0 && !overdue();
+    bool open_for(lock_mode wanted) const noexcept {
+        return wanted == lock_mode::writer ? !writing && reading == 0
+                                           : !writing && writers_waiting == 0 && !overdue();
     }
 
-    void enter(kind wanted) noexcept {
-        if (wanted == kind::writer) {
+    void enter(lock_mode wanted) noexcept {
+        if (wanted == lock_mode::writer) {
             writing = true;
         } else {
             ++reading;
         }
     }
 
-    void leave(kind what) noexcept {
-        if (what == kind::writer) {
+    void leave(lock_mode what) noexcept {
+        if (what == lock_mode::writer) {
             writing = false;
         } else {
             --reading;
@@ -92,36 +93,36 @@ shared_mutex::shared_mutex(manager& owner, std::string resource, acquire_options
 shared_mutex::~shared_mutex() = default;
 
 void shared_mutex::lock(std::stop_token stop) {
-    take_or_throw(kind::writer, stop);
+    take_or_throw(lock_mode::writer, stop);
 }
 
 bool shared_mutex::try_lock() {
-    return try_within(kind::writer, wait_for::none(), {});
+    return try_within(lock_mode::writer, wait_for::none(), {});
 }
 
 void shared_mutex::unlock() noexcept {
-    give_back(kind::writer);
+    give_back(lock_mode::writer);
 }
 
 void shared_mutex::lock_shared(std::stop_token stop) {
-    take_or_throw(kind::reader, stop);
+    take_or_throw(lock_mode::shared, stop);
 }
 
 bool shared_mutex::try_lock_shared() {
-    return try_within(kind::reader, wait_for::none(), {});
+    return try_within(lock_mode::shared, wait_for::none(), {});
 }
 
 void shared_mutex::unlock_shared() noexcept {
-    give_back(kind::reader);
+    give_back(lock_mode::shared);
 }
 
-void shared_mutex::take_or_throw(kind wanted, const std::stop_token& stop) {
+void shared_mutex::take_or_throw(lock_mode wanted, const std::stop_token& stop) {
     if (const error_code error = take(wanted, options_.wait, stop)) {
         std::rethrow_exception(detail::explained(error, last_attempt()));
     }
 }
 
-bool shared_mutex::try_within(kind wanted, wait_for limit, std::stop_token stop) {
+bool shared_mutex::try_within(lock_mode wanted, wait_for limit, std::stop_token stop) {
     const error_code error = take(wanted, limit, stop);
     if (error && error != condition::not_acquired) {
         std::rethrow_exception(detail::explained(error, last_attempt()));
@@ -129,45 +130,34 @@ bool shared_mutex::try_within(kind wanted, wait_for limit, std::stop_token stop)
     return !error;
 }
 
-error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token& stop) {
+error_code shared_mutex::take(lock_mode wanted, wait_for limit, const std::stop_token& stop) {
     if (manager_.on_own_thread()) {
         return errc::would_deadlock;
     }
-    using std::chrono::milliseconds;
-    using std::chrono::steady_clock;
-    constexpr milliseconds long_enough = std::chrono::hours(24 * 365);
-    const bool endless = limit.limit() > long_enough;
-    const auto end = steady_clock::now() + std::min(limit.limit(), long_enough);
+    const detail::blocking_wait wait(limit);
     state& mine = *state_;
     for (;;) {
         {
             std::unique_lock lock(mine.guard);
             const auto open = [&] { return mine.open_for(wanted); };
-            const std::size_t waits = wanted == kind::writer ? 1 : 0;
+            const std::size_t waits = wanted == lock_mode::writer ? 1 : 0;
             mine.writers_waiting += waits;
-            const bool entered = endless ? mine.changed.wait(lock, stop, open)
-                                         : mine.changed.wait_until(lock, stop, end, open);
+            const bool entered = wait.for_threads(mine.changed, lock, stop, open);
             mine.writers_waiting -= waits;
             if (!entered) {
                 mine.changed.notify_all(); // readers waited for this writer
                 if (stop.stop_requested()) {
                     return asio::error::operation_aborted;
                 }
-                mine.last_attempt = {};
-                mine.last_attempt.message = "contended: another thread has this mutex";
-                mine.last_attempt.resource = resource_;
+                mine.last_attempt = detail::another_thread_has(resource_);
                 return errc::contended;
             }
             mine.enter(wanted);
         }
         acquire_options options = options_;
-        options.mode = wanted == kind::writer ? lock_mode::writer : lock_mode::shared;
-        options.fencing = options.fencing && wanted == kind::writer;
-        options.wait = limit;
-        if (!endless && limit != wait_for::none()) {
-            const auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
-            options.wait = std::max(rest, milliseconds::zero());
-        }
+        options.mode = wanted == lock_mode::writer ? lock_mode::writer : lock_mode::shared;
+        options.fencing = options.fencing && wanted == lock_mode::writer;
+        options.wait = wait.for_masters();
         try {
             diagnostics why;
             auto [error, taken] = manager_.call(
@@ -213,13 +203,13 @@ error_code shared_mutex::take(kind wanted, wait_for limit, const std::stop_token
     }
 }
 
-void shared_mutex::give_back(kind what) noexcept {
+void shared_mutex::give_back(lock_mode what) noexcept {
     state& mine = *state_;
     redlock::lock ended;
     bool others_lost = false;
     {
         const std::lock_guard lock(mine.guard);
-        if (mine.leases.empty() || mine.writing != (what == kind::writer)) {
+        if (mine.leases.empty() || mine.writing != (what == lock_mode::writer)) {
             return;
         }
         ended = mine.take_first();

@@ -80,33 +80,19 @@ void lock_manager::start_acquire_slots(
         std::move(done));
 }
 
-void lock_manager::start_acquire_as(
+void lock_manager::start_with_token(
     impl_ptr impl,
+    bool attaches,
     std::string resource,
     std::string lock_token,
     acquire_options options,
     sink votes,
     handler<lock> done) {
+    using token_use = detail::lock_request::token_use;
     impl->acquire(
         {.names = std::move(resource),
          .options = options,
-         .uses = detail::lock_request::token_use::take,
-         .token = std::move(lock_token)},
-        votes,
-        std::move(done));
-}
-
-void lock_manager::start_attach(
-    impl_ptr impl,
-    std::string resource,
-    std::string lock_token,
-    acquire_options options,
-    sink votes,
-    handler<lock> done) {
-    impl->acquire(
-        {.names = std::move(resource),
-         .options = options,
-         .uses = detail::lock_request::token_use::attach,
+         .uses = attaches ? token_use::attach : token_use::take,
          .token = std::move(lock_token)},
         votes,
         std::move(done));

@@ -154,11 +154,14 @@ validation lock_request::check(const config& rules) {
         !valid) {
         return valid;
     }
-    form = several                             ? core::lock_form::all
+    return validate(options, rules);
+}
+
+core::lock_form lock_request::form() const noexcept {
+    return !resources.empty()                  ? core::lock_form::all
            : options.mode == lock_mode::shared ? core::lock_form::shared
            : options.mode == lock_mode::writer ? core::lock_form::writer
                                                : core::lock_form::exclusive;
-    return validate(options, rules);
 }
 
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers) {

@@ -34,10 +34,11 @@ struct lock_request {
     // Made by `check` of the above:
     std::string resource = {};               // name of the lock for people; of slots: the pool
     std::vector<std::string> resources = {}; // if there are several: sorted, none twice
-    core::lock_form form = core::lock_form::exclusive;
 
     /// Checks the arguments and replaces the default ttl by its value.
     validation check(const config& rules);
+    /// Only after the check.
+    core::lock_form form() const noexcept;
 };
 
 /// Refuses readers and writers where they make no sense: "mode is 'shared'; allowed: 'exclusive',

@@ -145,7 +145,7 @@ void manager_impl::acquire(
         .options = wanted.options,
         .token = wanted.token,
         .attaches = wanted.uses == lock_request::token_use::attach,
-        .form = wanted.form,
+        .form = wanted.form(),
         .resources = wanted.resources,
         .slots = static_cast<std::uint32_t>(wanted.pool_size.value_or(0)),
         .wants = static_cast<std::uint32_t>(wanted.wants),

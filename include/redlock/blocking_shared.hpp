@@ -63,7 +63,7 @@ public:
     template <typename Rep, typename Period>
     [[nodiscard]] bool
     try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return try_within(kind::writer, detail::wait_within(limit), std::move(stop));
+        return try_within(lock_mode::writer, detail::wait_within(limit), std::move(stop));
     }
     /// Locks for writing. Waits until `end`; see `timed_mutex::try_lock_until`.
     template <typename Clock, typename Duration>
@@ -83,7 +83,7 @@ public:
     template <typename Rep, typename Period>
     [[nodiscard]] bool try_lock_shared_for(
         const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return try_within(kind::reader, detail::wait_within(limit), std::move(stop));
+        return try_within(lock_mode::shared, detail::wait_within(limit), std::move(stop));
     }
     /// Locks for reading. Otherwise the same as `try_lock_until`.
     template <typename Clock, typename Duration>
@@ -117,14 +117,13 @@ public:
     const std::string& resource() const noexcept { return resource_; }
 
 private:
-    enum class kind : unsigned char { reader, writer };
     struct state;
 
-    void take_or_throw(kind wanted, const std::stop_token& stop);
-    bool try_within(kind wanted, wait_for limit, std::stop_token stop);
+    void take_or_throw(lock_mode wanted, const std::stop_token& stop);
+    bool try_within(lock_mode wanted, wait_for limit, std::stop_token stop);
     /// Acquires the lock, first among the threads of this process, then from the masters.
-    error_code take(kind wanted, wait_for limit, const std::stop_token& stop);
-    void give_back(kind what) noexcept;
+    error_code take(lock_mode wanted, wait_for limit, const std::stop_token& stop);
+    void give_back(lock_mode what) noexcept;
     void tell_of_loss();
 
     manager& manager_;

@@ -270,10 +270,11 @@ public:
         std::string lock_token,
         acquire_options options,
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire_as>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_with_token>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
+            /*attaches*/ false,
             std::move(resource),
             std::move(lock_token),
             options);
@@ -329,10 +330,11 @@ public:
         std::string lock_token,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_attach>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_with_token>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
+            /*attaches*/ true,
             std::move(resource),
             std::move(lock_token),
             options);
@@ -418,10 +420,8 @@ private:
     static void start_acquire(impl_ptr, resource_names, acquire_options, sink, handler<lock>);
     static void start_acquire_slots(
         impl_ptr, std::string, std::size_t, std::size_t, acquire_options, sink, handler<lock>);
-    static void
-        start_acquire_as(impl_ptr, std::string, std::string, acquire_options, sink, handler<lock>);
-    static void
-        start_attach(impl_ptr, std::string, std::string, acquire_options, sink, handler<lock>);
+    static void start_with_token(
+        impl_ptr, bool attaches, std::string, std::string, acquire_options, sink, handler<lock>);
     static void start_query(impl_ptr, std::string, handler<lock_status>);
     static void start_query_slots(impl_ptr, std::string, std::size_t, handler<pool_status>);
 
