@@ -1,5 +1,5 @@
-// A caller's handler as one of another signature. What is associated with the caller's handler, its
-// executor, allocator and cancellation slot, is associated with this one.
+// Adapts a caller's handler to another signature. The adapter has the executor, the allocator and
+// the cancellation slot that are associated with the caller's handler.
 
 #pragma once
 

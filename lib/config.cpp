@@ -26,7 +26,7 @@ setting_value number(std::size_t value) {
     return static_cast<std::int64_t>(value);
 }
 
-// Nothing if the value is in the range.
+// Returns nothing if the value is in the range.
 wrong outside(std::string_view name, milliseconds value, milliseconds low, milliseconds high) {
     if (value >= low && value <= high) {
         return std::nullopt;

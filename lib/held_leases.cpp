@@ -32,7 +32,7 @@ error_code why_not_held(const lease_handle& lease) {
 
 } // namespace
 
-// --- A holder's ---------------------------------------------------------------------------------
+// --- For holders --------------------------------------------------------------------------------
 
 void held_leases::extend(
     lease_ptr lease,
@@ -194,7 +194,7 @@ void held_leases::wait_lost(
     }
 }
 
-// --- The engine's -------------------------------------------------------------------------------
+// --- For the engine -----------------------------------------------------------------------------
 
 void held_leases::belong_to(const std::shared_ptr<manager_impl>& manager) {
     origin_ = std::make_shared<const lease_origin>(

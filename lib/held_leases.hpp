@@ -27,9 +27,9 @@ public:
         : driver_(driver),
           observer_(observer) {}
 
-    /// \name A holder's, from any thread
+    /// \name For holders, from any thread
     /// \{
-    /// Without a ttl: makes a reader of a writer.
+    /// Without a ttl, turns a writer into a reader.
     void extend(
         lease_ptr lease,
         std::optional<std::chrono::milliseconds> ttl,
@@ -37,13 +37,13 @@ public:
         handler<error_code, extend_result> done);
     void release(lease_ptr lease, diagnostics* out, handler<error_code, release_result> done);
     void wait_lost(lease_ptr lease, diagnostics* out, handler<error_code, loss_reason> done);
-    /// The last handle is gone: the lease was released or is left to its ttl.
+    /// The last handle was destroyed: the lease is released, or it expires with its ttl.
     void drop(lease_ptr lease, bool release);
     /// \}
 
-    /// \name The engine's, with the guard held
+    /// \name For the engine, with the guard held
     /// \{
-    /// Says whose leases they are. Before the first one.
+    /// Sets the manager of the leases. Called before the first lease.
     void belong_to(const std::shared_ptr<manager_impl>& manager);
     /// A claim has become a lease. `observed` identifies its acquire for the observer.
     lease_ptr add(const core::claim& claim, std::string&& resource, std::uint64_t observed);

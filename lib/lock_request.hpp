@@ -1,5 +1,5 @@
-// What a caller wants to acquire: a lock on one resource, on several, for reading or writing, or
-// slots of a pool; and the check of the arguments.
+// The arguments of an acquire and their check: a lock on one resource, on several, for reading or
+// writing, or slots of a pool.
 
 #pragma once
 
@@ -31,8 +31,8 @@ struct lock_request {
     std::optional<std::size_t> pool_size = {}; // none for a lock on resources
     std::size_t wants = 1;                     // number of slots
 
-    // Made by `check` of the above:
-    std::string resource = {};               // name of the lock for people; of slots: the pool
+    // Set by `check`:
+    std::string resource = {};               // readable name of the lock; of slots: the pool
     std::vector<std::string> resources = {}; // if there are several: sorted, none twice
 
     /// Checks the arguments and replaces the default ttl by its value.
@@ -48,7 +48,7 @@ validation exclusive_only(const acquire_options& options, const char* with);
 /// Checks the name and the size of a pool.
 validation validate_pool(std::string_view pool, std::size_t size);
 
-/// Returns the name of a lock on slots for people: "pool:slot:1,2".
+/// Returns the readable name of a lock on slots: "pool:slot:1,2".
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers);
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -15,7 +15,7 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 /// The configuration must have been validated.
 core::settings settings_of(const config& configuration);
 
-/// The same address is the same server, regardless of user and database.
+/// Returns true if the addresses are equal, regardless of user and database.
 bool same_server(const endpoint& a, const endpoint& b);
 
 /// Returns the lease that `ttl` means under this configuration.

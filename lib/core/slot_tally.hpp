@@ -43,7 +43,7 @@ public:
     bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
     /// Number of slots that are free on this master.
     std::size_t free_on(std::size_t master) const noexcept { return masters_[master].free; }
-    /// Selects at most `most` of them, in random order: so that clients that look at the same
+    /// Selects at most `most` of them, in random order, so that clients that look at the same
     /// moment seldom try the same one.
     void choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const;
 

@@ -1,4 +1,4 @@
-// In which order the addresses of one name are tried. If a connect to an address hangs (a black
+// The order in which the addresses of a name are tried. If a connect to an address hangs (a black
 // hole), the next connect starts with the following address. After a success, it starts with the
 // address that worked.
 

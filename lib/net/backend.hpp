@@ -1,5 +1,6 @@
-// What a manager needs from the outside: connections to the masters, a timer, and random bytes. In
-// production `sockets`; in the testing kit, masters in memory and time that a test sets.
+// The transport of a manager: connections to the masters, a timer, and random bytes. `sockets` is
+// the implementation for production. The testing kit has masters in memory and a time that a test
+// sets.
 
 #pragma once
 
