@@ -71,7 +71,7 @@ public:
             finish(errc::closed, {});
             return;
         }
-        hints_ = manager->hints_of(name_);
+        notifications_ = manager->notifications_of(name_);
         manager->query(name_, bound([](observation& me, error_code error, lock_status found) {
                            me.answered(error, found);
                        }));
@@ -105,9 +105,9 @@ private:
             finish(errc::closed, {});
             return;
         }
-        manager->wait_hint(
+        manager->wait_notification(
             name_,
-            hints_,
+            notifications_,
             core::later(manager->now(), pause),
             bound([](observation& me, error_code failed) {
                 failed ? me.finish(failed, {}) : me.ask();
@@ -127,7 +127,7 @@ private:
     std::chrono::milliseconds pause_;
     detail::completion<error_code, leader_status> done_;
     asio::cancellation_signal step_;
-    std::uint64_t hints_ = 0;
+    std::uint64_t notifications_ = 0;
     bool cancelled_ = false;
 };
 

@@ -24,7 +24,7 @@ manager_impl::manager_impl(
       leases_(*this, observer_),
       watch_(this->io()) {}
 
-// --- Its life -----------------------------------------------------------------------------------
+// --- Start and close ----------------------------------------------------------------------------
 
 void manager_impl::run(handler<error_code> done) {
     const section lock(*this);
@@ -275,7 +275,7 @@ void manager_impl::query_slots(
     }
 }
 
-// --- News of releases ---------------------------------------------------------------------------
+// --- Release notifications ----------------------------------------------------------------------
 
 std::string manager_impl::key_of(std::string_view resource) const {
     std::string key;
@@ -283,7 +283,7 @@ std::string manager_impl::key_of(std::string_view resource) const {
     return key;
 }
 
-void manager_impl::wait_hint(
+void manager_impl::wait_notification(
     const std::string& resource,
     std::uint64_t before,
     time_point moment,

@@ -60,13 +60,13 @@ public:
         dispatch([&](time_point now) { engine().unlisten(resource, now); });
     }
     /// The number of notifications so far. Only while subscribed.
-    std::uint64_t hints_of(const std::string& resource) const {
+    std::uint64_t notifications_of(const std::string& resource) const {
         const std::lock_guard lock(guard);
-        return watch_.hints_of(key_of(resource));
+        return watch_.notifications_of(key_of(resource));
     }
     /// Completes at `moment`, or once there were more notifications than `before`. Fails with
     /// `errc::closed` when the manager is closed.
-    void wait_hint(
+    void wait_notification(
         const std::string& resource,
         std::uint64_t before,
         time_point moment,

@@ -17,7 +17,7 @@ void release_watch::wait(
     time_point moment,
     std::uint64_t id,
     completion<error_code>&& done) {
-    if (hints_of(key) != before) {
+    if (notifications_of(key) != before) {
         std::move(done)(io_, error_code());
         return;
     }
@@ -45,7 +45,7 @@ void release_watch::release_notified(std::string_view key) {
     if (found == heard_.end()) {
         return;
     }
-    ++found->second.hints;
+    ++found->second.notifications;
     complete_if([key](const waiter& one) { return one.key == key; }, error_code());
 }
 

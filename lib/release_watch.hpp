@@ -25,7 +25,9 @@ public:
     void listen(const std::string& key) { ++heard_[key].listeners; }
     void unlisten(const std::string& key);
     /// Returns the number of notifications on a key that is subscribed to.
-    std::uint64_t hints_of(const std::string& key) const { return heard_.find(key)->second.hints; }
+    std::uint64_t notifications_of(const std::string& key) const {
+        return heard_.find(key)->second.notifications;
+    }
 
     /// Completes `done` at `moment`, or as soon as a subscribed key has a number of notifications
     /// other than `before`. `id` is the argument of `cancel`; 0 if that is not needed.
@@ -52,7 +54,7 @@ public:
 private:
     struct hearing {
         std::size_t listeners = 0;
-        std::uint64_t hints = 0;
+        std::uint64_t notifications = 0;
     };
     struct waiter {
         std::uint64_t id;

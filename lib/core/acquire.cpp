@@ -30,7 +30,7 @@ handle engine::acquire(const acquire_request& request, time_point now) {
 // An unsuccessful acquire completes when its rollback is on the wire: a caller that goes away after
 // that leaves no key. A socket that takes no bytes holds it up for `master_timeout` at most.
 void engine::finish(operation& wanted, time_point now) {
-    end_survey(wanted);
+    end_scan(wanted);
     drop_intent(wanted, now);
     leave(wanted, now);
     wanted.stage = operation::phase::finishing;
@@ -90,7 +90,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         if (wanted.wait_until > wanted.began && now >= wanted.wait_until) {
             time_out(wanted, now);
         } else {
-            slots_found(wanted, *surveys_.find(wanted.search->scan), now);
+            slots_found(wanted, *scans_.find(wanted.search->scan), now);
         }
         return;
     case operation::phase::attempting:

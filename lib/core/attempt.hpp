@@ -83,9 +83,11 @@ public:
     /// \{
     /// Records a reply to the acquire, even after the decision. Returns the vote.
     static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
-    /// Whether a reply to a command of that epoch is a vote: the master has not voted yet.
-    bool awaits(const claim_record& mine, std::size_t master, std::uint16_t epoch) const noexcept {
-        return epoch == mine.epoch && mine.votes.of[master].said == vote::pending;
+    /// Whether a reply to a command that was sent after that many `handoffs` is a vote: the master
+    /// has not voted yet.
+    bool
+    awaits(const claim_record& mine, std::size_t master, std::uint16_t handoffs) const noexcept {
+        return handoffs == mine.handoffs && mine.votes.of[master].said == vote::pending;
     }
     /// The vote of a reply to the acquire. Requires `awaits`.
     decision acquired(claim_record& mine, std::size_t master, vote what);

@@ -40,7 +40,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
 
 void engine::start_attempt(operation& wanted, time_point now, std::string_view token) {
     if (wanted.search && !wanted.search->has_next()) {
-        start_survey(wanted, now);
+        start_scan(wanted, now);
         return;
     }
     name_intent(wanted);
@@ -154,15 +154,15 @@ void engine::send_written_acquire(
         master,
         command_kind::acquire,
         rules_.guarded() ? how : command_variant::native,
-        attempt.epoch,
+        attempt.handoffs,
         now);
 }
 
 void engine::acquire_answered(
-    claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now) {
+    claim& attempt, std::size_t master, std::uint16_t handoffs, const answer& got, time_point now) {
     ballot& mine = attempt.votes.of[master];
     const bool straggles = attempt.is_held();
-    if (!straggles && !attempt.asking().awaits(attempt, master, epoch)) {
+    if (!straggles && !attempt.asking().awaits(attempt, master, handoffs)) {
         return; // it was counted as timed out, or belongs to the previous owner
     }
     if (wrong::t0_after_sends && !straggles && attempt.asking().count().granted() == 0) {
@@ -195,16 +195,16 @@ void engine::send_raise(claim& attempt, std::size_t master, command_variant how,
         attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
     scratch_.clear();
     append_raise(scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, token));
-    send_for(attempt, master, command_kind::raise, how, attempt.epoch, now);
+    send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
 }
 
 void engine::raise_answered(
-    claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now) {
+    claim& attempt, std::size_t master, std::uint16_t handoffs, const answer& got, time_point now) {
     const bool gone = got.said == vote::owned_by_other;
     if (gone) {
         attempt.removal_seen |= attempt.votes.of[master].remove(now);
     }
-    const std::uint16_t counts = wrong::any_raise_counts ? attempt.epoch : epoch;
+    const std::uint16_t counts = wrong::any_raise_counts ? attempt.handoffs : handoffs;
     if (attempt.is_held()) {
         if (gone) {
             move_deadline(attempt, now);
@@ -223,7 +223,7 @@ void engine::accept_handoff(operation& next, claim& lease, time_point deadline, 
     timers_.cancel(lease.wake);
     timers_.set(
         next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
-    ++lease.epoch;
+    ++lease.handoffs;
     follow(lease, lease.asking().level(lease, masters_.up(), now, rules_), now);
 }
 

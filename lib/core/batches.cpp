@@ -29,7 +29,7 @@ outbox::command engine::command_for(const claim& of, command_kind kind, master_s
     out.kind = kind;
     out.names = names_of(of);
     out.to = to;
-    out.item = {.claim = of.self, .round = of.epoch};
+    out.item = {.claim = of.self, .round = of.handoffs};
     if (kind == command_kind::acquire) {
         out.ttl = of.asked_ttl;
         out.fencing = fence_of(of, 0);

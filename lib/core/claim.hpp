@@ -1,7 +1,7 @@
 // A claim: begins as an attempt to acquire a lock, becomes a lease when a majority grants it, and
 // ends as removals. Each removal is pending until its master has confirmed it, or until the key
-// must have expired there. A local handoff with fencing is a new attempt of the same claim, with
-// another `epoch`. So a reply never counts for another attempt.
+// must have expired there. A local handoff with fencing is a new attempt of the same claim, and
+// increments `handoffs`. So a reply never counts for another attempt.
 //
 // A lost lease is not removed yet: its holder may act until it ends the lease, or until the last
 // deadline that it was ever shown.

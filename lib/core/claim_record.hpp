@@ -123,7 +123,7 @@ struct claim_record {
     std::uint64_t intent = 0; // name of the intent of a writer; 0: none
     /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
     /// its own attempt.
-    std::uint16_t epoch = 0;
+    std::uint16_t handoffs = 0;
     std::uint32_t queued_in = 0;     // `outbox::turn` of its latest queued command
     std::uint64_t fencing_token = 0; // once it is held
     std::chrono::milliseconds ttl{};
@@ -150,7 +150,7 @@ struct claim_record {
         announced = drops_intent = removal_seen = false;
         slots.reset();
         intent = fencing_token = 0;
-        epoch = 0;
+        handoffs = 0;
         queued_in = 0;
         believed_until = never;
         votes.texts.clear();

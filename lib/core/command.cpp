@@ -163,9 +163,9 @@ void append_owners(
 }
 
 // Always with the text of the script: it is rare, and no command variant needs to be remembered.
-void append_survey(
+void append_slot_scan(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count) {
-    append_command(out, {"EVAL", slots_survey, "1", pool_key, decimal(first), decimal(count)});
+    append_command(out, {"EVAL", scan_slots, "1", pool_key, decimal(first), decimal(count)});
 }
 
 } // namespace redlock::core

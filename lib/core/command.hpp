@@ -40,7 +40,7 @@ enum class command_kind : std::uint8_t {
     lease_left,    // PTTL, for a waiter whose SET was refused
     take_turn,     // a ticket of the fair queue
     leave_queue,   // give up the ticket
-    survey,        // free slots of a pool
+    scan_slots,    // free slots of a pool
 };
 
 /// The variants of a command.
@@ -220,7 +220,7 @@ void append_leave(
 void append_owners(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// Queries which slots are free, and when the first lease of the held ones ends.
-void append_survey(
+void append_slot_scan(
     std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// \}
 

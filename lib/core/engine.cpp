@@ -60,8 +60,8 @@ void engine::close(time_point now) {
         }
     });
     queries_.for_each([&](query& asked) { query_done(asked); });
-    surveys_.for_each(
-        [&](survey& asking) { status_found(asking); }); // only status queries are left
+    scans_.for_each(
+        [&](slot_scan& asking) { status_found(asking); }); // only status queries are left
     finish_closing(now);
 }
 
@@ -158,7 +158,7 @@ void engine::time_passed(time_point now) {
     if (now >= removals_.due()) {
         removals_.clear_due();
         for (std::size_t i = 0; i < masters_.size(); ++i) {
-            pay_debts(i, now);
+            send_pending_removals(i, now);
         }
     }
     end_of_event(now);
@@ -178,8 +178,8 @@ void engine::fire(timer& due, time_point now) {
             query_done(*asked);
         }
         break;
-    case timer_owner::survey:
-        if (survey* const asking = surveys_.find(due.subject)) {
+    case timer_owner::slot_scan:
+        if (slot_scan* const asking = scans_.find(due.subject)) {
             status_found(*asking);
         }
         break;
@@ -232,7 +232,7 @@ void engine::admission_changed(std::size_t master, time_point now) {
         drop_unsent(master, now);
     } else {
         removals_.search(master, now);
-        pay_debts(master, now);
+        send_pending_removals(master, now);
     }
 }
 

@@ -185,7 +185,7 @@ private:
     bool watch(wait_queue& waiters, time_point now);
     void unwatch(wait_queue& waiters, time_point now);
     void unsubscribe_if_unused(std::string_view lock_key, time_point now);
-    void hint(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
+    void notify(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
     void notifications_changed(time_point now);
     void release_notified(
         std::size_t master,
@@ -303,7 +303,11 @@ private:
     void
     send_written_acquire(claim& attempt, std::size_t master, command_variant how, time_point now);
     void acquire_answered(
-        claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
+        claim& attempt,
+        std::size_t master,
+        std::uint16_t handoffs,
+        const answer& got,
+        time_point now);
     static attempt::limits limits_of(const operation& wanted) noexcept;
     void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
     void follow(claim& attempt, const attempt::decision& next, time_point now);
@@ -314,7 +318,11 @@ private:
     void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
     void send_raise(claim& attempt, std::size_t master, command_variant how, time_point now);
     void raise_answered(
-        claim& attempt, std::size_t master, std::uint16_t epoch, const answer& got, time_point now);
+        claim& attempt,
+        std::size_t master,
+        std::uint16_t handoffs,
+        const answer& got,
+        time_point now);
     void accept_handoff(operation& next, claim& lease, time_point deadline, time_point now);
     void win(operation& wanted, claim& attempt, time_point now);
     void fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
@@ -403,7 +411,7 @@ private:
     void queue_removal(claim& ended, master_set to, time_point now);
     void begin_votes_on_removal(claim& ended);
     void send_removal(claim& ended, std::size_t master, command_variant how, time_point now);
-    static bool tells_apart(const claim& ended) noexcept;
+    static bool publishes_separately(const claim& ended) noexcept;
     void write_removal(
         const claim& ended,
         const server_capabilities& commands,
@@ -415,7 +423,7 @@ private:
     void decide_removal(claim& ended, time_point now);
     void note_stray(claim& owner, std::size_t master, command_kind what);
     void removal_due(claim& ended, time_point now);
-    void pay_debts(std::size_t master, time_point now);
+    void send_pending_removals(std::size_t master, time_point now);
 
     // query.cpp
     void query_answered(
@@ -423,20 +431,20 @@ private:
     void query_done(query& asked);
 
     // slot_scan.cpp
-    survey& new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
-    void ask_for_slots(survey& asking, time_point now);
-    void send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now);
+    slot_scan& new_scan(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
+    void ask_for_slots(slot_scan& asking, time_point now);
+    void send_scan(const slot_scan& asking, std::size_t master, unsigned chunk, time_point now);
     void scan_answered(
         std::size_t master, const sent_command& command, const reply* answer, time_point now);
-    void survey_over(survey& done, time_point now);
+    void scan_over(slot_scan& done, time_point now);
     static void name_slots(claim& attempt, operation& wanted);
-    void start_survey(operation& wanted, time_point now);
-    void end_survey(operation& wanted);
-    void slots_found(operation& wanted, survey& asking, time_point now);
+    void start_scan(operation& wanted, time_point now);
+    void end_scan(operation& wanted);
+    void slots_found(operation& wanted, slot_scan& asking, time_point now);
     void wait_for_slot(operation& wanted, time_point now);
     void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
     bool try_next_slot(operation& wanted, claim& attempt, time_point now);
-    void status_found(survey& done);
+    void status_found(slot_scan& done);
 
     settings rules_;
     engine_callbacks& host_;
@@ -452,7 +460,7 @@ private:
     mutable pool<claim> claims_;
     mutable pool<operation> operations_;
     pool<query> queries_;
-    pool<survey> surveys_;
+    pool<slot_scan> scans_;
     wait_queues queues_;
     std::map<std::string, std::size_t, std::less<>> listened_; // number of listeners by lock key
     std::vector<handle> finishing_;
@@ -463,10 +471,10 @@ private:
     std::string publish_;
     std::string queue_key_;
     std::string places_key_;
-    std::vector<wait_queue*> hinted_; // queues found for one notification
-    std::string watched_;             // a channel
-    std::size_t lost_ = 0;            // leases that were lost, and whose holders have not let go
-    std::size_t leaving_ = 0;         // commands in flight that give up a ticket of a fair queue
+    std::vector<wait_queue*> notified_; // queues found for one notification
+    std::string watched_;               // a channel
+    std::size_t lost_ = 0;              // leases that were lost, and whose holders have not let go
+    std::size_t leaving_ = 0;           // commands in flight that give up a ticket of a fair queue
 };
 
 } // namespace redlock::core

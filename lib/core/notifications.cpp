@@ -43,10 +43,10 @@ bool engine::watch(wait_queue& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched || life_ != life::running) {
         return false;
     }
-    hinted_.clear();
+    notified_.clear();
     for_each_lock(
-        waiters, [&](std::string_view lock_key) { queues_.find_listeners(lock_key, hinted_); });
-    bool missed = !hinted_.empty();
+        waiters, [&](std::string_view lock_key) { queues_.find_listeners(lock_key, notified_); });
+    bool missed = !notified_.empty();
     waiters.watched = true;
     for_each_lock(waiters, [&](std::string_view lock_key) {
         missed = missed || listened_.contains(lock_key);
@@ -76,9 +76,9 @@ void engine::unwatch(wait_queue& waiters, time_point now) {
 }
 
 void engine::unsubscribe_if_unused(std::string_view lock_key, time_point now) {
-    hinted_.clear();
-    queues_.find_listeners(lock_key, hinted_);
-    if (!hinted_.empty() || listened_.contains(lock_key)) {
+    notified_.clear();
+    queues_.find_listeners(lock_key, notified_);
+    if (!notified_.empty() || listened_.contains(lock_key)) {
         return; // others are still subscribed
     }
     assign_channel(watched_, lock_key);
@@ -134,16 +134,17 @@ void engine::release_notified(
     if (listened_.contains(lock_key)) {
         host_.heard(lock_key);
     }
-    hinted_.clear();
-    queues_.find_listeners(lock_key, hinted_);
-    for (wait_queue* const one : hinted_) {
+    notified_.clear();
+    queues_.find_listeners(lock_key, notified_);
+    for (wait_queue* const one : notified_) {
         if (!one->empty()) {
-            hint(*one, master, release, now);
+            notify(*one, master, release, now);
         }
     }
 }
 
-void engine::hint(wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
+void engine::notify(
+    wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
     operation& next = *front_of(mine);
     const claim* const attempt = claims_.find(next.attempt);
     const bool granted = attempt != nullptr && attempt->votes.of[master].said == vote::granted;

@@ -1,4 +1,4 @@
-// Release, rollback and pending removals: sends the removals that claims owe to the masters after
+// Release, rollback and pending removals: sends the pending removals of claims after
 // their end (removal.hpp).
 //
 // A removal follows the SET on the same connection, whatever the reply to the SET is and without
@@ -114,7 +114,7 @@ void engine::begin_removal(claim& ended, time_point now) {
                 masters_[i].link->closed("the rollback takes another one", now);
                 written = nullptr;
             }
-            ended.ending().owe(i, link.up());
+            ended.ending().add(i, link.up());
             if (link.up()) {
                 if (!removals_.has_room(i)) {
                     removals_.search(i, now);
@@ -213,7 +213,7 @@ void engine::write_removal(
             how,
             names_of(ended),
             fence_of(ended, ended.fencing_token),
-            tells_apart(ended) ? std::string_view() : channel_,
+            publishes_separately(ended) ? std::string_view() : channel_,
             ended.drops_intent ? ended.intent : 0);
     } else {
         append_remove(
@@ -223,7 +223,7 @@ void engine::write_removal(
 
 // Whether a separate PUBLISH follows the removal: waiters for several slots subscribe to the
 // channel of the pool, which the script for several locks does not have.
-bool engine::tells_apart(const claim& ended) noexcept {
+bool engine::publishes_separately(const claim& ended) noexcept {
     return ended.is_slot() && ended.form == lock_form::all;
 }
 
@@ -232,7 +232,7 @@ void engine::send_written_removal(
     if (ended.ending().sent(master)) {
         removals_.sent(master);
     }
-    const bool by_script = how != command_variant::native && !tells_apart(ended);
+    const bool by_script = how != command_variant::native && !publishes_separately(ended);
     ended.votes.of[master].removal_mark = send(
         master,
         scratch_,
@@ -260,11 +260,11 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
     if (got.confirmed) {
         closing_moved(now);
     }
-    counters_.removals_repeated += got.debt_paid ? 1U : 0U;
+    counters_.removals_repeated += got.was_overdue ? 1U : 0U;
     decide_removal(ended, now);
 }
 
-// Reports the result once it is known; drops the claim once nothing is owed any more.
+// Reports the result once it is known; drops the claim once no removal is pending.
 void engine::decide_removal(claim& ended, time_point now) {
     if (const auto result = ended.ending().decide(rules_.quorum(), now)) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -329,7 +329,7 @@ void engine::removal_due(claim& ended, time_point now) {
     decide_removal(ended, now);
 }
 
-void engine::pay_debts(std::size_t master, time_point now) {
+void engine::send_pending_removals(std::size_t master, time_point now) {
     removals_.turn(
         master,
         claims_,

@@ -1,9 +1,9 @@
 // The removal of one claim: after its end, its key must be removed from every master that may have
 // it.
 //
-// A removal is *pending* for each of these masters (`owed_`) until the master has confirmed it or
-// the key must have expired there. It is in flight from its command until the reply, and *delayed*
-// (`debts_`) while it waits for another connection.
+// A removal is *pending* for each of these masters (`unconfirmed_`) until the master has confirmed
+// it or the key must have expired there. It is in flight from its command until the reply, and
+// *overdue* (`overdue_`) while it waits for another connection.
 //
 // Commands in flight on a broken connection may still be executed, after a removal on the next one.
 // So a confirmation counts only once such a stray command (`strays`) can no longer set the key:
@@ -44,9 +44,9 @@ public:
           late_(late) {}
 
     /// Adds a master that may have the key.
-    void owe(std::size_t master, bool reachable) noexcept {
-        owed_ |= set_of(master);
-        (reachable ? awaited_ : debts_) |= set_of(master);
+    void add(std::size_t master, bool reachable) noexcept {
+        unconfirmed_ |= set_of(master);
+        (reachable ? awaited_ : overdue_) |= set_of(master);
         pending_ += reachable ? 1U : 0U;
     }
 
@@ -61,7 +61,7 @@ public:
     struct receipt {
         bool in_flight = false; // before this reply
         bool confirmed = false;
-        bool debt_paid = false;
+        bool was_overdue = false;
     };
     /// A master has replied, or its connection broke. After an error it is retried at `retry_at`.
     receipt answered(
@@ -87,7 +87,7 @@ public:
     }
 
     /// Nothing is pending any more, and no caller waits for the result.
-    bool settled() const noexcept { return owed_ == 0 && !wanted(); }
+    bool settled() const noexcept { return unconfirmed_ == 0 && !wanted(); }
     /// A caller still waits for the result.
     bool wanted() const noexcept { return decide_by_ != forever; }
     time_point began() const noexcept { return began_; }
@@ -95,23 +95,23 @@ public:
     /// Pending, and not in flight.
     bool unsent(std::size_t master) const noexcept { return (unsent() & set_of(master)) != 0; }
     /// It was not sent to a reachable master, because too many are in flight.
-    bool waits_for_room() const noexcept { return (unsent() & ~debts_) != 0; }
+    bool waits_for_room() const noexcept { return (unsent() & ~overdue_) != 0; }
     /// Returns the masters to which it must be sent, without those that confirmed it and get it
     /// again only because of a stray command.
-    master_set debts(const strays& left) const noexcept {
-        return unsent() & ~(debts_ & confirmed_ & (left.sets | left.heals));
+    master_set overdue(const strays& left) const noexcept {
+        return unsent() & ~(overdue_ & confirmed_ & (left.sets | left.heals));
     }
 
 private:
-    master_set unsent() const noexcept { return owed_ & ~in_flight_; }
+    master_set unsent() const noexcept { return unconfirmed_ & ~in_flight_; }
 
     time_point began_ = never;
     time_point decide_by_ = forever;
     time_point expires_at_ = never;
     time_point retry_at_ = forever;
-    master_set owed_ = 0;
+    master_set unconfirmed_ = 0;
     master_set in_flight_ = 0;
-    master_set debts_ = 0;
+    master_set overdue_ = 0;
     master_set awaited_ = 0;   // reachable at the start, without a reply
     master_set confirmed_ = 0; // by a reply that was counted
     bool late_ = false;
@@ -128,10 +128,10 @@ inline removal::receipt removal::answered(
     in_flight_ &= ~one;
     const bool early = now < left.until && left.may_follow(master, what);
     if ((out.confirmed && !early) || now >= expires_at_) {
-        owed_ &= ~one;
-        out.debt_paid = (debts_ & one) != 0;
+        unconfirmed_ &= ~one;
+        out.was_overdue = (overdue_ & one) != 0;
     } else {
-        debts_ |= one;
+        overdue_ |= one;
         if (out.confirmed) {
             retry_at_ = std::min(retry_at_, left.until);
         } else if (what == vote::error) {
@@ -175,7 +175,7 @@ inline removal::repeat removal::due(time_point now, master_set up, strays& left)
     repeat out;
     if (now >= expires_at_) {
         out = {unsent() & up & (left.sets | left.heals), true};
-        owed_ &= in_flight_ | out.to; // the keys of the others have expired
+        unconfirmed_ &= in_flight_ | out.to; // the keys of the others have expired
         left.sets &= ~out.to;
         left.heals &= ~out.to;
     } else if (now >= retry_at_) {

@@ -57,17 +57,17 @@ public:
     time_point due() const noexcept { return due_; }
     void clear_due() noexcept { due_ = forever; }
 
-    /// One step of the search: calls `send` for claims that `owe` this master a removal, within the
-    /// limits.
-    template <typename Claims, typename Owe, typename Send>
-    void turn(std::size_t master, Claims& claims, time_point now, Owe owe, Send send) {
+    /// One step of the search: calls `send` for claims with a removal that is `pending` at this
+    /// master, within the limits.
+    template <typename Claims, typename Pending, typename Send>
+    void turn(std::size_t master, Claims& claims, time_point now, Pending pending, Send send) {
         account& mine = masters_[master];
         if (mine.next == none) {
             return;
         }
         std::size_t left = turn_max_;
         mine.next = claims.for_some(mine.next, searched_max, [&](auto& one) {
-            if (owe(one)) {
+            if (pending(one)) {
                 if (left == 0 || !has_room(master)) {
                     return false;
                 }

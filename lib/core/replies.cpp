@@ -76,7 +76,7 @@ void engine::replied(
         lease_left_answered(master, command, answered, now);
         return;
     }
-    if (command.kind == command_kind::survey) {
+    if (command.kind == command_kind::scan_slots) {
         scan_answered(master, command, &answered, now);
         return;
     }
@@ -141,7 +141,7 @@ void engine::claim_replied(
         const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
         claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
         if (attempt != nullptr && attempt->is_asking()) {
-            acquire_answered(*attempt, master, attempt->epoch, got, now);
+            acquire_answered(*attempt, master, attempt->handoffs, got, now);
         }
     }
     if (asks && owner.ended()) {
@@ -181,7 +181,7 @@ void engine::claim_replied(
 void engine::use_eval(
     claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now) {
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (asks && command.round != owner.epoch) {
+    if (asks && command.round != owner.handoffs) {
         return; // an earlier attempt on this claim
     }
     const bool extends = command.kind == command_kind::extend;
@@ -258,7 +258,7 @@ void engine::dropped(std::size_t master, const sent_command& command, time_point
     if (command.kind == command_kind::lease_left) {
         return; // the waiter tries again all the same
     }
-    if (command.kind == command_kind::survey) {
+    if (command.kind == command_kind::scan_slots) {
         scan_answered(master, command, nullptr, now);
         return;
     }

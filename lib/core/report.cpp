@@ -39,7 +39,7 @@ metrics engine::count() const {
         out.held += one.is_held() ? 1U : 0U;
         if (one.is_ending()) {
             out.pending_removals +=
-                static_cast<std::size_t>(std::popcount(one.ending().debts(one.left_behind)));
+                static_cast<std::size_t>(std::popcount(one.ending().overdue(one.left_behind)));
         }
     });
     for (const member& one : masters_) {

@@ -15,9 +15,9 @@
 
 namespace redlock::core {
 
-survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted) {
-    survey& made = surveys_.create();
-    made.wake.owner = timer_owner::survey;
+slot_scan& engine::new_scan(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted) {
+    slot_scan& made = scans_.create();
+    made.wake.owner = timer_owner::slot_scan;
     made.wake.subject = made.self;
     made.key = pool_key;
     made.slots = slots;
@@ -26,7 +26,7 @@ survey& engine::new_survey(std::string_view pool_key, std::uint32_t slots, std::
     return made;
 }
 
-void engine::ask_for_slots(survey& asking, time_point now) {
+void engine::ask_for_slots(slot_scan& asking, time_point now) {
     flush(); // a slot may be free after the removals of this turn
     const bool wants_owners = !asking.owners.empty();
     const unsigned commands = (asking.slots + slots_per_command - 1) / slots_per_command;
@@ -41,12 +41,13 @@ void engine::ask_for_slots(survey& asking, time_point now) {
         }
         asking.found.asked(i, commands);
         for (unsigned chunk = 0; chunk < commands; ++chunk) {
-            send_survey(asking, i, chunk, now);
+            send_scan(asking, i, chunk, now);
         }
     }
 }
 
-void engine::send_survey(const survey& asking, std::size_t master, unsigned chunk, time_point now) {
+void engine::send_scan(
+    const slot_scan& asking, std::size_t master, unsigned chunk, time_point now) {
     const std::uint32_t first = chunk * slots_per_command;
     const std::uint32_t count = std::min(slots_per_command, asking.slots - first);
     // Only the guarded protocol uses a script: plain also works where scripts are forbidden.
@@ -55,12 +56,12 @@ void engine::send_survey(const survey& asking, std::size_t master, unsigned chun
     if (owners) {
         append_owners(scratch_, asking.key, first, count);
     } else {
-        append_survey(scratch_, asking.key, first, count);
+        append_slot_scan(scratch_, asking.key, first, count);
     }
     send(
         master,
         scratch_,
-        {.kind = command_kind::survey,
+        {.kind = command_kind::scan_slots,
          .how = owners ? command_variant::native : command_variant::eval,
          .round = static_cast<std::uint16_t>(chunk),
          .subject = asking.self},
@@ -69,7 +70,7 @@ void engine::send_survey(const survey& asking, std::size_t master, unsigned chun
 
 void engine::scan_answered(
     std::size_t master, const sent_command& command, const reply* answer, time_point now) {
-    survey* const asking = surveys_.find(command.subject);
+    slot_scan* const asking = scans_.find(command.subject);
     if (asking == nullptr) {
         return; // the search has continued without this scan
     }
@@ -111,11 +112,11 @@ void engine::scan_answered(
         asking->found.told(master, first, free);
     }
     if (asking->owners.empty() ? asking->found.decided() : asking->found.over()) {
-        survey_over(*asking, now);
+        scan_over(*asking, now);
     }
 }
 
-void engine::survey_over(survey& done, time_point now) {
+void engine::scan_over(slot_scan& done, time_point now) {
     operation* const wanted = operations_.find(done.operation);
     if (wanted != nullptr) {
         slots_found(*wanted, done, now);
@@ -150,8 +151,8 @@ void engine::name_slots(claim& attempt, operation& wanted) {
     }
 }
 
-void engine::start_survey(operation& wanted, time_point now) {
-    survey& asking = new_survey(wanted.key, wanted.slots, wanted.wants);
+void engine::start_scan(operation& wanted, time_point now) {
+    slot_scan& asking = new_scan(wanted.key, wanted.slots, wanted.wants);
     asking.operation = wanted.self;
     wanted.stage = operation::phase::scanning;
     wanted.search->scan = asking.self;
@@ -174,19 +175,19 @@ void engine::start_survey(operation& wanted, time_point now) {
     }
 }
 
-void engine::end_survey(operation& wanted) {
-    survey* const asking = wanted.search ? surveys_.find(wanted.search->scan) : nullptr;
+void engine::end_scan(operation& wanted) {
+    slot_scan* const asking = wanted.search ? scans_.find(wanted.search->scan) : nullptr;
     if (asking != nullptr) {
         timers_.cancel(asking->wake);
-        surveys_.destroy(*asking);
+        scans_.destroy(*asking);
     }
 }
 
 // Only timely replies count. Ends a scan: starts an attempt on a free slot, or ends this search.
-void engine::slots_found(operation& wanted, survey& asking, time_point now) {
+void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
     const slot_tally& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
-        end_survey(wanted);
+        end_scan(wanted);
         start_attempt(wanted, now);
         return;
     }
@@ -206,7 +207,7 @@ void engine::slots_found(operation& wanted, survey& asking, time_point now) {
     }
     std::swap(wanted.last, asking.votes);
     wanted.decided_at = now;
-    end_survey(wanted);
+    end_scan(wanted);
     wait_for_slot(wanted, now);
 }
 
@@ -267,7 +268,7 @@ void engine::query_slots(
     std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
     std::string key;
     assign_pool_key(key, rules_.key_prefix, pool);
-    survey& asking = new_survey(key, slots, slots);
+    slot_scan& asking = new_scan(key, slots, slots);
     asking.cookie = cookie;
     asking.owners.assign(masters_.size(), std::vector<std::optional<std::string>>(slots));
     ask_for_slots(asking, now);
@@ -278,7 +279,7 @@ void engine::query_slots(
     }
 }
 
-void engine::status_found(survey& done) {
+void engine::status_found(slot_scan& done) {
     timers_.cancel(done.wake);
     pool_status status;
     status.answered = done.found.complete();
@@ -294,7 +295,7 @@ void engine::status_found(survey& done) {
         status.slots.push_back(judge_slot(tokens, rules_.quorum()));
     }
     host_.slots_told(done.cookie, std::move(status));
-    surveys_.destroy(done);
+    scans_.destroy(done);
 }
 
 } // namespace redlock::core

@@ -19,7 +19,7 @@ namespace redlock::core {
 inline constexpr std::uint32_t slots_per_command = 512;
 
 /// One scan: for an acquire, or for the status of a pool.
-struct survey {
+struct slot_scan {
     handle self;
     timer wake;
     std::uint64_t cookie = 0; // identifies a status query for the host

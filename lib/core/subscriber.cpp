@@ -128,7 +128,7 @@ bool subscriber::handle(const reply& got, time_point now) {
     if (got.type == reply_type::array && got.elements.size() == 3
         && got.elements[0].text == "message") {
         ++messages_;
-        hint(got, got.elements[2].text, now);
+        notify(got, got.elements[2].text, now);
         return true;
     }
     if (in_flight_.empty()) {
@@ -177,7 +177,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
         if (!confirms("subscribe")) {
             return false;
         }
-        wrong::confirmation_ignored ? void() : hint(got, {}, now);
+        wrong::confirmation_ignored ? void() : notify(got, {}, now);
         return true;
     case asked::unsubscribe:
         return got.is_error() || confirms("unsubscribe");
@@ -185,7 +185,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
     return false;
 }
 
-void subscriber::hint(const reply& got, std::string_view release, time_point now) {
+void subscriber::notify(const reply& got, std::string_view release, time_point now) {
     if (watched_.contains(got.elements[1].text)) {
         events_.release_notified(master_, got.elements[1].text, release, now);
     }

@@ -109,7 +109,7 @@ private:
     void change(asked what, std::initializer_list<std::string_view> arguments, time_point now);
     bool handle(const reply& got, time_point now);
     bool answered(asked what, const reply& got, time_point now);
-    void hint(const reply& got, std::string_view release, time_point now);
+    void notify(const reply& got, std::string_view release, time_point now);
 
     std::size_t master_;
     const settings& rules_;

@@ -13,7 +13,7 @@
 namespace redlock::core {
 
 /// The owner of a timer.
-enum class timer_owner : std::uint8_t { claim, operation, query, survey };
+enum class timer_owner : std::uint8_t { claim, operation, query, slot_scan };
 
 /// One entry; a member of the object that it wakes, at a stable address.
 struct timer {

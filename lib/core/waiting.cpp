@@ -142,7 +142,7 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
         attempt.announced = attempt.is_slot() && attempt.votes.may_be_set();
         begin_removal(attempt, now);
     }
-    end_survey(next);
+    end_scan(next);
     since = since == never ? now : since;
     ++counters_.local_handoffs;
     ++counters_.released;

@@ -160,10 +160,11 @@ void fuzzed_quorum::change(std::size_t master, std::size_t how) {
     unit::virtual_master& server = servers_[master];
     switch (how % 9) {
     case 0:
-        server.claims["loading"] = server.claims["loading"] == "1" ? "0" : "1";
+        server.info_overrides["loading"] = server.info_overrides["loading"] == "1" ? "0" : "1";
         break;
     case 1:
-        server.claims["role"] = server.claims["role"] == "slave" ? "master" : "slave";
+        server.info_overrides["role"] =
+            server.info_overrides["role"] == "slave" ? "master" : "slave";
         break;
     case 2:
         server.speaks =

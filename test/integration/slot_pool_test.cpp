@@ -179,7 +179,7 @@ TEST_CASE("a slot of a thousand of which ten are free is found in two round trip
             REQUIRE(!one->error);
             CHECK(one->lock.slot() % 100 == 0);
             CHECK(one->why.attempts == 1);
-            // The survey is two commands that leave together; then the vote, which may be late.
+            // The scan is two commands that leave together; then the vote, which may be late.
             CHECK(pool_site::questions(site.masters[0]) - before <= 2 + 1 + 1);
             held.push_back(std::move(one->lock));
         }

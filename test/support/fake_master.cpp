@@ -142,7 +142,7 @@ void fake_master::restart_empty() {
 }
 
 void fake_master::set_info(const std::string& field, const std::string& value) {
-    state_->with_master([&](memory::server& master) { master.claims[field] = value; });
+    state_->with_master([&](memory::server& master) { master.info_overrides[field] = value; });
 }
 
 void fake_master::set_key(

@@ -40,7 +40,7 @@ fake_state::fake_state(const fake_options& options) {
     master_.restart(new_run_id(), wall_us() - up_for_us, {});
     master_.speaks = options.speaks;
     master_.password = options.requirepass;
-    master_.claims = options.info;
+    master_.info_overrides = options.info;
 }
 
 std::int64_t fake_state::wall_us() {

@@ -55,7 +55,7 @@ struct site {
         return last.next;
     }
     kind raised(std::size_t master, const answer& got) {
-        const bool awaited = asking.awaits(mine, master, mine.epoch);
+        const bool awaited = asking.awaits(mine, master, mine.handoffs);
         last = awaited ? asking.raised(mine, master, got) : attempt::decision();
         return last.next;
     }
@@ -227,7 +227,7 @@ TEST_CASE("attempt: fenced, a grant whose master has gone away is lost") {
 TEST_CASE("attempt: a hand-off is won by a raise to the next number") {
     site one(origin::acquire, true);
     one.asking = {origin::hand_off, 3, 2};
-    one.mine.epoch = 1;
+    one.mine.handoffs = 1;
     one.mine.fencing_token = 9;
     for (ballot& theirs : one.mine.votes.of) {
         theirs.said = vote::granted;

@@ -256,7 +256,7 @@ TEST_CASE("a master is asked to introduce itself again once, however many errors
     it.link.introduce_again(it.now);
     it.link.introduce_again(it.now);
     CHECK(it.written() == lines{"INFO"});
-    it.server.claims["loading"] = "1";
+    it.server.info_overrides["loading"] = "1";
     it.hear(it.server.execute({"INFO"}, it.now));
     CHECK(it.link.up());
     CHECK(!it.link.judgement().fit);

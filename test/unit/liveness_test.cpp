@@ -147,7 +147,7 @@ TEST_CASE("a PING that is not answered makes the master silent") {
 
 TEST_CASE("an ineligible master is asked again at each check, and is eligible once it says so") {
     connection_site it(checked_each_second());
-    it.server.claims["role"] = "slave";
+    it.server.info_overrides["role"] = "slave";
     it.bring_up();
     CHECK(it.link.up());
     CHECK(!it.link.judgement().fit);
@@ -158,7 +158,7 @@ TEST_CASE("an ineligible master is asked again at each check, and is eligible on
     CHECK(!it.link.judgement().fit);
     it.wait(1s);
     CHECK(it.written() == lines{"INFO"});
-    it.server.claims["role"] = "master";
+    it.server.info_overrides["role"] = "master";
     const int changes = it.changes;
     it.hear(it.server.execute({"INFO"}, it.now));
     CHECK(it.link.judgement().fit);
@@ -169,7 +169,7 @@ TEST_CASE("an ineligible master is asked again at each check, and is eligible on
 
 TEST_CASE("an ineligible master is asked again even while other commands keep it busy") {
     connection_site it(checked_each_second());
-    it.server.claims["role"] = "slave";
+    it.server.info_overrides["role"] = "slave";
     it.bring_up();
     it.written();
     bool asked = false;

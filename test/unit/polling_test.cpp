@@ -74,8 +74,8 @@ struct held_quorum {
                 return free[master] ? three(1, 1, clock) : three(0, 9'000, clock);
             }
         }
-        if (words[1] == core::slots_survey) {
-            ++surveys;
+        if (words[1] == core::scan_slots) {
+            ++scans;
             return "*2\r\n$2\r\n" + std::string(free[master] ? "10" : "00")
                    + "\r\n:" + std::to_string(slot_left[master]) + "\r\n";
         }
@@ -121,7 +121,7 @@ struct held_quorum {
     std::vector<bool> free;
     std::vector<std::size_t> asked;
     std::vector<int> slot_left; // of the lease of a slot that is held there, in ms
-    std::size_t surveys = 0;
+    std::size_t scans = 0;
 };
 
 // The moments of a release, against a poll that comes each second or two.
@@ -342,11 +342,11 @@ TEST_CASE("a waiter for a slot looks again when the first lease of one has ended
     q.slot_left = {900, 400, 9'000};
     q.it.acquire_slot(waiting(), 2);
     q.it.run_for(50ms);
-    const std::size_t before = q.surveys;
+    const std::size_t before = q.scans;
     q.it.run_for(300ms);
-    CHECK(q.surveys == before);
+    CHECK(q.scans == before);
     q.it.run_for(300ms);
-    CHECK(q.surveys > before);
+    CHECK(q.scans > before);
 }
 
 } // namespace polling_test

@@ -1,4 +1,4 @@
-// Calls that wait for the next hint on a key, or for a moment.
+// Calls that wait for the next notification on a key, or for a moment.
 
 #include "release_watch.hpp"
 
@@ -45,19 +45,20 @@ struct watched {
 
 } // namespace
 
-TEST_CASE("release watch: a call that waits ends with the next hint on its key, or in time") {
+TEST_CASE(
+    "release watch: a call that waits ends with the next notification on its key, or in time") {
     watched mine;
     mine.watch.listen("k");
     mine.watch.listen("other");
     CHECK(mine.watch.next_due() == time_point::max());
     mine.wait(0);
     CHECK(mine.watch.next_due() == start + 1min);
-    SECTION("the hint") {
+    SECTION("the notification") {
         mine.watch.release_notified("other");
         CHECK(!mine.result());
         mine.watch.release_notified("k");
         CHECK(mine.result() == error_code());
-        CHECK(mine.watch.hints_of("k") == 1);
+        CHECK(mine.watch.notifications_of("k") == 1);
         CHECK(mine.watch.next_due() == time_point::max());
     }
     SECTION("the moment") {
@@ -75,10 +76,10 @@ TEST_CASE("release watch: a call that waits ends with the next hint on its key, 
     }
 }
 
-TEST_CASE("release watch: a hint between the look and the wait is not missed") {
+TEST_CASE("release watch: a notification between the look and the wait is not missed") {
     watched mine;
     mine.watch.listen("k");
-    const std::uint64_t before = mine.watch.hints_of("k");
+    const std::uint64_t before = mine.watch.notifications_of("k");
     mine.watch.release_notified("k");
     mine.wait(before);
     CHECK(mine.result() == error_code());
@@ -98,18 +99,18 @@ TEST_CASE("release watch: one call can be cancelled among others") {
     CHECK(mine.watch.next_due() == time_point::max());
 }
 
-TEST_CASE("release watch: hints count while somebody listens") {
+TEST_CASE("release watch: notifications count while somebody listens") {
     watched mine;
     mine.watch.release_notified("k");
     mine.watch.listen("k");
     mine.watch.listen("k");
-    CHECK(mine.watch.hints_of("k") == 0);
+    CHECK(mine.watch.notifications_of("k") == 0);
     mine.watch.unlisten("k");
     mine.watch.release_notified("k");
-    CHECK(mine.watch.hints_of("k") == 1);
+    CHECK(mine.watch.notifications_of("k") == 1);
     mine.watch.unlisten("k");
     mine.watch.listen("k");
-    CHECK(mine.watch.hints_of("k") == 0);
+    CHECK(mine.watch.notifications_of("k") == 0);
 }
 
 } // namespace release_watch_test

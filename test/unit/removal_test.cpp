@@ -177,7 +177,7 @@ TEST_CASE("a server that has not the native commands of its version is sent scri
     const auto field = GENERATE("redis_version", "valkey_version");
     virtual_quorum it(3);
     for (virtual_master& server : it.masters) {
-        server.claims[field] = field == std::string("redis_version") ? "8.4.0" : "9.0.0";
+        server.info_overrides[field] = field == std::string("redis_version") ? "8.4.0" : "9.0.0";
     }
     it.start();
     const auto tried = [&] { return it.masters[0].count("DEL"); };

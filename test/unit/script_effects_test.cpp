@@ -1124,9 +1124,9 @@ the same lock is removed once
 )");
 }
 
-TEST_CASE("what the survey of a pool does") {
+TEST_CASE("what the scan of a pool does") {
     check(
-        core::slots_survey,
+        core::scan_slots,
         "pool",
         "first=0 count=4",
         R"(

@@ -1,4 +1,4 @@
-// What a survey makes of the masters' answers: which slots are free, and which owners have the
+// What a scan makes of the masters' answers: which slots are free, and which owners have the
 // others.
 
 #include "core/slot_tally.hpp"
@@ -46,7 +46,7 @@ TEST_CASE("a slot is worth asking for where it is free on a majority") {
     CHECK(std::ranges::is_permutation(chosen(found, 9), std::vector<std::uint32_t>{0, 1, 2}));
 }
 
-TEST_CASE("a survey that found nothing waits for all outstanding replies") {
+TEST_CASE("a scan that found nothing waits for all outstanding replies") {
     core::slot_tally found;
     found.reset(3, 2, 600);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("the owner of a slot is the one that a majority reports") {
     CHECK(core::judge_slot({}, 2).state == lock_state::undecided);
 }
 
-TEST_CASE("a survey for several slots goes on until it has found enough, or all have replied") {
+TEST_CASE("a scan for several slots goes on until it has found enough, or all have replied") {
     core::slot_tally found;
     found.reset(3, 2, 2, 2);
     for (std::size_t i = 0; i < 3; ++i) {

@@ -43,10 +43,10 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     const auto name = it.acquire_slot(waiting(), 4);
     it.run_for(1s);
     CHECK(asked(it, "SET") == 0);
-    const std::size_t surveys = asked(it, "MGET");
-    CHECK(surveys <= 3 * 3); // at first, and when the subscriptions were confirmed
+    const std::size_t scans = asked(it, "MGET");
+    CHECK(scans <= 3 * 3); // at first, and when the subscriptions were confirmed
     it.run_for(100s);
-    CHECK(asked(it, "MGET") == surveys);
+    CHECK(asked(it, "MGET") == scans);
     let_go(it, 2);
     for (std::size_t i = 0; i < 3; ++i) {
         it.push(i, "p:{r}:slot:free", "one");
@@ -70,7 +70,7 @@ TEST_CASE("one master's push is enough, a little later") {
     CHECK(it.answer_to(name)->won);
 }
 
-TEST_CASE("what is released while a survey is under way is not missed") {
+TEST_CASE("what is released while a scan is under way is not missed") {
     for (const nanoseconds delay : {0us, 200us, 400us, 600us, 800us, 1000us, 1200us, 1400us}) {
         INFO(delay.count());
         virtual_quorum it(rules_without_polling(3));
@@ -79,7 +79,7 @@ TEST_CASE("what is released while a survey is under way is not missed") {
         hold(it, 1);
         const auto name = it.acquire_slot(waiting(), 2);
         it.run_for(1s);
-        // The push comes for a slot that is gone again; and then another, during that survey.
+        // The push comes for a slot that is gone again; and then another, during that scan.
         for (std::size_t i = 0; i < 3; ++i) {
             it.push(i, "p:{r}:slot:free", "one");
         }
@@ -123,7 +123,7 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
     }
 }
 
-TEST_CASE("what one survey found serves several of a line") {
+TEST_CASE("what one scan found serves several of a line") {
     virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     std::vector<std::uint64_t> names;
@@ -149,14 +149,14 @@ TEST_CASE("a slot that is handed off costs the masters nothing") {
         names.push_back(it.acquire_slot(waiting(), 1));
     }
     it.run_for(1s);
-    const std::size_t surveys = asked(it, "MGET");
+    const std::size_t scans = asked(it, "MGET");
     for (const auto name : names) {
         it.release(mine);
         it.run_for(10ms);
         REQUIRE(it.answer_to(name) != nullptr);
         mine = *it.answer_to(name);
     }
-    CHECK(asked(it, "MGET") == surveys);
+    CHECK(asked(it, "MGET") == scans);
     CHECK(asked(it, "SET") == 3);
 }
 

@@ -1,4 +1,4 @@
-// The slots of a pool on a virtual clock: what an acquire does with what a survey has found, and
+// The slots of a pool on a virtual clock: what an acquire does with what a scan has found, and
 // how a pool stands.
 
 #include "core/slot_scan.hpp"
@@ -49,7 +49,7 @@ TEST_CASE("the slots of a pool are taken one each, and then it is full") {
     CHECK(!has_slot_key(it));
 }
 
-TEST_CASE("one survey and one attempt find the free slots of a thousand") {
+TEST_CASE("one scan and one attempt find the free slots of a thousand") {
     virtual_quorum it(5);
     it.start();
     for (std::uint32_t i = 0; i < 1000; ++i) {
@@ -65,7 +65,7 @@ TEST_CASE("one survey and one attempt find the free slots of a thousand") {
     CHECK(asked(it, "SET") == 5);
 }
 
-TEST_CASE("a slot that somebody else took since the survey costs one attempt") {
+TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
     virtual_quorum it(3);
     it.start();
     std::string taken;
@@ -97,7 +97,7 @@ TEST_CASE("a slot whose key was left on a minority is free, and is tried") {
     CHECK(mine.slots.at(0) == 1);
 }
 
-TEST_CASE("without a majority there is no survey") {
+TEST_CASE("without a majority there is no scan") {
     virtual_quorum it(3);
     it.paths[0].reachable = it.paths[1].reachable = false;
     it.start();
@@ -109,7 +109,7 @@ TEST_CASE("without a majority there is no survey") {
 }
 
 TEST_CASE(
-    "a master that is silent holds a survey up for its time only, and only if nothing is found") {
+    "a master that is silent holds a scan up for its time only, and only if nothing is found") {
     virtual_quorum it(3);
     it.start();
     it.paths[1].hung = true;
@@ -129,7 +129,7 @@ TEST_CASE(
     CHECK(none.votes == std::vector<vote>{vote::held, vote::timed_out, vote::held});
 }
 
-TEST_CASE("two masters that break during a survey are an outage") {
+TEST_CASE("two masters that break during a scan are an outage") {
     virtual_quorum it(3);
     it.start();
     for (const std::size_t i : {0U, 2U}) {
@@ -143,7 +143,7 @@ TEST_CASE("two masters that break during a survey are an outage") {
     CHECK(none.votes[2] == vote::unreachable);
 }
 
-TEST_CASE("a manager that is closed ends surveys, and waits for slots") {
+TEST_CASE("a manager that is closed ends scans, and waits for slots") {
     virtual_quorum it(rules_with(3, 0ms, true));
     it.start();
     hold(it, 0);
@@ -193,7 +193,7 @@ TEST_CASE("a pool, its slots and a lock of the same name do not touch each other
 TEST_CASE("the status of a pool asks connected masters, whether they may vote or not") {
     virtual_quorum it(5);
     it.masters[1].run_id = it.masters[0].run_id; // a duplicate would tell the same twice
-    it.masters[2].claims["role"] = "slave";
+    it.masters[2].info_overrides["role"] = "slave";
     it.paths[3].reachable = false;
     it.start();
     hold(it, 1);

@@ -189,7 +189,7 @@ TEST_CASE("a first name that was seen second votes when the other is another ser
 
 TEST_CASE("the log tells once of each master whether it votes, and why it does not") {
     virtual_quorum it(checked_each_second(3));
-    it.masters[1].claims["role"] = "slave";
+    it.masters[1].info_overrides["role"] = "slave";
     it.masters[2].run_id = it.masters[0].run_id;
     const auto lines = [&](const std::string& start) {
         return std::ranges::count_if(
@@ -202,7 +202,7 @@ TEST_CASE("the log tells once of each master whether it votes, and why it does n
     CHECK(lines("m1: admitted") == 0);
     CHECK(lines("m1: does not vote: ") == 1);
     CHECK(lines("m2: does not vote: the same server (run id)") == 1);
-    it.masters[1].claims["role"] = "master";
+    it.masters[1].info_overrides["role"] = "master";
     it.run_for(20s);
     CHECK(lines("m1: admitted") == 1);
     CHECK(lines("m0: admitted") == 1);
@@ -246,7 +246,7 @@ TEST_CASE("of two names of one server that was restarted one votes, whichever co
 
 TEST_CASE("a replica is refused, and votes soon after it is promoted") {
     virtual_quorum it(checked_each_second(3));
-    it.masters[0].claims["role"] = it.masters[1].claims["role"] = "slave";
+    it.masters[0].info_overrides["role"] = it.masters[1].info_overrides["role"] = "slave";
     it.start();
     CHECK(states(it) == all{master_state::ineligible, master_state::ineligible, admitted});
     const answer got = it.acquire_now(once());
@@ -254,7 +254,7 @@ TEST_CASE("a replica is refused, and votes soon after it is promoted") {
     CHECK(got.votes[0] == vote::error);
     CHECK(it.engine.describe(got.ballots, it.now())[0].text.find("replica") != std::string::npos);
     CHECK(it.masters[0].count("SET") == 0);
-    it.masters[0].claims["role"] = "master";
+    it.masters[0].info_overrides["role"] = "master";
     it.run_for(1100ms);
     CHECK(states(it) == all{admitted, master_state::ineligible, admitted});
     CHECK(it.acquire_now(once()).won);
@@ -264,16 +264,16 @@ TEST_CASE("a master that answers READONLY or LOADING introduces itself again and
     for (const bool loading : {false, true}) {
         virtual_quorum it(checked_each_second(3));
         it.start();
-        it.masters[0].claims["loading"] = loading ? "1" : "0";
-        it.masters[0].claims["role"] = loading ? "master" : "slave";
+        it.masters[0].info_overrides["loading"] = loading ? "1" : "0";
+        it.masters[0].info_overrides["role"] = loading ? "master" : "slave";
         it.masters[0].replies["SET"] = loading ? "-LOADING\r\n" : "-READONLY You can't write\r\n";
         const answer got = it.acquire_now(once());
         CHECK(got.won);
         it.run_for(10ms);
         CHECK(states(it) == all{master_state::ineligible, admitted, admitted});
         it.masters[0].replies.clear();
-        it.masters[0].claims["loading"] = "0";
-        it.masters[0].claims["role"] = "master";
+        it.masters[0].info_overrides["loading"] = "0";
+        it.masters[0].info_overrides["role"] = "master";
         it.run_for(1100ms);
         CHECK(states(it) == all(3, admitted));
     }

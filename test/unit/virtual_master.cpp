@@ -115,8 +115,9 @@ memory::answer virtual_master::reply_to(const arguments& words, time_point now) 
              memory::answer::bulk(words.at(1)),
              memory::answer::integer(1)});
     }
-    const auto loads = claims.find("loading");
-    if (loads != claims.end() && loads->second == "1" && name != "INFO" && name != "CLIENT") {
+    const auto loads = info_overrides.find("loading");
+    if (loads != info_overrides.end() && loads->second == "1" && name != "INFO"
+        && name != "CLIENT") {
         return memory::answer::error("LOADING Redis is loading the dataset in memory");
     }
     if (unknown.contains("IFEQ") && std::ranges::find(words, "IFEQ") != words.end()) {

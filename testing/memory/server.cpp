@@ -269,7 +269,7 @@ answer server::info(words command) {
                                           : former_replication_id;
     text += "\r\nmaster_repl_offset:0\r\nsecond_repl_offset:";
     text += former_replication_id.empty() ? "-1\r\n" : "1\r\n";
-    for (const auto& [field, value] : claims) {
+    for (const auto& [field, value] : info_overrides) {
         const std::size_t line = text.find("\r\n" + field + ":");
         if (line == std::string::npos) {
             text.insert(text.find('\n') + 1, field + ":" + value + "\r\n");

@@ -41,7 +41,7 @@ public:
     dialect speaks = dialect::redis_7_0;
     std::string password; // as `requirepass`; empty: none
     /// Fields of INFO to replace or add.
-    std::map<std::string, std::string> claims;
+    std::map<std::string, std::string> info_overrides;
     bool refuses_publish = false; // like an ACL without PUBLISH
     bool appends = false;
     std::string appendfsync = "everysec";

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace owed_test {
+namespace pending_removal_test {
 
 using namespace redlock::core;
 using namespace std::chrono_literals;
@@ -30,7 +30,7 @@ constexpr time_point retry_at = now + 5s;
 removal removal_of(std::vector<bool> up, bool late = false, time_point result_by = decide_by) {
     removal made(now, late, result_by, expires_at);
     for (std::size_t i = 0; i < up.size(); ++i) {
-        made.owe(i, up[i]);
+        made.add(i, up[i]);
         if (up[i]) {
             CHECK(made.sent(i));
         }
@@ -106,7 +106,7 @@ TEST_CASE("the result of a rollback is not given, and each master settles its ow
     CHECK(!one.unsent(0));
     CHECK(one.unsent(1));
     CHECK(one.unsent(2));
-    CHECK(one.debts({}) == (set_of(1) | set_of(2)));
+    CHECK(one.overdue({}) == (set_of(1) | set_of(2)));
     CHECK(one.next_due(now) == retry_at);
     strays none;
     CHECK(one.due(retry_at - 1ns, ~0U, none).to == 0);
@@ -116,17 +116,17 @@ TEST_CASE("the result of a rollback is not given, and each master settles its ow
     CHECK(one.next_due(now) == expires_at);
     one.sent(1);
     one.sent(2);
-    CHECK(answer(one, 1, vote::absent).debt_paid);
+    CHECK(answer(one, 1, vote::absent).was_overdue);
     CHECK(!one.settled());
-    CHECK(answer(one, 2, vote::owned_by_other).debt_paid);
+    CHECK(answer(one, 2, vote::owned_by_other).was_overdue);
     CHECK(one.settled());
 }
 
 TEST_CASE("a removal waits for room as long as it was not sent to a master that is up") {
     removal one(now, false, forever, expires_at);
-    one.owe(0, false);
+    one.add(0, false);
     CHECK(!one.waits_for_room());
-    one.owe(1, true);
+    one.add(1, true);
     CHECK(one.waits_for_room());
     one.sent(1);
     CHECK(!one.waits_for_room());
@@ -139,7 +139,7 @@ TEST_CASE("an acquire that may still come is removed once more, unless it was ex
     CHECK(!one.unsent(0));
     answer(one, 1, vote::absent, left);
     CHECK(one.unsent(1));
-    CHECK(one.debts(left) == 0); // it is only repeated
+    CHECK(one.overdue(left) == 0); // it is only repeated
     CHECK(one.next_due(now) == left.until);
     CHECK(one.due(left.until, ~0U, left).to == set_of(1));
     one.sent(1);
@@ -167,7 +167,7 @@ TEST_CASE("a master that confirms twice is counted once") {
     CHECK(one.decide(2, now)->what == release_result::expired);
 }
 
-TEST_CASE("when the key must have expired nothing is owed but where a stray may set it again") {
+TEST_CASE("when the key must have expired nothing is pending but where a stray may set it again") {
     strays left{.sets = set_of(1), .heals = set_of(2), .until = expires_at};
     removal one = removal_of({false, false, false, true}, false, forever);
     const auto last = one.due(expires_at, set_of(0) | set_of(1), left);
@@ -186,7 +186,8 @@ TEST_CASE("when the key must have expired nothing is owed but where a stray may 
     CHECK(one.next_due(expires_at) == forever);
 }
 
-TEST_CASE("the ledger has limited room, and sends what is owed when half of it is free") {
+TEST_CASE(
+    "removals in flight have limited room, and pending ones are sent when half of it is free") {
     removals ledger(2, 4, 3);
     pool<debtor> claims;
     for (int i = 0; i < 6; ++i) {
@@ -245,4 +246,4 @@ TEST_CASE("a search that is stopped does not keep a closing waiting") {
     CHECK(!ledger.under_way());
 }
 
-} // namespace owed_test
+} // namespace pending_removal_test
