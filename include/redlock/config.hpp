@@ -178,9 +178,10 @@ struct config {
 
     /// Maximum duration of a series of local handoffs, counted from the first one. In a local
     /// handoff the lease of a released lock passes to the next waiter of this process without a
-    /// round trip to the masters. After this time, or after eight round trips if they take longer,
-    /// waiters of other processes get a chance. Range: 0 to 1 h. Default: 1 ms. 0 disables local
-    /// handoff.
+    /// round trip to the masters. At least half of the waiter's ttl is left then; with
+    /// `renewal::off` all of it, except for the clock drift and a twentieth. After this time, or
+    /// after eight round trips if they take longer, waiters of other processes get a chance. Range:
+    /// 0 to 1 h. Default: 1 ms. 0 disables local handoff.
     std::chrono::milliseconds local_handoff_time{1};
 
     /// How waiters learn of a release. Default: on.

@@ -69,16 +69,22 @@ bool wait_queue::others_are_next(time_point handed_since, const wait_view& at) n
 
 // The keys stay, and the next owner gets the rest of the lease. A series of handoffs is limited,
 // because waiters of other processes have no part in it. It lasts at least eight round trips: the
-// release and the acquire after it cost about two more, a fifth of the time.
+// release and the acquire after it cost about two more, a fifth of the time. A waiter that renews
+// the lease gets at least half of its ttl, any other gets all but a twentieth of it.
 waiter* wait_queue::hand(const offered_lease& lease, const wait_view& at) noexcept {
     if (length_ == 0 || others_are_next(lease.handed_since, at)) {
         return nullptr;
     }
     waiter& next = wrong::handoff_to_the_last ? *back_ : *front_;
     const acquire_options& wants = next.options;
-    const auto needed = wrong::handoff_past_deadline
-                            ? -lease.ttl
-                            : std::max({wants.min_validity, wants.stop_margin, wants.ttl / 2});
+    const std::chrono::nanoseconds for_ttl =
+        wants.renew == renewal::automatic
+            ? wants.ttl / 2
+            : wants.ttl - wants.ttl / 20 - at.rules.drift.of(wants.ttl);
+    const auto needed =
+        wrong::handoff_past_deadline
+            ? std::chrono::nanoseconds(-lease.ttl)
+            : std::max<std::chrono::nanoseconds>({wants.min_validity, wants.stop_margin, for_ttl});
     if (lease.slots != 0 && (lease.slots != next.wants || lease.highest >= next.slots)) {
         return nullptr; // it wants another number of slots, or a smaller pool
     }

@@ -279,8 +279,31 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.answer_to(second)->deadline > it.now() + 9s);
     }
+    SECTION("nearly all of it, if nobody renews the lease") {
+        acquire_options wants = waiting();
+        wants.renew = redlock::renewal::off;
+        const std::uint64_t second = it.acquire(wants);
+        it.run_for(1s);
+        it.release(first);
+        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        CHECK(it.answer_to(second)->deadline > it.now() + 9s);
+    }
     CHECK(it.engine.count().local_handoffs == 0);
     CHECK(it.engine.count().acquired == 2);
+}
+
+TEST_CASE("a lease that has only begun is handed off also to a waiter that does not renew it") {
+    virtual_quorum it(rules_with(3, 1h, false));
+    it.start();
+    const answer first = it.acquire_now(once());
+    acquire_options wants = waiting();
+    wants.renew = redlock::renewal::off;
+    const std::uint64_t second = it.acquire(wants);
+    it.run_for(10ms);
+    it.release(first);
+    REQUIRE(it.answer_to(second) != nullptr);
+    CHECK(it.engine.count().local_handoffs == 1);
+    CHECK(it.answer_to(second)->deadline > it.now() + 9s);
 }
 
 TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked with") {

@@ -401,6 +401,7 @@ void handoff_raises(plan& what, generator& random) {
     op next = simple(wanted);
     next.think = taken + 3 * ms;
     next.end = op::ending::keep;
+    next.renews = true; // else a lease is handed off only while it is new
     what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {next}};
     op other = simple(wanted);
@@ -431,11 +432,13 @@ void late_raises(plan& what, generator& random) {
     first.think = taken;
     first.hold = once - taken;
     op second = simple(wanted);
+    second.renews = true; // else a lease is handed off only while it is new
     second.think = taken + 2 * ms;
     second.hold = twice - once;
     op third = simple(wanted);
     third.think = taken + 4 * ms;
     third.end = op::ending::keep;
+    third.renews = true;
     what.clients[0].local_handoff_ms = 100'000;
     what.clients[0].workers = {{first}, {second}, {third}};
     op other = simple(wanted);
@@ -475,6 +478,7 @@ void late_grants(plan& what, generator& random) {
     next.ttl_ms = next.extend_ttl_ms = wanted.ttl_ms * random.between(110, 150) / 100;
     next.extend_after = {extended - given};
     next.end = op::ending::keep;
+    next.renews = true; // else a lease is handed off only while it is new
     client_plan& holder = what.clients[0];
     holder.max_ttl_ms = next.ttl_ms;
     holder.local_handoff_ms = 100'000;
