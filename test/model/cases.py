@@ -213,6 +213,8 @@ GROUPS |= {
         holds('founding', 'two masters in common', FORGETS=2),
         holds('founding', 'one master in common', FORGETS=2, **ONE_IN_COMMON),
         holds('founding', 'a list that lacks a master', FORGETS=2, MASTERS=3, SECOND=1 + 2),
+        holds('founding', 'the record is not compared at the vote', FORGETS=2, VIEW=1),
+        holds('founding', 'the same with one master in common', FORGETS=2, VIEW=1, **ONE_IN_COMMON),
     ],
     'founding is not vacuous': [
         goal('founding', 'founded'),

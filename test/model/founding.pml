@@ -4,7 +4,8 @@
  *
  * Scope, each by -D:   MASTERS that exist; FIRST, SECOND: the lists of the two clients, a bit for each master;
  *                      FORGETS: how often a master loses its data; ALL=1: all that both lists have in common may
- *                      be without a record at once
+ *                      be without a record at once; VIEW=1: the record is not compared at the vote, it is enough
+ *                      that the client has read its final list on some master before
  * -DWRONG=name         one rule of the protocol broken; the search must find an error
  * -DGOAL=name          reaching it is an error, which shows that the model is not vacuous
  *
@@ -27,6 +28,9 @@
 #endif
 #ifndef ALL
 #define ALL 0
+#endif
+#ifndef VIEW
+#define VIEW 0
 #endif
 
 #define LISTS 2 /* and a client and a founder with each */
@@ -158,7 +162,8 @@ inline acknowledged(m, l)
     } \
     :: d_step { \
         asking[c] && IN(m, LIST(c)) && !young[m] && key[m] == 0 && \
-            (record[m] == FINAL(c) || (wrong(any_list_served) && record[m] >= FINAL(0))) -> \
+            (record[m] == FINAL(c) || (VIEW && evidence[c] != 0) || \
+                (wrong(any_list_served) && record[m] >= FINAL(0))) -> \
         printf("master %d votes for client %d\n", m, c); \
         assert(GOAL != returned || !IN(m, back)); \
         key[m] = c + 1; \
