@@ -66,6 +66,14 @@ wrong wrong_with(const endpoint& where, const std::string& name) {
     if (!where.username.empty() && where.password.empty()) {
         return against(name + ".username", where.username, "a user needs a password");
     }
+    constexpr std::size_t name_max = 64;
+    constexpr std::string_view letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    if (where.name.size() > name_max
+        || where.name.find_first_not_of(letters) != std::string::npos) {
+        return against(
+            name + ".name", where.name, "allowed: 1 to 64 letters, digits, '-', '_' and '.'");
+    }
     return std::nullopt;
 }
 
@@ -87,6 +95,12 @@ wrong wrong_with_masters(const config& config) {
                     name,
                     to_string(masters[i]),
                     fmt::format("entry {} is the same server; list each server once", j + 1));
+            }
+            if (!masters[i].name.empty() && masters[i].name == masters[j].name) {
+                return against(
+                    name + ".name",
+                    masters[i].name,
+                    fmt::format("entry {} has this name; each master needs its own", j + 1));
             }
         }
     }
@@ -364,6 +378,17 @@ bool same_server(const endpoint& a, const endpoint& b) {
     return a.host == b.host && a.port == b.port;
 }
 
+std::string member_name(const endpoint& master) {
+    if (!master.name.empty()) {
+        return master.name;
+    }
+    endpoint lower = master;
+    std::ranges::transform(lower.host, lower.host.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return to_string(lower);
+}
+
 invalid_value
 only_with(std::string_view other, std::string field, setting_value value, setting_value allows) {
     return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
@@ -379,7 +404,9 @@ validation validate_extension(milliseconds ttl, const config& config) {
 
 core::settings settings_of(const config& configuration) {
     core::settings out;
+    std::vector<std::string> members;
     for (const endpoint& where : configuration.masters) {
+        members.push_back(member_name(where));
         const bool own = !where.password.empty();
         out.masters.push_back(
             {own ? where.username : configuration.username,
@@ -387,6 +414,9 @@ core::settings settings_of(const config& configuration) {
              where.database,
              configuration.client_name});
         out.names.push_back(to_string(where));
+    }
+    if (configuration.protocol == protocol::guarded) {
+        out.members = core::list_of(members);
     }
     out.key_prefix = configuration.key_prefix;
     out.epoch_key = core::epoch_key(configuration.key_prefix);

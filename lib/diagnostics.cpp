@@ -184,6 +184,8 @@ std::string_view to_string(master_state state) noexcept {
         return "down";
     case master_state::connecting:
         return "connecting";
+    case master_state::founding:
+        return "founding";
     case master_state::admitted:
         return "admitted";
     case master_state::silent:

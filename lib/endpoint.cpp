@@ -126,15 +126,19 @@ endpoint::endpoint(std::string_view url) {
 
     const bool is_unix = transport == redlock::transport::unix_socket;
     for (const auto& param : view.params()) {
-        if (!is_unix || param.key != "db") {
+        if (param.key == "name") {
+            name = param.value;
+        } else if (is_unix && param.key == "db") {
+            database = database_of(url, param.value);
+        } else {
             refuse(
                 url,
                 fmt::format(
                     "unknown option '{}'; {}",
                     param.key,
-                    is_unix ? "the only one is db" : "the database goes into the path"));
+                    is_unix ? "allowed: db, name"
+                            : "allowed: name; the database goes into the path"));
         }
-        database = database_of(url, param.value);
     }
     if (is_unix) {
         path = view.path();

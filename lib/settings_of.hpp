@@ -15,6 +15,9 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 /// The configuration must have been validated.
 core::settings settings_of(const config& configuration);
 
+/// Returns the name of a master in the list of the quorum.
+std::string member_name(const endpoint& master);
+
 /// Returns true if the addresses are equal, regardless of user and database.
 bool same_server(const endpoint& a, const endpoint& b);
 

@@ -55,6 +55,14 @@ private:
                      "wait; if the master is not new, find the cause"});
             }
         }
+        const auto founding = std::ranges::find(
+            health_.masters, redlock::master_state::founding, &redlock::master_health::state);
+        if (founding != health_.masters.end()) {
+            add(severity::broken,
+                "members",
+                founding->text,
+                "start these masters; once each has replied, a majority is enough");
+        }
         if (!health_.ready) {
             add(severity::broken,
                 "quorum",

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <random>
 #include <sstream>
 #include <string_view>
@@ -42,6 +43,20 @@ std::map<std::string, std::string> fields_of(std::string_view text) {
 bool forbidden(const reply& answer) {
     return answer.failed()
            && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown command"));
+}
+
+// The final list of masters in the id of a record: 32 digits, then 1, then the list in hexadecimal.
+std::string list_in(std::string_view id) {
+    constexpr std::size_t before = 33;
+    std::string out;
+    if (id.size() > before && id[before - 1] == '1') {
+        for (std::size_t i = before; i + 1 < id.size(); i += 2) {
+            int byte = 0;
+            std::from_chars(id.data() + i, id.data() + i + 2, byte, 16);
+            out += static_cast<char>(byte);
+        }
+    }
+    return out;
 }
 
 class examination {
@@ -157,8 +172,10 @@ private:
         std::string promoted_from;
         std::uint64_t born = 0;
         std::uint64_t quarantine = 0;
-        words >> format >> run_id >> promoted_from >> born >> quarantine;
+        std::string id;
+        words >> format >> run_id >> promoted_from >> born >> quarantine >> id;
         out_.foreign_record = kept.failed() || format != "3" || words.fail();
+        out_.record_list = list_in(id);
         if (!out_.foreign_record) {
             out_.record_quarantine =
                 std::chrono::duration_cast<milliseconds>(us(static_cast<us::rep>(quarantine)));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -54,6 +55,7 @@ public:
         permissions();
         latency();
         quarantine();
+        members();
         transport();
     }
 
@@ -256,6 +258,33 @@ private:
                 "record is wrong: when no lock with the longer ttl is left, on one master after "
                 "the other, DEL "
                     + it_.record + ", and wait until it votes again");
+        }
+    }
+
+    void members() {
+        std::vector<std::string> names;
+        for (const redlock::endpoint& one : how_.masters) {
+            redlock::endpoint lower = one;
+            std::ranges::transform(lower.host, lower.host.begin(), [](unsigned char c) {
+                return static_cast<char>(std::tolower(c));
+            });
+            names.push_back(one.name.empty() ? to_string(lower) : one.name);
+        }
+        std::ranges::sort(names);
+        std::string ours;
+        for (const std::string& name : names) {
+            ours += (ours.empty() ? "" : ",") + name;
+        }
+        if (guarded() && !it_.record_list.empty() && it_.record_list != ours) {
+            add(severity::broken,
+                "members",
+                fmt::format(
+                    "belongs to the quorum of {}; this command's list is {}",
+                    it_.record_list,
+                    ours),
+                "use the same masters, spelled alike, in all clients, or give them names "
+                "(?name=NAME). If the record is wrong: stop all clients, then on each master: DEL "
+                    + it_.record);
         }
     }
 

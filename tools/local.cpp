@@ -6,6 +6,9 @@
 #include "session.hpp"
 #include "supervisor.hpp"
 
+#include <redlock/lock_manager.hpp>
+
+#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
@@ -173,7 +176,23 @@ public:
             }
             servers_[i].declare_new(key_prefix);
         }
+        found(key_prefix);
         next_fault_ = std::chrono::steady_clock::now() + wanted.every;
+    }
+
+    // Founds the quorum, so that a master may be down when the first lock is acquired.
+    void found(const std::string& key_prefix) {
+        redlock::config how;
+        for (const master_process& one : servers_) {
+            how.masters.emplace_back(one.url());
+        }
+        how.key_prefix = key_prefix;
+        how.quarantine = redlock::quarantine::off; // they are new
+        redlock::lock_manager first(io_, how);
+        first.async_run(asio::detached);
+        while (!ended() && first.get_health().admitted < servers_.size()) {
+            io_.run_one();
+        }
     }
 
     int run() {

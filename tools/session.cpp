@@ -27,6 +27,7 @@ redlock::lock_manager made_of(asio::io_context& io, redlock::config configuratio
 bool decided(const redlock::master_health& one) {
     switch (one.state) {
     case redlock::master_state::connecting:
+    case redlock::master_state::founding:
         return false;
     case redlock::master_state::down:
         // Before the first attempt nothing is known.

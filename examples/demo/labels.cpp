@@ -9,6 +9,7 @@ style colour_of(redlock::master_state state) {
         return style::green;
     case master_state::quarantined:
     case master_state::connecting:
+    case master_state::founding:
         return style::yellow;
     default:
         return style::red;

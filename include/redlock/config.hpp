@@ -37,6 +37,10 @@ struct endpoint {
     std::string password; ///< password; empty: AUTH is not sent
     /// Database number. Range: 0 to 65535; a server has 16 databases unless configured otherwise.
     int database = 0;
+    /// Name of the master, which all clients must use for it. Empty: its address and database. Set
+    /// it if clients reach the master under different addresses, or if its address may change. 1 to
+    /// 64 letters, digits, '-', '_' and '.'.
+    std::string name;
 
     endpoint() = default;
 
@@ -45,9 +49,9 @@ struct endpoint {
 
     /// Constructs an endpoint from a URL. The default port is 6379, the default database 0.
     /// \code
-    /// redis://[[user]:password@]host[:port][/database]      TCP
-    /// rediss://[[user]:password@]host[:port][/database]     TLS
-    /// unix://[[user]:password@]/path/to/socket[?db=database]
+    /// redis://[[user]:password@]host[:port][/database][?name=name]          TCP
+    /// rediss://[[user]:password@]host[:port][/database][?name=name]         TLS
+    /// unix://[[user]:password@]/path/to/socket[?db=database][&name=name]
     /// \endcode
     /// Special characters in user and password are percent-encoded.
     /// \throws std::invalid_argument if the URL is invalid; `what()` describes the error and never

@@ -194,12 +194,13 @@ struct metrics {
 enum class master_state : std::uint8_t {
     down,        ///< not connected; the text has the reason
     connecting,  ///< connecting, or in the handshake
+    founding,    ///< the quorum is not founded yet; the text lists the masters without a reply
     admitted,    ///< it votes
     silent,      ///< connected, but no reply for `master_timeout`
     quarantined, ///< in quarantine: new, restarted or emptied
     duplicate,   ///< the same server as another configured master
-    /// Ineligible to vote: a replica, loading, with the record of another version, or allowed to
-    /// evict keys. The text has the reason.
+    /// Ineligible to vote: a replica, loading, with the record of another version or of a quorum
+    /// with other masters, or allowed to evict keys. The text has the reason.
     ineligible,
 };
 

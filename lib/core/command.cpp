@@ -68,18 +68,23 @@ void append_handshake(
     const master_guard& guard,
     std::string_view promoted_from,
     bool stepped,
-    std::string_view id) {
-    append_command(
-        out,
-        {"EVAL",
-         guarded_handshake.text,
-         "1",
-         epoch,
-         guard.run_id,
-         promoted_from.empty() ? "-" : promoted_from,
-         decimal(guard.quarantine.count()),
-         stepped ? "1" : "0",
-         id});
+    std::string_view id,
+    std::string_view list,
+    std::string_view on) {
+    const decimal quarantine(guard.quarantine.count());
+    const std::array<std::string_view, 11> words{
+        "EVAL",
+        guarded_handshake.text,
+        "1",
+        epoch,
+        guard.run_id,
+        promoted_from.empty() ? "-" : promoted_from,
+        quarantine,
+        stepped ? "1" : "0",
+        id,
+        list,
+        on};
+    append_command(out, std::span(words).first(on.empty() ? list.empty() ? 9 : 10 : 11));
 }
 
 void append_raise(

@@ -175,14 +175,17 @@ struct fence {
 };
 
 /// `promoted_from` is the replication id that the server had as a replica; empty: none. If
-/// `stepped`, the memory record is written anew, whatever it contains.
+/// `stepped`, the memory record is written anew, whatever it contains. `list` is a list of masters
+/// with its state, and `on` the id that the record must have for it; both may be empty.
 void append_handshake(
     std::string& out,
     std::string_view epoch,
     const master_guard& guard,
     std::string_view promoted_from,
     bool stepped,
-    std::string_view id);
+    std::string_view id,
+    std::string_view list = {},
+    std::string_view on = {});
 void append_raise(
     std::string& out, command_variant how, const lock_names& names, const fence& fencing);
 /// Creates the key if it is missing.

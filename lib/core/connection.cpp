@@ -224,6 +224,7 @@ void connection::introduced(const reply& answer, time_point now) {
     eligibility judgement = judge(info_, rules_, now, since);
     if (rules_.guarded() && judgement.fit) {
         const bool stepped = stepped_ == info_.run_id;
+        const membership::proposal proposed = members_.proposal_to(master_);
         scratch_.clear();
         append_handshake(
             scratch_,
@@ -231,12 +232,19 @@ void connection::introduced(const reply& answer, time_point now) {
             {.run_id = info_.run_id, .quarantine = quarantine_},
             info_.promoted_from,
             stepped,
-            new_id());
+            new_id(),
+            proposed.list,
+            proposed.id);
         const std::uint16_t round = stepped ? restarts_memory : 0;
-        send(scratch_, {.kind = command_kind::handshake, .round = round, .subject = {}}, now);
+        const std::uint32_t look = members_.look();
+        send(
+            scratch_,
+            {.kind = command_kind::handshake, .round = round, .record = look, .subject = {}},
+            now);
         return;
     }
     fitness_ = std::move(judgement);
+    founding_ = false;
     introduction_done(now);
 }
 
@@ -294,6 +302,7 @@ time_point connection::known_since(const server_info& next, time_point now) {
 
 void connection::shook_hands(const in_flight& command, const reply& got, time_point now) {
     fitness_ = {};
+    founding_ = false;
     const auto said = read_handshake(got);
     if (said && said->readable) {
         if (command.what.round == restarts_memory) {
@@ -307,6 +316,10 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             ++record_number_;
         }
         quarantine(said->quarantine, said->ends_us, now);
+        members_.read(master_, said->record, command.what.record);
+        fitness_.text = members_.why_not(master_);
+        fitness_.fit = fitness_.text.empty();
+        founding_ = !fitness_.fit && members_.being_founded(master_);
     } else {
         fitness_.fit = false;
         if (said || got.text.starts_with("WRONGTYPE")) {

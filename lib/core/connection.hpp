@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "decisions.hpp"
 #include "liveness.hpp"
+#include "membership.hpp"
 #include "ring_buffer.hpp"
 #include "server_clock.hpp"
 #include "settings.hpp"
@@ -40,7 +41,7 @@ struct sent_command {
     std::uint8_t locks = 1;   // their number
     std::uint8_t replies = 1; // number of outstanding replies: for native acquires one per lock,
                               // plus one for the certificate
-    std::uint32_t record = 0; // the memory record when it was sent
+    std::uint32_t record = 0; // the memory record when it was sent; of a handshake: the look
     handle subject;           // the claim or the query
 };
 
@@ -83,9 +84,15 @@ public:
     /// Maximum number of locks without a reply from one master; further commands are not sent.
     static constexpr std::size_t in_flight_max = 65'536;
 
-    connection(std::size_t master, const settings& rules, connection_events& events, jitter& random)
+    connection(
+        std::size_t master,
+        const settings& rules,
+        membership& members,
+        connection_events& events,
+        jitter& random)
         : master_(master),
           rules_(rules),
+          members_(members),
           events_(events),
           liveness_(rules, random),
           quarantine_(
@@ -125,6 +132,8 @@ public:
 
     /// What the server reported; of the previous connection if there is none.
     const server_info& info() const noexcept { return info_; }
+    /// Does not vote because the quorum is not founded yet.
+    bool founding() const noexcept { return up() && founding_; }
     /// The judgement on it.
     const eligibility& judgement() const noexcept { return fitness_; }
 
@@ -223,6 +232,7 @@ private:
 
     std::size_t master_;
     const settings& rules_;
+    membership& members_; // of the quorum
     connection_events& events_;
 
     liveness liveness_;
@@ -236,6 +246,7 @@ private:
     std::uint32_t record_number_ = 0;
     std::string guard_; // the formatted arguments of a script: run id and quarantine
     eligibility fitness_;
+    bool founding_ = false;
     server_clock clock_;
     std::string promoted_from_;             // the last one that this server reported
     time_point met_ = never;                // when it was first seen, if its uptime

@@ -46,6 +46,7 @@ inline decision any_record_certifies = false;
 inline decision present_record_certifies = false;
 inline decision unvouched_extends = false;
 inline decision sent_in_quarantine = false;
+inline decision any_list_votes = false;
 
 // fencing tokens
 inline decision token_minimum = false;

@@ -227,6 +227,7 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
 
 void engine::admission_changed(std::size_t master, time_point now) {
     voters_changed(masters_.admission_changed(master, now), now);
+    wants_write_ = true; // handshakes that the record of this master has made useful
     removals_.stop_search(master);
     if (!masters_[master].link->up()) {
         drop_unsent(master, now);

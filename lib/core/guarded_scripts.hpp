@@ -14,7 +14,9 @@
 // - the replication id under which it was promoted ("-": none);
 // - `born`, the moment since which it has kept its data;
 // - `q`, the longest quarantine that any client asked for;
-// - an id, which is drawn anew at each change: a record that was lost never comes back.
+// - an id, which is drawn anew at each change: a record that was lost never comes back. It is 32
+//   hexadecimal digits. A digit and the list of the quorum's masters may follow, in hexadecimal: 0
+//   while the list is being founded, 1 if it is final (membership.hpp).
 //
 // A client version with another format reports an error for this record and never trusts it. Only
 // the handshake writes the record. A unit test checks the digests, and so does the server at each
@@ -27,30 +29,36 @@
 namespace redlock::core {
 
 /// KEYS: epoch. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
-/// whether a step of its clock was seen (0 | 1), the id of a record that is written. A new memory
-/// begins, unless the record has this run id and promotion: neither uptime nor durability counts,
-/// because another server may answer under a known address. Reply {1 if its memory begins now | 0,
-/// end of the quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has
-/// another format, and is not changed.
+/// whether a step of its clock was seen (0 | 1), the id of a record that is written. Optional: a
+/// list with its state, and the id that the record must have for it. A list is written where there
+/// is none; a final one also replaces one that is not. A new memory begins, unless the record has
+/// this run id and promotion: neither uptime nor durability counts, because another server may
+/// answer under a known address. Reply {1 if its memory begins now | 0, end of the quarantine by
+/// its clock in us, clock, record} | {-1, 0, clock}: the record has another format, and is not
+/// changed.
 inline constexpr script guarded_handshake{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local e = redis.call('GET', KEYS[1])
-local run, promoted, born, q = string.match(e or '', '^3 (%S+) (%S+) (%d+) (%d+) %x+$')
+local run, promoted, born, q, id = string.match(e or '', '^3 (%S+) (%S+) (%d+) (%d+) (%x+)$')
 if e and not run then return {-1, 0, now} end
+local list, mine = string.sub(id or '', 33), ARGV[6] or ''
 born, q = tonumber(born or '0'), math.max(ARGV[3], q or '0')
 local fresh = 0
 if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or ARGV[4] == '1' then
   born, fresh = now, 1
 end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
+local final = string.byte(mine) == 49
+local open = list == '' or final and string.byte(list) == 48
+if open and (not ARGV[7] or id == ARGV[7] and fresh == 0) then list = mine end
 local said = string.format('3 %s %s %.0f %.0f ', ARGV[1], promoted, born, q)
-if not e or said ~= string.sub(e, 1, #said) then
-  e = said .. ARGV[5]
+if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
+  e = said .. ARGV[5] .. list
   redis.call('SET', KEYS[1], e)
 end
 return {fresh, born + q, now, e})",
-    "64854064cb6f0ab5210eeeecb748be1a238778e9"};
+    "bef6fee79bc1ade70e66c87672f1fbb42572f5d1"};
 
 /// KEYS: epoch, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms, fence
 /// ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions:

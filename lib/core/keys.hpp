@@ -84,9 +84,12 @@ inline std::string epoch_key(std::string_view prefix) {
 }
 
 /// Returns a memory record that lets a new, empty server vote at once: no lock of this quorum can
-/// have been on it.
-inline std::string record_of_new_server(std::string_view run_id) {
-    return "3 " + std::string(run_id) + " - 0 0 0";
+/// have been on it. `members` is the list of a quorum that is founded (`settings::members`); empty:
+/// none.
+inline std::string
+record_of_new_server(std::string_view run_id, std::string_view members = std::string_view()) {
+    const std::string id = members.empty() ? "0" : std::string(32, '0') + "1";
+    return "3 " + std::string(run_id) + " - 0 0 " + id + std::string(members);
 }
 
 } // namespace redlock::core

@@ -14,10 +14,11 @@ quorum::quorum(
     subscriber_events& of_pushes,
     jitter& random)
     : rules_(rules),
+      list_(rules),
       members_(rules.size()) {
     assert(size() >= 1 && size() <= masters_max);
     for (std::size_t i = 0; i < size(); ++i) {
-        members_[i].link = std::make_unique<connection>(i, rules, of_links, random);
+        members_[i].link = std::make_unique<connection>(i, rules, list_, of_links, random);
         members_[i].pushes = std::make_unique<subscriber>(i, rules, of_pushes, random);
     }
 }
@@ -107,6 +108,11 @@ admission_change quorum::admission_changed(std::size_t master, time_point now) {
         }
     }
     look_at(master);
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (list_.wants_handshake(i)) {
+            members_[i].link->introduce_again(now);
+        }
+    }
     refresh_due();
     return all;
 }
@@ -172,7 +178,9 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     case vote::timed_out:
         return silent_text(rules_);
     case vote::error:
-        return link.up() ? link.judgement().text : link.why_down();
+        return !link.up()        ? link.why_down()
+               : link.founding() ? list_.why_not(master)
+                                 : link.judgement().text;
     case vote::unreachable:
         return link.why_down();
     default:
@@ -210,9 +218,10 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
             std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
         break;
     default:
-        mine.state = link.up()           ? master_state::ineligible
-                     : link.connecting() ? master_state::connecting
-                                         : master_state::down;
+        mine.state = link.connecting() ? master_state::connecting
+                     : !link.up()      ? master_state::down
+                     : link.founding() ? master_state::founding
+                                       : master_state::ineligible;
     }
     if (!link.info().run_id.empty()) {
         const server_capabilities& commands = link.commands();

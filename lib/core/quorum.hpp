@@ -167,6 +167,7 @@ private:
     void find_duplicates(std::size_t changed);
 
     const settings& rules_;
+    membership list_;
     std::vector<member> members_;
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection is due before

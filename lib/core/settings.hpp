@@ -26,6 +26,7 @@ struct credentials {
 struct settings {
     std::vector<credentials> masters;
     std::vector<std::string> names; // of the masters, for log lines
+    std::string members;            // the list of the quorum (membership.hpp); empty: none
     redlock::protocol protocol = protocol::plain;
     std::string key_prefix;
     std::string epoch_key;

@@ -37,8 +37,8 @@ SHARED = [
 # In the library's own files only, although exported: the testing kit is made of it, or of nothing
 # that a program can name.
 INTERNAL = re.compile(
-    r"^redlock::(?:detail::(?:engine_driver|exclusive_only|held_leases|lock_request|manager_impl|message_of"
-    r"|name_of_slots|only_with|release_watch|same_server|settings_of|validate_extension|validate_pool)"
+    r"^redlock::(?:detail::(?:engine_driver|exclusive_only|held_leases|lock_request|manager_impl|member_name"
+    r"|message_of|name_of_slots|only_with|release_watch|same_server|settings_of|validate_extension|validate_pool)"
     r"|testing::(?:memory|process|virtual_backend|virtual_world))\b"
 )
 SHORT = [

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -46,6 +47,11 @@ def found(quorum, check, severity, said, *words, master=None, env=None, alone=Tr
     return report
 
 
+def founded(quorum):
+    """All masters have replied once."""
+    ended(quorum.run('run', '--wait', '30s', 'founding', '--', 'true'), 0)
+
+
 def aged(quorum):
     """Quarantine is on, and short, and over."""
     quorum.env.pop('REDLOCK_NO_QUARANTINE')
@@ -73,9 +79,10 @@ def _():
 @case('a master that is broken, and locks that work, are told from no locks')
 def _():
     with Quorum(5) as quorum:
+        founded(quorum)
         words = ('doctor', '--clock-time', '10ms')
         quorum.masters[0].kill()
-        quorum.masters[1].ask('CONFIG', 'SET', 'maxmemory', '1')  # grants nothing
+        quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-eval')  # grants nothing
         text = ended(quorum.run(*words), DEGRADED).stdout
         contains(text, 'Verdict: degraded: locks work, but at least one master needs repair (3 of 5 masters vote, 3 needed)')
         equal(examine(quorum)['verdict'], 'degraded')
@@ -167,6 +174,7 @@ def _():
 @case('reachability: a master that is down')
 def _():
     with Quorum() as quorum:
+        founded(quorum)
         quorum.masters[0].kill()
         found(quorum, 'reachable', 'broken', 'not reachable', master=quorum.masters[0])
 
@@ -174,6 +182,7 @@ def _():
 @case('reachability: a master that hangs')
 def _():
     with Quorum() as quorum:
+        founded(quorum)
         quorum.masters[0].signal(19)
         found(quorum, 'reachable', 'broken', 'no reply within', '--connect-timeout', '300ms', master=quorum.masters[0])
 
@@ -467,9 +476,27 @@ def _():
         assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
 
 
+@case('members: a list that is not that of the quorum, and a quorum that is not founded')
+def _():
+    with Quorum() as quorum:
+        ended(quorum.run('run', '--wait', '30s', 'a', '--', 'true'), 0)
+        few = {'REDLOCK_MASTERS': ','.join(master.url for master in quorum.masters[:2])}
+        report = json.loads(quorum.run('doctor', '--json', env=few).stdout)
+        equal(report['admitted'], 0)
+        said = [one for one in report['findings'] if one['check'] == 'members']
+        equal([one['severity'] for one in said], ['broken'] * 2)
+        assert all('belongs to the quorum of' in one['what'] and '?name=' in one['change'] for one in said)
+    with Quorum() as quorum:
+        quorum.masters[2].signal(signal.SIGSTOP)
+        report = json.loads(quorum.run('doctor', '--json').stdout)
+        said, = [one for one in report['findings'] if one['check'] == 'members']
+        assert f"missing: 127.0.0.1:{quorum.masters[2].port}" in said['what'], said
+
+
 @case('acl: what every lock needs, and what makes it faster')
 def _():
     with Quorum() as quorum:
+        founded(quorum)
         quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-eval', '-time')
         found(quorum, 'acl', 'broken', '+eval +time', master=quorum.masters[0])
         quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-publish', '-evalsha', '-config')

@@ -31,6 +31,9 @@ struct quarantining_site {
         result.max_ttl = max_ttl;
         result.clock_offset_bound = 0ms; // one machine, one clock
         result.health_check_interval = 200ms;
+        for (std::size_t i = 0; i < result.masters.size(); ++i) {
+            result.masters[i].name = "m" + std::to_string(i);
+        }
         return result;
     }
 
@@ -40,7 +43,8 @@ struct quarantining_site {
         run_until(io, [&] {
             const health now = newcomer.health();
             return std::none_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
-                return one.state == master_state::connecting || one.state == master_state::down;
+                return one.state == master_state::connecting || one.state == master_state::down
+                       || one.state == master_state::founding;
             });
         });
         refused(newcomer, forgetful, forgot);
@@ -181,10 +185,10 @@ void hands_over_no_lock_with_the_address(quarantining_site& site, master_process
     relay second(site.io, site.masters[1].port());
     second.hold(); // A never reaches it
     config settings = site.settings();
-    settings.masters[0] = endpoint(first.url());
+    settings.masters[0] = endpoint(first.url() + "?name=m0");
     client b(site.io, settings);
     b.until_admitted(3);
-    settings.masters[1] = endpoint(second.url());
+    settings.masters[1] = endpoint(second.url() + "?name=m1");
     client a(site.io, settings);
     a.until_admitted(2);
     lock mine = a.take("r", once_unrenewed(site.max_ttl));

@@ -58,7 +58,8 @@ struct restricted_site {
             const health now = me->health();
             return std::none_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
                 return one.state == master_state::connecting
-                       || (one.state == master_state::down && one.text.empty());
+                       || (one.state == master_state::down && one.text.empty())
+                       || one.state == master_state::founding;
             });
         });
     }

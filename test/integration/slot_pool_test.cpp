@@ -100,14 +100,19 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
     quorum_of_masters masters(3);
     const free_port nobody;
     asio::io_context io;
+    config all = config_for(masters.urls());
+    guarded(all);
+    for (std::size_t i = 0; i < 3; ++i) {
+        all.masters[i].name = "m" + std::to_string(i); // one list, although the addresses differ
+    }
+    client founder(io, all);
+    founder.until_admitted(3);
     std::vector<std::unique_ptr<client>> clients;
     std::vector<slot_pool> pools;
     constexpr std::size_t size = 2;
     for (std::size_t i = 0; i < 3; ++i) {
-        std::vector<std::string> urls = masters.urls();
-        urls[i] = "redis://127.0.0.1:" + std::to_string(nobody.number());
-        config settings = config_for(urls);
-        guarded(settings);
+        config settings = all;
+        settings.masters[i].port = nobody.number();
         clients.push_back(std::make_unique<client>(io, settings));
         clients.back()->until_admitted(2);
         pools.emplace_back(clients.back()->manager(), "crew", size);

@@ -160,10 +160,10 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
                + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
                  "1700000000000123");
     CHECK(
-        said(append_handshake, "p:epoch", guard, "", false, "1d")
+        said(append_handshake, "p:epoch", guard, "", false, "1d", "", "")
         == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run - 30602000 0 1d");
     CHECK(
-        said(append_handshake, "p:epoch", guard, "abc", true, "1d")
+        said(append_handshake, "p:epoch", guard, "abc", true, "1d", "", "")
         == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run abc 30602000 1 1d");
 }
 

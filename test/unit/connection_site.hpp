@@ -101,7 +101,8 @@ struct connection_site final : core::connection_events {
     std::vector<std::string> notes;
     std::vector<std::chrono::microseconds> steps;
     unsigned char drawn = 0; // random bytes
-    core::connection link{0, rules, *this, chance};
+    core::membership members{rules};
+    core::connection link{0, rules, members, *this, chance};
 };
 
 } // namespace unit

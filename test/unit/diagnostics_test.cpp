@@ -64,7 +64,7 @@ TEST_CASE("every enumerator has a name of its own") {
     check_names<loss_reason>(7);
     check_names<lock_state>(3);
     check_names<log_level>(5);
-    check_names<master_state>(7);
+    check_names<master_state>(8);
     check_names<operation_kind>(5);
     CHECK(to_string(vote::timed_out) == "timed_out");
     CHECK(to_string(release_result::stolen) == "stolen");
