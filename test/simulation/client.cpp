@@ -1,6 +1,7 @@
 #include "client.hpp"
 
 #include "core/keys.hpp"
+#include "core/membership.hpp"
 
 #include <redlock/error.hpp>
 
@@ -42,6 +43,9 @@ core::settings client::settings() const {
     }
     rules.protocol =
         mine_.speaks == speech::guarded ? redlock::protocol::guarded : redlock::protocol::plain;
+    if (what.members && mine_.speaks == speech::guarded) {
+        rules.members = core::list_of(rules.names);
+    }
     rules.key_prefix = "p:";
     rules.epoch_key = core::epoch_key(rules.key_prefix);
     rules.max_ttl = milliseconds(mine_.max_ttl_ms);

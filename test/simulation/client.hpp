@@ -61,6 +61,7 @@ public:
     /// \{
     /// Releases all locks. A worker that waits without a limit continues to wait for its last lock.
     void begin_finals();
+    bool may_wait_forever() const noexcept;
     bool waits() const noexcept;
     /// Makes each other worker acquire one last lock, without a time limit.
     void take_last();

@@ -493,7 +493,20 @@ void client::cancel(unsigned number, unsigned cookie) {
     after_call();
 }
 
+// A client with another list of masters than the quorum has, or one whose quorum need not have been
+// founded, may wait without limit.
+bool client::may_wait_forever() const noexcept {
+    const plan& what = here_.what;
+    const bool whole = mine_.masters == 0 || mine_.masters == what.masters.size();
+    return what.members && mine_.speaks == speech::guarded && (!what.founded || !whole);
+}
+
 void client::begin_finals() {
+    if (may_wait_forever()) {
+        crash();
+        std::ranges::for_each(workers_, [](worker& one) { one.done = true; });
+        return;
+    }
     for (unsigned i = 0; i < workers_.size(); ++i) {
         worker& one = workers_[i];
         one.done = false;

@@ -105,6 +105,15 @@ std::vector<lock_write> lock_writes_in(server::words words) {
     return found;
 }
 
+// The final list in the records of a quorum that was founded.
+std::string list_of_all(const plan& what) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < what.masters.size(); ++i) {
+        names.push_back("m" + std::to_string(i));
+    }
+    return redlock::core::list_of(names);
+}
+
 } // namespace
 
 network::network(surroundings& here, lua_machine& lua) : here_(here) {
@@ -119,7 +128,8 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         made.process.speaks = static_cast<server::dialect>(one.dialect);
         // The quorum has been in use for as long.
         made.process.data.put(redlock::core::epoch_key("p:")).value =
-            "3 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 0";
+            "3 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 "
+            + (what.founded ? std::string(32, '0') + "1" + list_of_all(what) : "0");
         made.process.tell = [this, i](std::string_view channel, std::string_view text) {
             return publish(static_cast<unsigned>(i), channel, text);
         };

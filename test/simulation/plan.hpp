@@ -166,6 +166,8 @@ struct plan {
 
     bool focused = false;       // the generic faults are not added
     bool prompt = false;        // keys must be removed long before they expire
+    bool members = false;       // masters record the list of the quorum
+    bool founded = false;       // and have done so when the run begins
     bool polls = true;          // false: without a notification, retry when the lease has expired
     nanos faults_end = 2 * sec; // no fault reaches beyond it
     nanos progress_bound = 0;   // how long the last acquires may take after that

@@ -380,8 +380,32 @@ void break_assumptions(plan& what, generator& random) {
     }
 }
 
+// Clients with different lists of masters, of which all contain the first one. Only that one keeps
+// its record for sure.
+void add_list_faults(plan& what, generator& random) {
+    add_all_faults(what, random);
+    std::erase_if(what.faults, [](const fault& one) {
+        const bool forgets = one.kind == fault_kind::crash || one.kind == fault_kind::flush
+                             || one.kind == fault_kind::replace || one.kind == fault_kind::promote
+                             || one.kind == fault_kind::take_over
+                             || one.kind == fault_kind::flush_db
+                             || one.kind == fault_kind::remove_keys;
+        return forgets && one.master <= 0;
+    });
+    what.members = true;
+    what.founded = random.percent(50);
+    for (client_plan& one : what.clients) {
+        if (random.percent(50)) {
+            one.masters = 1 + random.below(what.masters.size());
+        }
+    }
+}
+
 constexpr std::string_view keeps_all = "A1 to A6 (but holders may write late)";
 constexpr std::string_view keeps_little = "A3 only: clocks run and step beyond their bounds";
+
+constexpr std::string_view keeps_lists =
+    "A1, A2, A4 to A6; clients have different lists, and the first master keeps its record";
 
 constexpr std::string_view keeps_keys =
     "A1 to A3, A5, A6; but lock keys are deleted, and an overtaken holder must not be extended";
@@ -457,6 +481,8 @@ constexpr std::array table{
     profile{"mixed-queues", mixture::mixed, keeps_all, add_queue_faults},
     profile{"mixed-slots", mixture::mixed, keeps_all, add_slot_faults},
     profile{"mixed-all", mixture::mixed, keeps_all, add_all_faults},
+
+    profile{"guarded-lists", mixture::guarded, keeps_lists, add_list_faults},
 };
 
 // --- Everything except faults --------------------------------------------------------------------
@@ -558,6 +584,10 @@ plan make_plan(std::uint64_t seed, const profile& kind) {
     kind.add_faults(made, faults);
     generator holders(seed, 6);
     choose_holders(made, holders);
+    if (kind.speaks != mixture::plain && !made.members) {
+        generator members(seed, 8);
+        made.members = made.founded = members.percent(50);
+    }
     generator servers(seed, 7);
     choose_servers(made, servers);
     if (made.progress_bound == 0) {

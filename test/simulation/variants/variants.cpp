@@ -236,6 +236,8 @@ std::span<const variant> variants() {
          "an extension finds a key that a SET without certificate has set, and counts it"},
         {75, "sent-in-quarantine", "guarded-heals", 403'484, 1, &wrong::sent_in_quarantine,
          "a SET leaves although its master was found quarantined since it was queued"},
+        {76, "any-list-votes", "guarded-lists", 1, 500, &wrong::any_list_votes,
+         "a master votes for clients with another list than its record has"},
     };
     // clang-format on
     return all;
