@@ -27,6 +27,8 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <iterator>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -95,21 +97,28 @@ void choose_masters(
         what.quorums = {all};
         return;
     }
-    auto count = asked.start;
-    if (asked.wants("latency") && asked.pairs == 0) {
-        count = std::max(count, quorum_sizes.back());
+    // Each quorum has its own masters, because a master belongs to one quorum.
+    std::vector<std::size_t> others;
+    if (asked.wants("latency")) {
+        const auto largest = asked.pairs == 0 ? quorum_sizes.back() : asked.start;
+        std::ranges::copy_if(quorum_sizes, std::back_inserter(others), [&](std::size_t size) {
+            return size <= std::max(largest, asked.start) && size != asked.start;
+        });
     }
-    all = started.emplace(count, asked.server).addresses();
-    const auto first = [&all](std::size_t size) {
-        return std::vector(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size));
+    all = started.emplace(std::reduce(others.begin(), others.end(), asked.start), asked.server)
+              .addresses();
+    auto next = all.begin();
+    const auto take = [&next](std::size_t size) {
+        const auto from = std::exchange(next, next + static_cast<std::ptrdiff_t>(size));
+        return std::vector(from, next);
     };
     what.own = &*started;
-    what.masters = first(asked.start);
-    for (const auto size : quorum_sizes) {
-        if (size <= count) {
-            what.quorums.push_back(first(size));
-        }
+    what.masters = take(asked.start);
+    what.quorums.push_back(what.masters);
+    for (const auto size : others) {
+        what.quorums.push_back(take(size));
     }
+    std::ranges::sort(what.quorums, {}, &std::vector<bench::address>::size);
 }
 
 bench::report new_report(const bench::arguments& asked, const bench::plan& what) {
