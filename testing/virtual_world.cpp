@@ -1,6 +1,7 @@
 #include "virtual_world.hpp"
 
 #include "core/keys.hpp"
+#include "core/membership.hpp"
 #include "manager_access.hpp"
 
 #include <boost/asio/detached.hpp>
@@ -170,13 +171,18 @@ void virtual_backend::random(std::span<unsigned char> out) {
 
 virtual_world::virtual_world(std::size_t count, config given) : settings(std::move(given)) {
     settings.masters.clear();
+    std::vector<std::string> names;
     for (std::size_t i = 0; i < count; ++i) {
         settings.masters.emplace_back("redis://master-" + std::to_string(i));
+        names.push_back(to_string(settings.masters.back()));
+    }
+    const std::string list = core::list_of(names); // the quorum is founded
+    for (std::size_t i = 0; i < count; ++i) {
         memory_master& made = *masters.emplace_back(std::make_unique<memory_master>(lua));
         restart(i, false);
         made.process.started_us = wall_us() - std::chrono::microseconds(48h).count();
         made.process.data.put(core::epoch_key(settings.key_prefix)).value =
-            core::record_of_new_server(made.process.run_id);
+            core::record_of_new_server(made.process.run_id, list);
         made.process.tell = [&made](std::string_view channel, std::string_view text) {
             std::string bytes;
             memory::message(channel, text).encode(bytes);

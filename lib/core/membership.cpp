@@ -1,7 +1,6 @@
 #include "membership.hpp"
 
 #include "decisions.hpp"
-#include "hex.hpp"
 
 #include <algorithm>
 
@@ -13,14 +12,6 @@ namespace {
 constexpr std::size_t id_size = 32;
 constexpr char is_being_founded = '0';
 constexpr char is_final = '1';
-
-constexpr char separator = ',';
-
-std::string hex_of(std::string_view text) {
-    std::string out(2 * text.size(), '0');
-    write_hex({reinterpret_cast<const unsigned char*>(text.data()), text.size()}, out);
-    return out;
-}
 
 // For messages. What is not hexadecimal is left as it is.
 std::string text_of(std::string_view hex) {
@@ -35,22 +26,12 @@ std::string text_of(std::string_view hex) {
             return std::string(hex);
         }
         const char c = static_cast<char>(16 * high + low);
-        out += c == separator ? ", " : std::string(1, c);
+        out += c == list_separator ? ", " : std::string(1, c);
     }
     return out;
 }
 
 } // namespace
-
-std::string list_of(std::span<const std::string> names) {
-    std::vector<std::string_view> sorted(names.begin(), names.end());
-    std::ranges::sort(sorted);
-    std::string text;
-    for (const std::string_view name : sorted) {
-        text.append(text.empty() ? "" : std::string_view(&separator, 1)).append(name);
-    }
-    return hex_of(text);
-}
 
 membership::seen membership::read_record(std::string_view record) const {
     seen found;
@@ -131,10 +112,15 @@ std::string membership::why_not(std::size_t master) const {
                + mine.list + ", and this client's list is " + text_of(rules_.members);
     }
     std::string missing;
+    std::string foreign;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
         if (seen_[i].what != state::founding && seen_[i].what != state::member) {
-            missing.append(missing.empty() ? "" : ", ").append(rules_.names[i]);
+            std::string& names = seen_[i].what == state::foreign ? foreign : missing;
+            names.append(names.empty() ? "" : ", ").append(rules_.names[i]);
         }
+    }
+    if (!foreign.empty() && !founded_) {
+        return "the quorum cannot be founded: another list is recorded on " + foreign;
     }
     return missing.empty() || founded_
                ? "the quorum is being founded"

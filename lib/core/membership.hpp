@@ -16,8 +16,10 @@
 
 #pragma once
 
+#include "hex.hpp"
 #include "settings.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,7 +31,18 @@ namespace redlock::core {
 
 /// Returns the canonical text of a list, for `settings::members`: hexadecimal, in alphabetical
 /// order.
-std::string list_of(std::span<const std::string> names);
+inline constexpr char list_separator = ',';
+inline std::string list_of(std::span<const std::string> names) {
+    std::vector<std::string_view> sorted(names.begin(), names.end());
+    std::ranges::sort(sorted);
+    std::string text;
+    for (const std::string_view name : sorted) {
+        text.append(text.empty() ? "" : std::string_view(&list_separator, 1)).append(name);
+    }
+    std::string out(2 * text.size(), '0');
+    write_hex({reinterpret_cast<const unsigned char*>(text.data()), text.size()}, out);
+    return out;
+}
 
 class membership {
 public:

@@ -132,7 +132,7 @@ def _():
         equal(master.ask('GET', 'redlock:{r}:fence'), before)
 
 
-@case('the record of a master is a string of its format, run id, promotion, birth, quarantine and an id')
+@case('the record of a master is a string of its format, run id, promotion, birth, quarantine and an id with the list')
 def _():
     with Quorum(1) as quorum:
         ended(quorum.run('run', 'r', '--', 'true'), 0)
@@ -140,7 +140,9 @@ def _():
         layout, run, promoted_from, born, quarantine, drawn = master.ask('GET', 'redlock::epoch').split(' ')
         run_id = re.search(r'run_id:(\w+)', master.ask('INFO', 'server'))[1]
         equal((layout, run, promoted_from, quarantine), ('3', run_id, '-', '0'))
-        assert re.fullmatch('[0-9a-f]{32}', drawn)
+        number, listed = re.fullmatch('([0-9a-f]{32})1([0-9a-f]+)', drawn).groups()
+        assert int(number, 16) != 0
+        equal(bytes.fromhex(listed).decode(), master.url.removeprefix('redis://'))
         assert 0 < int(born) <= int(master.ask('TIME')[0]) * 1_000_000 + 1_000_000
         equal(master.ask('PTTL', 'redlock::epoch'), -1)
 

@@ -169,6 +169,9 @@ def _():
 @case('with one master of three away the rest of a foreign quorum excludes ours, and ours that')
 def _():
     with Quorum(3) as site:
+        founder = Client('guarded', site.masters)
+        until(lambda: founder.does('acquire', 'founding', LONG_MS))
+        founder.kill()
         site.masters[0].kill()
         for first, second in (('plain', 'npm redlock'), ('npm redlock', 'guarded')):
             one, other = Client(first, site.masters), Client(second, site.masters)

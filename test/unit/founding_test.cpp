@@ -190,10 +190,7 @@ TEST_CASE("a client with another list is refused, and both lists are shown") {
         wrong.why_not(0)
         == "not a member of this client's quorum: it belongs to that of m0, m1, m2, and this "
            "client's list is m0, m1, m3");
-    CHECK(
-        wrong.why_not(2)
-        == "the quorum is not founded yet: each master of the list must reply once; missing: m0, "
-           "m1");
+    CHECK(wrong.why_not(2) == "the quorum cannot be founded: another list is recorded on m0, m1");
 }
 
 TEST_CASE("a quorum is not founded before each of its masters has replied") {
