@@ -127,6 +127,9 @@ endpoint::endpoint(std::string_view url) {
     const bool is_unix = transport == redlock::transport::unix_socket;
     for (const auto& param : view.params()) {
         if (param.key == "name") {
+            if (param.value.empty() || !name.empty()) {
+                refuse(url, param.value.empty() ? "the name is empty" : "more than one name");
+            }
             name = param.value;
         } else if (is_unix && param.key == "db") {
             database = database_of(url, param.value);

@@ -45,11 +45,12 @@ bool forbidden(const reply& answer) {
            && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown command"));
 }
 
-// The final list of masters in the id of a record: 32 digits, then 1, then the list in hexadecimal.
+// The list of masters in the id of a record: 32 digits, then 0 or 1 (final), then the list in
+// hexadecimal.
 std::string list_in(std::string_view id) {
     constexpr std::size_t before = 33;
     std::string out;
-    if (id.size() > before && id[before - 1] == '1') {
+    if (id.size() > before) {
         for (std::size_t i = before; i + 1 < id.size(); i += 2) {
             int byte = 0;
             std::from_chars(id.data() + i, id.data() + i + 2, byte, 16);

@@ -279,11 +279,12 @@ private:
             add(severity::broken,
                 "members",
                 fmt::format(
-                    "belongs to the quorum of {}; this command's list is {}",
+                    "has the list of another quorum, {}; this command's list is {}",
                     it_.record_list,
                     ours),
                 "use the same masters, spelled alike, in all clients, or give them names "
-                "(?name=NAME). If the record is wrong: stop all clients, then on each master: DEL "
+                "(?name=NAME). If the record is wrong: stop all clients, then on each master of "
+                "both lists: DEL "
                     + it_.record);
         }
     }

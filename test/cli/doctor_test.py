@@ -485,7 +485,7 @@ def _():
         equal(report['admitted'], 0)
         said = [one for one in report['findings'] if one['check'] == 'members']
         equal([one['severity'] for one in said], ['broken'] * 2)
-        assert all('belongs to the quorum of' in one['what'] and '?name=' in one['change'] for one in said)
+        assert all('has the list of another quorum' in one['what'] and '?name=' in one['change'] for one in said)
     with Quorum() as quorum:
         quorum.masters[2].signal(signal.SIGSTOP)
         report = json.loads(quorum.run('doctor', '--json').stdout)

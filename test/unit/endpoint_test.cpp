@@ -123,6 +123,8 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"unix:///s?db=x", "'x'", "0 to 65535"},
         {"unix:///s?db=", "''", "0 to 65535"},
         {"unix:///s?db=70000", "70000", "0 to 65535"},
+        {"redis://a?name=", "empty", "name"},
+        {"redis://a?name=b&name=c", "more than one", "name"},
         {"unix:///s?DB=1", "'DB'", "allowed: db, name"},
         {"unix:///s?db=1&mode=2", "'mode'", "allowed: db, name"},
     };
