@@ -52,6 +52,7 @@ disturbance::disturbance(const plan& asked, fault wanted)
     for (auto i = first_; wanted.kind == fault_kind::refused && i < reachable_.size(); ++i) {
         auto [socket, at] = refusing_port();
         refusing_.push_back(std::move(socket));
+        at.name = reachable_[i].name;
         reachable_[i] = std::move(at);
     }
 }

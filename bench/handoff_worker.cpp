@@ -160,7 +160,8 @@ void to_json(nlohmann::json& out, const handoff_task& task) {
             {{"host", master.host},
              {"port", master.port},
              {"username", master.username},
-             {"password", master.password}});
+             {"password", master.password},
+             {"name", master.name}});
     }
 }
 
@@ -182,7 +183,8 @@ void from_json(const nlohmann::json& in, handoff_task& task) {
             {master.at("host").get<std::string>(),
              master.at("port").get<std::uint16_t>(),
              master.at("username").get<std::string>(),
-             master.at("password").get<std::string>()});
+             master.at("password").get<std::string>(),
+             master.at("name").get<std::string>()});
     }
 }
 

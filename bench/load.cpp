@@ -24,7 +24,7 @@ address parse_address(const std::string& text) {
     if (parsed.database != 0) {
         throw refuse("databases are not supported");
     }
-    return {parsed.host, parsed.port, parsed.username, parsed.password};
+    return {parsed.host, parsed.port, parsed.username, parsed.password, parsed.name};
 }
 
 std::string to_string(const address& master) {

@@ -19,6 +19,8 @@ struct address {
     // Empty: no AUTH is sent.
     std::string username{};
     std::string password{};
+    // In the list of the quorum; empty: the address.
+    std::string name{};
 };
 
 // "host:port" or "redis://[[user]:password@]host:port". Throws std::invalid_argument with a message

@@ -110,7 +110,11 @@ void choose_masters(
     auto next = all.begin();
     const auto take = [&next](std::size_t size) {
         const auto from = std::exchange(next, next + static_cast<std::ptrdiff_t>(size));
-        return std::vector(from, next);
+        std::vector<bench::address> own(from, next);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            own[i].name = fmt::format("m{}", i); // also where a port that refuses takes its place
+        }
+        return own;
     };
     what.own = &*started;
     what.masters = take(asked.start);

@@ -27,6 +27,7 @@ redlock::config make_config(const std::vector<address>& masters, const load& wor
         auto& endpoint = made.masters.emplace_back("redis://" + to_string(master));
         endpoint.username = master.username;
         endpoint.password = master.password;
+        endpoint.name = master.name;
     }
     // The servers were just started, or hold no lock: there is nothing to lose.
     made.quarantine = redlock::quarantine::off;
