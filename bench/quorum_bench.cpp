@@ -112,7 +112,7 @@ void choose_masters(
         const auto from = std::exchange(next, next + static_cast<std::ptrdiff_t>(size));
         std::vector<bench::address> own(from, next);
         for (std::size_t i = 0; i < own.size(); ++i) {
-            own[i].name = fmt::format("m{}", i); // also where a port that refuses takes its place
+            own[i].name = fmt::format("m{}", i); // kept by a port that refuses in its place
         }
         return own;
     };
