@@ -1,4 +1,5 @@
 #include "core/keys.hpp"
+#include "core/membership.hpp"
 #include "explain.hpp"
 #include "settings_of.hpp"
 

@@ -3,6 +3,7 @@
 #include "decisions.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace redlock::core {
 

@@ -2,6 +2,7 @@
 
 #include "core/guarded_scripts.hpp"
 #include "core/keys.hpp"
+#include "core/membership.hpp"
 
 #include <algorithm>
 #include <array>
