@@ -6,12 +6,17 @@
 #include <redlock/lock_manager.hpp>
 
 #include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/associator.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/deferred.hpp>
 
+#include <concepts>
 #include <exception>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -29,6 +34,49 @@ void start_with_lock(
     diagnostics_sink sink,
     boost::asio::any_completion_handler<void(std::exception_ptr)> done);
 
+template <typename Awaitable>
+struct value_of_awaitable {};
+template <typename Value, typename Executor>
+struct value_of_awaitable<boost::asio::awaitable<Value, Executor>> {
+    using type = Value;
+};
+template <typename Work>
+using value_of_work = typename value_of_awaitable<std::invoke_result_t<Work&, lock&>>::type;
+
+// Passes on what the work has returned.
+template <typename Value>
+struct value_handler {
+    boost::asio::any_completion_handler<void(std::exception_ptr, Value)> done;
+    std::shared_ptr<std::optional<Value>> result;
+
+    void operator()(std::exception_ptr error) {
+        Value value = error ? Value() : std::move(**result);
+        std::move(done)(std::move(error), std::move(value));
+    }
+};
+
+template <typename Value>
+void start_for_value(
+    manager_ptr manager,
+    resource_names resources,
+    acquire_options options,
+    std::function<boost::asio::awaitable<Value>(lock&)> work,
+    diagnostics_sink sink,
+    boost::asio::any_completion_handler<void(std::exception_ptr, Value)> done) {
+    auto result = std::make_shared<std::optional<Value>>();
+    locked_work storing = [work = std::move(work),
+                           result](lock& mine) -> boost::asio::awaitable<void> {
+        result->emplace(co_await work(mine));
+    };
+    start_with_lock(
+        std::move(manager),
+        std::move(resources),
+        options,
+        std::move(storing),
+        sink,
+        value_handler<Value>{std::move(done), std::move(result)});
+}
+
 } // namespace detail
 
 /// Acquires the lock, runs `work` while it is held, and releases the lock when `work` ends in any
@@ -38,6 +86,8 @@ void start_with_lock(
 /// the latest. The operation that `work` awaits then completes with `operation_aborted`. Code
 /// between two awaits is not interrupted. It should check `lock::held()` before it accesses the
 /// guarded resource or, better, pass a fencing token along.
+///
+/// If `work` is an `awaitable<T>`, the operation completes with the value that it returned.
 ///
 /// `work` runs on a strand of the manager's executor. It is a coroutine and must not refer to
 /// captures of a lambda that is destroyed before it ends. Put all it needs into the captures of
@@ -55,7 +105,8 @@ void start_with_lock(
 /// \endcode
 /// \param work the coroutine to run
 /// \par Completion signature
-/// `void(std::exception_ptr)`
+/// `void(std::exception_ptr)`, or `void(std::exception_ptr, T)`. `T` must have a default
+/// constructor, whose value is passed with an error.
 /// \par Errors
 /// Null if `work` returned and the lock was still held. Otherwise one of:
 /// - `error_with_diagnostics` with the error of the acquire, and how each master voted.
@@ -82,4 +133,36 @@ auto async_with_lock(
         std::move(work));
 }
 
+/// As above, for work with a value.
+template <typename Work, typename CompletionToken = boost::asio::deferred_t>
+    requires std::default_initializable<detail::value_of_work<Work>>
+auto async_with_lock(
+    lock_manager& manager,
+    resource_names resources,
+    acquire_options options,
+    Work work,
+    CompletionToken&& token = {}) {
+    using value = detail::value_of_work<Work>;
+    return detail::initiate<void(std::exception_ptr, value), &detail::start_for_value<value>>(
+        manager.get_executor(),
+        std::forward<CompletionToken>(token),
+        detail::share(manager),
+        std::move(resources),
+        options,
+        std::function<boost::asio::awaitable<value>(lock&)>(std::move(work)));
+}
+
 }} // namespace redlock::REDLOCK_ABI
+
+template <template <typename, typename> class Associator, typename Value, typename Candidate>
+struct boost::asio::associator<Associator, redlock::detail::value_handler<Value>, Candidate>
+    : Associator<boost::asio::any_completion_handler<void(std::exception_ptr, Value)>, Candidate> {
+    using handler = boost::asio::any_completion_handler<void(std::exception_ptr, Value)>;
+    static auto get(const redlock::detail::value_handler<Value>& from) noexcept {
+        return Associator<handler, Candidate>::get(from.done);
+    }
+    static auto
+    get(const redlock::detail::value_handler<Value>& from, const Candidate& otherwise) noexcept {
+        return Associator<handler, Candidate>::get(from.done, otherwise);
+    }
+};

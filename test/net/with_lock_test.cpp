@@ -2,6 +2,8 @@
 #include "quorum.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -372,4 +374,65 @@ TEST_CASE("a scope ends when the manager is closed") {
     CHECK(interrupted);
     CHECK(scope.error() == errc::lost);
     CHECK(q.keys() == 0);
+}
+
+TEST_CASE("work may return a value") {
+    quorum q;
+    q.start();
+    std::unique_ptr<int> got; // which can only be moved
+    const auto seven = [](lock&) -> asio::awaitable<std::unique_ptr<int>> {
+        co_return std::make_unique<int>(7);
+    };
+    std::exception_ptr thrown;
+    asio::cancellation_signal signal;
+    std::size_t calls = 0;
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        seven,
+        asio::bind_cancellation_slot(
+            signal.slot(), [&](std::exception_ptr error, std::unique_ptr<int> value) {
+                ++calls;
+                thrown = std::move(error);
+                got = std::move(value);
+            }));
+    q.run_until([&] { return calls > 0; });
+    REQUIRE(got);
+    CHECK(*got == 7);
+    CHECK(!thrown);
+
+    bool resting = false;
+    bool interrupted = false;
+    async_with_lock(
+        *q.manager,
+        "r",
+        patiently(),
+        [&](lock&) -> asio::awaitable<int> {
+            co_await rest_for_ever(resting, interrupted);
+            co_return 7;
+        },
+        asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr error, int value) {
+            ++calls;
+            thrown = std::move(error);
+            CHECK(value == 0);
+        }));
+    q.run_until([&] { return resting; });
+    signal.emit(asio::cancellation_type::terminal);
+    q.run_until([&] { return calls > 1; });
+    CHECK(interrupted);
+    CHECK(thrown);
+
+    int result = 0;
+    asio::co_spawn(
+        q.io,
+        [&]() -> asio::awaitable<void> {
+            const auto work = [](lock& mine) -> asio::awaitable<int> {
+                co_return mine.held() ? 42 : 0;
+            };
+            result = co_await async_with_lock(*q.manager, "r", patiently(), work);
+        },
+        asio::detached);
+    q.run_until([&] { return result != 0; });
+    CHECK(result == 42);
 }
