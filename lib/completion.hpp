@@ -130,6 +130,9 @@ public:
 
     bool empty() const noexcept { return entries_.empty(); }
 
+    /// Destroys all without a call.
+    void clear() noexcept { std::exchange(entries_, {}); }
+
     /// Whether a caller passed diagnostics.
     bool wants_explanation() const noexcept {
         return std::any_of(entries_.begin(), entries_.end(), [](const entry& waiting) {

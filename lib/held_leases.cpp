@@ -32,6 +32,17 @@ error_code why_not_held(const lease_handle& lease) {
 
 } // namespace
 
+// A handler may own the lock that it waits for, and would keep itself alive.
+held_leases::~held_leases() {
+    for (const lease_ptr& lease : leases_) {
+        if (lease) {
+            std::exchange(lease->extending, {});
+            lease->releasing.clear();
+            lease->watching.clear();
+        }
+    }
+}
+
 // --- For holders --------------------------------------------------------------------------------
 
 void held_leases::extend(

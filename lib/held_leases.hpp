@@ -26,6 +26,10 @@ public:
     held_leases(engine_driver& driver, observer_feed& observer)
         : driver_(driver),
           observer_(observer) {}
+    held_leases(const held_leases&) = delete;
+    held_leases& operator=(const held_leases&) = delete;
+    /// Destroys the handlers that still wait.
+    ~held_leases();
 
     /// \name For holders, from any thread
     /// \{

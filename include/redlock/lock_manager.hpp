@@ -52,7 +52,8 @@ boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept;
 /// The destructor starts the same shutdown as `async_close` and returns. Waiters complete with
 /// `errc::closed`, and held locks are lost with `loss_reason::closed`. A lost lock whose holder
 /// lets go of it is released as long as the executor runs; the others expire with their ttl. The
-/// manager must not outlive the `io_context` of its executor.
+/// manager must not outlive the `io_context` of its executor. A handler that owns the manager whose
+/// operation it waits for is destroyed with the context only after the manager was closed.
 /// \par Default tokens
 /// Acquire, attach, extend, release and the wait for a loss have `default_token`: `co_await` throws
 /// `error_with_diagnostics`. The others have `boost::asio::deferred`. With another completion token

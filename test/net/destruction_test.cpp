@@ -120,6 +120,33 @@ TEST_CASE("a context that is destroyed destroys the handlers of what is outstand
     CHECK(count_alive(alive) == 0);
 }
 
+TEST_CASE("a context that is destroyed destroys handlers that own the lock they wait for") {
+    const auto sentinel = std::make_shared<int>(1);
+    {
+        fragile f;
+        f.start();
+        const auto owner = [&](const std::string& resource) {
+            return std::make_shared<std::pair<lock, std::shared_ptr<int>>>(
+                f.acquired(resource), sentinel);
+        };
+        const auto releasing = owner("a");
+        const auto extending = owner("b");
+        const auto watching = owner("c");
+        f.silence();
+        releasing->first.async_release([releasing](error_code, release_result) {});
+        extending->first.async_extend(25s, [extending](error_code, extend_result) {});
+        watching->first.async_wait_lost([watching](error_code, loss_reason) {});
+        f.poll();
+        f.manager.reset();
+        SECTION("at once") {}
+        SECTION("after it has run the end of the manager") {
+            f.poll();
+        }
+        f.io.reset();
+    }
+    CHECK(sentinel.use_count() == 1);
+}
+
 TEST_CASE("a context that is destroyed destroys the handlers of run, ready and close") {
     std::vector<std::weak_ptr<held_by_handler>> alive;
     bool called = false;
