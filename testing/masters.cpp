@@ -88,9 +88,9 @@ masters::masters(std::size_t count, const master_options& options) : password_(o
     const process::master_options each = to_process_options(options);
     all_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-        all_.push_back(master(std::make_unique<master::state>(
+        all_.push_back(master(std::make_unique<master::state>(master::state{
             process::master_process(each, process::master_process::no_wait()),
-            options.unix_socket)));
+            options.unix_socket})));
     }
     for (master& one : all_) {
         one.state_->server.wait_until_ready();

@@ -56,8 +56,9 @@ struct array_bounds {
         return mine.create(task, length);
     }
 };
+// Not deduced: clang 14 deduces no arguments of an aggregate.
 template <typename Length>
-array_bounds(void* (*)(const redisReadTask*, Length)) -> array_bounds<Length>;
+array_bounds<Length> bounds_of(void* (*create)(const redisReadTask*, Length));
 
 class bounded_reader {
 public:
@@ -94,7 +95,7 @@ public:
 private:
     std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
     redisReplyObjectFunctions functions_ = *reader_->fn;
-    decltype(array_bounds(functions_.createArray)) bounds_{functions_.createArray};
+    decltype(bounds_of(functions_.createArray)) bounds_{functions_.createArray};
     std::size_t bytes_ = 0;
 };
 
