@@ -4,14 +4,6 @@
 using namespace redlock;
 using namespace redlock::test;
 
-namespace {
-
-bool contains(const std::string& text, const char* part) {
-    return text.find(part) != std::string::npos;
-}
-
-} // namespace
-
 TEST_CASE("a replica does not vote") {
     quorum_of_masters masters(3);
     masters[0].command({"REPLICAOF", "127.0.0.1", std::to_string(masters[1].port())});

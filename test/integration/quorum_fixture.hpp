@@ -8,10 +8,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace redlock::test {
+
+inline bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
 
 // Whether the server has SET with IFEQ. Valkey 8.1 has it, and deletes by a script all the same.
 inline bool extends_natively(const master_process& master) {

@@ -22,15 +22,17 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     pool_site site(pool_site::patient);
     client other(site.io, site.changed(pool_site::patient));
     other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 5);
-    slot_pool theirs(other.manager(), "crew", 5);
+    named_pool mine{site.me.manager(), "crew", 5};
+    named_pool theirs{other.manager(), "crew", 5};
     std::vector<lock> held;
     for (int i = 0; i < 3; ++i) {
         held.push_back(site.take(mine));
     }
-    const auto many = [&](slot_pool& pool, std::size_t count, const acquire_options& options) {
+    const auto many = [&](named_pool& pool, std::size_t count, const acquire_options& options) {
         const auto result = std::make_shared<taking_many>();
-        pool.async_acquire_many(
+        pool.manager.async_acquire_slots(
+            pool.name,
+            pool.size,
             count,
             options,
             with_diagnostics(result->why, [result](error_code error, redlock::lock got) {
@@ -93,28 +95,29 @@ TEST_CASE("two that want several slots each do not block each other") {
     pool_site site;
     client other(site.io, site.changed(guarded));
     other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 3);
-    slot_pool theirs(other.manager(), "crew", 3);
+    named_pool mine{site.me.manager(), "crew", 3};
+    named_pool theirs{other.manager(), "crew", 3};
     std::size_t inside = 0;
     std::size_t rounds = 0;
     std::size_t workers = 0;
-    std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
-        pool.async_acquire_many(2, waiting(60s), [&](error_code error, lock got) {
-            REQUIRE(!error);
-            CHECK(++inside == 1); // two pairs do not fit into three
-            if (++rounds > 60) {
-                --workers;
-                --inside;
-                return;
-            }
-            const auto kept = std::make_shared<lock>(std::move(got));
-            asio::post(site.io, [&, kept] {
-                --inside;
-                kept->async_release([&, kept](error_code, release_result) { work(pool); });
+    std::function<void(named_pool&)> work = [&](named_pool& pool) {
+        pool.manager.async_acquire_slots(
+            pool.name, pool.size, 2, waiting(60s), [&](error_code error, lock got) {
+                REQUIRE(!error);
+                CHECK(++inside == 1); // two pairs do not fit into three
+                if (++rounds > 60) {
+                    --workers;
+                    --inside;
+                    return;
+                }
+                const auto kept = std::make_shared<lock>(std::move(got));
+                asio::post(site.io, [&, kept] {
+                    --inside;
+                    kept->async_release([&, kept](error_code, release_result) { work(pool); });
+                });
             });
-        });
     };
-    for (slot_pool* const pool : {&mine, &theirs, &mine, &theirs}) {
+    for (named_pool* const pool : {&mine, &theirs, &mine, &theirs}) {
         ++workers;
         work(*pool);
     }
@@ -125,11 +128,11 @@ TEST_CASE("two that want several slots each do not block each other") {
 
 TEST_CASE("the plain protocol has no several slots at once") {
     pool_site site(pool_site::patient_and_plain);
-    slot_pool pool(site.me.manager(), "crew", 3);
+    named_pool pool{site.me.manager(), "crew", 3};
     diagnostics why;
     std::optional<error_code> ended;
     const auto note = [&](error_code error, const lock&) { ended = error; };
-    pool.async_acquire_many(2, once(), with_diagnostics(why, note));
+    pool.manager.async_acquire_slots(pool.name, pool.size, 2, once(), with_diagnostics(why, note));
     run_until(site.io, [&] { return ended.has_value(); });
     CHECK(*ended == errc::invalid_argument);
     CHECK(why.message == "protocol is 'plain'; allowed: 'guarded', with several slots");

@@ -17,58 +17,17 @@
 
 namespace redlock::test {
 
-/// A pool by its name and size, as one process sees it.
-class slot_pool {
-public:
-    slot_pool(lock_manager& manager, std::string name, std::size_t size)
-        : manager_(&manager),
-          name_(std::move(name)),
-          size_(size) {}
-
-    std::size_t size() const noexcept { return size_; }
-    template <typename Token>
-    auto async_acquire(acquire_options options, Token&& token) {
-        return manager_->async_acquire_slot(name_, size_, options, std::forward<Token>(token));
-    }
-    template <typename Token>
-    auto async_acquire_many(std::size_t count, acquire_options options, Token&& token) {
-        return manager_->async_acquire_slots(
-            name_, size_, count, options, std::forward<Token>(token));
-    }
-    template <typename Token>
-    auto async_status(Token&& token) {
-        return manager_->async_query_slots(name_, size_, std::forward<Token>(token));
-    }
-
-private:
-    lock_manager* manager_;
-    std::string name_;
-    std::size_t size_;
+/// A pool as one process sees it.
+struct named_pool {
+    lock_manager& manager;
+    std::string name;
+    std::size_t size;
 };
 
-struct taking {
-    bool done = false;
-    error_code error;
-    redlock::lock lock;
-    diagnostics why;
-    asio::cancellation_signal cancel;
-
-    std::string explained() const { return error.message() + " | " + to_string(why); }
-};
-using taking_ptr = std::shared_ptr<taking>;
-
-inline taking_ptr begin(slot_pool& pool, acquire_options options = once()) {
-    const auto result = std::make_shared<taking>();
-    pool.async_acquire(
-        options,
-        with_diagnostics(
-            result->why,
-            asio::bind_cancellation_slot(
-                result->cancel.slot(), [result](error_code error, redlock::lock held) {
-                    result->error = error;
-                    result->lock = std::move(held);
-                    result->done = true;
-                })));
+inline acquisition_ptr begin(const named_pool& pool, acquire_options options = once()) {
+    const auto result = std::make_shared<acquisition>();
+    pool.manager.async_acquire_slot(
+        pool.name, pool.size, options, with_diagnostics(result->why, noted_in(result)));
     return result;
 }
 
@@ -100,15 +59,12 @@ struct pool_site : quorum_fixture {
     explicit pool_site(const std::function<void(config&)>& change = guarded)
         : quorum_fixture(3, change) {}
 
-    taking_ptr finish(const taking_ptr& begun) {
-        run_until(io, [&] { return begun->done; });
-        return begun;
-    }
-    taking_ptr acquire(slot_pool& pool, acquire_options options = once()) {
+    acquisition_ptr finish(const acquisition_ptr& begun) { return me.finish(begun); }
+    acquisition_ptr acquire(const named_pool& pool, acquire_options options = once()) {
         return finish(begin(pool, options));
     }
-    redlock::lock take(slot_pool& pool, acquire_options options = once()) {
-        const taking_ptr result = acquire(pool, options);
+    redlock::lock take(const named_pool& pool, acquire_options options = once()) {
+        const acquisition_ptr result = acquire(pool, options);
         INFO(result->explained());
         REQUIRE(!result->error);
         return std::move(result->lock);
@@ -119,12 +75,13 @@ struct pool_site : quorum_fixture {
         run_until(io, [&] { return result.has_value(); });
         return *result;
     }
-    pool_status status(slot_pool& pool) {
+    pool_status status(const named_pool& pool) {
         std::optional<pool_status> result;
-        pool.async_status([&](error_code error, pool_status found) {
-            CHECK(!error);
-            result = std::move(found);
-        });
+        pool.manager.async_query_slots(
+            pool.name, pool.size, [&](error_code error, pool_status found) {
+                CHECK(!error);
+                result = std::move(found);
+            });
         run_until(io, [&] { return result.has_value(); });
         return *result;
     }

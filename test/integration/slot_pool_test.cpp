@@ -31,7 +31,7 @@ void fill(const quorum_of_masters& masters, std::size_t size, std::size_t free_e
 TEST_CASE("each of the slots is taken once, in both protocols") {
     for (const auto& change : {pool_site::patient, pool_site::patient_and_plain}) {
         pool_site site(change);
-        slot_pool pool(site.me.manager(), "crew", 5);
+        named_pool pool{site.me.manager(), "crew", 5};
         std::vector<lock> held;
         std::set<std::size_t> numbers;
         for (int i = 0; i < 5; ++i) {
@@ -42,7 +42,7 @@ TEST_CASE("each of the slots is taken once, in both protocols") {
             numbers.insert(held.back().slot());
         }
         CHECK(numbers.size() == 5);
-        const taking_ptr none = site.acquire(pool);
+        const acquisition_ptr none = site.acquire(pool);
         CHECK(none->error == errc::contended);
         CHECK(!none->lock.valid());
         CHECK(count_votes(none->why, vote::held) >= 2);
@@ -64,10 +64,11 @@ TEST_CASE("sizes and names that cannot be are refused with a sentence, and nothi
     nobody.masters = {std::string("redis://127.0.0.1:1")};
     lock_manager manager(io.get_executor(), nobody);
     const auto refusal = [&](std::string name, std::size_t size, acquire_options options = once()) {
-        slot_pool wrong(manager, std::move(name), size);
-        const taking_ptr refused = begin(wrong, options);
+        named_pool wrong{manager, std::move(name), size};
+        const acquisition_ptr refused = begin(wrong, options);
         std::optional<error_code> asked;
-        wrong.async_status([&](error_code error, const pool_status&) { asked = error; });
+        wrong.manager.async_query_slots(
+            wrong.name, wrong.size, [&](error_code error, const pool_status&) { asked = error; });
         io.restart();
         io.run();
         const bool allowed = refused->error == errc::not_running;
@@ -83,11 +84,11 @@ TEST_CASE("sizes and names that cannot be are refused with a sentence, and nothi
     reader.mode = lock_mode::shared;
     CHECK(refusal("crew", 3, reader) == "mode is 'shared'; allowed: 'exclusive', with a slot!");
 
-    slot_pool pool(manager, "crew", 3);
+    named_pool pool{manager, "crew", 3};
     acquire_options in_order = waiting(1s);
     in_order.order = fairness::fifo;
-    const taking_ptr refused = begin(pool, in_order);
-    const taking_ptr early = begin(pool);
+    const acquisition_ptr refused = begin(pool, in_order);
+    const acquisition_ptr early = begin(pool);
     io.restart();
     io.run();
     CHECK(refused->error == errc::invalid_argument);
@@ -108,19 +109,19 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
     client founder(io, all);
     founder.until_admitted(3);
     std::vector<std::unique_ptr<client>> clients;
-    std::vector<slot_pool> pools;
+    std::vector<named_pool> pools;
     constexpr std::size_t size = 2;
     for (std::size_t i = 0; i < 3; ++i) {
         config settings = all;
         settings.masters[i].port = nobody.number();
         clients.push_back(std::make_unique<client>(io, settings));
         clients.back()->until_admitted(2);
-        pools.emplace_back(clients.back()->manager(), "crew", size);
+        pools.push_back({clients.back()->manager(), "crew", size});
     }
     std::vector<lock> held;
-    for (slot_pool& pool : pools) {
+    for (named_pool& pool : pools) {
         for (std::size_t i = 0; i < size; ++i) {
-            const taking_ptr one = begin(pool, waiting(300ms));
+            const acquisition_ptr one = begin(pool, waiting(300ms));
             run_until(io, [&] { return one->done; });
             if (!one->error) {
                 held.push_back(std::move(one->lock));
@@ -137,29 +138,30 @@ TEST_CASE("three clients on the majorities AB, BC and AC never hold more slots t
     std::size_t rounds = 0;
     std::size_t workers = 0;
     std::set<std::size_t> numbers;
-    std::function<void(slot_pool&)> work = [&](slot_pool& pool) {
-        pool.async_acquire(waiting(60s), [&](error_code error, lock mine) {
-            REQUIRE(!error);
-            if (rounds >= 300) {
-                --workers;
-                return;
-            }
-            most = std::max(most, ++inside);
-            CHECK(inside <= size);
-            CHECK(numbers.insert(mine.slot()).second);
-            const auto kept = std::make_shared<lock>(std::move(mine));
-            const auto timer = std::make_shared<asio::steady_timer>(io, 2ms);
-            timer->async_wait([&, kept, timer](error_code) {
-                --inside;
-                numbers.erase(kept->slot());
-                kept->async_release([&, kept](error_code, release_result) {
-                    ++rounds;
-                    work(pool);
+    std::function<void(named_pool&)> work = [&](named_pool& pool) {
+        pool.manager.async_acquire_slot(
+            pool.name, pool.size, waiting(60s), [&](error_code error, lock mine) {
+                REQUIRE(!error);
+                if (rounds >= 300) {
+                    --workers;
+                    return;
+                }
+                most = std::max(most, ++inside);
+                CHECK(inside <= size);
+                CHECK(numbers.insert(mine.slot()).second);
+                const auto kept = std::make_shared<lock>(std::move(mine));
+                const auto timer = std::make_shared<asio::steady_timer>(io, 2ms);
+                timer->async_wait([&, kept, timer](error_code) {
+                    --inside;
+                    numbers.erase(kept->slot());
+                    kept->async_release([&, kept](error_code, release_result) {
+                        ++rounds;
+                        work(pool);
+                    });
                 });
             });
-        });
     };
-    for (slot_pool& pool : pools) {
+    for (named_pool& pool : pools) {
         for (int i = 0; i < 3; ++i) {
             ++workers;
             work(pool);
@@ -175,11 +177,11 @@ TEST_CASE("a slot of a thousand of which ten are free is found in two round trip
     for (const bool plain : {false, true}) {
         pool_site site(plain ? pool_site::patient_and_plain : pool_site::patient);
         fill(site.masters, 1000, 100);
-        slot_pool pool(site.me.manager(), "crew", 1000);
+        named_pool pool{site.me.manager(), "crew", 1000};
         std::vector<lock> held;
         for (int i = 0; i < 10; ++i) {
             const std::uint64_t before = pool_site::questions(site.masters[0]);
-            const taking_ptr one = site.acquire(pool);
+            const acquisition_ptr one = site.acquire(pool);
             INFO(one->explained());
             REQUIRE(!one->error);
             CHECK(one->lock.slot() % 100 == 0);
@@ -200,7 +202,7 @@ TEST_CASE("a slot of a thousand of which ten are free is found in two round trip
 
 TEST_CASE("the largest pool works as the smallest") {
     pool_site site;
-    slot_pool large(site.me.manager(), "large", slot_pool_size_max);
+    named_pool large{site.me.manager(), "large", slot_pool_size_max};
     lock one = site.take(large);
     CHECK(one.held());
     const pool_status found = site.status(large);
@@ -213,13 +215,13 @@ TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
     pool_site site;
     client other(site.io, site.changed(guarded));
     other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 2);
-    slot_pool theirs(other.manager(), "crew", 2);
+    named_pool mine{site.me.manager(), "crew", 2};
+    named_pool theirs{other.manager(), "crew", 2};
     lock stays = site.take(mine);
     lock lost = site.take(mine, once_unrenewed(500ms));
     const std::size_t number = lost.slot();
     lost.abandon(); // as if its process had been killed: nobody tells the masters
-    const taking_ptr next = begin(theirs, waiting(60s));
+    const acquisition_ptr next = begin(theirs, waiting(60s));
     site.finish(next);
     INFO(next->explained());
     REQUIRE(!next->error);
@@ -229,7 +231,7 @@ TEST_CASE("the slot of a worker that is gone comes back when its lease ends") {
 
 TEST_CASE("a late release does nothing to the present owner of the slot") {
     pool_site site;
-    slot_pool pool(site.me.manager(), "crew", 1);
+    named_pool pool{site.me.manager(), "crew", 1};
     lock late = site.take(pool, once_unrenewed(10s));
     site.everywhere({"DEL", "redlock:{crew}:slot:0"}); // its process slept, and the lease has ended
     lock next = site.take(pool);
@@ -244,7 +246,7 @@ TEST_CASE("a late release does nothing to the present owner of the slot") {
 
 TEST_CASE("a worker that loses its slot is notified, as the holder of a lock is") {
     pool_site site;
-    slot_pool pool(site.me.manager(), "crew", 3);
+    named_pool pool{site.me.manager(), "crew", 3};
     lock mine = site.take(pool, once(600ms));
     std::optional<loss_reason> told;
     mine.async_wait_lost([&](error_code, loss_reason reason) { told = reason; });
@@ -260,8 +262,8 @@ TEST_CASE("a pool of one slot is a lock, with fencing tokens that increase") {
     pool_site site;
     client other(site.io, site.changed(guarded));
     other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 1);
-    slot_pool theirs(other.manager(), "crew", 1);
+    named_pool mine{site.me.manager(), "crew", 1};
+    named_pool theirs{other.manager(), "crew", 1};
     std::uint64_t latest = 0;
     for (int i = 0; i < 6; ++i) {
         lock one = site.take(i % 2 == 0 ? mine : theirs, with_token(waiting(60s)));
@@ -281,15 +283,15 @@ TEST_CASE("processes that say different sizes share the numbers that both know")
     pool_site site;
     client other(site.io, site.changed(guarded));
     other.until_admitted(3);
-    slot_pool small(site.me.manager(), "crew", 2);
-    slot_pool large(other.manager(), "crew", 4);
+    named_pool small{site.me.manager(), "crew", 2};
+    named_pool large{other.manager(), "crew", 4};
     std::vector<lock> held;
     std::set<std::size_t> numbers;
-    for (slot_pool* const pool : {&small, &large, &large, &large}) {
-        const taking_ptr one = site.acquire(*pool, waiting(5s));
+    for (named_pool* const pool : {&small, &large, &large, &large}) {
+        const acquisition_ptr one = site.acquire(*pool, waiting(5s));
         INFO(one->explained());
         REQUIRE(!one->error);
-        CHECK(one->lock.slot() < pool->size());
+        CHECK(one->lock.slot() < pool->size);
         numbers.insert(one->lock.slot());
         held.push_back(std::move(one->lock));
     }

@@ -8,13 +8,13 @@ TEST_CASE("a full pool sends nothing until a slot is released, and then wakes a 
     pool_site site(pool_site::patient);
     client other(site.io, site.changed(pool_site::patient));
     other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 3);
-    slot_pool theirs(other.manager(), "crew", 3);
+    named_pool mine{site.me.manager(), "crew", 3};
+    named_pool theirs{other.manager(), "crew", 3};
     std::vector<lock> held;
     for (int i = 0; i < 3; ++i) {
         held.push_back(site.take(mine, once_unrenewed(30s)));
     }
-    std::vector<taking_ptr> line;
+    std::vector<acquisition_ptr> line;
     for (int i = 0; i < 3; ++i) {
         line.push_back(begin(theirs, waiting(pool_site::long_wait)));
     }
@@ -46,10 +46,10 @@ TEST_CASE("without pushes a waiter for a slot asks again") {
         pool_site site(polls);
         client other(site.io, site.changed(polls));
         other.until_admitted(3);
-        slot_pool mine(site.me.manager(), "crew", 1);
-        slot_pool theirs(other.manager(), "crew", 1);
+        named_pool mine{site.me.manager(), "crew", 1};
+        named_pool theirs{other.manager(), "crew", 1};
         lock held = site.take(mine);
-        const taking_ptr next = begin(theirs, waiting(60s));
+        const acquisition_ptr next = begin(theirs, waiting(60s));
         site.pass(50ms);
         CHECK(!next->done);
         CHECK(site.release(held) == release_result::released);
@@ -63,15 +63,15 @@ TEST_CASE("a cancelled wait for a slot leaves nothing") {
     pool_site site(pool_site::patient);
     client other(site.io, site.changed(pool_site::patient));
     other.until_admitted(3);
-    slot_pool mine(site.me.manager(), "crew", 1);
-    slot_pool theirs(other.manager(), "crew", 1);
+    named_pool mine{site.me.manager(), "crew", 1};
+    named_pool theirs{other.manager(), "crew", 1};
     lock held = site.take(mine);
-    std::vector<taking_ptr> line;
+    std::vector<acquisition_ptr> line;
     for (int i = 0; i < 3; ++i) {
         line.push_back(begin(theirs, waiting(pool_site::long_wait)));
     }
     REQUIRE(site.heard_by("crew", "1"));
-    for (const taking_ptr& one : line) {
+    for (const acquisition_ptr& one : line) {
         one->cancel.emit(asio::cancellation_type::all);
         site.finish(one);
         CHECK(one->error == asio::error::operation_aborted);
@@ -81,7 +81,7 @@ TEST_CASE("a cancelled wait for a slot leaves nothing") {
     // One that is cancelled when the slot is free has it, or leaves no trace of it.
     held = lock();
     REQUIRE(site.no_slot_left());
-    const taking_ptr quick = begin(theirs, waiting(pool_site::long_wait));
+    const acquisition_ptr quick = begin(theirs, waiting(pool_site::long_wait));
     quick->cancel.emit(asio::cancellation_type::all);
     site.finish(quick);
     quick->lock = lock();
@@ -90,12 +90,12 @@ TEST_CASE("a cancelled wait for a slot leaves nothing") {
 
 TEST_CASE("waiters of one process have slots in the order in which they came, and hand them over") {
     pool_site site(pool_site::patient);
-    slot_pool pool(site.me.manager(), "crew", 2);
+    named_pool pool{site.me.manager(), "crew", 2};
     std::vector<lock> held;
     for (int i = 0; i < 2; ++i) {
         held.push_back(site.take(pool));
     }
-    std::vector<taking_ptr> line;
+    std::vector<acquisition_ptr> line;
     for (int i = 0; i < 20; ++i) {
         line.push_back(begin(pool, waiting(pool_site::long_wait)));
     }
