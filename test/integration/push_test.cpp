@@ -251,7 +251,8 @@ TEST_CASE("one push connection to each master, whatever the number of waiters") 
     }
     CHECK(site.heard_by("r", "0"));
     CHECK(site.heard_by("s", "0"));
-    CHECK(site.other.count().notification_connections == 3); // kept for the next one
+    // Kept for the next one. On a busy machine one may just be made again.
+    CHECK(site.eventually([&] { return site.other.count().notification_connections == 3; }));
 }
 
 TEST_CASE("a push connection that was killed is made again, and the waiter is woken") {
