@@ -120,7 +120,7 @@ typedef Master {
     byte owner; /* token */
     byte left; /* ticks until its key expires */
     byte quarantine; /* ticks until it may vote */
-    bit record; /* the epoch record is there */
+    bit record; /* the memory record is there */
     bit drifted;
     bit broken[CLIENTS];
     byte vote[CLIENTS]; /* for the present attempt: 0 none, 1 granted, 2 extended as well */

@@ -13,6 +13,9 @@ GAP = 'succeeded)||unseen'
 NEEDLESS = '(blocking>='
 ASSERTION = 'assertion violated'
 
+# Models that take longer to compile than to search.
+LONG = ('changes',)
+
 
 @dataclass
 class Case:
@@ -35,12 +38,12 @@ def scope(**sizes):
 
 
 def holds(model, name, **sizes):
-    return Case(model, name, scope(**sizes), holds=True, long=model == 'members')
+    return Case(model, name, scope(**sizes), holds=True, long=model in LONG)
 
 
 def wrong(model, rule, expect, **sizes):
-    deep = model in ('fencing', 'extension', 'certificate', 'members') or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
-    return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep, long=model == 'members')
+    deep = model in ('fencing', 'extension', 'certificate', *LONG) or 'ATTEMPTS' in sizes or 'EXTENDS' in sizes
+    return Case(model, rule, [f'WRONG={rule}', *scope(**sizes)], expect=expect, deep=deep, long=model in LONG)
 
 
 def redundant(model, rule, **sizes):
@@ -48,13 +51,13 @@ def redundant(model, rule, **sizes):
 
 
 def beyond(model, name, expect, **sizes):
-    deep = model in ('certificate', 'members')
-    return Case(model, name, scope(**sizes), expect=expect, deep=deep, long=model == 'members')
+    deep = model in ('certificate', *LONG)
+    return Case(model, name, scope(**sizes), expect=expect, deep=deep, long=model in LONG)
 
 
 def goal(model, name, **sizes):
-    deep = model in ('fencing', 'extension', 'members')
-    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=deep, long=model == 'members')
+    deep = model in ('fencing', 'extension', *LONG)
+    return Case(model, f'reaches {name}', [f'GOAL={name}', *scope(**sizes)], deep=deep, long=model in LONG)
 
 
 GROUPS = {
@@ -234,55 +237,75 @@ GROUPS |= {
     ],
 }
 
-# Of the members {0, 1, 2}, one is replaced unless a case says otherwise.
-ADDED = {'AFTER': 1 + 2 + 4 + 8}
-FIVE = {'MASTERS': 5, 'BEFORE': 1 + 2 + 4 + 8, 'AFTER': 1 + 2 + 4 + 8 + 16}
-ADD_REMOVE = {'STEPS': 1, 'AFTER': 1 + 2 + 4 + 8, 'LATER': 1 + 2 + 8, 'CHANGERS': 2}
-REMOVE_ADD = {'STEPS': 1, 'AFTER': 1 + 2, 'LATER': 1 + 2 + 8, 'CHANGERS': 2}
-# The new members, one for each of the rivals, never answer.
-RIVALS = {'MASTERS': 3, 'AFTER': 1 + 2 + 8, 'RIVAL': 1 + 2 + 16, 'CHANGERS': 2}
-ONLY_RIVALS = {'LOCKS': 0, **RIVALS}
+# Of the members {0, 1, 2}, or {0, 1, 2, 3}: another one is added, or the last one is removed; then another one is
+# removed, or added. Sums as above.
+ADDED_TO_FOUR = {'BEFORE': 1 + 2 + 4 + 8, 'AFTER': 1 + 2 + 4 + 8 + 16, 'MASTERS': 5}
+REMOVED = {'AFTER': 1 + 2, 'MASTERS': 3}
+REMOVED_OF_FOUR = {'BEFORE': 1 + 2 + 4 + 8, 'AFTER': 1 + 2 + 4}
+ADDED_REMOVED = {'LATER': 2 + 4 + 8}
+REMOVED_ADDED = {'AFTER': 1 + 2, 'LATER': 1 + 2 + 8}
+SAME_ADDED = {**REMOVED, 'LATER': 1 + 2 + 4}
+TWO_REMOVED = {**REMOVED_OF_FOUR, 'LATER': 1 + 2}
+TWO_REMOVED_OF_FIVE = {'BEFORE': 1 + 2 + 4 + 8 + 16, 'AFTER': 1 + 2 + 4 + 8, 'LATER': 1 + 2 + 4, 'MASTERS': 5}
+# Rivals: one removes a master, and the other another one, or adds one.
+BOTH_REMOVE = {'AFTER': 1 + 4, 'RIVAL': 2 + 4, 'MASTERS': 3}
+ADD_OR_REMOVE = {'RIVAL': 2 + 4}
+BOTH_ADD = {'RIVAL': 1 + 2 + 4 + 16, 'MASTERS': 5}
+# The same after another change.
+ADDED_BOTH_REMOVE = {**ADDED_REMOVED, 'LATER_RIVAL': 1 + 4 + 8}
+REMOVED_BOTH_REMOVE = {**TWO_REMOVED, 'LATER_RIVAL': 1 + 4}
+AGREE = {'FORGETS': 2, 'LOCKS': 0}
 
 GROUPS |= {
-    'members hold': [
-        holds('members', 'one is replaced', FORGETS=1),
-        holds('members', 'one is replaced, a round', ROUNDS=1),
-        holds('members', 'one is added', FORGETS=1, **ADDED),
-        holds('members', 'one is added to four', FORGETS=1, **FIVE),
-        holds('members', 'two rivals', **RIVALS),
-        holds('members', 'two rivals, two losses', FORGETS=2, **ONLY_RIVALS),
+    'changes hold': [
+        holds('changes', 'one is added', FORGETS=1, ROUNDS=1),
+        holds('changes', 'one is added to four', FORGETS=1, **ADDED_TO_FOUR),
+        holds('changes', 'one of three is removed', FORGETS=1, ROUNDS=1, **REMOVED),
+        holds('changes', 'one of four is removed', FORGETS=1, ROUNDS=1, **REMOVED_OF_FOUR),
+        holds('changes', 'with two looks', FORGETS=1, LOOKS=1),
     ],
-    'members hold in steps': [
-        holds('members', 'one is added, one removed', **ADD_REMOVE),
-        holds('members', 'one is removed, one added', FORGETS=1, **REMOVE_ADD),
-        holds('members', 'one is added in steps', STEPS=1, FORGETS=1, ROUNDS=1, **ADDED),
+    'two changes hold': [
+        holds('changes', 'one is added, another removed', FORGETS=1, **ADDED_REMOVED),
+        holds('changes', 'one is removed, another added', FORGETS=1, **REMOVED_ADDED),
+        holds('changes', 'one is removed, and added', FORGETS=2, **SAME_ADDED),
     ],
-    'members are not vacuous': [
-        goal('members', 'changed'),
-        goal('members', 'carried_over', ROUNDS=2),
-        goal('members', 'joint_lease'),
-        goal('members', 'succeeded', **ONLY_RIVALS),
-        goal('members', 'rival_won', **ONLY_RIVALS),
-        goal('members', 'returned_joint', FORGETS=1),
+    'rivals hold': [
+        holds('changes', 'both remove one', FORGETS=2, **BOTH_REMOVE),
+        holds('changes', 'one adds, one removes', ROUNDS=1, **ADD_OR_REMOVE),
+        holds('changes', 'rivals after an addition', **AGREE, **ADDED_BOTH_REMOVE),
+        holds('changes', 'rivals after a removal', **AGREE, **REMOVED_BOTH_REMOVE),
+        holds('changes', 'rivals with two looks', LOOKS=1, **AGREE, **BOTH_REMOVE),
+        holds('changes', 'a majority promises', MAJORITY_PROMISES=1, **AGREE, **ADD_OR_REMOVE),
     ],
-    'wrong change': [
-        wrong('members', 'no_joint_majority', EXCLUSION),
-        wrong('members', 'written_to_new_members', EXCLUSION),
-        wrong('members', 'committed_at_once', EXCLUSION),
-        wrong('members', 'compared_by_client', EXCLUSION),
-        wrong('members', 'behind_served', EXCLUSION),
-        wrong('members', 'removed_member_votes', EXCLUSION),
-        wrong('members', 'new_member_not_quarantined', EXCLUSION, FORGETS=1),
-        beyond('members', 'replaced in one step', EXCLUSION, STEPS=1),
-        beyond('members', 'final at once, in steps', EXCLUSION, WRONG='committed_at_once', **REMOVE_ADD),
+    'changes are not vacuous': [
+        goal('changes', 'changed'),
+        goal('changes', 'changed_twice', **ADDED_REMOVED),
+        goal('changes', 'carried_over', ROUNDS=2),
+        goal('changes', 'rival_won', LOCKS=0, **BOTH_REMOVE),
+        goal('changes', 'returned_promised', FORGETS=1),
+        goal('changes', 'returned_among_rivals', FORGETS=1, LOCKS=0, **ADD_OR_REMOVE),
     ],
-    'wrong agreement of members': [
-        wrong('members', 'no_ballots', AGREED, **ONLY_RIVALS),
-        wrong('members', 'ballots_last', AGREED, FORGETS=1, **ONLY_RIVALS),
-        wrong('members', 'read_before_quarantine', AGREED, FORGETS=1, **ONLY_RIVALS),
-        wrong('members', 'read_from_one', AGREED, FORGETS=1, **ONLY_RIVALS),
-        wrong('members', 'accepted_not_read', AGREED, FORGETS=1, **ONLY_RIVALS),
-        wrong('members', 'promised_not_read', AGREED, FORGETS=1, **ONLY_RIVALS),
+    'wrong steps': [
+        wrong('changes', 'committed_at_once', EXCLUSION, **ADDED_REMOVED),
+        wrong('changes', 'behind_served', EXCLUSION, **ADDED_REMOVED),
+        wrong('changes', 'no_quarantine', EXCLUSION, FORGETS=1),
+        wrong('changes', 'new_member_not_quarantined', EXCLUSION, FORGETS=1, **SAME_ADDED),
+        # No change may leave one member.
+        beyond('changes', 'down to one', EXCLUSION, LATER=1, **REMOVED),
+    ],
+    'wrong promises': [
+        wrong('changes', 'promise_overwritten', AGREED, LOCKS=0, **BOTH_REMOVE),
+        wrong('changes', 'promised_by_majority', AGREED, FORGETS=1, LOCKS=0, **ADD_OR_REMOVE),
+        wrong('changes', 'written_on_any_blank', AGREED, **AGREE, **ADDED_BOTH_REMOVE),
+        wrong('changes', 'no_second_look', AGREED, LOOKS=1, FORGETS=1, LOCKS=0, **BOTH_REMOVE),
+        wrong('changes', 'id_not_compared', AGREED, LOOKS=1, **AGREE, **BOTH_REMOVE),
+        wrong('changes', 'rest_not_seen_again', AGREED, LOOKS=1, **AGREE, **BOTH_REMOVE),
+    ],
+    'wrong return': [
+        wrong('changes', 'read_from_one', AGREED, FORGETS=1, LOCKS=0, **BOTH_REMOVE),
+        wrong('changes', 'read_before_blank', AGREED, FORGETS=1, LOCKS=0, **BOTH_REMOVE),
+        wrong('changes', 'rival_taken', AGREED, FORGETS=1, LOCKS=0, **BOTH_REMOVE),
+        wrong('changes', 'old_members_read', AGREED, FORGETS=1, LOCKS=0, **REMOVED_BOTH_REMOVE),
     ],
 }
 
@@ -355,17 +378,32 @@ LARGE = [
     holds('founding', 'three losses', FORGETS=3),
     redundant('founding', 'returned_by_one', FORGETS=2),
     redundant('founding', 'id_not_compared', FORGETS=2),
-    holds('members', 'one is replaced, two losses', FORGETS=2),
-    holds('members', 'one is replaced, a loss and a round', FORGETS=1, ROUNDS=1),
-    holds('members', 'one is added to four, a loss and a round', FORGETS=1, ROUNDS=1, **FIVE),
-    holds('members', 'a successor', CHANGERS=2),
-    redundant('members', 'healed_without_blocking', ROUNDS=1),
-    redundant('members', 'votes_added_up'),
-    redundant('members', 'old_members_read', FORGETS=1, **ONLY_RIVALS),
-    redundant('members', 'commit_skips_ballots', FORGETS=1, **ONLY_RIVALS),
-    holds('members', 'two rivals, a loss', FORGETS=1, **RIVALS),
-    holds('members', 'three rivals, two losses', FORGETS=2, **{**ONLY_RIVALS, 'CHANGERS': 3}),
-    holds('members', 'one is added, one removed, a loss', FORGETS=1, **ADD_REMOVE),
+    holds('changes', 'one is added, two losses', FORGETS=2),
+    holds('changes', 'one of four is removed, two losses', FORGETS=2, **REMOVED_OF_FOUR),
+    holds('changes', 'one is added, another removed, and a round', FORGETS=1, ROUNDS=1, **ADDED_REMOVED),
+    holds('changes', 'one is added, another removed, two losses', FORGETS=2, **ADDED_REMOVED),
+    holds('changes', 'one is removed, another added, and a round', FORGETS=1, ROUNDS=1, **REMOVED_ADDED),
+    holds('changes', 'one is removed, another added, two losses', FORGETS=2, **REMOVED_ADDED),
+    holds('changes', 'two are added to three', FORGETS=1, LATER=1 + 2 + 4 + 8 + 16, MASTERS=5),
+    holds('changes', 'two are removed of four', FORGETS=1, **TWO_REMOVED),
+    holds('changes', 'two are removed of five', FORGETS=1, **TWO_REMOVED_OF_FIVE),
+    holds('changes', 'one becomes three', FORGETS=1, ROUNDS=1, BEFORE=1, AFTER=1 + 2, LATER=1 + 2 + 4, MASTERS=3),
+    holds('changes', 'two become four', FORGETS=1, BEFORE=1 + 2, AFTER=1 + 2 + 4, LATER=1 + 2 + 4 + 8),
+    holds('changes', 'one adds, one removes, and a round', FORGETS=1, ROUNDS=1, **ADD_OR_REMOVE),
+    holds('changes', 'the same, with two looks', LOOKS=1, **AGREE, **ADD_OR_REMOVE),
+    holds('changes', 'both add one', **AGREE, **BOTH_ADD),
+    holds('changes', 'rivals after an addition', FORGETS=1, **ADDED_BOTH_REMOVE),
+    holds('changes', 'rivals after a removal', FORGETS=1, **REMOVED_BOTH_REMOVE),
+    holds('changes', 'a majority, two changes', MAJORITY_PROMISES=1, FORGETS=1, **ADDED_REMOVED),
+    holds('changes', 'a majority, two other changes', MAJORITY_PROMISES=1, FORGETS=1, **REMOVED_ADDED),
+    holds('changes', 'a majority, rivals', MAJORITY_PROMISES=1, FORGETS=2, **BOTH_REMOVE),
+    holds('changes', 'a majority, both add one', MAJORITY_PROMISES=1, **AGREE, **BOTH_ADD),
+    holds('changes', 'a majority, with two looks', MAJORITY_PROMISES=1, LOOKS=1, **AGREE, **BOTH_REMOVE),
+    redundant('changes', 'votes_added_up', FORGETS=1, **ADDED_REMOVED),
+    redundant('changes', 'votes_added_up', FORGETS=1, ROUNDS=1, **REMOVED_ADDED),
+    redundant('changes', 'new_member_does_not_promise', FORGETS=1, **ADDED_REMOVED),
+    redundant('changes', 'new_member_does_not_promise', **AGREE, **ADDED_BOTH_REMOVE),
+    redundant('changes', 'healed_without_blocking', ROUNDS=1, **ADDED_REMOVED),
     holds('fencing', 'more history and time', TTL=2, COUNTERS=3),
     holds('fencing', 'two attempts', TTL=1, ATTEMPTS=2, COUNTERS=2),
     holds('fencing', 'a master loses its data, clocks differ', **FORGETS),
