@@ -29,7 +29,7 @@ def point(name, error):
     sys.stdout.flush()
 
 
-def check_reading(pages, root, build):
+def check_reading(pages, root, build, examples):
     by_path = {page.path.resolve(): page for page in pages}
     compiled = quotes.compiled_files(build, root)
     for page in pages:
@@ -41,6 +41,8 @@ def check_reading(pages, root, build):
         errors = [f'line {line}: {error}' for line, target in page.links
                   if (error := quotes.link_error(page, target, by_path))]
         point(f'{page.name} links', '\n'.join(errors) or None)
+        if any(block.kind == 'run' for block in page.blocks):
+            point(f'{page.name} programs', '\n'.join(quotes.programs_errors(page, examples)) or None)
     for name, errors in {'navigation': quotes.navigation_errors(root),
                          'metrics of docs/operations.md': quotes.metrics_errors(root),
                          'comments of the headers': quotes.headers_errors(root),
@@ -71,7 +73,7 @@ def check_running(pages, env):
 def main():
     root, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     pages = all_pages(root)
-    check_reading(pages, root, build)
+    check_reading(pages, root, build, [pathlib.Path(name).name for name in sys.argv[4:]]) # not redlock itself
     check_running(pages, runs.environment(sys.argv[3:], root, build))
     count = collections.Counter(block.kind for page in pages for block in page.blocks)
     print(f'# {count["from"]} blocks are quotations, {count["run"]} are run, '

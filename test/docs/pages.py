@@ -15,7 +15,7 @@ SHELL = {'sh', 'bash'}
 
 ORIGINS = {
     'from': re.compile(r'from (?P<path>\S+)'),
-    'run': re.compile(r'run(?: after: (?P<before>.+))?', re.DOTALL),
+    'run': re.compile(r'run(?P<clone> in a clone)?(?P<redis> with redis-server)?'),
     'file': re.compile(r'file (?P<path>[\w./-]+)'),
     'output': re.compile(r'output of the above'),
     'not run': re.compile(r'not run: (?P<reason>\S.*)', re.DOTALL),

@@ -67,6 +67,24 @@ def closest(wanted, source):
     return repr(next((line for line in wanted if line.strip() not in there), wanted[0]))
 
 
+def section_before(page, line):
+    """The prose between the heading and this line."""
+    prose = [(number, text) for number, text in page.prose if number < line - 1]
+    begin = max((number for number, text in prose if re.match(r'#{1,6} ', text)), default=0)
+    return '\n'.join(text for number, text in prose if number > begin)
+
+
+def programs_errors(page, programs):
+    """The examples that a page runs without a word about where they are from."""
+    text = '\n'.join(line for _, line in page.prose)
+    run = {word for block in page.blocks if block.kind == 'run'
+           for line in block.lines for word in re.findall(r'(?:^|[;&|({]) *([\w-]+)', line)}
+    if 'build/examples' in text or '1_one_lock.md' in text or 'build/examples' in '\n'.join(page.lines):
+        return []
+    return [f'{name} is an example: say how it is built, and that build/examples is in the path'
+            for name in sorted(run & set(programs))]
+
+
 def block_error(page, index, root, compiled):
     """What is wrong with one block without running it, or None."""
     block = page.blocks[index]
@@ -85,6 +103,8 @@ def block_error(page, index, root, compiled):
         return 'C++ is quoted from a compiled file'
     if kind == 'run' and block.language not in SHELL:
         return f'{block.language} cannot be run'
+    if kind == 'run' and match['clone'] and 'clone' not in section_before(page, block.line):
+        return 'the page does not say that this is run in a clone'
     if kind == 'run' and any(line.lstrip().startswith('until ') for line in block.lines):
         return 'this loop may never end: timeout 60 sh -c "until ..."'
     if kind == 'output':

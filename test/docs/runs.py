@@ -1,4 +1,7 @@
-"""Runs the sh blocks of a page as a reader would: in order, in one shell, in an empty directory.
+"""Runs the sh blocks of a page as a reader would: in order, in one shell, in an empty directory or a clone.
+
+Nothing is prepared that the page does not mention: redlock is installed, and so are the examples where the
+page says how they are built.
 
 A page has a network and processes of its own where the system lets us make such (its ports are then
 nobody else's); elsewhere pages are run one after the other. What it leaves running is killed.
@@ -35,6 +38,15 @@ def isolation():
     return []
 
 
+# The part of a clone that a page can need.
+CLONE = 'cp -r "$SOURCE_ROOT/deploy" "$SOURCE_ROOT/examples" .'
+
+
+def before(block):
+    return '\n'.join(([CLONE] if block.origin[1]['clone'] else [])
+                     + (['unset REDLOCK_REDIS_SERVER'] if block.origin[1]['redis'] else []))
+
+
 def steps(page):
     """Of each block that is run: (line, what is run before it, text, expected output or None)."""
     found = []
@@ -42,7 +54,7 @@ def steps(page):
         if block.kind == 'run':
             after = page.blocks[index + 1] if index + 1 < len(page.blocks) else None
             expected = after.lines if after and after.kind == 'output' else None
-            found.append((block.line, block.origin[1]['before'] or '', block.lines, expected))
+            found.append((block.line, before(block), block.lines, expected))
     return found
 
 
@@ -70,7 +82,7 @@ def write_script(page, directory):
     """The page as one script, which notes how far it came."""
     lines = ['set -e']
     later = {block.line: block for block in page.blocks if block.kind == 'file'}
-    for number, (line, before, text, _) in enumerate(steps(page)):
+    for number, (line, prepare, text, _) in enumerate(steps(page)):
         for at in sorted(at for at in later if at < line):
             block = later.pop(at)
             name = block.origin[1]['path']
@@ -81,7 +93,7 @@ def write_script(page, directory):
         step = directory / f'step-{number}'
         step.write_text('\n'.join(text) + '\n')
         lines += [f'echo {number} before > {shlex.quote(str(directory / "reached"))}',
-                  f'exec > {shlex.quote(str(directory / f"before-{number}"))} 2>&1', before,
+                  f'exec > {shlex.quote(str(directory / f"before-{number}"))} 2>&1', prepare,
                   f'echo {number} itself > {shlex.quote(str(directory / "reached"))}',
                   f'exec > {shlex.quote(str(directory / f"out-{number}"))} 2>&1',
                   f'source {shlex.quote(str(step))}']
@@ -90,11 +102,12 @@ def write_script(page, directory):
 
 
 def environment(programs, root, build):
-    """With what was built in the path."""
+    """With what was built in the path, as if it were installed."""
     env = {name: value for name, value in os.environ.items() if not name.startswith('REDLOCK_')}
     folders = dict.fromkeys(os.path.dirname(os.path.abspath(program)) for program in programs)
     env['PATH'] = ':'.join([*folders, env.get('PATH', '/usr/bin:/bin')])
-    env |= {'SOURCE_ROOT': str(root), 'BUILD_ROOT': str(build), 'LC_ALL': 'C.UTF-8'}
+    env |= {'SOURCE_ROOT': str(root), 'LC_ALL': 'C.UTF-8',
+            'PKG_CONFIG_PATH': str(build / 'meson-uninstalled'), 'LD_LIBRARY_PATH': str(build / 'lib')}
     if 'REDLOCK_REDIS_SERVER' in os.environ:
         env['REDLOCK_REDIS_SERVER'] = os.environ['REDLOCK_REDIS_SERVER']
     return env
@@ -127,11 +140,11 @@ def run(page, env, alone):
 def outcomes(page, directory, how):
     reached, _, part = text_of(directory / 'reached').strip().partition(' ')
     last = len(page.lines) if reached == 'all' else int(reached or 0)
-    for number, (line, before, _, expected) in enumerate(steps(page)):
+    for number, (line, prepare, _, expected) in enumerate(steps(page)):
         if number > last:
             yield line, 'was not reached'
         elif number == last and part == 'before':
-            yield line, f'{how}, in what is run before it: {before}\n{text_of(directory / f"before-{number}")}'
+            yield line, f'{how}, in what is run before it: {prepare}\n{text_of(directory / f"before-{number}")}'
         elif number == last:
             yield line, f'{how}; it said:\n{text_of(directory / f"out-{number}")}'
         else:

@@ -27,7 +27,11 @@ BLOCKS = [
     ('with something left out', '<!-- from a.cpp -->\n~~~cpp\nint main() {\n    // ...\n    three();\n}\n~~~', None),
     ('plain text', '~~~text\nanything\n~~~', None),
     ('a reason', '<!-- not run: it needs a cluster -->\n~~~sh\nkubectl get pods\n~~~', None),
-    ('a comment of two lines', '<!-- run after: true;\n  true -->\n~~~sh\ntrue\n~~~', None),
+    ('a comment of two lines', '<!-- not run: it needs\n  a cluster -->\n~~~sh\ntrue\n~~~', None),
+    ('a preparation that nobody sees', '<!-- run after: true -->\n~~~sh\ntrue\n~~~', 'no origin'),
+    ('a clone', 'In a clone:\n\n<!-- run in a clone -->\n~~~sh\ntrue\n~~~', None),
+    ('a clone that the page does not mention', '<!-- run in a clone -->\n~~~sh\ntrue\n~~~', 'is run in a clone'),
+    ('... or in another section', 'A clone.\n\n## B\n\n<!-- run in a clone -->\n~~~sh\ntrue\n~~~', 'is run in a clone'),
     ('C++ from nowhere', '~~~cpp\none();\n~~~', 'no origin'),
     ('sh from nowhere', '~~~sh\ntrue\n~~~', 'no origin'),
     ('a comment that is not directly before', '<!-- run -->\n\n~~~sh\ntrue\n~~~', 'no origin'),
@@ -129,17 +133,22 @@ def check_runs(root):
         assert len(found) == 1
         point(f'run: {name}', found[0], expected)
 
-    page = page_of(root, '<!-- file in/a -->\n~~~ini\nmine\n~~~\n<!-- run after: word=$(cat in/a) -->\n~~~sh\nb=$word\n~~~\n'
+    page = page_of(root, '<!-- file in/a -->\n~~~ini\nmine\n~~~\n<!-- run -->\n~~~sh\nb=$(cat in/a)\n~~~\n'
                          'Then\n\n<!-- run -->\n~~~sh\necho "$b"\n~~~\n<!-- output of the above -->\n~~~text\nmine\n~~~\n'
                          '<!-- run -->\n~~~sh\nfalse\n~~~\n<!-- run -->\n~~~sh\ntrue\n~~~')
     first, second, failed, last = (error for _, error in runs.run(page, env, alone))
     point('run: blocks share a shell and a directory', first or second, None)
     point('run: the block that fails is named', failed, 'exit status 1')
     point('run: what comes behind it has not run', last, 'was not reached')
-    page = page_of(root, '<!-- run -->\n~~~sh\ntrue\n~~~\n<!-- run after: false -->\n~~~sh\ntrue\n~~~')
+    page = page_of(root, '<!-- run -->\n~~~sh\ntrue\n~~~\nIn a clone:\n\n<!-- run in a clone -->\n~~~sh\ntrue\n~~~')
     good, unprepared = (error for _, error in runs.run(page, env, alone))
     point('run: what is run before one is not blamed on the one above', good, None)
-    point('run: ... but named', unprepared, 'in what is run before it: false')
+    point('run: ... but named', unprepared, 'in what is run before it: cp -r')
+    for text, expected in (('', "['one is an example"), ('In build/examples:', None)):
+        page = page_of(root, text + '\n\n<!-- run -->\n~~~sh\nx=1; one a | two\n~~~')
+        point('run: an example from nowhere' if expected else 'run: an example from somewhere',
+              str(quotes.programs_errors(page, ['one', 'a'])) if expected else quotes.programs_errors(page, ['one']) or None,
+              expected)
 
     for kind in [[], alone] if alone else [[]]:
         page = page_of(root, '<!-- run -->\n~~~sh\nsetsid -f sleep 98765\n(sleep 98765 &)\necho up\n~~~')
