@@ -48,8 +48,34 @@ std::string without_secrets(std::string_view url) {
                : std::string(visible.substr(0, colon)) + ":..." + std::string(visible.substr(end));
 }
 
+// Cuts a text that is too long for a message.
+std::string shown(std::string_view text, std::size_t longest = 64) {
+    return text.size() <= longest ? std::string(text)
+                                  : std::string(text.substr(0, longest)) + "...";
+}
+
 [[noreturn]] void refuse(std::string_view url, const std::string& why) {
-    throw std::invalid_argument(fmt::format("redlock: master '{}': {}", without_secrets(url), why));
+    constexpr std::size_t longest = 255;
+    throw std::invalid_argument(
+        fmt::format("redlock: master '{}': {}", shown(without_secrets(url), longest), why));
+}
+
+constexpr std::string_view name_letters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+// Whether a text that is not a URL has a name with a character that is not allowed. If an '@'
+// follows, the text before may be a password instead.
+bool has_invalid_name(std::string_view url) {
+    constexpr std::string_view option = "name=";
+    const std::size_t query = url.find('?');
+    const std::size_t begin = query == std::string_view::npos ? query : url.find(option, query + 1);
+    if (begin == std::string_view::npos || (url[begin - 1] != '?' && url[begin - 1] != '&')
+        || url.find('@', query) != std::string_view::npos) {
+        return false;
+    }
+    const std::string_view rest = url.substr(begin + option.size());
+    const std::string_view name = rest.substr(0, rest.find_first_of("&#"));
+    return name.find_first_not_of(name_letters) != std::string_view::npos;
 }
 
 std::optional<int> number(std::string_view text, int max) {
@@ -66,7 +92,9 @@ constexpr int database_max = 65'535;
 int database_of(std::string_view url, std::string_view text) {
     const std::optional<int> value = number(text, database_max);
     if (!value) {
-        refuse(url, fmt::format("database '{}' is not a number from 0 to {}", text, database_max));
+        refuse(
+            url,
+            fmt::format("database '{}' is not a number from 0 to {}", shown(text), database_max));
     }
     return *value;
 }
@@ -81,10 +109,14 @@ endpoint::endpoint(std::string_view url) {
     }
     const auto parsed = urls::parse_uri({url.data(), url.size()});
     if (!parsed || !parsed->has_authority()) {
+        // Without the value, which may be part of a password.
         refuse(
             url,
-            "not a URL; expected redis://host:port/database, rediss://host:port/database or "
-            "unix:///path?db=database");
+            has_invalid_name(url)
+                ? "the name has a character that is not allowed; write 1 to 64 letters, digits, "
+                  "'-', '_' and '.'"
+                : "not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
+                  "unix:///path?db=0");
     }
     const urls::url_view& view = *parsed;
     const std::string_view scheme(view.scheme().data(), view.scheme().size());
@@ -95,7 +127,7 @@ endpoint::endpoint(std::string_view url) {
     } else if (scheme == "unix") {
         transport = redlock::transport::unix_socket;
     } else {
-        refuse(url, fmt::format("scheme '{}' is not redis, rediss or unix", scheme));
+        refuse(url, fmt::format("scheme '{}' is not redis, rediss or unix", shown(scheme)));
     }
     if (view.has_fragment()) {
         refuse(url, "a fragment ('#...') has no meaning here; write '#' in a password as %23");
@@ -138,7 +170,7 @@ endpoint::endpoint(std::string_view url) {
                 url,
                 fmt::format(
                     "unknown option '{}'; {}",
-                    param.key,
+                    shown(param.key),
                     is_unix ? "allowed: db, name"
                             : "allowed: name; the database goes into the path"));
         }
@@ -158,17 +190,15 @@ endpoint::endpoint(std::string_view url) {
     if (host.empty()) {
         refuse(url, "the host is missing");
     }
-    constexpr std::string_view letters =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     if (view.host_type() == urls::host_type::name
-        && host.find_first_not_of(letters) != std::string::npos) {
+        && host.find_first_not_of(name_letters) != std::string::npos) {
         refuse(url, "the host has a character that is not allowed in names");
     }
     if (view.has_port()) {
         const std::string_view digits(view.port().data(), view.port().size());
         const std::optional<int> value = number(digits, 65'535);
         if (!value || *value == 0) {
-            refuse(url, fmt::format("port '{}' is not a number from 1 to 65535", digits));
+            refuse(url, fmt::format("port '{}' is not a number from 1 to 65535", shown(digits)));
         }
         port = static_cast<std::uint16_t>(*value);
     }

@@ -118,7 +118,11 @@ std::string without_passwords(std::string_view text) {
     };
     for (std::size_t at = next_url(0); at != std::string_view::npos; at = next_url(at)) {
         const std::size_t end = std::min(next_url(at), text.size());
-        const std::size_t host = text.substr(0, end).rfind('@');
+        std::size_t host = text.substr(0, end).rfind('@');
+        while (host != std::string_view::npos && host > at
+               && text.substr(host - 1, 3) == "'@'") { // a word about the character
+            host = text.rfind('@', host - 1);
+        }
         if (host != std::string_view::npos && host > at) {
             leave_out(at, host);
             continue;

@@ -105,7 +105,7 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"redis://", "", "host is missing"},
         {"redis://:7000", "", "host is missing"},
         {"redis:///1", "", "host is missing"},
-        {"redis:h", "", "redis://host:port"},
+        {"redis:h", "", "redis://host:6379/0"},
         {"redis://a redis://b", "", "two URLs in one"},
         {"redis://a:1,rediss://b:2", "", "two URLs in one"},
         {"redis://a;unix:///b", "", "two URLs in one"},
@@ -124,6 +124,10 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         {"unix:///s?db=", "''", "0 to 65535"},
         {"unix:///s?db=70000", "70000", "0 to 65535"},
         {"redis://a?name=", "empty", "name"},
+        {"redis://a?name=b c", "the name has", "letters, digits, '-', '_' and '.'"},
+        {"redis://a/1?name=%zz", "the name has", "letters, digits, '-', '_' and '.'"},
+        {"redis:// a?name=b", "not a URL", "expected redis://"},
+        {"redis://a?surname=b c", "not a URL", "expected redis://"},
         {"redis://a?name=b&name=c", "more than one", "name"},
         {"unix:///s?DB=1", "'DB'", "allowed: db, name"},
         {"unix:///s?db=1&mode=2", "'mode'", "allowed: db, name"},
@@ -134,6 +138,21 @@ TEST_CASE("a malformed URL is refused with what is wrong and with what is allowe
         CHECK(why.starts_with("redlock: master '"));
         CHECK(mentions(why, one.value));
         CHECK(mentions(why, one.allowed));
+    }
+}
+
+TEST_CASE("a long value is cut in the message") {
+    const std::string longest(5'000, 'a');
+    for (const std::string& url :
+         {longest,
+          "redis://" + longest + "/x",
+          "redis://h/" + longest,
+          longest + "://h",
+          "redis://h?" + longest + "=1",
+          "redis://h:" + std::string(5'000, '1')}) {
+        const std::string why = refusal(url);
+        CHECK(why.size() < 500);
+        CHECK(mentions(why, "..."));
     }
 }
 
@@ -189,6 +208,9 @@ TEST_CASE("no malformed URL brings its password into the message") {
              "redis://h/0?user=me&password=s3cret",
              "unix:///s?password=s3cret",
              "unix:///s?db=0&pass=s3cret",
+             // A password that looks like a name.
+             "redis://:x?name=s3cret y@h",
+             "redis://me:x?name=s3cret y",
              // A list of them in one.
              "redis://h,redis://me:s3cret@h",
              "redis://me:s3cret@h redis://h",
