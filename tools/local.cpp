@@ -182,6 +182,9 @@ public:
 
     // Founds the quorum, so that a master may be down when the first lock is acquired.
     void found(const std::string& key_prefix) {
+        if (ended()) {
+            return; // perhaps before the first server was started
+        }
         redlock::config how;
         for (const master_process& one : servers_) {
             how.masters.emplace_back(one.url());

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 
 import harness
-from harness import CONFIGURATION, NOT_FOUND, USAGE, Quorum, alive, case, contains, ended, equal, main, until
+from harness import CONFIGURATION, NO_QUORUM, NOT_FOUND, USAGE, Quorum, alive, case, contains, ended, equal, main, until
 
 
 def masters_of(line):
@@ -59,6 +59,18 @@ def _():
         ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=env | {'REDLOCK_PREFIX': 'other:'}), 201)
         process.send_signal(signal.SIGINT)
         equal(process.wait(), 0)
+
+
+@case('without a wait, a new quorum says when it will grant its first lock')
+def _():
+    with Quorum() as quorum:
+        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
+        env = {'REDLOCK_MAX_TTL': '10m', 'REDLOCK_TTL': '10s'}
+        for words in (('run', '--wait', 'none', 'a', '--', 'true'), ('acquire', '--wait', 'none', 'a')):
+            said = ended(quorum.run(*words, env=env), NO_QUORUM).stderr
+            left = [int(one) for one in re.findall(r'(\d+) s left: new, restarted or emptied recently', said)]
+            equal(len(left), 3, said)
+            assert all(540 < one <= 660 for one in left), said
 
 
 @case('local leaves nothing behind, whatever signal ends it, and whenever')
