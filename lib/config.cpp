@@ -57,6 +57,14 @@ wrong wrong_with(const endpoint& where, const std::string& name) {
         }
     } else if (where.host.empty()) {
         return against(name + ".host", {}, "write a name or an address");
+    } else if (constexpr std::size_t host_max = 255; where.host.size() > host_max) {
+        return invalid_value{
+            name + ".host",
+            number(where.host.size()),
+            "characters",
+            number(1),
+            number(host_max),
+            {}};
     } else if (where.port == 0) {
         return invalid_value{name + ".port", number(0), {}, number(1), number(65'535), {}};
     }
@@ -70,10 +78,17 @@ wrong wrong_with(const endpoint& where, const std::string& name) {
     constexpr std::size_t name_max = 64;
     constexpr std::string_view letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    if (where.name.size() > name_max
-        || where.name.find_first_not_of(letters) != std::string::npos) {
-        return against(
-            name + ".name", where.name, "allowed: 1 to 64 letters, digits, '-', '_' and '.'");
+    if (where.name.size() > name_max) {
+        return invalid_value{
+            name + ".name",
+            number(where.name.size()),
+            "characters",
+            number(1),
+            number(name_max),
+            {}};
+    }
+    if (where.name.find_first_not_of(letters) != std::string::npos) {
+        return against(name + ".name", where.name, "allowed: letters, digits, '-', '_' and '.'");
     }
     return std::nullopt;
 }
@@ -144,8 +159,27 @@ wrong wrong_with_times(const config& config) {
     return std::nullopt;
 }
 
+wrong wrong_with_change(const config& config) {
+    if (!config.change) {
+        return std::nullopt;
+    }
+    const std::string& master = config.change->master;
+    if (config.protocol == protocol::plain) {
+        return against("change", master, "only the guarded protocol has members");
+    }
+    const bool known = std::ranges::any_of(
+        config.masters, [&](const endpoint& one) { return detail::member_name(one) == master; });
+    if (!known) {
+        return against("change.master", master, "it must be in the list of masters, by its name");
+    }
+    return std::nullopt;
+}
+
 wrong wrong_with(const config& config) {
     if (auto why = wrong_with_masters(config)) {
+        return why;
+    }
+    if (auto why = wrong_with_change(config)) {
         return why;
     }
     if (auto why = wrong_with_times(config)) {
@@ -417,10 +451,16 @@ core::settings settings_of(const config& configuration) {
         out.names.push_back(to_string(where));
     }
     if (configuration.protocol == protocol::guarded) {
-        out.members = core::list_of(members);
+        out.members = std::move(members);
+        out.founds = configuration.founds_quorum;
+        if (configuration.change) {
+            out.change = core::member_change{
+                configuration.change->what == member_change::action::add,
+                configuration.change->master};
+        }
     }
     out.key_prefix = configuration.key_prefix;
-    out.epoch_key = core::epoch_key(configuration.key_prefix);
+    out.record_key = core::record_key(configuration.key_prefix);
     out.protocol = configuration.protocol;
     out.max_ttl = configuration.max_ttl;
     out.drift = drift_of(configuration);

@@ -237,8 +237,7 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
 void manager_impl::queried(core::query& done) {
     if (calls::call* const call = calls_.find(done.cookie)) { // else it was cancelled
         if (observer_) {
-            observe_query(
-                *call, {}, done.result.state, votes_of(done.result, engine().rules().quorum()));
+            observe_query(*call, {}, done.result.state, votes_of(done.result, engine().needed()));
         }
         calls_.end<lock_status> (*call)(io(), {}, std::move(done.result));
     }

@@ -95,6 +95,9 @@ private:
     }
     void held_long(const core::claim& lease) override { leases_.held_long(lease); }
     void contention(std::string_view key, std::size_t waiting) override;
+    void members_changed(const core::generation& present) override {
+        observer_.members_changed(present.number, present.members);
+    }
     void renewing(const core::claim& lease) override { leases_.renewing(lease); }
     void renewed(const core::claim& lease, std::optional<errc> error) override {
         leases_.renewed(lease, error);

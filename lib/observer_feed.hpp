@@ -16,9 +16,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
@@ -117,6 +119,12 @@ public:
             reports_.add(reported([name = std::string(resource), waiting](observer& one) {
                 one.contention(name, waiting);
             }));
+        }
+    }
+    void members_changed(std::uint64_t generation, std::span<const std::string> members) {
+        if (to_) {
+            reports_.add(reported([generation, names = std::vector(members.begin(), members.end())](
+                                      observer& one) { one.members_changed(generation, names); }));
         }
     }
 

@@ -129,6 +129,8 @@ private:
         return {error_code(), reentrant_hold(lease, depth)};
     }
 
+    // The acquire serves all entries of the owner, so it uses the allocator of none of them. Each
+    // may be cancelled, and its memory may go, before the acquire ends.
     void ask(std::uint64_t owner, seat& mine) {
         manager_->acquire(
             {.names = resource_, .options = options_},

@@ -44,6 +44,7 @@ CORE_RANKS = {
     'listeners': 0,
     'login': 1,
     'liveness': 1,
+    'member_list': 0,
     'membership': 1,
     'reasons': 1,
     'connection': 3,

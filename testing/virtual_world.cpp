@@ -171,17 +171,18 @@ void virtual_backend::random(std::span<unsigned char> out) {
 
 virtual_world::virtual_world(std::size_t count, config given) : settings(std::move(given)) {
     settings.masters.clear();
-    std::vector<std::string> names;
+    core::generation first{1, {}, {}};
     for (std::size_t i = 0; i < count; ++i) {
         settings.masters.emplace_back("redis://master-" + std::to_string(i));
-        names.push_back(to_string(settings.masters.back()));
+        first.members.push_back(to_string(settings.masters.back()));
     }
-    const std::string list = core::list_of(names); // the quorum is founded
+    std::ranges::sort(first.members);
+    const std::string list = core::written({core::recorded_list::state::final, first});
     for (std::size_t i = 0; i < count; ++i) {
         memory_master& made = *masters.emplace_back(std::make_unique<memory_master>(lua));
         restart(i, false);
         made.process.started_us = wall_us() - std::chrono::microseconds(48h).count();
-        made.process.data.put(core::epoch_key(settings.key_prefix)).value =
+        made.process.data.put(core::record_key(settings.key_prefix)).value =
             core::record_of_new_server(made.process.run_id, list);
         made.process.tell = [&made](std::string_view channel, std::string_view text) {
             std::string bytes;

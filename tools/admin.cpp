@@ -92,7 +92,7 @@ std::set<std::string> scan(redis& master, const redlock::config& how) {
 }
 
 int list(const settings& common) {
-    redlock::config how = config_of(common);
+    redlock::config how = reading_config_of(common);
     if (how.key_prefix.empty()) {
         throw failure(
             exit_code::configuration,
@@ -117,7 +117,9 @@ int list(const settings& common) {
     }
     const bool enough = read > how.masters.size() / 2;
     session now(std::move(how));
-    now.settle(need::all);
+    if (!resources.empty()) { // silent masters have cost their time already
+        now.settle(need::all);
+    }
     json all = json::array();
     for (const std::string& resource : resources) {
         if (const auto valid = redlock::validate_resource(resource); !valid) {
@@ -183,6 +185,11 @@ take_from(const redlock::endpoint& where, const redlock::config& how, const taki
     }
 }
 
+// By the library's judgement of the memory record, which has another list of masters.
+bool belongs_to_another_quorum(const redlock::master_health& one) {
+    return one.state == redlock::master_state::ineligible && one.text.starts_with("not a member ");
+}
+
 std::string new_token() {
     std::random_device source;
     std::string out;
@@ -222,11 +229,15 @@ int force_release(const forced& wanted, const settings& common) {
             exit_code::usage, "cannot ask for confirmation without a terminal: add --yes");
     }
     redlock::lock_status found;
+    redlock::health health;
     {
         session now(how);
         now.settle(need::all);
-        found = now.wait(
-            [&](auto token) { return now.manager.async_query(resource, std::move(token)); });
+        found =
+            now.wait([&, &name = resource](auto token) { // clang 14 captures no binding by itself
+                return now.manager.async_query(name, std::move(token));
+            });
+        health = now.manager.get_health();
     }
     if (!common.json) {
         fmt::print("{}", text_of(resource, found));
@@ -240,7 +251,12 @@ int force_release(const forced& wanted, const settings& common) {
     }
     const taking it{key_of(how, resource), at_once, new_token()};
     std::vector<std::pair<std::string, bool>> done(how.masters.size());
-    all_at_once(done.size(), [&](std::size_t i) { done[i] = take_from(how.masters[i], how, it); });
+    all_at_once(done.size(), [&](std::size_t i) {
+        const redlock::master_health& judged = health.masters[i];
+        done[i] = belongs_to_another_quorum(judged)
+                      ? std::pair<std::string, bool>("not touched: " + judged.text, false)
+                      : take_from(how.masters[i], how, it);
+    });
     std::size_t without = 0;
     json masters = json::array();
     for (std::size_t i = 0; i < done.size(); ++i) {
@@ -285,8 +301,9 @@ void add_admin_commands(command_line& to) {
         "  redlock force-release backup         # shows the holder, and asks\n"
         "  redlock force-release --yes backup\n"
         "  redlock force-release --now backup   # its holder is known to be dead\n\n"
-        "The lock is free when the current lease ends, with --now at once. Exits with 0 if a\n"
-        "majority released it, 200 if you answered no, 201 if too few masters released it.");
+        "The lock is free when the current lease ends, with --now at once. A master whose memory\n"
+        "record has another list of masters is not touched. Exits with 0 if a majority released\n"
+        "it, 200 if you answered no, 201 if too few masters released it.");
     add_resource(forces, wanted->resource);
     forces.add_flag("--yes", wanted->yes, "Do not ask");
     forces.add_flag("--now", wanted->at_once, "Do not wait for the end of the lease");

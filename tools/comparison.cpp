@@ -1,4 +1,5 @@
 #include "findings.hpp"
+#include "members.hpp"
 
 #include <fmt/format.h>
 
@@ -27,6 +28,7 @@ public:
 
     void run() {
         votes();
+        members();
         number();
         same_server();
         versions();
@@ -42,26 +44,10 @@ private:
 
     // The library's own judgement.
     void votes() {
-        for (const redlock::master_health& one : health_.masters) {
-            if (one.state == redlock::master_state::quarantined) {
-                out_.push_back(
-                    {severity::warning,
-                     "quarantine",
-                     one.endpoint,
-                     fmt::format(
-                         "does not vote for another {}: it is new to this quorum, restarted, was "
-                         "emptied or promoted, or its clock was stepped",
-                         duration_text(one.quarantine_left.value_or(milliseconds(0)))),
-                     "wait; if the master is not new, find the cause"});
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (health_.members.empty() || is_member(i)) {
+                vote_of(masters_[i], health_.masters[i]);
             }
-        }
-        const auto founding = std::ranges::find(
-            health_.masters, redlock::master_state::founding, &redlock::master_health::state);
-        if (founding != health_.masters.end()) {
-            add(severity::broken,
-                "members",
-                founding->text,
-                "start these masters; once each has replied, a majority is enough");
         }
         if (!health_.ready) {
             add(severity::broken,
@@ -81,8 +67,97 @@ private:
         }
     }
 
+    void vote_of(const facts& it, const redlock::master_health& mine) {
+        using state = redlock::master_state;
+        if (mine.state == state::quarantined) {
+            out_.push_back(
+                {severity::warning,
+                 "quarantine",
+                 it.endpoint,
+                 fmt::format(
+                     "does not vote for another {}: it is new to this quorum, restarted, was "
+                     "emptied or promoted, or its clock was stepped",
+                     duration_text(mine.quarantine_left.value_or(milliseconds(0)))),
+                 "wait; if the master is not new, find the cause"});
+        } else if (
+            (mine.state == state::founding || mine.state == state::ineligible)
+            && it["loading"] != "1" && !is_broken(it.endpoint)) {
+            out_.push_back(
+                {severity::broken,
+                 "vote",
+                 it.endpoint,
+                 "does not vote: " + mine.text,
+                 "see docs/errors.md, 'Why a master does not vote'"});
+        }
+    }
+
+    bool is_member(std::size_t i) const {
+        return std::ranges::count(health_.members, name_of(how_.masters[i])) > 0;
+    }
+
+    bool is_broken(const std::string& master) const {
+        return std::ranges::any_of(out_, [&](const finding& one) {
+            return one.level == severity::broken && one.master == master;
+        });
+    }
+
+    // What the memory records contain of the members.
+    void members() {
+        if (const std::string newer_on = outdated_on(health_, how_); !newer_on.empty()) {
+            add(severity::broken,
+                "members",
+                fmt::format(
+                    "this list of masters is outdated: it has too few of the members that {} has "
+                    "recorded",
+                    newer_on),
+                "use a list of the present members, here and in each client with this list");
+        }
+        std::map<std::string, std::string> plans;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            const redlock::master_health& mine = health_.masters[i];
+            const std::string name = name_of(how_.masters[i]);
+            if (mine.generation == health_.generation && !mine.planned.empty()) {
+                std::string& names = plans[mine.planned];
+                names += (names.empty() ? "" : ", ") + name;
+            } else if (!health_.members.empty() && !is_member(i) && mine.generation == 0) {
+                out_.push_back(
+                    {severity::note,
+                     "members",
+                     masters_[i].endpoint,
+                     "is not a member of the quorum",
+                     "redlock members add " + name});
+            } else if (!health_.members.empty() && !is_member(i)) {
+                out_.push_back(
+                    {severity::warning,
+                     "members",
+                     masters_[i].endpoint,
+                     fmt::format(
+                         "is not a member, and has a memory record of generation {}",
+                         mine.generation),
+                     "shut it down if it was removed; FLUSHALL before it is added again"});
+            } else if (
+                is_member(i) && mine.generation > 0 && mine.generation < health_.generation) {
+                out_.push_back(
+                    {severity::warning,
+                     "members",
+                     masters_[i].endpoint,
+                     fmt::format(
+                         "its memory record has generation {} of the members, the quorum {}",
+                         mine.generation,
+                         health_.generation),
+                     "wait: a client writes the newer one; if it stays, check the ACL"});
+            }
+        }
+        for (const auto& [plan, names] : plans) {
+            add(severity::warning,
+                "members",
+                fmt::format("a change of the members is not final: {}, planned on {}", plan, names),
+                "if nobody makes it at present: redlock members " + plan);
+        }
+    }
+
     void number() {
-        const std::size_t n = masters_.size();
+        const std::size_t n = health_.members.empty() ? masters_.size() : health_.members.size();
         if (n < 3) {
             add(severity::warning,
                 "quorum",

@@ -198,8 +198,9 @@ void add_doctor(command_line& to) {
         "Exits with 0 if all is well, 207 with warnings. 209: something is broken on a minority\n"
         "of the masters, and locks work. 208: there is no majority to lock on, or an assumption\n"
         "of the guarantees does not hold. Sets test keys for a moment. As every client, it writes\n"
-        "the memory record of each master, with the quarantine that follows from --max-ttl: use\n"
-        "that of your programs, and --prefix check on a server that is not in use yet.");
+        "the memory record of each master: the quarantine that follows from --max-ttl and, if the\n"
+        "masters are empty, its list of masters. Use those of your programs, and --prefix check\n"
+        "on a server that is not in use yet.");
     add_duration(
         app, "--clock-time", wanted->clock_time, "Time over which clock drift is measured");
     app.add_flag("--notes", wanted->notes, "Also print passed checks and a sufficient ACL");

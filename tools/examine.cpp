@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <random>
 #include <sstream>
 #include <string_view>
@@ -45,21 +44,6 @@ bool forbidden(const reply& answer) {
            && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown command"));
 }
 
-// The list of masters in the id of a record: 32 digits, then 0 or 1 (final), then the list in
-// hexadecimal.
-std::string list_in(std::string_view id) {
-    constexpr std::size_t before = 33;
-    std::string out;
-    if (id.size() > before) {
-        for (std::size_t i = before; i + 1 < id.size(); i += 2) {
-            int byte = 0;
-            std::from_chars(id.data() + i, id.data() + i + 2, byte, 16);
-            out += static_cast<char>(byte);
-        }
-    }
-    return out;
-}
-
 class examination {
 public:
     examination(const redlock::endpoint& where, const redlock::config& how, facts& out)
@@ -71,6 +55,10 @@ public:
         // One name, one server: a proxy that distributes its connections shows here.
         redis other(where, how);
         out_.run_id_of_other_connection = fields_of(other.ask({"INFO", "server"}).text)["run_id"];
+        out_.record = how.key_prefix + ":epoch";
+        if (how.protocol == redlock::protocol::guarded) {
+            read_record(other);
+        }
         read_configuration();
         for (int i = 0; i < pings; ++i) {
             const auto before = std::chrono::steady_clock::now();
@@ -132,7 +120,6 @@ private:
         const std::string lock = key_of(how_, name);
         const std::string fence = how_.key_prefix + "{" + name + "}:fence";
         const std::string channel = lock + ":free";
-        const std::string record = how_.key_prefix + ":epoch";
         const reply set = attempt("+set", true, {"SET", lock, "doctor", "NX", "PX", "2000"});
         if (set.failed() && !forbidden(set)) {
             out_.write_refusal = set.text;
@@ -145,8 +132,7 @@ private:
         attempt("+evalsha", false, {"EVALSHA", std::string(40, '0'), "1", lock});
         if (guarded) {
             attempt("+time", true, {"TIME"});
-            read_record(record);
-            const reply script = master_.ask({"EVAL", "return 1", "3", lock, fence, record});
+            const reply script = master_.ask({"EVAL", "return 1", "3", lock, fence, out_.record});
             if (script.failed() && !forbidden(script)) {
                 out_.script_refusal = script.text;
             }
@@ -161,9 +147,14 @@ private:
     }
 
     // "3 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
-    void read_record(const std::string& key) {
-        out_.record = key;
-        const reply kept = master_.ask({"GET", key});
+    void read_record(redis& other) {
+        reply kept;
+        try {
+            kept = other.ask({"GET", out_.record});
+        } catch (const connection_error&) { // larger than a reply may be
+            out_.foreign_record = true;
+            return;
+        }
         if (forbidden(kept) || kept.what == reply::kind::nothing) {
             return;
         }
@@ -176,7 +167,6 @@ private:
         std::string id;
         words >> format >> run_id >> promoted_from >> born >> quarantine >> id;
         out_.foreign_record = kept.failed() || format != "3" || words.fail();
-        out_.record_list = list_in(id);
         if (!out_.foreign_record) {
             out_.record_quarantine =
                 std::chrono::duration_cast<milliseconds>(us(static_cast<us::rep>(quarantine)));

@@ -41,7 +41,6 @@ struct facts {
     std::string write_refusal;   ///< why it refuses a lock: READONLY, MISCONF, MOVED and so on
     std::string script_refusal;  ///< why it refuses a script on the keys of one lock
     std::string record;          ///< key of its memory record
-    std::string record_list;     ///< the masters of the quorum, sorted; empty: none
     bool foreign_record = false; ///< ... which has another format than this version's
     std::optional<std::chrono::milliseconds>
         record_quarantine; ///< the longest that a client asked for

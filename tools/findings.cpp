@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -55,7 +54,6 @@ public:
         permissions();
         latency();
         quarantine();
-        members();
         transport();
     }
 
@@ -242,50 +240,23 @@ private:
         if (guarded() && it_.foreign_record) {
             add(severity::broken,
                 "record",
-                "has a memory record '" + it_.record + "' of another version of redlock",
-                "stop all clients of that version, then on each master: DEL " + it_.record);
+                "its memory record '" + it_.record
+                    + "' is of another version of redlock, or damaged",
+                "stop all clients of another version, then on each such master: DEL " + it_.record);
         }
         if (guarded() && it_.record_quarantine && !how_.masters.empty()
             && *it_.record_quarantine > ours + milliseconds(1)) {
             add(severity::warning,
                 "max_ttl",
                 fmt::format(
-                    "its record asks for a quarantine of {}, this command for {}: --max-ttl or the "
-                    "clock options differ",
+                    "its memory record asks for a quarantine of {}, this command for {}: --max-ttl "
+                    "or the clock options differ",
                     duration_text(*it_.record_quarantine),
                     duration_text(ours)),
                 "use the same --max-ttl and --clock-offset-bound everywhere, also here. If the "
                 "record is wrong: when no lock with the longer ttl is left, on one master after "
                 "the other, DEL "
                     + it_.record + ", and wait until it votes again");
-        }
-    }
-
-    void members() {
-        std::vector<std::string> names;
-        for (const redlock::endpoint& one : how_.masters) {
-            redlock::endpoint lower = one;
-            std::ranges::transform(lower.host, lower.host.begin(), [](unsigned char c) {
-                return static_cast<char>(std::tolower(c));
-            });
-            names.push_back(one.name.empty() ? to_string(lower) : one.name);
-        }
-        std::ranges::sort(names);
-        std::string ours;
-        for (const std::string& name : names) {
-            ours += (ours.empty() ? "" : ",") + name;
-        }
-        if (guarded() && !it_.record_list.empty() && it_.record_list != ours) {
-            add(severity::broken,
-                "members",
-                fmt::format(
-                    "has the list of another quorum, {}; this command's list is {}",
-                    it_.record_list,
-                    ours),
-                "use the same masters, spelled alike, in all clients, or give them names "
-                "(?name=NAME). If the record is wrong: stop all clients, then on each master of "
-                "both lists: DEL "
-                    + it_.record);
         }
     }
 

@@ -9,6 +9,7 @@
 #include "exit_code.hpp"
 #include "local.hpp"
 #include "manual.hpp"
+#include "members.hpp"
 #include "metrics.hpp"
 #include "parent.hpp"
 #include "run.hpp"
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
         cli::add_acquire_commands(line);
         cli::add_status_commands(line);
         cli::add_admin_commands(line);
+        cli::add_members_command(line);
         cli::add_doctor(line);
         cli::add_local(line);
         cli::add_metrics(line);

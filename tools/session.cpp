@@ -42,6 +42,7 @@ bool decided(const redlock::master_health& one) {
 session::session(redlock::config configuration)
     : patience_(configuration.connect_timeout + configuration.master_timeout),
       master_timeout_(configuration.master_timeout),
+      founds_(configuration.founds_quorum),
       manager(made_of(io, std::move(configuration))),
       signals_(io) {
     add_ending_signals(signals_);
@@ -77,7 +78,10 @@ void session::settle(need how_many, milliseconds limit) {
     bool ready = false;
     while (signal_ == 0 && clock::now() < until) {
         const redlock::health now = manager.get_health();
-        if (std::all_of(now.masters.begin(), now.masters.end(), decided)) {
+        const bool unfounded = !founds_ && now.generation == 0; // and stays so
+        if (std::ranges::all_of(now.masters, [&](const auto& one) {
+                return decided(one) || (unfounded && one.state == redlock::master_state::founding);
+            })) {
             return;
         }
         if (how_many == need::most && now.ready && !ready) {

@@ -39,6 +39,7 @@ public:
 private:
     milliseconds patience_;
     milliseconds master_timeout_;
+    bool founds_;
 
 public:
     asio::io_context io;

@@ -52,8 +52,17 @@ std::string text_of_setting(const redlock::setting_value& value) {
     return std::visit(to_text, value);
 }
 
+// "the name of entry 1 of --masters" for "masters[0].name".
+std::string entry_of_masters(const std::string& field) {
+    const std::size_t dot = field.find('.');
+    return fmt::format(
+        "{}entry {} of --masters",
+        dot == std::string::npos ? "" : fmt::format("the {} of ", field.substr(dot + 1)),
+        std::atoi(field.c_str() + std::string_view("masters[").size()) + 1);
+}
+
 std::string option_of(const std::string& field) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 17> options{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 19> options{{
         {"ttl", "--ttl"},
         {"wait", "--wait"},
         {"max_hold", "--max-hold"},
@@ -71,13 +80,14 @@ std::string option_of(const std::string& field) {
         {"tls.certificate_file", "--tls-certificate-file"},
         {"tls.private_key_file", "--tls-private-key-file"},
         {"resource", "the name"},
+        {"change", "MASTER"},
+        {"change.master", "MASTER"},
     }};
     const auto* const found =
         std::ranges::find(options, field, &std::pair<std::string_view, std::string_view>::first);
-    return found != options.end() ? std::string(found->second)
-           : field.starts_with("masters[")
-               ? fmt::format("entry {} of --masters", std::atoi(field.c_str() + 8) + 1)
-               : (field == "masters" ? "--" : "the ") + field;
+    return found != options.end()          ? std::string(found->second)
+           : field.starts_with("masters[") ? entry_of_masters(field)
+                                           : (field == "masters" ? "--" : "the ") + field;
 }
 
 } // namespace
@@ -127,6 +137,12 @@ void require(const redlock::validation& valid, exit_code status) {
     if (!valid) {
         throw failure(status, in_options(valid.error()));
     }
+}
+
+redlock::config reading_config_of(const settings& given) {
+    redlock::config how = config_of(given);
+    how.founds_quorum = false;
+    return how;
 }
 
 redlock::config config_of(const settings& given) {

@@ -47,6 +47,8 @@ void require(const redlock::validation& valid, exit_code status);
 
 /// Throws `failure` with `exit_code::configuration`.
 redlock::config config_of(const settings& given);
+/// The same for a command that only shows something: it founds no quorum.
+redlock::config reading_config_of(const settings& given);
 
 /// Replaces `redlock::default_ttl` by the ttl that the library takes for it.
 milliseconds ttl_of(milliseconds given, const redlock::config& config);

@@ -86,7 +86,7 @@ int worse(int one, int other) {
 
 int status(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
-    session now(config_of(common));
+    session now(reading_config_of(common));
     now.settle(need::all);
     json all = json::array();
     int out = 0;
@@ -131,7 +131,7 @@ bool unread() {
 
 int watch(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
-    session now(config_of(common));
+    session now(reading_config_of(common));
     now.settle(need::all);
     const std::string& resource = wanted.resources.front();
     const bool live = ::isatty(STDOUT_FILENO) == 1 && !common.json;
@@ -210,8 +210,8 @@ void add_status_commands(command_line& to) {
         "  redlock status --json backup | jq -r '.[].state'\n\n"
         "Exits with 0 if all are free, 200 if one is held, 206 if one is undecided, 201 if too "
         "few\n"
-        "masters replied to tell. The result may be out of date when it is printed: do not use it\n"
-        "in place of a lock.");
+        "masters replied. The result may be out of date when it is printed: do not use it in\n"
+        "place of a lock. With a wrong list in --masters it is wrong.");
     asks.add_option("RESOURCE", asked->resources, "Names of resources")->required()->type_name("");
     to.when(asks, [asked, &to] { return status(*asked, to.common); });
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,7 +29,7 @@ enum class transport : std::uint8_t { tcp, tls, unix_socket };
 /// Address and credentials of one master. Construct it from a URL, or set the members.
 struct endpoint {
     redlock::transport transport = transport::tcp; ///< transport of the connection
-    /// Host name or IP address; unused for Unix sockets.
+    /// Host name or IP address, at most 255 characters; unused for Unix sockets.
     std::string host;
     /// TCP port, 1 to 65535; unused for Unix sockets.
     std::uint16_t port = 6379;
@@ -114,6 +115,20 @@ enum class release_notifications : std::uint8_t {
     off,
 };
 
+/// A change of the members of the quorum: adds one master or removes one, while locks are taken
+/// (docs/operations/masters.md).
+struct member_change {
+    /// What is done with the master.
+    enum class action : std::uint8_t {
+        add,    ///< it must reply
+        remove, ///< it need not reply
+    };
+    action what = action::add; ///< whether it is added or removed
+    /// Its name: `endpoint::name`, or the address as in `to_string(endpoint)`. It must be one of
+    /// `config::masters`.
+    std::string master;
+};
+
 /// Configuration of a manager; one per process and quorum. All members except `masters` have
 /// defaults. All processes that lock the same resources must use the same `masters`, `key_prefix`
 /// and `max_ttl`. The `protocol` may differ.
@@ -190,6 +205,18 @@ struct config {
 
     /// How waiters learn of a release. Default: on.
     redlock::release_notifications release_notifications = release_notifications::on;
+
+    /// Whether this manager founds the quorum, with `masters` as its members, if none of them
+    /// belongs to one (guarded protocol). With `false` it waits for another client to do so, as a
+    /// monitor should. Default: true.
+    bool founds_quorum = true;
+
+    /// A change of the members that this manager makes, in a quorum that has been founded (guarded
+    /// protocol). All members that stay, and a new one, must reply; the change is final after the
+    /// longest quarantine. It may be made by several managers at once, and continued by another
+    /// one. It is made once: if it was undone since, it is not made again. The progress is in
+    /// `lock_manager::get_health`. Default: none.
+    std::optional<member_change> change;
 
     /// ACL user for masters whose endpoint has no credentials of its own.
     std::string username;

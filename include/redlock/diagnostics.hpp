@@ -36,7 +36,9 @@ struct master_vote {
     std::string endpoint;                 ///< address as configured, without the password
     redlock::vote vote = vote::pending;   ///< its vote
     std::chrono::microseconds latency{0}; ///< time from the request to the reply; 0 without a reply
-    /// Remaining time of the holder's lease (`held`, in `lock_status`) or of the quarantine.
+    /// Remaining time of the quarantine, or of the holder's lease (`held`). The reply to an acquire
+    /// without a fencing token does not have that of the lease. Such an acquire queries one master
+    /// for it if it waits, and otherwise none.
     std::optional<std::chrono::milliseconds> time_left;
     /// Error text of the server, or the reason for the vote. Contains text from the network: do not
     /// trust it.

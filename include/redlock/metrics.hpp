@@ -187,6 +187,9 @@ struct metrics {
     std::size_t subscriptions = 0;
     /// Gauge: removals that wait for a master to reconnect. Removals in flight are not included.
     std::size_t pending_removals = 0;
+    /// Gauge: members of the quorum. 0: not known yet, or plain protocol.
+    std::size_t members = 0;
+    std::uint64_t generation = 0;        ///< gauge: their generation, see `health::generation`
     std::vector<master_metrics> masters; ///< one per master, in the order of the configuration
 };
 
@@ -199,8 +202,9 @@ enum class master_state : std::uint8_t {
     silent,      ///< connected, but no reply for `master_timeout`
     quarantined, ///< in quarantine: new, restarted or emptied
     duplicate,   ///< the same server as another configured master
-    /// Ineligible to vote: a replica, loading, with the record of another version or of a quorum
-    /// with other masters, or allowed to evict keys. The text has the reason.
+    /// Ineligible to vote: a replica, loading, with a damaged memory record or one of another
+    /// version or of a quorum with other masters, or allowed to evict keys. The text has the
+    /// reason.
     ineligible,
 };
 
@@ -215,6 +219,11 @@ struct master_health {
     /// Reason why it does not vote; empty if it does.
     std::string text;
     std::optional<std::chrono::milliseconds> quarantine_left; ///< if quarantined: remaining time
+    /// Generation of the members in its memory record, as last read. 0: none.
+    std::uint64_t generation = 0;
+    /// Change of the members in its memory record that is not final, as last read: "add NAME" or
+    /// "remove NAME". Empty: none.
+    std::string planned;
     /// Server version, such as "redis 7.0.15"; empty until known.
     std::string version;
     /// Run id of the server process; empty until known.
@@ -249,6 +258,11 @@ struct health {
     std::chrono::milliseconds master_timeout{0}; ///< as configured
     /// One per master, in the order of the configuration.
     std::vector<master_health> masters;
+    /// Names of the masters that make up the quorum, by their own records (guarded protocol). A
+    /// majority of them is needed. Empty: not known yet, or plain protocol.
+    std::vector<std::string> members;
+    std::uint64_t generation = 0; ///< 1 for the first members, one more after each change; 0: none
+    std::string change;           ///< progress of `config::change`, or changes that are not final
 };
 
 /// Formats the health as one line: "ready, 4 of 5 masters admitted, 3 needed: ...".

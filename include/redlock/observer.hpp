@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -116,6 +118,11 @@ public:
     /// Called when more acquires of this manager wait for one resource than
     /// `config::contention_warning`.
     virtual void contention(std::string_view /*resource*/, std::size_t /*waiting*/) {}
+
+    /// Called when the members of the quorum have changed, see `health::members`. Not called for
+    /// the members that the manager reads first. The names are valid during the call.
+    virtual void
+    members_changed(std::uint64_t /*generation*/, std::span<const std::string> /*members*/) {}
 };
 
 }} // namespace redlock::REDLOCK_ABI

@@ -218,7 +218,7 @@ struct initiation {
     }
 };
 
-/// Whether a completion token or a handler fits. One sentence says it if not.
+/// Whether a completion token or a handler fits. If not, the compiler prints one sentence about it.
 template <typename Signature, typename CompletionToken>
 constexpr bool fits() {
     constexpr bool result = boost::asio::completion_token_for<CompletionToken, Signature>;

@@ -1,4 +1,4 @@
-// Whether a master may vote: reads what a server reports about itself (INFO) and judges it.
+// Decides whether a master may vote, by what its server reports about itself (INFO).
 //
 // A master votes only after it has kept its data for a quarantine, which is longer than any lease.
 // A restarted master may have granted a lock before and lost it, and would grant it again (the

@@ -200,6 +200,9 @@ answer read_extend(const reply& got, command_variant how) noexcept {
     case -3:
         out.said = vote::absent;
         break;
+    case -4: // nothing was executed; its earlier vote stays
+        out.forgot = true;
+        break;
     default:
         break;
     }
@@ -247,7 +250,8 @@ batch_answers::batch_answers(
         call_ = kind == command_kind::remove    ? answer{}
                 : kind == command_kind::acquire ? read_acquire(got, how)
                                                 : read_extend(got, how);
-        if (!call_.late && call_.said != vote::quarantined) {
+        const bool another_record = call_.forgot && call_.said == vote::error;
+        if (!call_.late && !another_record && call_.said != vote::quarantined) {
             call_ = {};
         }
         return;
@@ -351,7 +355,8 @@ std::optional<memory> read_handshake(const reply& got) noexcept {
     if (!said || has_record == (said->status < 0) || (!has_record && got.elements.size() != 3)) {
         return std::nullopt;
     }
-    const std::int64_t ends_us = std::clamp<std::int64_t>(said->value, 0, exact_max);
+    // The server's conversion of a sum that does not fit into 64 bits is negative.
+    const std::int64_t ends_us = said->value < 0 ? exact_max : std::min(said->value, exact_max);
     return memory{
         rest_of(ends_us - said->server_us),
         said->server_us,

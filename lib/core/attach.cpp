@@ -38,7 +38,7 @@ handle engine::attach(const acquire_request& request, time_point now) {
             ++counters_of(i).extend_votes[mine.said];
         }
     }
-    if (attempt.votes.count(vote::pending) < rules_.quorum()) {
+    if (attempt.votes.count(vote::pending) < masters_.needed()) {
         end_attach(wanted, attempt, errc::no_quorum, now); // nothing was sent
         return name;
     }
@@ -66,7 +66,7 @@ claim& engine::new_attach(operation& wanted, std::string_view token, time_point 
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
-    attempt.ask({attempt::origin::attach, masters_.size(), rules_.quorum()});
+    attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed()});
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
     name_fence(attempt);

@@ -247,7 +247,7 @@ attempt::decision attempt::due(
     if (!asked_all() && now < mine.vote_by) {
         return {decision::kind::others};
     }
-    const bool working = works(mine, slow, rules.quorum());
+    const bool working = works(mine, slow, count_.quorum());
     if (now >= caller.patience) {
         return lost(asked_all() && !working ? errc::no_quorum : errc::wait_timed_out);
     }

@@ -83,8 +83,8 @@ public:
     /// \{
     /// Records a reply to the acquire, even after the decision. Returns the vote.
     static vote note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift);
-    /// Whether a reply to a command that was sent after that many `handoffs` is a vote: the master
-    /// has not voted yet.
+    /// Whether a reply counts as a vote: its command was sent after the last local handoff
+    /// (`handoffs`), and the master has not voted yet.
     bool
     awaits(const claim_record& mine, std::size_t master, std::uint16_t handoffs) const noexcept {
         return handoffs == mine.handoffs && mine.votes.of[master].said == vote::pending;
@@ -117,7 +117,7 @@ public:
         master_set slow,
         time_point now,
         const settings& rules) const noexcept;
-    /// Whether this is not an outage: a majority has voted or may only be slow.
+    /// Returns false in an outage. Otherwise a majority has voted, or some of it may only be slow.
     bool works(const claim_record& mine, master_set slow, std::size_t quorum) const noexcept;
     /// Counts masters without a reply as timed out, and returns them.
     master_set close(claim_record& mine) noexcept;

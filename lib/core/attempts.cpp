@@ -33,7 +33,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
-    attempt.ask({attempt::origin::acquire, masters_.size(), rules_.quorum()});
+    attempt.ask({attempt::origin::acquire, masters_.size(), masters_.needed()});
     attempt.votes.reset(masters_.size());
     return attempt;
 }
@@ -311,7 +311,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     const time_point lasts_until = std::min(
         wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
         : wrong::handoff_counts_anew ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
-                                     : attempt.votes.lasts_until(rules_.quorum()),
+                                     : attempt.votes.lasts_until(masters_.needed()),
         hold_limit);
     const auto needed = wrong::handoff_past_deadline && attempt.given_at != attempt.asked_at
                             ? -attempt.ttl
@@ -332,7 +332,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     }
     attempt.believed_until = lasts_until;
     const time_point renewed_at =
-        attempt.votes.lasts_until(rules_.quorum()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
+        attempt.votes.lasts_until(masters_.needed()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
     attempt.hold(lease(
         {.renew = options.renew,
          .stop_margin = options.stop_margin,

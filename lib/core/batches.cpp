@@ -16,8 +16,8 @@ bool engine::sets_natively(const claim& of) const noexcept {
     return of.form == lock_form::exclusive && !of.fencing;
 }
 
-// Whether such commands of this claim may leave with those of others. The other forms have scripts
-// of their own.
+// Whether a command of this claim may share a call with those of other claims. The other forms have
+// scripts of their own.
 bool engine::shares_calls(const claim& of, command_kind kind) const noexcept {
     const bool extends = kind == command_kind::extend;
     const bool may = extends || kind == command_kind::acquire || kind == command_kind::remove;
@@ -139,7 +139,7 @@ void engine::send_removal_alone(claim& ended, const batch::item& one, master_set
 void engine::send_batch(const batch& what) {
     const bool removes = what.kind == command_kind::remove;
     const bool certifies = what.native && rules_.guarded();
-    const std::string_view epoch = rules_.guarded() ? rules_.epoch_key : std::string_view();
+    const std::string_view record = rules_.guarded() ? rules_.record_key : std::string_view();
     std::size_t common = 0;
     command_variant said = command_variant::native;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -150,7 +150,7 @@ void engine::send_batch(const batch& what) {
                                                 : masters_[i].link->commands().of_batch(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters
             call_.clear();
-            outbox::write(call_, what, how, epoch);
+            outbox::write(call_, what, how, record);
             if (certifies) {
                 masters_[i].link->append_certificate(call_);
             }

@@ -75,7 +75,7 @@ struct ballots {
         }
         return found;
     }
-    /// Whether a master has the key or may have it: it granted, or its outcome is unknown.
+    /// Whether any master has the key or may have it: it granted, or its outcome is unknown.
     bool may_be_set() const noexcept {
         return std::ranges::any_of(of, [](const ballot& one) {
             return one.asked
@@ -103,8 +103,8 @@ struct strays {
     master_set heals = 0;     // commands that create the key again
     time_point until = never; // afterwards they are refused, or the key has expired
 
-    /// Whether a stray command may be executed after a removal that got this reply. An acquire sets
-    /// the key once: if the key was removed, it has been executed.
+    /// Whether a stray command may still set the key after a removal with this reply. An acquire
+    /// sets the key once: if the removal found the key, that acquire has been executed.
     bool may_follow(std::size_t master, vote what) const noexcept {
         return ((heals | (what == vote::granted ? 0U : sets)) & set_of(master)) != 0;
     }

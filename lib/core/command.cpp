@@ -64,7 +64,7 @@ void append_extend(
 
 void append_handshake(
     std::string& out,
-    std::string_view epoch,
+    std::string_view record,
     const master_guard& guard,
     std::string_view promoted_from,
     bool stepped,
@@ -76,7 +76,7 @@ void append_handshake(
         "EVAL",
         guarded_handshake.text,
         "1",
-        epoch,
+        record,
         guard.run_id,
         promoted_from.empty() ? "-" : promoted_from,
         quarantine,
@@ -115,7 +115,7 @@ void append_guarded_heal(
          "3",
          names.lock,
          names.fence,
-         names.epoch,
+         names.record,
          names.token,
          decimal(ttl.count()),
          decimal(fencing.token),

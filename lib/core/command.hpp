@@ -28,6 +28,7 @@ enum class command_kind : std::uint8_t {
     handshake,     // guarded: the memory record
     ping,          // PING
     read_clock,    // TIME: PING and the clock (guarded)
+    read_record,   // GET of the memory record, to notice that it has changed
     acquire,       // SET NX PX, or the script: the vote for an acquire
     raise,         // guarded: raise the fencing counter to the token
     remove,        // compare and delete
@@ -157,13 +158,13 @@ void append_extend(
 struct lock_names {
     std::string_view lock;
     std::string_view fence;
-    std::string_view epoch;
+    std::string_view record;
     std::string_view token;
 };
 
 /// What a script checks of its master before it changes anything.
 struct master_guard {
-    std::string_view run_id;
+    std::string_view run_id; // the second word of the memory record
     std::chrono::microseconds quarantine{};
     std::int64_t not_after_us = 0; // by the master's clock; 0: unknown, not checked
 };
@@ -179,7 +180,7 @@ struct fence {
 /// with its state, and `on` the id that the record must have for it; both may be empty.
 void append_handshake(
     std::string& out,
-    std::string_view epoch,
+    std::string_view record,
     const master_guard& guard,
     std::string_view promoted_from,
     bool stepped,

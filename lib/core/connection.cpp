@@ -18,6 +18,12 @@ namespace {
 // Value of `sent_command::round` for a handshake that starts a new memory record.
 constexpr std::uint16_t restarts_memory = 1;
 
+// The second word of a memory record: its server, and its list of members if that has changed.
+std::string_view record_word(std::string_view record) noexcept {
+    const std::string_view rest = record.substr(std::min(record.find(' '), record.size() - 1) + 1);
+    return rest.substr(0, rest.find(' '));
+}
+
 } // namespace
 
 void connection::start(time_point now) {
@@ -178,7 +184,7 @@ void connection::handle_introduction(
         break;
     case command_kind::select:
         if (answer.is_error()) {
-            lose(answer.text, true, now);
+            lose(text_of_error(answer.text), true, now);
         }
         break;
     case command_kind::introduce:
@@ -192,6 +198,11 @@ void connection::handle_introduction(
             learn_clock(*server_us, command.sent, now);
         }
         break;
+    case command_kind::read_record:
+        if (!certifies(command.what, answer)) {
+            introduce_again(now);
+        }
+        break;
     case command_kind::publish:
         published(answer.is_error() ? answer.text : std::string_view(), now);
         break;
@@ -202,7 +213,7 @@ void connection::handle_introduction(
 
 void connection::introduced(const reply& answer, time_point now) {
     if (answer.is_error()) {
-        lose(answer.text, true, now);
+        lose(text_of_error(answer.text), true, now);
         return;
     }
     std::optional<server_info> info = parse_info(answer.text);
@@ -213,9 +224,7 @@ void connection::introduced(const reply& answer, time_point now) {
     const server_capabilities kept = info_.commands;
     const time_point since = known_since(*info, now);
     info_ = *std::move(info);
-    guard_.clear();
-    append_argument(guard_, info_.run_id);
-    append_argument(guard_, decimal(quarantine_.count()));
+    guard_with(info_.run_id);
     if (up()) {
         info_.commands = kept; // keep what was learned: a refused variant stays disabled
     } else if (rules_.guarded()) {
@@ -224,19 +233,19 @@ void connection::introduced(const reply& answer, time_point now) {
     eligibility judgement = judge(info_, rules_, now, since);
     if (rules_.guarded() && judgement.fit) {
         const bool stepped = stepped_ == info_.run_id;
+        const std::uint32_t look = members_.look();
         const membership::proposal proposed = members_.proposal_to(master_);
         scratch_.clear();
         append_handshake(
             scratch_,
-            rules_.epoch_key,
-            {.run_id = info_.run_id, .quarantine = quarantine_},
+            rules_.record_key,
+            {.run_id = info_.run_id, .quarantine = std::max(quarantine_, proposed.quarantine)},
             info_.promoted_from,
             stepped,
             new_id(),
             proposed.list,
             proposed.id);
         const std::uint16_t round = stepped ? restarts_memory : 0;
-        const std::uint32_t look = members_.look();
         send(
             scratch_,
             {.kind = command_kind::handshake, .round = round, .record = look, .subject = {}},
@@ -244,8 +253,15 @@ void connection::introduced(const reply& answer, time_point now) {
         return;
     }
     fitness_ = std::move(judgement);
-    founding_ = false;
     introduction_done(now);
+}
+
+// Formats the arguments by which a script recognizes the memory record.
+void connection::guard_with(std::string_view server) {
+    server_ = server;
+    guard_.clear();
+    append_argument(guard_, server_);
+    append_argument(guard_, decimal(quarantine_.count()));
 }
 
 // A record must never be the same as one that was lost.
@@ -258,7 +274,7 @@ std::string connection::new_id() {
 }
 
 void connection::append_certificate(std::string& out) const {
-    append_command(out, {"GET", rules_.epoch_key});
+    append_command(out, {"GET", rules_.record_key});
 }
 
 bool connection::certifies(const sent_command& sent, const reply& got) const noexcept {
@@ -302,7 +318,6 @@ time_point connection::known_since(const server_info& next, time_point now) {
 
 void connection::shook_hands(const in_flight& command, const reply& got, time_point now) {
     fitness_ = {};
-    founding_ = false;
     const auto said = read_handshake(got);
     if (said && said->readable) {
         if (command.what.round == restarts_memory) {
@@ -316,16 +331,17 @@ void connection::shook_hands(const in_flight& command, const reply& got, time_po
             ++record_number_;
         }
         quarantine(said->quarantine, said->ends_us, now);
-        members_.read(master_, said->record, command.what.record);
-        fitness_.text = members_.why_not(master_);
-        fitness_.fit = fitness_.text.empty();
-        founding_ = !fitness_.fit && members_.being_founded(master_);
+        const std::string_view server = record_word(record_);
+        if (server.starts_with(info_.run_id)) {
+            guard_with(server);
+        }
+        members_.read(master_, said->record, command.what.record, now);
     } else {
         fitness_.fit = false;
         if (said || got.text.starts_with("WRONGTYPE")) {
             fitness_.text = other_record_text(rules_);
         } else {
-            fitness_.text = got.is_error() ? std::string(got.text) : "unexpected reply";
+            fitness_.text = got.is_error() ? text_of_error(got.text) : "unexpected reply";
             if (got.is_error()) {
                 fitness_.text += advice_on_refusal(got.text, rules_);
             }
@@ -358,7 +374,7 @@ void connection::introduction_done(time_point now) {
         liveness_.introduced();
         why_down_.clear();
     }
-    if (fitness_.fit) {
+    if (fitness_.fit && members_.serves(master_)) {
         liveness_.well();
         liveness_.checked(now);
     } else {
@@ -430,6 +446,15 @@ void connection::ask_for_clock(time_point now) {
     say(command_kind::read_clock, {"TIME"}, now);
 }
 
+void connection::ask_for_record(time_point now) {
+    scratch_.clear();
+    append_certificate(scratch_);
+    send(
+        scratch_,
+        {.kind = command_kind::read_record, .record = record_number_, .subject = {}},
+        now);
+}
+
 void connection::silence_changed(time_point now) {
     events_.noted(master_, silent() ? silent_text(rules_) : "answers again");
     events_.admission_changed(master_, now);
@@ -457,12 +482,14 @@ void connection::time_passed(time_point now) {
         break;
     case duty::ask_after_health:
         liveness_.checked(now);
-        if (!fitness_.fit || (rules_.guarded() && now < fitness_.votes_from)) {
+        if (!fitness_.fit || !members_.serves(master_)
+            || (rules_.guarded() && now < fitness_.votes_from)) {
             introduce_again(now); // the obstacle may disappear, or an operator may remove it
         } else if (in_flight_.empty()) {
-            // The bounds on its clock widen while no command is sent.
+            // The bounds on its clock widen while no command is sent, and its record may change.
             if (rules_.guarded()) {
                 ask_for_clock(now);
+                ask_for_record(now);
             } else {
                 say(command_kind::ping, {"PING"}, now);
             }

@@ -132,9 +132,7 @@ public:
 
     /// What the server reported; of the previous connection if there is none.
     const server_info& info() const noexcept { return info_; }
-    /// Does not vote because the quorum is not founded yet.
-    bool founding() const noexcept { return up() && founding_; }
-    /// The judgement on it.
+    /// The judgement on it. Whether it is a member is decided elsewhere (membership.hpp).
     const eligibility& judgement() const noexcept { return fitness_; }
 
     const server_capabilities& commands() const noexcept { return info_.commands; }
@@ -162,7 +160,7 @@ public:
     /// The argument of a script that must not run after `moment` (guarded protocol).
     master_guard guard_until(time_point moment) const noexcept {
         return {
-            info_.run_id,
+            server_,
             quarantine_,
             wrong::no_late_check || wrong::raise_accepts_larger || wrong::heal_after_deadline
                 ? 0
@@ -187,7 +185,7 @@ public:
     /// clock. The time is also counted on our clock. The master votes when it has passed on both
     /// clocks, because the master's may be stepped.
     void quarantine(std::chrono::microseconds left, std::int64_t ends_us, time_point now);
-    /// Whether it must not vote yet, by the time that this client has counted.
+    /// Whether the master is in quarantine by the clock of this client.
     bool quarantined(time_point now) const noexcept { return now < fitness_.votes_from; }
     /// Starts a new memory record, because the master's clock was stepped.
     void restart_memory(time_point now);
@@ -220,6 +218,8 @@ private:
     void handle(const in_flight& command, const reply& answer, time_point now);
     void handle_introduction(const in_flight& command, const reply& answer, time_point now);
     void introduced(const reply& info, time_point now);
+    void guard_with(std::string_view server);
+    void ask_for_record(time_point now);
     void shook_hands(const in_flight& command, const reply& got, time_point now);
     std::string new_id();
     time_point known_since(const server_info& next, time_point now);
@@ -244,9 +244,9 @@ private:
     server_info info_;
     std::string record_; // its memory record, by the last handshake
     std::uint32_t record_number_ = 0;
-    std::string guard_; // the formatted arguments of a script: run id and quarantine
+    std::string server_; // the second word of the record; before it was read, the run id
+    std::string guard_;  // formatted arguments of a script: `server_` and the quarantine
     eligibility fitness_;
-    bool founding_ = false;
     server_clock clock_;
     std::string promoted_from_;             // the last one that this server reported
     time_point met_ = never;                // when it was first seen, if its uptime

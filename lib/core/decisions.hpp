@@ -48,6 +48,11 @@ inline decision unvouched_extends = false;
 inline decision sent_in_quarantine = false;
 inline decision any_list_votes = false;
 
+// changes of members
+inline decision change_committed_at_once = false;
+inline decision plan_overwritten = false;
+inline decision earlier_votes_count = false;
+
 // fencing tokens
 inline decision token_minimum = false;
 inline decision fencing_without_raise = false;

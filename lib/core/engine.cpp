@@ -237,7 +237,51 @@ void engine::admission_changed(std::size_t master, time_point now) {
     }
 }
 
+// An attempt ends: a grant of this generation and one of the last are not votes for the same lock.
+// A lease keeps its deadline, and its next extension is counted by the present members.
+void engine::members_changed(time_point now) {
+    std::vector<handle> rounds;
+    claims_.for_each([&](claim& one) {
+        if (one.is_held()) {
+            one.held().members_changed(one);
+            for (std::size_t i = 0; i < masters_.size(); ++i) {
+                if (!masters_.members().contains(rules_.members[i])) {
+                    one.votes.of[i].forget_all();
+                }
+            }
+        }
+        const bool extends = !wrong::earlier_votes_count && one.is_held() && one.extending.active;
+        if (one.is_asking() || extends) {
+            rounds.push_back(one.self);
+        }
+    });
+    for (const handle name : rounds) {
+        claim* const one = claims_.find(name);
+        if (one == nullptr) {
+            continue;
+        }
+        operation* const wanted = one->is_asking() ? operations_.find(one->operation) : nullptr;
+        if (wanted != nullptr) {
+            fail(*wanted, *one, errc::no_quorum, now);
+        } else if (one->is_held() && one->extending.active) {
+            end_extension(*one, false, now);
+            schedule_lease(*one);
+        }
+    }
+    const generation& present = masters_.members();
+    host_.members_changed(present);
+    if (host_.logs(log_level::info)) {
+        host_.log(
+            log_level::info,
+            "members of the quorum, generation " + std::to_string(present.number) + ": "
+                + core::shown(present.members));
+    }
+}
+
 void engine::voters_changed(const admission_change& change, time_point now) {
+    if (change.members) {
+        members_changed(now);
+    }
     if (change.masters != 0) {
         listeners_.forget(); // their arbiters may be other masters
     }

@@ -93,10 +93,10 @@ public:
     /// The result is reported by `acquired` or `not_acquired`.
     handle attach(const acquire_request& request, time_point now);
     void cancel(handle acquire, time_point now);
-    /// Whether it is queued and has never made an attempt.
+    /// Whether this acquire is queued and has never made an attempt.
     bool has_sent_nothing(handle acquire) const noexcept;
     void extend(handle lease, std::chrono::milliseconds ttl, time_point now);
-    /// Whether it is the lease of a writer.
+    /// Whether this is the lease of a writer.
     bool writes(handle lease) const;
     /// Turns the lease of a writer into that of a reader, and extends it. Reported as an extension.
     void downgrade(handle lease, time_point now);
@@ -121,7 +121,7 @@ public:
         return masters_.output(link);
     }
 
-    /// Whether something may have been queued since the last call.
+    /// Whether output may have been queued since the last call.
     bool wants_write() noexcept { return std::exchange(wants_write_, false); }
 
     std::size_t size() const noexcept { return masters_.size(); }
@@ -129,6 +129,7 @@ public:
     bool closing() const noexcept { return life_ == life::closing || life_ == life::closed; }
     bool closed_down() const noexcept { return life_ == life::closed; }
     bool ready() const noexcept { return masters_.ready(); }
+    std::size_t needed() const noexcept { return masters_.needed(); }
 
     const settings& rules() const noexcept { return rules_; }
     metrics count() const;
@@ -148,6 +149,7 @@ private:
     void publish_refused(std::size_t master, time_point now) override;
     void random(std::span<unsigned char> out) override { host_.random(out); }
     void voters_changed(const admission_change& change, time_point now);
+    void members_changed(time_point now);
     std::uint64_t
     send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
         wants_write_ = true;
@@ -229,7 +231,7 @@ private:
     void notice(std::size_t master, std::string_view error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
     lock_names names_of(const claim& of) const noexcept {
-        return {of.key, of.fence_key, rules_.epoch_key, of.token_text()};
+        return {of.key, of.fence_key, rules_.record_key, of.token_text()};
     }
     command_variant
     variant_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
@@ -313,7 +315,7 @@ private:
     void follow(claim& attempt, const attempt::decision& next, time_point now);
     bool works(const claim& attempt, time_point now) const noexcept {
         return attempt.asking().works(
-            attempt, masters_.may_be_slow(attempt.asked_at, now), rules_.quorum());
+            attempt, masters_.may_be_slow(attempt.asked_at, now), masters_.needed());
     }
     void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
     void send_raise(claim& attempt, std::size_t master, command_variant how, time_point now);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "claim.hpp"
+#include "member_list.hpp"
 #include "operation.hpp"
 
 #include <redlock/errc.hpp>
@@ -46,6 +47,8 @@ public:
     virtual void held_long(const claim& /*lease*/) {}
     /// More than `contention_warning` acquires wait for one resource in this process.
     virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
+    /// The members of the quorum have changed.
+    virtual void members_changed(const generation& /*present*/) {}
     /// An extension by the library was started.
     virtual void renewing(const claim& /*lease*/) {}
     /// That extension has ended. The lease may continue, whatever the result. Not called if the

@@ -42,6 +42,8 @@ struct vote_term {
     /// The master may have lost the key: its vote no longer counts. It still blocks other owners
     /// until the end of its quarantine.
     void forget() noexcept { until = never; }
+    /// It was removed from the quorum.
+    void forget_all() noexcept { until = blocks_until = never; }
     /// It has lost no data, and the key is missing or another owner's. Returns true if something
     /// outside the protocol removed the key, for example DEL or eviction.
     bool remove(time_point now) noexcept {
@@ -105,9 +107,14 @@ struct extension {
     /// Decides after the replies so far. `masters` is a range of `ballot`-like elements: a
     /// `vote_term` with a `key_state found`. After a removal from outside, HEAL cannot make the
     /// round succeed: a key that was there when its master replied may now be another owner's.
+    /// `voters`: the number of members, N; some of them may not be configured.
     template <typename Masters>
-    ruling
-    rule(const Masters& masters, std::size_t quorum, bool removal_seen, time_point now) const {
+    ruling rule(
+        const Masters& masters,
+        std::size_t voters,
+        std::size_t quorum,
+        bool removal_seen,
+        time_point now) const {
         std::size_t kept = 0;
         std::size_t healed = 0;
         std::size_t pending = 0;
@@ -126,8 +133,8 @@ struct extension {
         if (kept + healed >= quorum) {
             return ruling::won;
         }
-        const bool blocked = wrong::heal_without_blocking
-                             || (!removal_seen && kept + silent + quorum > masters.size());
+        const bool blocked =
+            wrong::heal_without_blocking || (!removal_seen && kept + silent + quorum > voters);
         if (healing && removal_seen && !blocked) {
             return ruling::failed; // the condition for the heal no longer holds
         }

@@ -19,8 +19,8 @@ enum class lock_form : std::uint8_t {
 };
 inline constexpr std::size_t lock_forms = 4;
 
-/// Whether contenders first ask one master only. A writer must announce to all masters that it
-/// waits.
+/// Whether waiters of this form ask the arbiter before the other masters. A writer does not: it
+/// must announce to all masters that it waits.
 constexpr bool asks_arbiter(lock_form form) noexcept {
     return form != lock_form::writer;
 }

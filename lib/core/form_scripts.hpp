@@ -8,7 +8,7 @@
 
 namespace redlock::core {
 
-/// Several locks, all or none. KEYS: lock and fence of each, then epoch. ARGV: token, ttl ms, run
+/// Several locks, all or none. KEYS: lock and fence of each, then record. ARGV: token, ttl ms, run
 /// id, quarantine us, not after us, fence ttl ms (0: without fencing). Reply {1 granted, counter} |
 /// {0 busy, the largest PTTL, or -1} | {-1 late} | {-2 quarantined, rest in us} | {-4 quarantined,
 /// a handshake is needed}. The counter of all members becomes one more than the largest; if one is
@@ -62,14 +62,18 @@ for i = 2, #KEYS, 2 do redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3]) end
 return {1, t, 0})",
     "d4ad57c7d82d7a2407d05a022097079db54b5584"};
 
-/// KEYS: lock and fence of each, then epoch. ARGV: token, ttl ms, fencing token (0: none), fence
+/// KEYS: lock and fence of each, then record. ARGV: token, ttl ms, fencing token (0: none), fence
 /// ttl ms, run id, quarantine us, not after us. Extends all or none. Reply {1 extended} | {0
 /// another owner's, PTTL} | {-1 late} | {-2 missing, and this master may have lost it} | {-3
-/// missing}. One member that is missing or another owner's prevents all.
+/// missing} | {-4: the record is another one; a handshake is needed}. One member that is missing or
+/// another owner's prevents all.
 inline constexpr script all_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local e = redis.pcall('GET', KEYS[#KEYS])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
+if run and run ~= ARGV[5] then return {-4, 0, now} end
 local missing = false
 for i = 1, #KEYS - 1, 2 do
   local owner = redis.call('GET', KEYS[i])
@@ -80,12 +84,8 @@ for i = 1, #KEYS - 1, 2 do
   end
 end
 if missing then
-  local e = redis.pcall('GET', KEYS[#KEYS])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-    return {-2, 0, now}
-  end
-  return {-3, 0, now}
+  local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[6])
+  return {forgot and -2 or -3, 0, now}
 end
 if ARGV[3] ~= '0' then
   local f = {}
@@ -99,7 +99,7 @@ for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
 return {1, 0, now})",
-    "edab76e3bf77ca26f343d8cc910930cca1e273ea"};
+    "4421c527685bf8244adccc6b59549d83e0f3de3b"};
 
 /// Release and rollback: removes its own keys, one by one. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, the prefix that makes a lock's channel of its key ('':
@@ -132,8 +132,8 @@ end
 return {st, refused, now})",
     "b47cae6c9fa5888c4abea6465bd5a2d765ed5922"};
 
-/// A writer. KEYS: lock, fence, epoch, readers, intent. ARGV: as all_acquire, then the lease of the
-/// intent in ms (0: no intent) and its name, which is the same for all attempts of one acquire.
+/// A writer. KEYS: lock, fence, record, readers, intent. ARGV: as all_acquire, then the lease of
+/// the intent in ms (0: no intent) and its name, which is the same for all attempts of one acquire.
 /// Reply as all_acquire; {0 busy, the remaining time of the last reader's lease}.
 inline constexpr script writer_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
@@ -195,23 +195,22 @@ end
 return {st, refused, now})",
     "ba36e2fd4cc5088664012096cca4ab02fb5fd3c8"};
 
-/// KEYS: lock, fence, epoch, readers. ARGV and reply: as all_extend; if the key is missing and
+/// KEYS: lock, fence, record, readers. ARGV and reply: as all_extend; if the key is missing and
 /// there is a reader, {0, the remaining time of the last reader's lease}.
 inline constexpr script writer_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
+local e = redis.pcall('GET', KEYS[3])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
+if run and run ~= ARGV[5] then return {-4, 0, now} end
 local owner = redis.call('GET', KEYS[1])
 if not owner then
   local ms = math.floor(now / 1000)
   local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
   if last >= ms then return {0, last - ms, now} end
-  local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-  if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
-    return {-2, 0, now}
-  end
-  return {-3, 0, now}
+  local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[6])
+  return {forgot and -2 or -3, 0, now}
 end
 if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
 if ARGV[3] ~= '0' then
@@ -221,10 +220,10 @@ if ARGV[3] ~= '0' then
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return {1, 0, now})",
-    "b7acb7a9cfc41908fb310f99ff30439ed76b5f2a"};
+    "2e98991357040bb193e63484ca0da625c333084d"};
 
 /// A reader. `readers` is a sorted set: tokens by the end of their leases, in ms of the master's
-/// clock. The last millisecond still belongs to the lease. KEYS: lock, readers, intent, epoch.
+/// clock. The last millisecond still belongs to the lease. KEYS: lock, readers, intent, record.
 /// ARGV: token, ttl ms, run id, quarantine us, not after us. Reply {1 granted, 0} | {0 busy: a
 /// writer holds or waits, and the remaining time} | {-1 late} | {-2 quarantined, rest in us} | {-4
 /// quarantined, a handshake is needed}.
@@ -248,13 +247,16 @@ return {1, 0, now})",
     "e317218c81a00439dc318b60a03d9d46970c5489"};
 
 /// Extends a reader's lease. If the writer has this token, turns it into a reader with at least its
-/// remaining lease. KEYS: lock, readers, epoch. ARGV: token, ttl ms, run id, quarantine us, not
+/// remaining lease. KEYS: lock, readers, record. ARGV: token, ttl ms, run id, quarantine us, not
 /// after us, the channel on which a downgrade is published ('': none). Reply as all_extend; the
 /// value is 1 if PUBLISH was refused.
 inline constexpr script shared_extend{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
+local e = redis.pcall('GET', KEYS[3])
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
+if run and run ~= ARGV[3] then return {-4, 0, now} end
 local ms, wanted = math.floor(now / 1000), tonumber(ARGV[2])
 local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 local owner = redis.call('GET', KEYS[1])
@@ -263,12 +265,8 @@ if wrote then
   wanted = math.max(wanted, redis.call('PTTL', KEYS[1]))
 elseif ends < ms then
   if owner then return {0, redis.call('PTTL', KEYS[1]), now} end
-  local e = redis.pcall('GET', KEYS[3])
-  local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-  if run ~= ARGV[3] or tonumber(born) > now or now < born + math.max(q, ARGV[4]) then
-    return {-2, 0, now}
-  end
-  return {-3, 0, now}
+  local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[4])
+  return {forgot and -2 or -3, 0, now}
 end
 if ends < ms + wanted then redis.call('ZADD', KEYS[2], string.format('%.0f', ms + wanted), ARGV[1]) end
 if redis.call('PTTL', KEYS[2]) < wanted then redis.call('PEXPIRE', KEYS[2], wanted) end
@@ -281,7 +279,7 @@ if wrote then
   end
 end
 return {1, refused, now})",
-    "d4a1436012a94604868c05c2c5c43379c03d98b7"};
+    "bcb710fca83059f70a489bc47d62c38bbb17e189"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel on which the last reader's or the writer's removal is published ('': none).

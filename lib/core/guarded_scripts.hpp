@@ -7,16 +7,17 @@
 // ascending order, and its status or the text of its error. The other scripts, and a call that was
 // not executed, reply {status, value, the server's clock in us, or 0}.
 //
-// The memory record (`epoch`) is a string of words, with times in us of the server's clock:
+// The memory record (key `prefix:epoch`) is a string of words, with times in us of the server's
+// clock:
 //
 // - the format, 3;
-// - the run id of the server;
+// - the run id of the server; once members have changed, followed by a colon and a number that is
+//   drawn anew with each list;
 // - the replication id under which it was promoted ("-": none);
 // - `born`, the moment since which it has kept its data;
 // - `q`, the longest quarantine that any client asked for;
 // - an id, which is drawn anew at each change: a record that was lost never comes back. It is 32
-//   hexadecimal digits. A digit and the list of the quorum's masters may follow, in hexadecimal: 0
-//   while the list is being founded, 1 if it is final (membership.hpp).
+//   hexadecimal digits. The list of the quorum's masters may follow (member_list.hpp).
 //
 // A client version with another format reports an error for this record and never trusts it. Only
 // the handshake writes the record. A unit test checks the digests, and so does the server at each
@@ -28,19 +29,21 @@
 
 namespace redlock::core {
 
-/// KEYS: epoch. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
+/// KEYS: record. ARGV: run id, replication id of a promoted server ("-": none), quarantine us,
 /// whether a step of its clock was seen (0 | 1), the id of a record that is written. Optional: a
-/// list with its state, and the id that the record must have for it. A list is written where there
-/// is none; a final one also replaces one that is not. A new memory begins, unless the record has
-/// this run id and promotion: neither uptime nor durability counts, because another server may
-/// answer under a known address. Reply {1 if its memory begins now | 0, end of the quarantine by
-/// its clock in us, clock, record} | {-1, 0, clock}: the record has another format, and is not
-/// changed.
+/// list with its state, and the id that the record must have for it; without that it must have no
+/// list. A new memory begins, unless the record has this run id and promotion: neither uptime nor
+/// durability counts, because another server may answer under a known address. A new list of
+/// members changes the second word, so that a script that was sent before finds another record. A
+/// final one also moves `born` to where the quarantine ends now: fencing counters that are older
+/// than that start from the clock. Reply {1 if its memory begins now | 0, end of the
+/// quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another format,
+/// and is not changed.
 inline constexpr script guarded_handshake{
     R"(local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local e = redis.call('GET', KEYS[1])
-local run, promoted, born, q, id = string.match(e or '', '^3 (%S+) (%S+) (%d+) (%d+) (%x+)$')
+local run, tag, promoted, born, q, id = string.match(e or '', '^3 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
 if e and not run then return {-1, 0, now} end
 local list, mine = string.sub(id or '', 33), ARGV[6] or ''
 born, q = tonumber(born or '0'), math.max(ARGV[3], q or '0')
@@ -49,24 +52,28 @@ if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or A
   born, fresh = now, 1
 end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
-local final = string.byte(mine) == 49
-local open = list == '' or final and string.byte(list) == 48
-if open and (not ARGV[7] or id == ARGV[7] and fresh == 0) then list = mine end
-local said = string.format('3 %s %s %.0f %.0f ', ARGV[1], promoted, born, q)
+if mine ~= list and (ARGV[7] and id == ARGV[7] and fresh == 0 or not ARGV[7] and list == '') then
+  local state = string.byte(mine)
+  list = mine
+  if state and state >= 50 then tag = ':' .. string.sub(ARGV[5], -8) end
+  if state == 51 then born = math.max(born, now - q) end
+end
+local said = string.format('3 %s%s %s %.0f %.0f ', ARGV[1], tag or '', promoted, born, q)
 if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
   e = said .. ARGV[5] .. list
   redis.call('SET', KEYS[1], e)
 end
 return {fresh, born + q, now, e})",
-    "bef6fee79bc1ade70e66c87672f1fbb42572f5d1"};
+    "e755db447118db90af1a8966debc3191dcd7a118"};
 
-/// KEYS: epoch, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms, fence
-/// ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us. Exceptions:
-/// the PTTL of the holder, or -1. With fencing there is one value for each lock instead: its
-/// counter, or -2 - PTTL of the holder. One grant in 16 renews the expiry of the counter, or each
-/// one if there is no quarantine. An expired counter starts again from the clock, which is larger.
-/// Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4: quarantined, because the record
-/// belongs to another server or its clock was set back; a handshake must record that}.
+/// KEYS: record, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms,
+/// fence ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us.
+/// Exceptions: the PTTL of the holder, or -1. With fencing there is one value for each lock
+/// instead: its counter, or -2 - PTTL of the holder. One grant in 16 renews the expiry of the
+/// counter, and without a quarantine each one. An expired counter starts from the clock, which is
+/// larger. Not executed: {-1 late} | {-2 quarantined, rest in us} | {-4: quarantined,
+/// because the record belongs to another server or its clock was set back; a handshake must record
+/// that}.
 inline constexpr script guarded_acquire{
     R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -126,11 +133,12 @@ if f == t then return {1, f, 0} end
 return {0, f, 0})",
     "5b4aa3d61f05c264e1f6a6dc62a45b7ed1dc9285"};
 
-/// KEYS: epoch, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the token
-/// of each, with fencing the fencing token of each, run id, quarantine us, not after us.
+/// KEYS: record, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the
+/// token of each, with fencing the fencing token of each, run id, quarantine us, not after us.
 /// Exceptions: the PTTL of another owner's key, or -1 | -2 missing, and this master may have lost
 /// it | -3 missing. The reply begins with 2 in place of 1 if this master may have lost locks. Not
-/// executed: {-1 late}. Never creates a lock, never shortens one, never lowers a counter.
+/// executed: {-1 late} | {-4: the record is another one, or none; a handshake is needed}. Never
+/// creates a lock, never shortens one, never lowers a counter.
 inline constexpr script guarded_extend{
     R"(local n, t = #ARGV, redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -140,7 +148,8 @@ local fenced, missing = fence_ttl ~= '0', -3
 if fenced then each = each / 2 end
 local e = redis.pcall('GET', KEYS[1])
 local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run ~= ARGV[n - 2] or tonumber(born) > now or now < born + math.max(q, ARGV[n - 1]) then
+if run and run ~= ARGV[n - 2] then return {-4, 0, now} end
+if not run or tonumber(born) > now or now < born + math.max(q, ARGV[n - 1]) then
   out[1], missing = 2, -2
 end
 for i = 1, each do
@@ -167,7 +176,7 @@ for i = 1, each do
   end
 end
 return out)",
-    "8c01b89ec784c634a064aff11891a702e3bd22b9"};
+    "6684cae35602664ea5086fc922023f778b8545ad"};
 
 /// Release and rollback. KEYS: the lock of each; with fencing tokens lock and fence of each. ARGV:
 /// fence ttl ms (0: without fencing tokens), the token of each, the fencing token of each if there

@@ -1,6 +1,6 @@
 // The Lua that creates a key that a lease has lost on a master: the second step of an extension,
 // sent only after the result of the first one is known (extension_round.hpp). KEYS and ARGV are
-// those of the form's extension without the channel. For guarded_heal: KEYS lock, fence, epoch;
+// those of the form's extension without the channel. For guarded_heal: KEYS lock, fence, record;
 // ARGV as all_extend.
 //
 // Reply {1 extended: it was not missing} | {2 healed} | {0 another owner's, PTTL} | {-1 late: not

@@ -85,7 +85,7 @@ void engine::start_extension(
     if (!asked_for) {
         host_.renewing(lease);
     }
-    if (asked < rules_.quorum()) {
+    if (asked < masters_.needed()) {
         end_extension(lease, false, now);
     }
 }
@@ -200,10 +200,10 @@ void engine::extend_answered(
 
 // What follows from the replies so far. Returns false at the end of the lease.
 bool engine::judge_extension(claim& lease, time_point now) {
-    ruling next = lease.held().judge(lease, rules_.quorum(), now, rules_);
+    ruling next = lease.held().judge(lease, masters_.voters(), masters_.needed(), now, rules_);
     if (next == ruling::heal) {
         heal_missing(lease, now);
-        next = lease.held().judge(lease, rules_.quorum(), now, rules_);
+        next = lease.held().judge(lease, masters_.voters(), masters_.needed(), now, rules_);
     }
     if (next == ruling::open) {
         schedule_lease(lease);
@@ -230,11 +230,11 @@ void engine::end_extension(claim& lease, bool extended, time_point now) {
 
 // Forward only, while the round of an extension is open. Returns false at the end of the lease.
 bool engine::move_deadline(claim& lease, time_point now) {
-    if (lease.held().move_deadline(lease, rules_.quorum()) && lease.held().deadline() != never) {
+    if (lease.held().move_deadline(lease, masters_.needed()) && lease.held().deadline() != never) {
         host_.lease_changed(lease);
     }
     if (lease.held().lost(lease, now)) {
-        lose(lease, lease.held().reason(lease, rules_.quorum()), now);
+        lose(lease, lease.held().reason(lease, masters_.needed()), now);
         return false;
     }
     schedule_lease(lease);
@@ -249,7 +249,7 @@ void engine::lease_due(claim& lease, time_point now) {
     for (;;) {
         switch (lease.held().due(lease, now)) {
         case lease::event::stop: {
-            const loss_reason reason = lease.held().reason(lease, rules_.quorum());
+            const loss_reason reason = lease.held().reason(lease, masters_.needed());
             // The timer was due much earlier: this process did not run.
             const bool stalled =
                 reason == loss_reason::majority_unreachable

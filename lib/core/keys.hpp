@@ -79,16 +79,15 @@ inline std::string_view hash_part(std::string_view key) noexcept {
 }
 
 /// The memory record of one master. `guarded_scripts.hpp` has its format.
-inline std::string epoch_key(std::string_view prefix) {
+inline std::string record_key(std::string_view prefix) {
     return std::string(prefix) + ":epoch";
 }
 
 /// Returns a memory record that lets a new, empty server vote at once: no lock of this quorum can
-/// have been on it. `members` is the list of a quorum that is founded (`settings::members`); empty:
-/// none.
+/// have been on it. `members` is the list of a quorum that is founded, as `written`; empty: none.
 inline std::string
 record_of_new_server(std::string_view run_id, std::string_view members = std::string_view()) {
-    const std::string id = members.empty() ? "0" : std::string(32, '0') + "1";
+    const std::string id = members.empty() ? "0" : std::string(32, '0');
     return "3 " + std::string(run_id) + " - 0 0 " + id + std::string(members);
 }
 

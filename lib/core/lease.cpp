@@ -31,6 +31,7 @@ bool lease::move_deadline(claim_record& mine, std::size_t quorum) noexcept {
     const time_point before = deadline_;
     deadline_ = std::min(
         mine.votes.lasts_until(wrong::extended_without_quorum ? 1 : quorum), terms_.hold_limit);
+    deadline_ = std::max(deadline_, kept_);
     if (mine.extending.active && !mine.extending.judged) {
         deadline_ = std::max(deadline_, before);
     }
@@ -102,9 +103,13 @@ lease::next lease::answered(
 }
 
 ruling lease::judge(
-    claim_record& mine, std::size_t quorum, time_point now, const settings& rules) noexcept {
+    claim_record& mine,
+    std::size_t voters,
+    std::size_t quorum,
+    time_point now,
+    const settings& rules) noexcept {
     extension& round = mine.extending;
-    ruling next = round.rule(mine.votes.of, quorum, mine.removal_seen, now);
+    ruling next = round.rule(mine.votes.of, voters, quorum, mine.removal_seen, now);
     if (next == ruling::heal && rules.guarded()) {
         round.healing = round.heals = true;
         round.give_up_at = later(now, rules.master_timeout);
@@ -113,10 +118,18 @@ ruling lease::judge(
     if (next != ruling::open) {
         next = next == ruling::won ? next : ruling::failed;
         round.judged = true;
+        kept_ = next == ruling::won ? never : kept_;
         round.confirmed = next == ruling::won && rules.guarded() && !round.healing;
         round.heals = next == ruling::won && (round.heals || round.confirmed);
     }
     return next;
+}
+
+// Votes for the members before do not count together with those for the present ones.
+void lease::members_changed(claim_record& mine) noexcept {
+    kept_ = deadline_;
+    mine.extending.round += wrong::earlier_votes_count ? 0 : 1;
+    mine.extending.heals = mine.extending.confirmed = false;
 }
 
 void lease::end_extension(

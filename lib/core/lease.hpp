@@ -57,7 +57,7 @@ public:
     time_point deadline() const noexcept { return deadline_; }
     /// Until when the holder may rely on it.
     time_point held_until() const noexcept { return deadline_ - terms_.stop_margin; }
-    /// Whether it cannot be extended any further.
+    /// Whether the deadline is the end of `max_hold`, so that no extension moves it.
     bool capped() const noexcept { return deadline_ == terms_.hold_limit; }
     /// When the lease is lost unless it is extended.
     time_point lost_at(const claim_record& mine) const noexcept {
@@ -71,6 +71,10 @@ public:
 
     /// Moves the deadline to where the votes reach. Returns true if it changed.
     bool move_deadline(claim_record& mine, std::size_t quorum) noexcept;
+
+    /// The members of the quorum have changed: the deadline stays until an extension is counted by
+    /// the new ones.
+    void members_changed(claim_record& mine) noexcept;
 
     /// \name Extensions, one at a time
     /// \{
@@ -87,7 +91,7 @@ public:
         bool asked_for,
         time_point now,
         const settings& rules) const;
-    /// Whether a command of that round may be sent: none after the deadline.
+    /// Whether a command of that round may be sent: of the current round, before the deadline.
     bool may_send(const claim_record& mine, std::uint16_t round, time_point now) const noexcept {
         return (wrong::heal_after_deadline || now < deadline_) && round == mine.extending.round;
     }
@@ -108,8 +112,12 @@ public:
         std::uint16_t round) noexcept;
     /// What follows from the replies so far. `heal`: send HEAL to the masters without the key, then
     /// judge again. Won or failed: the round has ended; call `end_extension`.
-    ruling
-    judge(claim_record& mine, std::size_t quorum, time_point now, const settings& rules) noexcept;
+    ruling judge(
+        claim_record& mine,
+        std::size_t voters,
+        std::size_t quorum,
+        time_point now,
+        const settings& rules) noexcept;
     void end_extension(
         claim_record& mine,
         bool extended,
@@ -135,6 +143,7 @@ private:
     terms terms_;
     time_point held_since_ = never;
     time_point deadline_ = never;
+    time_point kept_ = never; // what earlier members have granted
     time_point renew_at_ = forever;
     backoff renewal_delay_;
     std::vector<std::chrono::milliseconds> wanted_;

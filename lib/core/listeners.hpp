@@ -18,7 +18,7 @@ class listeners {
 public:
     /// \name By the hash of the lock's key
     /// \{
-    /// Whether the arbiter counted no subscribers last time.
+    /// Whether the last release that the arbiter published had no subscribers.
     bool none(std::uint64_t key) const noexcept { return none_[place(key)]; }
     /// The number of subscribers to which the arbiter has published a release.
     void counted(std::uint64_t key, std::uint64_t count) noexcept {

@@ -1,5 +1,5 @@
-// Whether the server at the other end of a connection is alive: when to connect, when to stop
-// connecting, when to check the health of the server, and when it counts as silent.
+// Tracks whether the server at the other end of a connection is alive. Decides when to connect,
+// when to stop connecting, when to check the health of the server, and when it counts as silent.
 
 #pragma once
 

@@ -1,100 +1,141 @@
-// Which masters make up the quorum, by their own records: the founding of a quorum, and the refusal
-// of a client whose list is another one. test/model/founding.pml is the model.
+// Which masters make up the quorum, by their own records: its founding, changes of one master at a
+// time, and the refusal of a client that knows too few of them. test/model/founding.pml and
+// changes.pml are the models.
 //
-// A memory record has no list, a list that is being founded, or a final list, as part of its id
-// (guarded_scripts.hpp). A master votes for a client only if its record has the client's list, and
-// that list is final.
+// A master votes for a client only while its record has the generation of members that the client
+// has adopted: the newest one that it has read, in which its own list has a majority. A planned
+// change counts for nothing yet. All records are written on condition that they still are what the
+// client has read.
 //
 // - Founding: a list is written to all its masters, never over another list. Then all records are
 //   read once more. If each is still the one that was read before, all masters had the list at the
 //   same moment, and it becomes final.
-// - Return: a master without a final list receives that of a client that has read it on another
-//   master.
-//
-// So two different lists are never final at once, unless all masters that both lists have in
-// common lose their records.
+// - Change: the plan is written to all masters that belong to the quorum before and after, in
+//   alphabetical order, then to a new one. It never replaces another plan. A second look as above,
+//   then a wait for the longest quarantine: now no lease from before the last change is left. Then
+//   the plan becomes final.
+// - Return: a master without a list receives the newest one of those on N - q + 1 members, all of
+//   which were read after its loss was seen, and the longest quarantine of theirs. Any lease has a
+//   vote of one of them, and a client records its quarantine before the vote. Leases of the
+//   generation before may still be valid, so as many of its members must have been read.
+// - A master with an older generation receives the present one.
 
 #pragma once
 
-#include "hex.hpp"
+#include "member_list.hpp"
 #include "settings.hpp"
+#include "validity.hpp"
 
-#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace redlock::core {
 
-/// Returns the canonical text of a list, for `settings::members`: hexadecimal, in alphabetical
-/// order.
-inline constexpr char list_separator = ',';
-inline std::string list_of(std::span<const std::string> names) {
-    std::vector<std::string_view> sorted(names.begin(), names.end());
-    std::ranges::sort(sorted);
-    std::string text;
-    for (const std::string_view name : sorted) {
-        text.append(text.empty() ? "" : std::string_view(&list_separator, 1)).append(name);
-    }
-    std::string out(2 * text.size(), '0');
-    write_hex({reinterpret_cast<const unsigned char*>(text.data()), text.size()}, out);
-    return out;
-}
-
 class membership {
 public:
-    /// The list that a handshake asks a master to record. Without `rules.members`, none.
+    /// What a handshake asks a master to record.
     struct proposal {
-        std::string list; // with its state; empty: none
-        std::string id;   // the record must have this id; empty: any
+        std::string list; // empty: nothing
+        std::string id;   // the record must have this id; empty: it must have no list
+        std::chrono::microseconds quarantine{0}; // at least this long
     };
 
-    explicit membership(const settings& rules) : rules_(rules), seen_(rules.size()) {}
+    /// Members of `rules` that are empty are not enforced: all configured masters are members.
+    explicit membership(const settings& rules);
 
-    /// Whether records must have a list at all.
-    bool enforced() const noexcept { return !rules_.members.empty(); }
-    proposal proposal_to(std::size_t master) const;
+    bool enforced() const noexcept { return !own_.members.empty(); }
+    /// The members that votes are counted by. Before the first generation is known, those
+    /// configured.
+    std::size_t voters() const noexcept { return voters_; }
+    std::size_t quorum() const noexcept { return quorum_; }
+    /// The generation of members; its number is 0 until one is known.
+    const generation& members() const noexcept { return view_; }
+    /// The number of generations that this client has adopted.
+    std::uint32_t adopted() const noexcept { return adopted_; }
+    /// Whether this configured master is a member, and votes by its record for this generation.
+    bool serves(std::size_t master) const;
+    /// Whether its record has no list, or one that is not final.
+    bool being_founded(std::size_t master) const noexcept;
+    /// The progress of the change that this client makes; empty: none, or it is made.
+    std::string change_text(time_point now) const;
+    /// The masters that must reply before that change goes on.
+    std::vector<std::size_t> awaited() const;
+    /// The list in its record, as last read.
+    const recorded_list& recorded(std::size_t master) const noexcept { return seen_[master].list; }
+    /// Why this master does not vote; empty if it does.
+    std::string why_not(std::size_t master) const;
+
+    /// \name Handshakes
+    /// \{
+    proposal proposal_to(std::size_t master);
     /// A number that changes with each change of a record. A handshake carries it, so that its
     /// reply shows whether it was sent after the change.
     std::uint32_t look() const noexcept { return look_; }
     /// The record in the reply to a handshake that was sent at `look`.
-    void read(std::size_t master, std::string_view record, std::uint32_t look);
+    void read(std::size_t master, std::string_view record, std::uint32_t look, time_point now);
     /// Whether another handshake would make progress now.
-    bool wants_handshake(std::size_t master) const noexcept;
-    /// Whether its record has no list, or ours while it is being founded.
-    bool being_founded(std::size_t master) const noexcept {
-        return seen_[master].what == state::none || seen_[master].what == state::founding;
-    }
-    /// Why this master does not vote; empty if its record has our list, and that is final.
-    std::string why_not(std::size_t master) const;
+    bool wants_handshake(std::size_t master) const;
+    /// When `time_passed` has something to do.
+    time_point next_due() const noexcept { return commit_at_; }
+    void time_passed(time_point now) noexcept;
+    /// \}
 
 private:
-    enum class state : std::uint8_t {
-        unknown,  // not read yet
-        none,     // without a list
-        founding, // ours, not final
-        member,   // ours, final
-        foreign,  // another list
-    };
     struct seen {
-        state what = state::unknown;
-        std::string id;         // of the record
-        std::string list;       // another list, as text
-        bool is_final = false;  // the other list
-        bool confirmed = false; // read again since all had our list
-        bool refused = false;   // the last proposal changed nothing
+        bool known = false; // read at least once
+        recorded_list list;
+        std::string id; // of the record
+        std::chrono::microseconds quarantine{0};
+        std::uint32_t read_at = 0;     // look of the handshake that read it
+        std::uint32_t proposed_at = 0; // look of the last proposal
+        std::uint32_t refused_at = 0;  // look of the last one that changed nothing
     };
+    enum class stage : std::uint8_t { agreeing, waiting, committing }; // of the change
 
-    seen read_record(std::string_view record) const;
-    bool all(bool confirmed) const noexcept;
+    bool accepts(const member_names& members) const;
+    void adopt(const recorded_list& of);
+    void look_for_agreement(time_point now);
+    bool is_ours(const recorded_list& list) const;
+    bool all_have(const recorded_list& list, const std::vector<std::size_t>& masters) const;
+    bool just_read(const std::vector<std::size_t>& masters) const;
+    bool all_just_read() const noexcept;
+    bool founding_everywhere() const;
+    bool lost_by_most() const;
+    recorded_list founding_of(const seen& one) const;
+    const recorded_list* newer() const;
+    bool can_be_made(const generation& next) const;
+    bool stays_away(std::size_t master) const;
+    bool wanted_over(const recorded_list& list, std::size_t master) const;
+    recorded_list change_on(std::size_t master) const;
+    recorded_list returned_to(std::size_t master) const;
+    recorded_list wanted_on(std::size_t master) const;
+    bool refuted(const recorded_list& plan) const;
+    std::ptrdiff_t recorded_by(const recorded_list& list) const;
+    bool enough_read(const member_names& of) const;
+    bool enough_before() const;
+    bool needs_look() const;
+    std::chrono::microseconds longest_quarantine() const;
+    std::optional<generation> planned() const;
+    std::vector<std::size_t> order_of(const generation& next) const;
+    std::string why_not_founded() const;
+    std::string plans_text() const;
 
     const settings& rules_;
+    generation own_; // the list of this client
+    generation view_;
+    std::size_t voters_;
+    std::size_t quorum_;
     std::vector<seen> seen_;
-    std::uint32_t look_ = 0;
-    bool founded_ = false; // a master has had our list as final
+    std::uint32_t look_ = 1;
+    std::uint32_t adopted_ = 0;
+    bool over_ = false; // the change was made, or others were since
+    stage stage_ = stage::agreeing;
+    time_point commit_at_ = forever;
 };
 
 } // namespace redlock::core

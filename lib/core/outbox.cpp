@@ -86,7 +86,7 @@ std::vector<outbox::unsent> outbox::drop(std::size_t master, bool native) {
 }
 
 void outbox::write(
-    std::string& out, const batch& what, command_variant how, std::string_view epoch) {
+    std::string& out, const batch& what, command_variant how, std::string_view record) {
     if (what.native) {
         out.append(what.keys);
         return;
@@ -94,7 +94,7 @@ void outbox::write(
     const std::size_t locks = what.items.size();
     const bool removes = what.kind == command_kind::remove;
     const bool acquires = what.kind == command_kind::acquire;
-    const bool checks = !removes && !epoch.empty();
+    const bool checks = !removes && !record.empty();
     const std::size_t keys = locks * (what.has_counters() ? 2 : 1) + (checks ? 1 : 0);
     const std::size_t per_lock = what.has_counters() && !acquires ? 2 : 1;
     // Two ttls and three guard arguments; ttl and mask; ttl.
@@ -104,7 +104,7 @@ void outbox::write(
     append_argument(out, body(how, script_of(what.kind, checks)));
     append_argument(out, decimal(keys));
     if (checks) {
-        append_argument(out, epoch);
+        append_argument(out, record);
     }
     out.append(what.keys);
     if (!removes) {

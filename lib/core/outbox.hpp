@@ -122,10 +122,10 @@ public:
         sending_.clear();
     }
     /// Formats the call. The last arguments differ between masters: what is checked
-    /// of one, or published on it. Without `epoch`, as in the plain protocol, an extension checks
+    /// of one, or published on it. Without `record`, as in the plain protocol, an extension checks
     /// nothing.
     static void
-    write(std::string& out, const batch& what, command_variant how, std::string_view epoch);
+    write(std::string& out, const batch& what, command_variant how, std::string_view record);
     /// The last argument of a removal: what it publishes on that master.
     static void write_publishes(std::string& out, const batch& what, std::size_t master);
 

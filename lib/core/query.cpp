@@ -93,17 +93,17 @@ void engine::query_done(query& asked) {
             same += agrees ? 1U : 0U;
             ends.push_back(agrees && theirs.time_left ? time_point(*theirs.time_left) : never);
         }
-        if (same >= rules_.quorum() && result.state != lock_state::held) {
+        if (same >= masters_.needed() && result.state != lock_state::held) {
             result.state = lock_state::held;
             result.owner = mine.owner;
-            const time_point last = nth_largest(ends, rules_.quorum());
+            const time_point last = nth_largest(ends, masters_.needed());
             if (last != never) {
                 result.time_left =
                     std::chrono::duration_cast<std::chrono::milliseconds>(last.time_since_epoch());
             }
         }
     }
-    if (absent >= rules_.quorum()) {
+    if (absent >= masters_.needed()) {
         result.state = lock_state::free;
     }
     host_.queried(asked);

@@ -85,6 +85,10 @@ void quorum::refresh_due() noexcept {
 
 admission_change quorum::time_passed(std::size_t master, time_point now) {
     member& one = members_[master];
+    if (now >= list_.next_due()) {
+        list_.time_passed(now);
+        shake_hands(now);
+    }
     one.link->time_passed(now);
     one.pushes->time_passed(now);
     return one.otherwise == vote::quarantined ? assess(master, now) : admission_change();
@@ -99,7 +103,9 @@ admission_change quorum::admission_changed(std::size_t master, time_point now) {
         all.masters |= one.masters;
         all.ready = all.ready || one.ready;
     };
-    if (changed.link->up()) {
+    const std::uint32_t before = std::exchange(adopted_, list_.adopted());
+    all.members = before != 0 && before != adopted_;
+    if (changed.link->up() || before != adopted_) {
         find_duplicates(master);
         for (std::size_t i = 0; i < size(); ++i) {
             if (i != master) {
@@ -108,13 +114,17 @@ admission_change quorum::admission_changed(std::size_t master, time_point now) {
         }
     }
     look_at(master);
+    shake_hands(now);
+    refresh_due();
+    return all;
+}
+
+void quorum::shake_hands(time_point now) {
     for (std::size_t i = 0; i < size(); ++i) {
         if (list_.wants_handshake(i)) {
             members_[i].link->introduce_again(now);
         }
     }
-    refresh_due();
-    return all;
 }
 
 admission_change quorum::quarantine(
@@ -140,11 +150,13 @@ void quorum::find_duplicates(std::size_t changed) {
     members_[changed].duplicate = is_duplicate(members_[changed]);
 }
 
-vote quorum::vote_of(const member& one, time_point now) const noexcept {
+vote quorum::vote_of(std::size_t master, time_point now) const {
+    const member& one = members_[master];
     const connection& link = *one.link;
     return !link.up()                          ? link.refused() ? vote::error : vote::unreachable
            : one.duplicate                     ? vote::duplicate
            : !link.judgement().fit             ? vote::error
+           : !list_.serves(master)             ? vote::error
            : now < link.judgement().votes_from ? vote::quarantined
            : link.silent()                     ? vote::timed_out
                                                : vote::granted;
@@ -154,7 +166,7 @@ vote quorum::vote_of(const member& one, time_point now) const noexcept {
 admission_change quorum::assess(std::size_t master, time_point now) {
     member& one = members_[master];
     const bool was_ready = ready();
-    const vote before = std::exchange(one.otherwise, vote_of(one, now));
+    const vote before = std::exchange(one.otherwise, vote_of(master, now));
     if (before == one.otherwise) {
         return {};
     }
@@ -178,14 +190,30 @@ std::string quorum::why_not(std::size_t master, time_point now) const {
     case vote::timed_out:
         return silent_text(rules_);
     case vote::error:
-        return !link.up()        ? link.why_down()
-               : link.founding() ? list_.why_not(master)
-                                 : link.judgement().text;
+        return !link.up()              ? link.why_down()
+               : !link.judgement().fit ? link.judgement().text
+                                       : list_.why_not(master);
     case vote::unreachable:
         return link.why_down();
     default:
         return {};
     }
+}
+
+std::string quorum::change_text(time_point now) const {
+    std::string away;
+    for (const std::size_t i : list_.awaited()) {
+        const connection& link = *members_[i].link;
+        const std::string why = !link.up()              ? link.why_down()
+                                : link.silent()         ? silent_text(rules_)
+                                : !link.judgement().fit ? link.judgement().text
+                                                        : std::string();
+        if (!why.empty()) {
+            away.append(away.empty() ? "; waits for " : ", ")
+                .append(rules_.members[i] + " (" + why + ")");
+        }
+    }
+    return list_.change_text(now) + away;
 }
 
 master_health quorum::health_of(std::size_t master, time_point now) const {
@@ -194,6 +222,9 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
     master_health mine;
     mine.endpoint = rules_.names[master];
     mine.text = why_not(master, now);
+    const recorded_list& list = list_.recorded(master);
+    mine.generation = list.number();
+    mine.planned = list.what == recorded_list::state::planned ? list.list.last.shown() : "";
     mine.run_id = link.info().run_id;
     mine.version = link.info().version;
     const std::string& unpublished = link.unpublished();
@@ -220,8 +251,9 @@ master_health quorum::health_of(std::size_t master, time_point now) const {
     default:
         mine.state = link.connecting() ? master_state::connecting
                      : !link.up()      ? master_state::down
-                     : link.founding() ? master_state::founding
-                                       : master_state::ineligible;
+                     : link.judgement().fit && list_.being_founded(master)
+                         ? master_state::founding
+                         : master_state::ineligible;
     }
     if (!link.info().run_id.empty()) {
         const server_capabilities& commands = link.commands();
@@ -277,8 +309,7 @@ void quorum::unwatch(std::string_view channel, time_point now) {
 }
 
 bool quorum::notified_by_quorum() const noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies))
-           >= rules_.quorum();
+    return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies)) >= needed();
 }
 
 bool quorum::lost_notifications() noexcept {

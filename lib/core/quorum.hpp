@@ -38,8 +38,8 @@ struct member {
     bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
     std::uint64_t granted = 0; // one bit per lock of the current batch: awaits the certificate
 
-    /// Whether its notifications can be relied on. If this client may not publish, others may not
-    /// either.
+    /// Whether release notifications of this master can be relied on. If this client is not
+    /// permitted to publish, others may not be either.
     bool notifies() const noexcept { return pushes->live() && link->unpublished().empty(); }
 };
 
@@ -47,6 +47,7 @@ struct member {
 struct admission_change {
     master_set masters = 0; // whose vote has changed
     bool ready = false;     // whether a majority has become able to vote
+    bool members = false;   // whether the members of the quorum have changed
 };
 
 class quorum {
@@ -94,7 +95,9 @@ public:
     /// \name Time
     /// \{
     /// A lower bound: a call that comes too early finds nothing to do.
-    time_point next_due() const noexcept { return std::min(links_due_, judge_steps_at_); }
+    time_point next_due() const noexcept {
+        return std::min({links_due_, judge_steps_at_, list_.next_due()});
+    }
     /// Does what is due for one master.
     admission_change time_passed(std::size_t master, time_point now);
     /// Computes the next due time again, after what may have moved it.
@@ -103,7 +106,13 @@ public:
 
     /// \name Who may vote
     /// \{
-    bool ready() const noexcept { return admitted_ >= rules_.quorum(); }
+    /// The number of votes that is needed, and of members.
+    std::size_t needed() const noexcept { return list_.quorum(); }
+    std::size_t voters() const noexcept { return list_.voters(); }
+    const generation& members() const noexcept { return list_.members(); }
+    /// The progress of the change that this client makes, with the masters that hold it up.
+    std::string change_text(time_point now) const;
+    bool ready() const noexcept { return admitted_ >= needed(); }
     std::size_t admitted() const noexcept { return admitted_; }
     /// Its connection came up, broke, fell silent or introduced its server again.
     admission_change admission_changed(std::size_t master, time_point now);
@@ -163,7 +172,8 @@ public:
 
 private:
     admission_change assess(std::size_t master, time_point now);
-    vote vote_of(const member& one, time_point now) const noexcept;
+    vote vote_of(std::size_t master, time_point now) const;
+    void shake_hands(time_point now);
     void find_duplicates(std::size_t changed);
 
     const settings& rules_;
@@ -172,6 +182,7 @@ private:
     std::size_t admitted_ = 0;
     time_point links_due_ = forever; // no connection is due before
     time_point judge_steps_at_ = forever;
+    std::uint32_t adopted_ = 0; // generations of members, at the last look
     bool heard_ = false; // result of `notified_by_quorum` at the last call of `lost_notifications`
     std::chrono::nanoseconds round_trip_{0};
 };

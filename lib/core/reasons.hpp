@@ -30,11 +30,16 @@ inline std::string not_introduced_text(const settings& rules) {
            + " ms) expired before the server replied";
 }
 
-/// Of a master whose record was written by another version.
+/// The text of an error of a server, which may have none.
+inline std::string_view text_of_error(std::string_view text) {
+    return text.empty() ? "an error without a text" : text;
+}
+
+/// Of a master whose memory record does not have the format of this version.
 inline std::string other_record_text(const settings& rules) {
-    return "its record '" + rules.epoch_key
-           + "' was written by another version of redlock: end all clients of that version, then "
-             "delete the record";
+    return "its memory record '" + rules.record_key
+           + "' is of another version of redlock, or damaged: stop all clients of another version, "
+             "then delete the record";
 }
 
 /// Advice for an error of the handshake; empty if the error itself is enough.

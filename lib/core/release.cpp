@@ -266,7 +266,7 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
 
 // Reports the result once it is known; drops the claim once no removal is pending.
 void engine::decide_removal(claim& ended, time_point now) {
-    if (const auto result = ended.ending().decide(rules_.quorum(), now)) {
+    if (const auto result = ended.ending().decide(masters_.needed(), now)) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if ((result->silent & set_of(i)) != 0) {
                 ended.votes.of[i].said = vote::timed_out;

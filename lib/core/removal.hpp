@@ -26,7 +26,7 @@
 
 namespace redlock::core {
 
-/// Whether a removal with this reply means that the key is not ours, at that moment.
+/// Whether this reply to a removal shows that the master did not have our key after it.
 constexpr bool confirms_removal(vote what) noexcept {
     return what == vote::granted || what == vote::absent || what == vote::owned_by_other;
 }

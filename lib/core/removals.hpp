@@ -85,7 +85,7 @@ public:
         }
     }
 
-    /// Whether any is in flight, or may still be found.
+    /// Whether removals are in flight, or a search for pending ones is not finished.
     bool under_way() const noexcept {
         return std::ranges::any_of(
             masters_, [](const account& one) { return one.in_flight > 0 || one.next != none; });

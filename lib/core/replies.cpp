@@ -25,7 +25,7 @@ answer read(const sent_command& command, const reply& got) noexcept {
     }
 }
 
-// Whether it is an undecided attach.
+// Whether this claim is an attach that is not decided yet.
 bool attaches(const claim& owner) noexcept {
     return owner.is_asking() && owner.asking().attaches();
 }

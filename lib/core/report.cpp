@@ -47,6 +47,8 @@ metrics engine::count() const {
         out.notification_connections += one.notifies() ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
+    out.members = masters_.members().members.size();
+    out.generation = masters_.members().number;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         master_metrics& mine = out.masters.emplace_back(masters_[i].link->counters());
         mine.endpoint = rules_.names[i];
@@ -61,7 +63,7 @@ health engine::examine(time_point now) const {
     health out;
     out.ready = running() && ready();
     out.admitted = masters_.admitted();
-    out.quorum = rules_.quorum();
+    out.quorum = masters_.needed();
     out.protocol = rules_.protocol;
     out.quarantine_off = !rules_.quarantine;
     out.key_prefix = rules_.key_prefix;
@@ -71,6 +73,9 @@ health engine::examine(time_point now) const {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         out.masters.push_back(masters_.health_of(i, now));
     }
+    out.members = masters_.members().members;
+    out.generation = masters_.members().number;
+    out.change = masters_.change_text(now);
     return out;
 }
 

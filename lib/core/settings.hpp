@@ -3,6 +3,7 @@
 #pragma once
 
 #include "decisions.hpp"
+#include "member_list.hpp"
 #include "validity.hpp"
 
 #include <redlock/protocol.hpp>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +28,12 @@ struct credentials {
 struct settings {
     std::vector<credentials> masters;
     std::vector<std::string> names; // of the masters, for log lines
-    std::string members;            // the list of the quorum (membership.hpp); empty: none
+    member_names members;           // names of the masters (membership.hpp); empty: any may vote
+    std::optional<member_change> change; // that this client makes
+    bool founds = true;                  // whether it founds the quorum
     redlock::protocol protocol = protocol::plain;
     std::string key_prefix;
-    std::string epoch_key;
+    std::string record_key;
     std::chrono::milliseconds max_ttl{};
     drift_bound drift;
     std::chrono::milliseconds clock_offset_bound{};
@@ -56,6 +60,7 @@ struct settings {
     std::size_t removals_max = 4'096;
 
     std::size_t size() const noexcept { return masters.size(); }
+    /// A majority of the configured masters. Votes are counted by `membership::quorum`.
     std::size_t quorum() const noexcept {
         return wrong::quorum_half ? std::max<std::size_t>(masters.size() / 2, 1)
                                   : quorum_of(masters.size());

@@ -21,7 +21,7 @@ slot_scan& engine::new_scan(std::string_view pool_key, std::uint32_t slots, std:
     made.wake.subject = made.self;
     made.key = pool_key;
     made.slots = slots;
-    made.found.reset(masters_.size(), rules_.quorum(), slots, wanted);
+    made.found.reset(masters_.size(), masters_.needed(), slots, wanted);
     made.votes.reset(masters_.size());
     return made;
 }
@@ -191,7 +191,7 @@ void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
         start_attempt(wanted, now);
         return;
     }
-    wanted.outcome = found.complete() >= rules_.quorum() ? errc::contended : errc::no_quorum;
+    wanted.outcome = found.complete() >= masters_.needed() ? errc::contended : errc::no_quorum;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = asking.votes.of[i];
         if (mine.said == vote::pending && masters_.ready()) {
@@ -283,7 +283,7 @@ void engine::status_found(slot_scan& done) {
     timers_.cancel(done.wake);
     pool_status status;
     status.answered = done.found.complete();
-    status.quorum = rules_.quorum();
+    status.quorum = masters_.needed();
     std::vector<std::string_view> tokens;
     for (std::uint32_t i = 0; i < done.slots; ++i) {
         tokens.clear();
@@ -292,7 +292,7 @@ void engine::status_found(slot_scan& done) {
                 tokens.push_back(*said[i]);
             }
         }
-        status.slots.push_back(judge_slot(tokens, rules_.quorum()));
+        status.slots.push_back(judge_slot(tokens, masters_.needed()));
     }
     host_.slots_told(done.cookie, std::move(status));
     scans_.destroy(done);

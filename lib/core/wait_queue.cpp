@@ -132,7 +132,7 @@ std::optional<time_point> wait_queue::failed(
     if (granted > 0) {
         // Split: the waiters with the fewest votes wait the longest. If it stays split, an owner
         // holds only a majority, for example since another master has returned.
-        const auto missing = static_cast<std::int64_t>(at.rules.quorum() - granted);
+        const auto missing = static_cast<std::int64_t>(at.quorum - granted);
         const auto once = random.between(missing * floor, (missing + 1) * floor);
         const std::chrono::nanoseconds longest = at.rules.retry_delay_max;
         const auto delay = std::max(once, std::min(once * (1 << front.splits), longest));
@@ -272,7 +272,7 @@ time_point wait_queue::notified(
     // always needs a majority.
     const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
     const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
-    if (!decides && told < at.rules.quorum()) {
+    if (!decides && told < at.quorum) {
         if (front.stage != waiter::phase::paused || news_.acted_on) {
             return forever;
         }
@@ -281,7 +281,7 @@ time_point wait_queue::notified(
     }
     // The arbiter's notification still counts after a majority's: the attempt may have reached the
     // arbiter before the release.
-    if (news_.acted_on && !(decides && told > at.rules.quorum())) {
+    if (news_.acted_on && !(decides && told > at.quorum)) {
         return forever;
     }
     news_.acted_on = true;

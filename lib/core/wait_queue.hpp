@@ -78,6 +78,7 @@ struct wait_view {
     bool notified = false;                     // a majority publishes releases
     bool ready = true;                         // a majority may vote
     std::optional<time_point> held_until = {}; // by a lease of this process, if any
+    std::size_t quorum = rules.quorum();       // the number of votes that is needed
 
     /// Minimum pause between two attempts.
     std::chrono::nanoseconds retry_floor() const noexcept {
@@ -139,7 +140,7 @@ public:
     /// \{
     /// An attempt on all masters begins.
     void asked_all(time_point now) noexcept { polls_.asked_all(now); }
-    /// Whether it must not ask one master first.
+    /// Whether the next attempt must go to all masters, not to one first.
     bool all_due(const wait_view& at) const noexcept {
         return polls_.all_due(at.rules.poll_limit, at.now);
     }

@@ -19,7 +19,8 @@ wait_view engine::view_of(const wait_queue& waiters, time_point now) {
         .arbiter = masters_.arbiter_of(waiters.key),
         .notified = masters_.notified_by_quorum(),
         .ready = masters_.ready(),
-        .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt};
+        .held_until = holder != nullptr ? std::optional(holder->acts_until()) : std::nullopt,
+        .quorum = masters_.needed()};
 }
 
 void engine::join(operation& wanted, time_point now) {
@@ -123,7 +124,7 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
     }
     time_point& since = lease.is_slot() ? lease.slots->handed_since : mine->handed_since;
     offered_lease offer{
-        .lasts_until = lease.votes.lasts_until(rules_.quorum()),
+        .lasts_until = lease.votes.lasts_until(masters_.needed()),
         .ttl = lease.ttl,
         .fencing = lease.fencing,
         .handed_since = since};
@@ -152,7 +153,7 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
     lease.given_at = now;
     const time_point deadline = lease.held().deadline();
     // From now on the claim is an attempt of the next waiter. No caller waits for its removal.
-    lease.ask({attempt::origin::hand_off, masters_.size(), rules_.quorum()});
+    lease.ask({attempt::origin::hand_off, masters_.size(), masters_.needed()});
     next.attempt = lease.self;
     if (!wrong::handoff_without_raise && lease.fencing) {
         accept_handoff(next, lease, deadline, now);

@@ -363,5 +363,21 @@ def _():
         contains(result.stderr, 'may still have the lock')
 
 
+@case('force-release does not touch a master whose record has another list of masters')
+def _():
+    with Quorum() as quorum:
+        token = acquired(quorum, 'a', '--ttl', '25s')
+        wrong = {'REDLOCK_MASTERS': quorum.masters[0].url}
+        for now in ([], ['--now']):
+            result = ended(quorum.run('--json', 'force-release', '--yes', *now, 'a', env=wrong), NO_QUORUM)
+            found = json.loads(result.stdout)
+            equal(found['released'], False)
+            for one in found['masters']:
+                contains(one['text'], 'not touched: not a member', quorum.masters[2].name)
+        equal([master.ask('GET', 'redlock:{a}') for master in quorum.masters], [token] * 3)
+        # The plain protocol has no list.
+        ended(quorum.run('--protocol', 'plain', 'force-release', '--yes', 'a', env=wrong), 0)
+
+
 if __name__ == '__main__':
     main()

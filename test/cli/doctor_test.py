@@ -315,6 +315,7 @@ def _():
                   master=quorum.masters[0], alone=False)
 
 
+@case('replication: a master that requires replicas for its writes')
 def _():
     with Quorum() as quorum:
         quorum.masters[0].ask('CONFIG', 'SET', 'min-replicas-to-write', '1')
@@ -464,33 +465,70 @@ def _():
         until(lambda: examine(quorum)['admitted'] == len(quorum.masters), 'the shorter quarantine')
 
 
-@case('record: one of another version')
+@case('record: one of another version, or damaged')
 def _():
     with Quorum() as quorum:
         aged(quorum)
         quorum.masters[0].ask('DEL', 'redlock::epoch')
         quorum.masters[0].ask('HSET', 'redlock::epoch', 'run', 'x', 'born', '1', 'q', '0', 'dur', '0')
         quorum.masters[1].ask('SET', 'redlock::epoch', '3 of a version to come')
-        for master in quorum.masters[:2]:
-            report = found(quorum, 'record', 'broken', 'another version', master=master, alone=False)
+        large = quorum.masters[2].ask('GET', 'redlock::epoch') + 'ab' * 2_500_000  # more than a reply may have
+        quorum.masters[2].ask('SET', 'redlock::epoch', large)
+        for master in quorum.masters:
+            report = found(quorum, 'record', 'broken', 'of another version of redlock, or damaged',
+                           master=master, alone=False)
         assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
 
 
-@case('members: a list that is not that of the quorum, and a quorum that is not founded')
+def not_voting(quorum, env=None):
+    """What is found about masters that the library refuses, by master."""
+    report = examine(quorum, env=env)
+    assert all('errors.md' in one['change'] and one['severity'] == 'broken'
+               for one in report['findings'] if one['check'] == 'vote')
+    return report, {one['master']: one['what'] for one in report['findings'] if one['check'] == 'vote'}
+
+
+@case('vote: a list that is not that of the quorum, and a quorum that is not founded')
 def _():
     with Quorum() as quorum:
-        ended(quorum.run('run', '--wait', '30s', 'a', '--', 'true'), 0)
-        few = {'REDLOCK_MASTERS': ','.join(master.url for master in quorum.masters[:2])}
-        report = json.loads(quorum.run('doctor', '--json', env=few).stdout)
-        equal(report['admitted'], 0)
-        said = [one for one in report['findings'] if one['check'] == 'members']
-        equal([one['severity'] for one in said], ['broken'] * 2)
-        assert all('has the list of another quorum' in one['what'] and '?name=' in one['change'] for one in said)
+        founded(quorum)
+        few = {'REDLOCK_MASTERS': quorum.masters[0].url}
+        report, refused = not_voting(quorum, few)
+        equal((report['admitted'], report['verdict']), (0, 'broken'))
+        equal(set(refused), {quorum.masters[0].name})
+        for why in refused.values():
+            contains(why, 'does not vote: not a member', *(master.name for master in quorum.masters))
     with Quorum() as quorum:
         quorum.masters[2].signal(signal.SIGSTOP)
-        report = json.loads(quorum.run('doctor', '--json').stdout)
-        said, = [one for one in report['findings'] if one['check'] == 'members']
-        assert f"missing: 127.0.0.1:{quorum.masters[2].port}" in said['what'], said
+        report, refused = not_voting(quorum)
+        equal(set(refused), {master.name for master in quorum.masters[:2]})
+        for why in refused.values():
+            contains(why, f'missing: {quorum.masters[2].name}')
+
+
+@case('vote: a record that only the library refuses')
+def _():
+    with Quorum() as quorum:
+        aged(quorum)
+        whole = quorum.masters[0].ask('GET', 'redlock::epoch')
+        words, id, members = whole[:whole.rindex(' ') + 1], whole.split()[-1][:33], whole.split()[-1][33:]
+        # The list in other letters, another mark before it, half of it, and nonsense.
+        for record in (words + id + members.upper(), words + id[:32] + '7' + members, whole[:-2], words + id + 'ff'):
+            quorum.masters[0].ask('SET', 'redlock::epoch', record)
+            report, refused = not_voting(quorum)
+            equal((report['verdict'], report['admitted'], set(refused)), ('degraded', 2, {quorum.masters[0].name}), record)
+
+
+@case('vote: a master with a name of its own')
+def _():
+    with Quorum() as quorum:
+        named = {'REDLOCK_MASTERS': ','.join(f'{one.url}?name=m{i}' for i, one in enumerate(quorum.masters))}
+        ended(quorum.run('run', '--wait', '30s', 'founding', '--', 'true', env=named), 0)
+        report, refused = not_voting(quorum)
+        equal((report['admitted'], set(refused)), (0, {master.name for master in quorum.masters}))
+        quorum.masters[0].ask('SET', 'redlock::epoch', quorum.masters[0].ask('GET', 'redlock::epoch')[:-2])
+        report, refused = not_voting(quorum, named)
+        equal((report['verdict'], report['admitted'], len(refused)), ('degraded', 2, 1))
 
 
 @case('acl: what every lock needs, and what makes it faster')

@@ -115,8 +115,27 @@ def _():
                  '--password-file or the file of --config'),
                 # URLs
                 (['run', '--masters', 'localhost:6379', *run], CONFIGURATION,
-                 "master 'localhost:6379': not a URL; expected redis://host:.../database, "
-                 'rediss://host:.../database or unix:///path?db=database'),
+                 "master 'localhost:6379': not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
+                 'unix:///path?db=0'),
+                (['run', '--masters', f'redis://:{SECRET}/x@h', *run], CONFIGURATION,
+                 "master 'redis://...@...': an '@' after the host; in a user or password write '/' as %2F, '?' as "
+                 "%3F, '@' as %40"),
+                (['run', '--masters', f"redis://:{SECRET}'@'@h:x", *run], CONFIGURATION,
+                 "master 'redis://...@...': the address is malformed; expected host:port"),
+                # members
+                (['members', 'ad', 'h:1'], USAGE, "ACTION: invalid value 'ad'; allowed: add, remove, did you mean add?; "
+                 'see redlock members --help'),
+                (['members', 'add', 'h:1'], USAGE,
+                 "MASTER is 'h:1'; it must be in the list of masters, by its name"),
+                # names of masters
+                (['run', '--masters', 'redis://h?name=a b', *run], CONFIGURATION,
+                 "master 'redis://h': the name has a character that is not allowed; write 1 to 64 letters, digits, "
+                 "'-', '_' and '.'"),
+                (['run', '--masters', 'redis://g,redis://h?name=a/b', *run], CONFIGURATION,
+                 "the name of entry 2 of --masters is 'a/b'; allowed: letters, digits, '-', '_' and '.'"),
+                (['run', '--masters', f'redis://h?name={"a" * 3000}', *run], CONFIGURATION,
+                 'the name of entry 1 of --masters has 3000 characters; allowed: 1 to 64'),
+                (['run', '--masters', 'redis://h?name=', *run], CONFIGURATION, "master 'redis://h': the name is empty"),
                 (['run', '--masters', 'http://localhost:6379', *run], CONFIGURATION,
                  "master 'http://localhost:6379': scheme 'http' is not redis, rediss or unix"),
                 (['run', '--masters', 'redis://localhost:99999', *run], CONFIGURATION,

@@ -128,9 +128,9 @@ TEST_CASE("a clock that is stepped back is noticed by the next grant, and the ma
         // Their memories are older than any lease, and younger than the step.
         site.masters[i].declare_new();
         const std::string born = std::to_string((clock_of(site.masters[i]) - 1'000) * 1'000'000);
-        const std::string record = site.masters[i].command({"GET", epoch_key});
+        const std::string record = site.masters[i].command({"GET", record_key});
         site.masters[i].command(
-            {"SET", epoch_key, record.substr(0, record.find(" - ") + 3) + born + " 0 0"});
+            {"SET", record_key, record.substr(0, record.find(" - ") + 3) + born + " 0 0"});
     }
     asio::io_context io;
     client me(io, site.settings);
@@ -171,7 +171,7 @@ TEST_CASE("a clock that is set right while a client is connected ends no quarant
     }
     site.step(0, 5000s); // as by NTP after the boot
     const auto born = [&] {
-        const std::string record = site.masters[0].command({"GET", epoch_key});
+        const std::string record = site.masters[0].command({"GET", record_key});
         return std::stoll(record.substr(record.find(" - ") + 3)) / 1'000'000;
     };
     run_until(io, [&] { return born() > clock_of(site.masters[0]) - 1'000; });

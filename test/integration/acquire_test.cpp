@@ -99,7 +99,7 @@ TEST_CASE("a wait that is over ends as contended, and leaves the holder alone") 
     client other(site.io, config_for(site.masters.urls()));
     other.until_admitted(3);
     lock mine = site.take_everywhere("r");
-    const acquisition_ptr waited = other.acquire("r", waiting(300ms));
+    const acquisition_ptr waited = other.acquire("r", waiting(2s));
     INFO(waited->explained());
     CHECK(waited->error == errc::contended); // not what the cut-off last attempt looked like
     CHECK(count_votes(waited->why, vote::held) >= 1);

@@ -43,7 +43,7 @@ struct family : site {
     bool clean() {
         return soon([this] {
             std::size_t left = masters.total_keys("*") - masters.total_keys("*:fence")
-                               - masters.total_keys(epoch_key);
+                               - masters.total_keys(record_key);
             for (blocking::manager* const each : {one.get(), two.get()}) {
                 const metrics now = each->async().get_metrics();
                 left += now.waiting + now.held + now.pending_removals + now.subscriptions;

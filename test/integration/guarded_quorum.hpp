@@ -30,7 +30,7 @@ inline std::string lock_key(const std::string& resource) {
 inline std::string fence_key_of(const std::string& resource) {
     return lock_key(resource) + ":fence";
 }
-inline const std::string epoch_key = "redlock::epoch";
+inline const std::string record_key = "redlock::epoch";
 
 inline bool exists(const master_process& master, const std::string& key) {
     return master.command({"EXISTS", key}) == "1";

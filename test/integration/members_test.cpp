@@ -1,6 +1,10 @@
 // The list of the quorum's masters in their records: clients with another list are refused.
 #include "guarded_quorum.hpp"
 
+#include <memory>
+#include <span>
+#include <utility>
+
 using namespace redlock;
 using namespace redlock::test;
 
@@ -45,20 +49,86 @@ TEST_CASE("a client with another list never gets a lock, and its refusal shows b
     CHECK(refused->error == errc::no_quorum);
     const std::string why = to_string(refused->why);
     for (const master_process& one : masters) {
-        CHECK(contains(why, ("127.0.0.1:" + std::to_string(one.port())).c_str()));
+        CHECK(contains(why, "127.0.0.1:" + std::to_string(one.port())));
     }
     lock mine = right.take("r", with_token());
     CHECK(right.release(mine) == release_result::released);
 }
 
-TEST_CASE("a client that lacks a master of the quorum is refused by the others") {
-    quorum_of_masters masters(3);
+TEST_CASE("a client that lacks a member, or has one more master, works with the members") {
+    quorum_of_masters masters(4);
     asio::io_context io;
     client right(io, with_masters(masters, {0, 1, 2}));
     right.until_admitted(3);
-    client wrong(io, with_masters(masters, {0, 1}));
-    until_refused(io, wrong, 2);
-    CHECK(wrong.acquire("r", with_token())->error == errc::no_quorum);
+    client fewer(io, with_masters(masters, {0, 1}));
+    fewer.until_admitted(2);
+    client more(io, with_masters(masters, {0, 1, 2, 3}));
+    more.until_admitted(3);
+    CHECK(more.health().quorum == 2);
+    CHECK(more.health().members == right.health().members);
+    lock mine = fewer.take("r", with_token());
+    CHECK(more.acquire("r", with_token())->error == errc::contended);
+    CHECK(fewer.release(mine) == release_result::released);
+}
+
+TEST_CASE("a master is replaced while a lock is held, and clients with the old list go on") {
+    quorum_of_masters masters(4);
+    asio::io_context io;
+    const auto with = [&](const std::vector<std::size_t>& which) {
+        config result = with_masters(masters, which);
+        result.max_ttl = 1s; // a change takes a quarantine
+        result.clock_offset_bound = 10ms;
+        return result;
+    };
+    const auto once_with_token = [] {
+        acquire_options options = with_token();
+        options.ttl = 1s;
+        return options;
+    };
+    client old(io, with({0, 1, 2}));
+    old.until_admitted(3);
+    struct : observer {
+        void
+        members_changed(std::uint64_t generation, std::span<const std::string> members) override {
+            seen.emplace_back(generation, members.size());
+        }
+        std::vector<std::pair<std::uint64_t, std::size_t>> seen;
+    } changes;
+    config observed = with({0, 1, 2, 3});
+    observed.observer = std::shared_ptr<observer>(std::shared_ptr<void>(), &changes);
+    client holder(io, observed);
+    holder.until_admitted(3);
+    lock mine = holder.take("r", once_with_token());
+    const auto change = [&](member_change::action what, std::size_t master) {
+        config changed = with({0, 1, 2, 3});
+        changed.change = {what, to_string(changed.masters[master])};
+        client changer(io, changed);
+        run_until(io, [&] {
+            const std::vector<std::string>& members = changer.health().members;
+            const bool is_member =
+                std::find(members.begin(), members.end(), changed.change->master) != members.end();
+            return !members.empty() && is_member == (what == member_change::action::add)
+                   && changer.health().admitted >= 3;
+        });
+    };
+    change(member_change::action::add, 3);
+    masters[0].kill();
+    change(member_change::action::remove, 0);
+    run_until(io, [&] { return holder.health().generation == 3 && old.health().generation == 3; });
+    CHECK(mine.held());
+    CHECK(changes.seen == std::vector<std::pair<std::uint64_t, std::size_t>>{{2, 4}, {3, 3}});
+    CHECK(holder.count().generation == 3);
+    CHECK(holder.count().members == 3);
+    CHECK(old.health().members.size() == 3);
+    old.until_admitted(2);
+    CHECK(old.acquire("r", once_with_token())->error == errc::contended);
+    holder.until_admitted(3);
+    CHECK(holder.release(mine) == release_result::released);
+    acquire_options patient = once_with_token();
+    patient.wait = 10s; // for the removal on the masters that this client knows
+    lock next = old.take("r", patient);
+    CHECK(next.fencing_token() > mine.fencing_token());
+    CHECK(old.release(next) == release_result::released);
 }
 
 TEST_CASE("a quorum is founded as soon as its last master replies for the first time") {

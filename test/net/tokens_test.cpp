@@ -144,7 +144,7 @@ void check_coroutine(Token token) {
         q.io,
         [&done, waiting = std::move(waiting)]() mutable -> asio::awaitable<void> {
             try {
-                co_await std::move(waiting);
+                static_cast<void>(co_await std::move(waiting));
             } catch (const boost::system::system_error&) {
                 // An error is a reply as well.
             }

@@ -13,13 +13,6 @@ namespace simulation {
 namespace core = redlock::core;
 using std::chrono::milliseconds;
 
-namespace {
-
-// A timer rings at the first nanosecond that is late enough.
-constexpr nanos loss_tolerance = us;
-
-} // namespace
-
 client::client(unsigned number, surroundings& here, network& net, writes_under_way& writes)
     : number_(number),
       here_(here),
@@ -44,10 +37,13 @@ core::settings client::settings() const {
     rules.protocol =
         mine_.speaks == speech::guarded ? redlock::protocol::guarded : redlock::protocol::plain;
     if (what.members && mine_.speaks == speech::guarded) {
-        rules.members = core::list_of(rules.names);
+        rules.members = rules.names;
+        if (!mine_.change.empty()) {
+            rules.change = {mine_.change.front() == '+', mine_.change.substr(1)};
+        }
     }
     rules.key_prefix = "p:";
-    rules.epoch_key = core::epoch_key(rules.key_prefix);
+    rules.record_key = core::record_key(rules.key_prefix);
     rules.max_ttl = milliseconds(mine_.max_ttl_ms);
     rules.drift = {static_cast<double>(what.drift_ppb) / 1e9, milliseconds(what.drift_margin_ms)};
     rules.clock_offset_bound = milliseconds(what.offset_bound_ms);

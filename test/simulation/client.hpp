@@ -21,6 +21,10 @@ using writes_under_way = std::vector<std::size_t>; // of ownerships
 /// Value of a client's clock when the run starts.
 inline constexpr nanos clock_base = 1'000'000 * sec;
 
+/// A loss is signalled no later than this after its moment: a timer rings at the first nanosecond
+/// that is late enough.
+inline constexpr nanos loss_tolerance = us;
+
 class client final : private redlock::core::engine_callbacks {
 public:
     client(unsigned number, surroundings& here, network& net, writes_under_way& writes);

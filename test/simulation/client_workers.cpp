@@ -498,7 +498,8 @@ void client::cancel(unsigned number, unsigned cookie) {
 bool client::may_wait_forever() const noexcept {
     const plan& what = here_.what;
     const bool whole = mine_.masters == 0 || mine_.masters == what.masters.size();
-    return what.members && mine_.speaks == speech::guarded && (!what.founded || !whole);
+    return what.members && mine_.speaks == speech::guarded
+           && (!what.founded || !whole || what.may_refuse);
 }
 
 void client::begin_finals() {

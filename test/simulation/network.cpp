@@ -2,7 +2,7 @@
 
 #include "core/guarded_scripts.hpp"
 #include "core/keys.hpp"
-#include "core/membership.hpp"
+#include "core/member_list.hpp"
 
 #include <algorithm>
 #include <array>
@@ -107,12 +107,12 @@ std::vector<lock_write> lock_writes_in(server::words words) {
 }
 
 // The final list in the records of a quorum that was founded.
-std::string list_of_all(const plan& what) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < what.masters.size(); ++i) {
-        names.push_back("m" + std::to_string(i));
+std::string list_of_members(const plan& what) {
+    redlock::core::generation first{1, {}, {}};
+    for (std::size_t i = 0; i < what.first_members(); ++i) {
+        first.members.push_back("m" + std::to_string(i));
     }
-    return redlock::core::list_of(names);
+    return redlock::core::written({redlock::core::recorded_list::state::final, first});
 }
 
 } // namespace
@@ -128,9 +128,11 @@ network::network(surroundings& here, lua_machine& lua) : here_(here) {
         made.process.started_us = made.wall_us(0) - one.age / us;
         made.process.speaks = static_cast<server::dialect>(one.dialect);
         // The quorum has been in use for as long.
-        made.process.data.put(redlock::core::epoch_key("p:")).value =
+        made.process.data.put(redlock::core::record_key("p:")).value =
             "3 " + made.process.run_id + " - " + std::to_string(made.process.started_us) + " 0 "
-            + (what.founded ? std::string(32, '0') + "1" + list_of_all(what) : "0");
+            + (what.founded && i < what.first_members()
+                   ? std::string(32, '0') + list_of_members(what)
+                   : "0");
         made.process.tell = [this, i](std::string_view channel, std::string_view text) {
             return publish(static_cast<unsigned>(i), channel, text);
         };

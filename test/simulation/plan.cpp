@@ -170,7 +170,8 @@ std::string describe(const plan& what) {
                + (one.speaks == speech::plain ? "plain" : "guarded") + ", clock "
                + std::to_string(one.rate_ppb / 1000) + " ppm, max_ttl "
                + std::to_string(one.max_ttl_ms) + " ms" + (one.pushes ? ", pushes" : "")
-               + ", local handoffs for " + std::to_string(one.local_handoff_ms) + " ms" + "\n";
+               + ", local handoffs for " + std::to_string(one.local_handoff_ms) + " ms"
+               + (one.change.empty() ? "" : ", change " + one.change) + "\n";
         for (const std::vector<op>& worker : one.workers) {
             out += "   worker\n";
             for (const op& each : worker) {

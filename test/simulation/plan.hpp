@@ -69,6 +69,7 @@ struct client_plan {
     speech speaks = speech::plain;
     std::int64_t max_ttl_ms = 400;
     std::size_t masters = 0; // 0: all of them, as it should be
+    std::string change;      // of the members of the quorum: "+m3" or "-m0"; empty: none
     bool pushes = false;     // releases are published, and waiters subscribe
     std::int64_t local_handoff_ms = 0;
     std::vector<std::vector<op>> workers;
@@ -164,10 +165,12 @@ struct plan {
     std::int64_t connect_timeout_ms = 100;
     std::int64_t health_check_ms = 500;
 
-    bool focused = false;       // the generic faults are not added
-    bool prompt = false;        // keys must be removed long before they expire
-    bool members = false;       // masters record the list of the quorum
-    bool founded = false;       // and have done so when the run begins
+    bool focused = false;             // the generic faults are not added
+    bool prompt = false;              // keys must be removed long before they expire
+    bool members = false;             // masters record the list of the quorum
+    bool founded = false;             // and have done so when the run begins
+    std::size_t members_at_first = 0; // the first ones; 0: all masters
+    bool may_refuse = false;    // records may be lost or clients excluded until no quorum is left
     bool polls = true;          // false: without a notification, retry when the lease has expired
     nanos faults_end = 2 * sec; // no fault reaches beyond it
     nanos progress_bound = 0;   // how long the last acquires may take after that
@@ -177,6 +180,9 @@ struct plan {
     std::vector<fault> faults;
 
     std::size_t resources() const noexcept;
+    std::size_t first_members() const noexcept {
+        return members_at_first == 0 ? masters.size() : members_at_first;
+    }
     /// The largest max_ttl of all clients; and the smallest, which limits every ttl (A3).
     std::int64_t max_ttl_ms() const noexcept;
     std::int64_t ttl_limit_ms() const noexcept;

@@ -380,18 +380,40 @@ void break_assumptions(plan& what, generator& random) {
     }
 }
 
+bool forgets_records(fault_kind what) {
+    return what == fault_kind::crash || what == fault_kind::flush || what == fault_kind::replace
+           || what == fault_kind::promote || what == fault_kind::take_over
+           || what == fault_kind::flush_db || what == fault_kind::remove_keys;
+}
+
+// The first masters keep their records for sure.
+void keep_records(plan& what, std::size_t masters) {
+    std::erase_if(what.faults, [&](const fault& one) {
+        return forgets_records(one.kind) && one.master < static_cast<int>(masters);
+    });
+}
+
+// The leases of one client are longer than the max_ttl of the others, in some runs.
+void take_longer(plan& what, generator& random) {
+    if (!random.percent(30)) {
+        return;
+    }
+    keep_records(what, (what.masters.size() + 1) / 2); // N - q + 1
+    const std::int64_t factor = random.between(2, 3);
+    client_plan& client = what.clients.back();
+    client.max_ttl_ms *= factor;
+    for (auto& worker : client.workers) {
+        for (op& one : worker) {
+            one.ttl_ms *= factor;
+        }
+    }
+}
+
 // Clients with different lists of masters, of which all contain the first one. Only that one keeps
 // its record for sure.
-void add_list_faults(plan& what, generator& random) {
+void add_different_lists(plan& what, generator& random) {
     add_all_faults(what, random);
-    std::erase_if(what.faults, [](const fault& one) {
-        const bool forgets = one.kind == fault_kind::crash || one.kind == fault_kind::flush
-                             || one.kind == fault_kind::replace || one.kind == fault_kind::promote
-                             || one.kind == fault_kind::take_over
-                             || one.kind == fault_kind::flush_db
-                             || one.kind == fault_kind::remove_keys;
-        return forgets && one.master <= 0;
-    });
+    keep_records(what, 1);
     what.members = true;
     what.founded = random.percent(50);
     for (client_plan& one : what.clients) {
@@ -399,6 +421,41 @@ void add_list_faults(plan& what, generator& random) {
             one.masters = 1 + random.below(what.masters.size());
         }
     }
+}
+
+void add_list_faults(plan& what, generator& random) {
+    add_different_lists(what, random);
+    take_longer(what, random);
+}
+
+// Members are added and removed while locks are taken, by several clients at once. In half of the
+// runs masters also lose their records, all but the first.
+void add_member_changes(plan& what, generator& random) {
+    const std::size_t masters = what.masters.size();
+    const bool forgets = random.percent(50);
+    if (forgets) {
+        add_different_lists(what, random);
+    } else {
+        add_network_faults(what, random);
+        add_client_faults(what, random);
+    }
+    what.members = what.founded = true;
+    for (client_plan& one : what.clients) {
+        one.masters = 0;
+    }
+    what.members_at_first = masters > 3 ? masters - 1 : masters;
+    std::size_t removals = 0;
+    for (client_plan& one : what.clients) {
+        if (random.percent(60)) {
+            const bool adds = what.members_at_first < masters && random.percent(50);
+            removals += adds ? 0U : 1U;
+            one.change = adds ? "+m" + std::to_string(masters - 1)
+                              : "-m" + std::to_string(random.below(what.members_at_first));
+        }
+    }
+    take_longer(what, random);
+    // A client does not work with a quorum of which it has too few masters in its list.
+    what.may_refuse = forgets || 2 * what.members_at_first <= masters + 2 * removals;
 }
 
 constexpr std::string_view keeps_all = "A1 to A6 (but holders may write late)";
@@ -483,6 +540,7 @@ constexpr std::array table{
     profile{"mixed-all", mixture::mixed, keeps_all, add_all_faults},
 
     profile{"guarded-lists", mixture::guarded, keeps_lists, add_list_faults},
+    profile{"guarded-changes", mixture::guarded, keeps_lists, add_member_changes},
 };
 
 // --- Everything except faults --------------------------------------------------------------------

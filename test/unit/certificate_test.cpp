@@ -249,7 +249,7 @@ TEST_CASE("a waiter asks one master how long the lock is still held, and comes b
         core::settings rules = rules_with(3, 0ms, true);
         if (guarded) {
             rules.protocol = redlock::protocol::guarded;
-            rules.epoch_key = record_key;
+            rules.record_key = record_key;
         }
         certified_quorum q(rules);
         const redlock::time_point ends = q.now() + 5s;

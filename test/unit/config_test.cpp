@@ -268,6 +268,21 @@ TEST_CASE("credentials and certificates come in pairs") {
     check_accepted(changed([](config& it) { it.password = "s3cret"; }));
 }
 
+TEST_CASE("a name of a master is refused with the characters and the length that are allowed") {
+    const auto named = [](std::string name) {
+        return changed([&](config& it) { it.masters[1].name = name; });
+    };
+    for (const char* const name : {"a b", "a/b", "a,b", "a:1", "\xc3\xa9"}) {
+        check_refused(
+            named(name),
+            {"masters[1].name is '" + std::string(name) + "'",
+             "allowed: letters, digits, '-', '_' and '.'"});
+    }
+    check_refused(named(std::string(65, 'a')), {"masters[1].name has 65 characters", "1 to 64"});
+    check_accepted(named(std::string(64, 'a')));
+    check_accepted(named("Lock-1_b.example"));
+}
+
 TEST_CASE("an endpoint that was made member by member is checked as well") {
     const auto with = [](const std::function<void(endpoint&)>& change) {
         config out = good();
@@ -277,6 +292,9 @@ TEST_CASE("an endpoint that was made member by member is checked as well") {
     };
     check_refused(with([](endpoint& it) { it.host = ""; }), {"masters[1].host is empty"});
     check_refused(with([](endpoint& it) { it.port = 0; }), {"masters[1].port is 0", "1 to 65535"});
+    check_refused(
+        with([](endpoint& it) { it.host = std::string(256, 'h'); }),
+        {"masters[1].host has 256 characters", "1 to 255"});
     check_refused(with([](endpoint& it) { it.database = -1; }), {"-1", "0 to 65535"});
     check_refused(with([](endpoint& it) { it.database = 65'536; }), {"65536", "0 to 65535"});
     check_refused(
@@ -426,6 +444,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     it.clock_drift_factor = 0.25;
     it.clock_drift_margin = 3ms;
     it.quarantine = quarantine::off;
+    it.founds_quorum = false;
     it.connect_timeout = 4ms;
     it.master_timeout = 5ms;
     it.reconnect_delay_min = 6ms;
@@ -447,6 +466,7 @@ TEST_CASE("a configuration becomes the engine's settings") {
     CHECK(out.max_ttl == 11s);
     CHECK(out.drift.of(1s) == 253ms);
     CHECK(!out.quarantine);
+    CHECK(!out.founds);
     CHECK(out.connect_timeout == 4ms);
     CHECK(out.master_timeout == 5ms);
     CHECK(out.reconnect_delay_min == 6ms);

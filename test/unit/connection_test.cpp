@@ -444,7 +444,7 @@ TEST_CASE("what was written to the socket before is not counted for the next one
 TEST_CASE("a server whose clock is found stepped during a handshake gets another handshake") {
     settings rules = unit::settings_for(1);
     rules.protocol = redlock::protocol::guarded;
-    rules.epoch_key = "p::epoch";
+    rules.record_key = "p::epoch";
     connection_site it(rules);
     const std::string shaken = unit::handshake_reply(0, 0);
     it.bring_up();

@@ -55,7 +55,9 @@ struct site {
     lease::next misses(std::size_t master, time_point at = now) {
         return answer(master, key_state::missing, vote::absent, at);
     }
-    ruling judge(time_point at = now) { return it.judge(mine, quorum, at, rules); }
+    ruling judge(time_point at = now) {
+        return it.judge(mine, mine.votes.of.size(), quorum, at, rules);
+    }
     void end(bool extended, time_point at) { it.end_extension(mine, extended, at, 5ms, random); }
 
     settings rules;
@@ -98,6 +100,28 @@ TEST_CASE("while a round is open its answers move the deadline forward only") {
     CHECK(one.it.lost(one.mine, now));
     CHECK(one.mine.believed_until == now + 8s);
     CHECK(one.it.reason(one.mine, quorum) == loss_reason::expired);
+}
+
+TEST_CASE("votes from before the members changed do not count, and the deadline stays") {
+    site one;
+    one.extend();
+    const auto round = one.mine.extending.round;
+    one.it.members_changed(one.mine);
+    one.mine.votes.of[0].forget_all(); // it was removed from the quorum
+    one.end(false, now);
+    CHECK(!one.it.move_deadline(one.mine, quorum));
+    CHECK(one.it.deadline() == now + 8s);
+    const extension& mine = one.mine.extending;
+    for (const std::size_t master : {0U, 2U}) {
+        ballot& theirs = one.mine.votes.of[master];
+        CHECK(!mine.count(theirs, key_state::kept, round, false, now, one.rules.drift));
+        CHECK(theirs.until == never);
+        CHECK(
+            lease::answered(one.mine, master, vote::granted, key_state::kept, round)
+            == lease::next::nothing);
+    }
+    CHECK(!one.it.move_deadline(one.mine, quorum));
+    CHECK(one.it.deadline() == now + 8s);
 }
 
 TEST_CASE("a lease is lost before its deadline by the stop margin") {

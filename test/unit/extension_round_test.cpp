@@ -43,7 +43,7 @@ master that(key_state found, time_point blocks_until = never) {
 ruling rule(const std::vector<master>& masters, bool removal_seen = false, bool healing = false) {
     extension round;
     round.healing = healing;
-    return round.rule(masters, quorum_of(masters.size()), removal_seen, now);
+    return round.rule(masters, masters.size(), quorum_of(masters.size()), removal_seen, now);
 }
 
 constexpr key_state kept = key_state::kept;
@@ -207,11 +207,11 @@ play(const std::vector<plan>& plans, const std::vector<std::size_t>& order, bool
         }
     };
     const auto judge = [&] {
-        ruling next = round.rule(masters, quorum, out.removal_seen, now);
+        ruling next = round.rule(masters, masters.size(), quorum, out.removal_seen, now);
         if (next == ruling::heal) {
             round.healing = true;
             send_heals();
-            next = round.rule(masters, quorum, out.removal_seen, now);
+            next = round.rule(masters, masters.size(), quorum, out.removal_seen, now);
         }
         if (next != ruling::open) {
             round.active = false;

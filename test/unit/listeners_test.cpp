@@ -36,7 +36,7 @@ struct published_quorum : virtual_quorum {
         core::settings out = rules_with(5, 0ms, true);
         if (guarded) {
             out.protocol = redlock::protocol::guarded;
-            out.epoch_key = "p::epoch";
+            out.record_key = "p::epoch";
         }
         return out;
     }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ struct notes : observer {
     void ended(const operation_end& what, const diagnostics& votes) override {
         ids.push_back(what.id);
         words = votes.message;
+    }
+    void members_changed(std::uint64_t generation, std::span<const std::string> members) override {
+        ids.push_back(generation);
+        words = members.back();
     }
     void abandoned(const held_lock&) override { throw std::runtime_error("not mine"); }
     void released(const held_lock&, release_result) override { throw 7; }
@@ -73,6 +78,14 @@ TEST_CASE("observer feed: operations are numbered from 1, and what is thrown cou
         == std::vector<std::string>{
             "the observer threw: not mine",
             "the observer threw: something that is not a std::exception"});
+}
+
+TEST_CASE("observer feed: the names of the members are copied") {
+    told mine;
+    mine.feed.members_changed(7, std::vector<std::string>{"a", "a-longer-name.example:6379"});
+    mine.deliver();
+    CHECK(mine.to->ids == std::vector<std::uint64_t>{7});
+    CHECK(mine.to->words == "a-longer-name.example:6379");
 }
 
 TEST_CASE("observer feed: without an observer nothing is numbered") {

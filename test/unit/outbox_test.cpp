@@ -54,7 +54,7 @@ struct outbox_site {
         const std::string token = "token" + number;
         box.add(
             {.kind = one.kind,
-             .names = {.lock = lock, .fence = fence, .epoch = "other", .token = token},
+             .names = {.lock = lock, .fence = fence, .record = "other", .token = token},
              .ttl = one.ttl,
              .fencing = {one.token, one.fence_ttl},
              .by = one.by,

@@ -55,7 +55,7 @@ struct held_quorum {
     static core::settings rules(std::size_t masters, bool pushes) {
         core::settings rules = rules_with(masters, 0ms, pushes);
         rules.protocol = redlock::protocol::guarded;
-        rules.epoch_key = "p::epoch";
+        rules.record_key = "p::epoch";
         return rules;
     }
 

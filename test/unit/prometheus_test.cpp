@@ -89,6 +89,8 @@ metrics some_metrics() {
     out.lost = 2;
     out.lost_by[loss_reason::owned_by_other] = 2;
     out.waiting = 4;
+    out.members = 5;
+    out.generation = 3;
     out.hold.add(30us);
     out.hold.add(3ms);
     out.hold.add(1h);
@@ -133,6 +135,8 @@ TEST_CASE("one manager's figures are a page of samples with types") {
     CHECK(got.value("redlock_losses_total{" + q + R"(,reason="owned_by_other"})") == 2);
     CHECK(got.value("redlock_losses_total{" + q + R"(,reason="closed"})") == 0);
     CHECK(got.value("redlock_acquires_waiting{" + q + "}") == 4);
+    CHECK(got.value("redlock_members{" + q + "}") == 5);
+    CHECK(got.value("redlock_members_generation{" + q + "}") == 3);
     CHECK(got.value("redlock_ready{" + q + "}") == 1);
     CHECK(got.value("redlock_votes_needed{" + q + "}") == 2);
     CHECK(got.value("redlock_max_ttl_seconds{" + q + "}") == 30);

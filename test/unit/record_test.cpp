@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t date = 1'700'000'000'000'000;
 constexpr std::int64_t second = 1'000'000;
-const std::string epoch = "p::epoch";
+const std::string record_key = "p::epoch";
 const std::string long_quarantine = std::to_string(30 * second);
 
 std::string triple(std::int64_t status, std::int64_t value, std::int64_t now) {
@@ -55,7 +55,7 @@ struct one_server {
             {"EVAL",
              std::string(core::guarded_handshake.text),
              "1",
-             epoch,
+             record_key,
              run,
              promoted_from,
              quarantine,
@@ -73,7 +73,7 @@ struct one_server {
             {"EVAL",
              std::string(core::guarded_acquire.text),
              "2",
-             epoch,
+             record_key,
              "p:{r}",
              "1000",
              "0",
@@ -84,7 +84,7 @@ struct one_server {
     }
     std::string granted() const { return "1\n" + std::to_string(now); }
     bool has_lock() { return ask({"EXISTS", "p:{r}"}) == "1"; }
-    std::string record() { return ask({"GET", epoch}); }
+    std::string record() { return ask({"GET", record_key}); }
 };
 
 } // namespace
@@ -131,18 +131,18 @@ TEST_CASE("an acquire without a record of this server sets nothing, and writes n
     one_server it;
     for (const bool hash : {false, true}) {
         if (hash) {
-            it.ask({"HSET", epoch, "run", "run", "born", "1", "q", "0", "dur", "1"});
+            it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
         }
         for (const core::script& form :
              {core::all_acquire, core::writer_acquire, core::shared_acquire}) {
             const bool reads = &form.text[0] == &core::shared_acquire.text[0];
             arguments words{"EVAL", std::string(form.text)};
             const arguments keys =
-                reads ? arguments{"4", "p:{r}", "p:{r}:readers", "p:{r}:intent", epoch}
+                reads ? arguments{"4", "p:{r}", "p:{r}:readers", "p:{r}:intent", record_key}
                 : form.text == core::all_acquire.text
-                    ? arguments{"3", "p:{r}", "p:{r}:fence", epoch}
+                    ? arguments{"3", "p:{r}", "p:{r}:fence", record_key}
                     : arguments{
-                        "5", "p:{r}", "p:{r}:fence", epoch, "p:{r}:readers", "p:{r}:intent"};
+                        "5", "p:{r}", "p:{r}:fence", record_key, "p:{r}:readers", "p:{r}:intent"};
             words.insert(words.end(), keys.begin(), keys.end());
             for (const std::string word : {"token", "1000", "run", "0", "0", "0", "0"}) {
                 words.push_back(word);
@@ -151,7 +151,7 @@ TEST_CASE("an acquire without a record of this server sets nothing, and writes n
         }
         CHECK(it.acquire() == triple(-4, 30 * second, it.now));
         CHECK(it.ask({"EXISTS", "p:{r}", "p:{r}:readers"}) == "0");
-        CHECK(it.ask({"EXISTS", epoch}) == (hash ? "1" : "0"));
+        CHECK(it.ask({"EXISTS", record_key}) == (hash ? "1" : "0"));
     }
 }
 
@@ -183,34 +183,34 @@ TEST_CASE("the longest quarantine that was asked for is kept, and counts for all
 TEST_CASE("a record of another format is left alone and never trusted") {
     one_server it;
     const std::string next = "4 run - 0 0 of a version to come";
-    it.ask({"SET", epoch, next});
+    it.ask({"SET", record_key, next});
     CHECK(it.shake_hands() == triple(-1, 0, it.now));
     CHECK(it.acquire() == triple(-4, 30 * second, it.now));
     CHECK(it.record() == next);
     // Of version 0.1.
-    it.ask({"DEL", epoch});
-    it.ask({"HSET", epoch, "run", "run", "born", "1", "q", "0", "dur", "1"});
+    it.ask({"DEL", record_key});
+    it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
     CHECK(it.shake_hands().find("WRONGTYPE") != std::string::npos);
     CHECK(it.acquire() == triple(-4, 30 * second, it.now));
     CHECK(!it.has_lock());
-    CHECK(it.ask({"HGET", epoch, "born"}) == "1");
+    CHECK(it.ask({"HGET", record_key, "born"}) == "1");
 }
 
 TEST_CASE("a client of version 0.1 gets an error from a record of this one, and no lock") {
     one_server it;
-    it.ask({"SET", epoch, core::record_of_new_server("run")});
+    it.ask({"SET", record_key, core::record_of_new_server("run")});
     for (const std::string script :
          {"return redis.call('HMGET', KEYS[1], 'run', 'born', 'q', 'dur')", // handshake
           "redis.call('HMGET', KEYS[1], 'run', 'born', 'q')\n"              // acquire
           "redis.call('SET', 'p:{r}', 'token')"}) {
-        CHECK(it.ask({"EVAL", script, "1", epoch}).find("WRONGTYPE") != std::string::npos);
+        CHECK(it.ask({"EVAL", script, "1", record_key}).find("WRONGTYPE") != std::string::npos);
     }
     CHECK(!it.has_lock());
 }
 
 TEST_CASE("a new server whose record was written by its creator votes at once") {
     one_server it;
-    it.ask({"SET", epoch, core::record_of_new_server("run")});
+    it.ask({"SET", record_key, core::record_of_new_server("run")});
     CHECK(it.shake_hands().starts_with("0\n-"));
     CHECK(it.acquire() == it.granted());
     CHECK(it.acquire("restarted") == triple(-4, 30 * second, it.now));
@@ -225,7 +225,7 @@ struct served_quorum {
         for (virtual_master& one : it.masters) {
             one.ahead = std::chrono::microseconds(date);
             if (new_servers) {
-                one.data.put(epoch).value = core::record_of_new_server(one.run_id);
+                one.data.put(record_key).value = core::record_of_new_server(one.run_id);
             }
         }
     }
@@ -237,7 +237,9 @@ struct served_quorum {
         rules.health_check_interval = 1s;
         return rules;
     }
-    std::string record(std::size_t master) { return it.masters[master].data.find(epoch, 0)->value; }
+    std::string record(std::size_t master) {
+        return it.masters[master].data.find(record_key, 0)->value;
+    }
     std::size_t admitted() { return it.engine.examine(it.now()).admitted; }
     master_state state(std::size_t master) {
         return it.engine.examine(it.now()).masters[master].state;
@@ -367,16 +369,16 @@ TEST_CASE("a step that is seen during a handshake is reported by the next one") 
 
 TEST_CASE("a master with a record of another format does not vote, and says what to do") {
     served_quorum q(3);
-    q.it.masters[0].data.put(epoch).is = memory::entry::type::hash; // of version 0.1
-    q.it.masters[1].data.put(epoch).value = "3 of a version to come";
+    q.it.masters[0].data.put(record_key).is = memory::entry::type::hash; // of version 0.1
+    q.it.masters[1].data.put(record_key).value = "3 of a version to come";
     q.it.start();
     for (const std::size_t i : {0U, 1U}) {
         const auto seen = q.it.engine.examine(q.it.now()).masters[i];
         CHECK(seen.state == master_state::ineligible);
         CHECK(
             seen.text
-            == "its record 'p::epoch' was written by another version of redlock: end all clients "
-               "of that version, then delete the record");
+            == "its memory record 'p::epoch' is of another version of redlock, or damaged: "
+               "stop all clients of another version, then delete the record");
     }
     CHECK(q.record(1) == "3 of a version to come");
     q.it.masters[0].data.clear();

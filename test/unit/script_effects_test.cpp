@@ -291,11 +291,17 @@ where it is missing, it matters whether the master may have forgotten it
  | BEFORE epoch=3,run,-,T-60s,60000000,1d | MISSING
  | BEFORE epoch=3,run,-,T-59s,60000000,1d | -2 0 T | =
  | BEFORE epoch=none                   | -2 0 T | =
- | BEFORE epoch=3,else,-,T-100s,0,1d      | -2 0 T | =
+ | BEFORE epoch=3,else,-,T-100s,0,1d      | OTHER_RECORD
  | BEFORE epoch=2,run,-,T-100s,0       | -2 0 T | =
  | BEFORE epoch=#                      | -2 0 T | =
 q=0 | BEFORE epoch=3,run,-,T,0,1d         | MISSING
 q=0 | BEFORE epoch=3,run,-,T+1,0,1d       | -2 0 T | =
+)";
+
+// An extension is not executed under the record of another generation of members.
+const std::string another_record = R"(
+under another record nothing is executed
+ | a=$/9 epoch=3,run:1234abcd,-,T-100s,0,1d | -4 0 T | =
 )";
 
 // The answers to extensions of one lock, said by a script for several.
@@ -726,15 +732,17 @@ counter=0 | a=$/4000 a:f=7/9   | 1 0 T | a=$/10000 a:f=7/9
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=0";
     const std::string heal =
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=T+5s";
-    const meanings extending{{"BEFORE", "a:f=7/9"}, {"MISSING", "-3 0 T | ="}};
-    const meanings healing{{"BEFORE", "a:f=7/9"}, {"MISSING", healed}};
+    const meanings extending{
+        {"BEFORE", "a:f=7/9"}, {"MISSING", "-3 0 T | ="}, {"OTHER_RECORD", "-4 0 T | ="}};
+    const meanings healing{
+        {"BEFORE", "a:f=7/9"}, {"MISSING", healed}, {"OTHER_RECORD", "-2 0 T | ="}};
     const std::string of_one = of_both + without_token + missing;
     const std::string of_writer = of_one + of_writers;
     check(
         core::guarded_extend.text,
         "epoch a a:f",
         "ttl=10000 fence_ttl=90000 token=$ counter=50 run=run q=30000000 not_after=0",
-        put_in(put_in(of_both + missing, extending), in_a_call_for_several));
+        put_in(put_in(of_both + missing + another_record, extending), in_a_call_for_several));
     check(
         core::guarded_extend.text,
         "epoch a",
@@ -766,7 +774,11 @@ a key that it finds counts only where the master can have forgotten nothing
  | a=$/4000 a:f=7/9 epoch=3,run,-,T-30s,0,1d           | 1 0 T  | a=$/10000 a:f=50/90000
 )";
     check(core::guarded_heal.text, "a a:f epoch", heal, put_in(of_one + no_limit + found, healing));
-    check(core::writer_extend.text, "a a:f epoch a:r", extend, put_in(of_writer, extending));
+    check(
+        core::writer_extend.text,
+        "a a:f epoch a:r",
+        extend,
+        put_in(of_writer + another_record, extending));
     check(core::writer_heal.text, "a a:f epoch a:r", heal, put_in(of_writer + no_limit, healing));
 }
 
@@ -795,7 +807,7 @@ whether the master may have forgotten comes first, and matters to those that are
  | b=one/9 epoch=none                         | 2 T 1 -2 3 -2  | = B
  | a=$/9 c=other/7 epoch=3,run,-,T-29999999,0,1d | 2 T 2 -2 3 7   | = A
  | a=$/9 c=other/7 epoch=3,run,-,T-30s,0,1d      | 1 T 2 -3 3 7   | = A
- | a=# b=one/9 epoch=3,else,-,T-100s,0,1d        | 2 T 1 wrong 3 -2 | = B
+ | a=# b=one/9 epoch=none                        | 2 T 1 wrong 3 -2 | = B
  | b=one/9 c=two/9 epoch=#                    | 2 T 1 -2       | = B C
 they come in time, or too late
 not_after=T   | a=$/9 b=other/7 c=two/9 | 1 T 2 7  | = A C
@@ -867,12 +879,16 @@ an error leaves nothing behind
         core::all_extend.text,
         "a a:f b b:f epoch",
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=0",
-        put_in(of_both + missing, {{"BEFORE", "b=$/9"}, {"MISSING", "-3 0 T | ="}}));
+        put_in(
+            of_both + missing + another_record,
+            {{"BEFORE", "b=$/9"}, {"MISSING", "-3 0 T | ="}, {"OTHER_RECORD", "-4 0 T | ="}}));
     check(
         core::all_heal.text,
         "a a:f b b:f epoch",
         "token=$ ttl=10000 counter=50 fence_ttl=90000 run=run q=30000000 not_after=T+5s",
-        put_in(of_both + missing + no_limit, {{"BEFORE", "b=$/9"}, {"MISSING", healed}}));
+        put_in(
+            of_both + missing + no_limit,
+            {{"BEFORE", "b=$/9"}, {"MISSING", healed}, {"OTHER_RECORD", "-2 0 T | ="}}));
 }
 
 TEST_CASE("what an extension and a heal of a reader do") {
@@ -907,7 +923,12 @@ not_after=1   | a:r={$@M+5}/9 | -1 0 T | =
 an error leaves nothing behind
  | a=#              | error | =
  | a=$/4000 a:r=#   | error | =
-)" + put_in(missing, {{"BEFORE", "a:r={$@M-1,x@M+8}/9"}, {"MISSING", "-3 0 T | ="}}));
+)"
+            + put_in(
+                missing + another_record,
+                {{"BEFORE", "a:r={$@M-1,x@M+8}/9"},
+                 {"MISSING", "-3 0 T | ="},
+                 {"OTHER_RECORD", "-4 0 T | ="}}));
     check(
         core::shared_heal.text,
         "a a:r epoch",
@@ -936,7 +957,8 @@ an error leaves nothing behind
             + put_in(
                 missing,
                 {{"BEFORE", "a:r={$@M-1,x@M+8}/9"},
-                 {"MISSING", "2 0 T | a:r={x@M+8,$@M+10000}/10000"}}));
+                 {"MISSING", "2 0 T | a:r={x@M+8,$@M+10000}/10000"},
+                 {"OTHER_RECORD", "-2 0 T | ="}}));
 }
 
 TEST_CASE("what a release does") {

@@ -345,7 +345,7 @@ TEST_CASE("health names each server and the way it deletes") {
 TEST_CASE("a master that could not serve when it was introduced is asked again soon") {
     auto rules = settings_for(3);
     rules.protocol = redlock::protocol::guarded;
-    rules.epoch_key = "p::epoch";
+    rules.record_key = "p::epoch";
     rules.health_check_interval = 1s;
     const std::string words = GENERATE(
         as<std::string>(),

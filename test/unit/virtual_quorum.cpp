@@ -29,7 +29,7 @@ core::settings settings_for(std::size_t masters) {
 core::settings guarded_settings_for(std::size_t masters) {
     core::settings rules = settings_for(masters);
     rules.protocol = redlock::protocol::guarded;
-    rules.epoch_key = "p::epoch";
+    rules.record_key = "p::epoch";
     return rules;
 }
 

@@ -238,6 +238,12 @@ std::span<const variant> variants() {
          "a SET leaves although its master was found quarantined since it was queued"},
         {76, "any-list-votes", "guarded-lists", 1, 500, &wrong::any_list_votes,
          "a master votes for clients with another list than its record has"},
+        {77, "change-committed-at-once", "guarded-changes", 1, 20'000, &wrong::change_committed_at_once,
+         "a change of members is final without a wait"},
+        {78, "plan-overwritten", "guarded-changes", 1, 20'000, &wrong::plan_overwritten,
+         "a plan replaces that of another client"},
+        {79, "earlier-votes-count", "guarded-changes", 1'001'820, 1, &wrong::earlier_votes_count,
+         "an extension that began before the members changed goes on, and counts the votes of both"},
     };
     // clang-format on
     return all;

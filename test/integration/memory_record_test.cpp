@@ -88,7 +88,7 @@ struct quarantining_site {
 // The words of a record.
 struct record_of {
     explicit record_of(const master_process& master) {
-        std::istringstream words(master.command({"GET", epoch_key}));
+        std::istringstream words(master.command({"GET", record_key}));
         words >> format >> run >> promoted_from >> born >> quarantine;
     }
     std::string format;
@@ -127,7 +127,7 @@ TEST_CASE("a record that is gone is noticed by the next grant, and then known to
     mine.abandon();
     const auto forgot = steady_clock::now();
     for (std::size_t i = 0; i < 2; ++i) {
-        site.masters[i].command({"DEL", epoch_key, lock_key("r")});
+        site.masters[i].command({"DEL", record_key, lock_key("r")});
     }
     site.refused(*site.me, 2, forgot);
     site.refuses_a_newcomer(2, forgot);
@@ -225,7 +225,7 @@ TEST_CASE("a promoted replica that fsyncs every write grants nothing that its ma
     quarantining_site site(4s, fsyncing_always());
     master_process replica(fsyncing_always());
     replica.command({"REPLICAOF", "127.0.0.1", std::to_string(site.masters[0].port())});
-    run_until(site.io, [&] { return exists(replica, epoch_key); });
+    run_until(site.io, [&] { return exists(replica, record_key); });
     replica.command({"REPLICAOF", "127.0.0.1", "1"}); // the link is cut
     hands_over_no_lock_with_the_address(site, replica);
 }
@@ -245,7 +245,7 @@ TEST_CASE("a master that was the replica of a stale copy of itself is quarantine
     master_process& master = site.masters[0];
     master_process copy(options);
     copy.command({"REPLICAOF", "127.0.0.1", std::to_string(master.port())});
-    run_until(site.io, [&] { return exists(copy, epoch_key); });
+    run_until(site.io, [&] { return exists(copy, record_key); });
     copy.command({"REPLICAOF", "NO", "ONE"});
     lock mine = site.me->take("r", once_unrenewed(site.max_ttl));
     const auto forgot = steady_clock::now();
@@ -260,13 +260,15 @@ TEST_CASE("a master that was the replica of a stale copy of itself is quarantine
 
 TEST_CASE("a record of version 0.1 is left alone, and says what to do") {
     quarantining_site site(2s, {}, 1);
-    site.masters[0].command({"DEL", epoch_key});
-    site.masters[0].command({"HSET", epoch_key, "run", "x", "born", "1", "q", "0", "dur", "0"});
+    site.masters[0].command({"DEL", record_key});
+    site.masters[0].command({"HSET", record_key, "run", "x", "born", "1", "q", "0", "dur", "0"});
     CHECK(site.me->acquire("r", once(1s))->error == errc::no_quorum);
     until_state(site.io, *site.me, 0, master_state::ineligible);
-    CHECK(site.me->health().masters[0].text.find("another version") != std::string::npos);
-    CHECK(site.masters[0].command({"HGET", epoch_key, "dur"}) == "0");
-    site.masters[0].command({"DEL", epoch_key});
+    CHECK(
+        site.me->health().masters[0].text.find("of another version of redlock, or damaged")
+        != std::string::npos);
+    CHECK(site.masters[0].command({"HGET", record_key, "dur"}) == "0");
+    site.masters[0].command({"DEL", record_key});
     until_state(site.io, *site.me, 0, master_state::quarantined);
     site.me->until_admitted(1);
 }

@@ -1,0 +1,119 @@
+#include "member_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace redlock::core {
+
+namespace {
+
+constexpr std::size_t id_size = 32;
+
+std::optional<std::string> from_hex(std::string_view hex) {
+    const auto digit = [](char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    };
+    std::string out;
+    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+        const int high = digit(hex[i]);
+        const int low = digit(hex[i + 1]);
+        if (high < 0 || low < 0) {
+            return std::nullopt;
+        }
+        out += static_cast<char>(16 * high + low);
+    }
+    return hex.size() % 2 == 0 ? std::optional(out) : std::nullopt;
+}
+
+member_names split(std::string_view text) {
+    member_names out;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(list_separator, begin), text.size());
+        out.emplace_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return out;
+}
+
+// Sorted, without duplicates, and no empty name.
+bool well_formed(const member_names& names) {
+    return !names.empty() && !names.front().empty()
+           && std::ranges::adjacent_find(names, std::greater_equal<>()) == names.end();
+}
+
+// "2,+d,a,b,c,d".
+std::optional<generation> read_changed(std::string_view text) {
+    member_names words = split(text);
+    if (words.size() < 3 || words[1].size() < 2 || (words[1][0] != '+' && words[1][0] != '-')) {
+        return std::nullopt;
+    }
+    generation out;
+    const std::string& number = words[0];
+    const auto [end, failed] =
+        std::from_chars(number.data(), number.data() + number.size(), out.number);
+    out.last = {words[1][0] == '+', words[1].substr(1)};
+    out.members.assign(
+        std::make_move_iterator(words.begin() + 2), std::make_move_iterator(words.end()));
+    const bool valid = failed == std::errc() && end == number.data() + number.size()
+                       && out.number > 1 && well_formed(out.members)
+                       && out.contains(out.last.name) == out.last.adds && !out.before().empty();
+    return valid ? std::optional(out) : std::nullopt;
+}
+
+} // namespace
+
+bool generation::contains(std::string_view name) const {
+    return std::ranges::binary_search(members, name);
+}
+
+std::optional<generation> generation::after(const member_change& what) const {
+    if (contains(what.name) == what.adds) {
+        return std::nullopt;
+    }
+    generation next{number + 1, members, what};
+    if (what.adds) {
+        next.members.insert(std::ranges::lower_bound(next.members, what.name), what.name);
+    } else {
+        std::erase(next.members, what.name);
+    }
+    return next;
+}
+
+member_names generation::before() const {
+    return generation{number, members, {}}.after({!last.adds, last.name})->members;
+}
+
+recorded_list read_list(std::string_view id) {
+    if (id.size() <= id_size) {
+        return {};
+    }
+    using state = recorded_list::state;
+    const char mark = id[id_size];
+    const auto text = from_hex(id.substr(id_size + 1));
+    if (!text) {
+        return {state::invalid, {}};
+    }
+    if (mark == planned_mark || mark == changed_mark) {
+        const auto list = read_changed(*text);
+        return list ? recorded_list{mark == planned_mark ? state::planned : state::final, *list}
+                    : recorded_list{state::invalid, {}};
+    }
+    generation first{1, split(*text), {}};
+    if ((mark != founding_mark && mark != founded_mark) || !well_formed(first.members)) {
+        return {state::invalid, {}};
+    }
+    return {mark == founding_mark ? state::founding : state::final, std::move(first)};
+}
+
+std::string shown(std::span<const std::string> names) {
+    constexpr std::size_t longest = 1'000;
+    std::string out = joined(names, ", ");
+    if (out.size() > longest) {
+        out.resize(longest);
+        out += "...";
+    }
+    return out;
+}
+
+} // namespace redlock::core

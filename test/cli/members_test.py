@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""`redlock members`: members_test.py REDLOCK [CASE...]"""
+
+import json
+import pathlib
+import re
+import secrets
+import signal
+
+from harness import BROKEN, NO_QUORUM, USAGE, Quorum, case, contains, ended, equal, main, until
+
+SHORT = {'REDLOCK_MAX_TTL': '1s', 'REDLOCK_TTL': '900ms', 'REDLOCK_CLOCK_OFFSET_BOUND': '50ms'}
+
+
+def listed(quorum, *which):
+    return {'REDLOCK_MASTERS': ','.join(quorum.masters[i].url for i in which)}
+
+
+def founded(quorum, *which):
+    ended(quorum.run('run', '--wait', '30s', 'founding', '--', 'true', env=listed(quorum, *which)), 0)
+
+
+def record(master):
+    return (master.ask('GET', 'redlock::epoch') or '').split()
+
+
+def put_list(master, state, text):
+    """Gives the record of this master another list."""
+    words = record(master)
+    words[-1] = secrets.token_hex(16) + state + text.encode().hex()
+    master.ask('SET', 'redlock::epoch', ' '.join(words))
+
+
+def reported(process, *parts):
+    """Reads the progress until a line has these parts."""
+    for line in process.stderr:
+        if all(part in line for part in parts):
+            return line
+    raise AssertionError(f'ended before {parts}')
+
+
+def findings(quorum, *which):
+    """What `doctor` finds on the members: (severity, what, what to do)."""
+    result = quorum.run('doctor', '--json', '--clock-time', '20ms', env=listed(quorum, *which))
+    return [(one['severity'], one['what'], one['change'])
+            for one in json.loads(result.stdout)['findings'] if one['check'] == 'members']
+
+
+def names(quorum, *which):
+    return sorted(quorum.masters[i].name for i in which)
+
+
+def members(quorum, *which):
+    shown = json.loads(ended(quorum.run('--json', 'members', env=listed(quorum, *which)), 0).stdout)
+    return shown['generation'], shown['members']
+
+
+@case('members are shown, and a master is replaced')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
+        both = listed(quorum, 0, 1, 2, 3)
+        new, old = quorum.masters[3].name, quorum.masters[0].name
+        equal(findings(quorum, 0, 1, 2, 3), [('note', 'is not a member of the quorum', f'redlock members add {new}')])
+        diagnosis = quorum.run('doctor', '--clock-time', '20ms', env=both).stdout
+        equal([word in diagnosis for word in ('broken', '[quorum]')], [False, False])
+        dry = ended(quorum.run('members', 'add', new, '--dry-run', env=both), 0)
+        contains(dry.stderr, 'would make generation 2')
+        equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
+        contains(ended(quorum.run('members', 'add', new, env=both), 0).stdout, 'generation 2: ')
+        quorum.masters[0].kill()
+        contains(ended(quorum.run('members', 'remove', old, env=both), 0).stdout, 'generation 3: ')
+        equal(members(quorum, 1, 2, 3), (3, names(quorum, 1, 2, 3)))
+        ended(quorum.run('run', '--wait', '20s', 'a', '--', 'true', env=listed(quorum, 1, 2, 3)), 0)
+        # Made already.
+        contains(ended(quorum.run('members', 'add', new, env=both), 0).stderr, 'is a member already')
+        contains(ended(quorum.run('members', 'remove', old, env=both), 0).stderr, 'is not a member')
+
+
+@case('a change that cannot be made is refused at once, and nothing is planned')
+def _():
+    with Quorum(5) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
+        name = [master.name for master in quorum.masters]
+        for arguments, which, said in (
+                (('remove', name[2]), (0, 1, 2, 3), 'more than half'),
+                (('add', name[3]), (0, 1, 3), 'is a member, and not in the list'),
+                (('add', 'localhost:1'), (0, 1, 2, 3), 'must be in the list of masters'),
+                (('remove', name[2].replace('127.0.0.1', 'localhost')), (0, 1, 2), 'must be in the list of masters'),
+                (('add',), (0, 1, 2), 'which master?'),
+                (('swap', name[3]), (0, 1, 2, 3), 'swap')):
+            contains(ended(quorum.run('members', *arguments, env=listed(quorum, *which)), USAGE).stderr, said)
+        wrong = quorum.run('members', 'add', name[3], env=listed(quorum, 0, 3, 4))
+        contains(ended(wrong, NO_QUORUM).stderr, 'not known')
+        plain = quorum.run('--protocol', 'plain', 'members', env=listed(quorum, 0, 1, 2))
+        contains(ended(plain, NO_QUORUM).stdout, 'plain protocol has none')
+        equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
+
+
+@case('a quorum of two cannot lose one')
+def _():
+    with Quorum(2) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1)
+        refused = quorum.run('members', 'remove', quorum.masters[0].name, env=listed(quorum, 0, 1))
+        contains(ended(refused, USAGE).stderr, 'cannot lose one')
+
+
+@case('a quorum of one cannot grow')
+def _():
+    with Quorum(2) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0)
+        refused = quorum.run('members', 'add', quorum.masters[1].name, env=listed(quorum, 0, 1))
+        contains(ended(refused, NO_QUORUM).stderr, 'a quorum of one master cannot grow')
+
+
+@case('commands that only show something found no quorum')
+def _():
+    with Quorum(3) as quorum:
+        contains(ended(quorum.run('members'), NO_QUORUM).stdout, 'the members are not known')
+        contains(ended(quorum.run('members', 'remove', quorum.masters[0].name, '--dry-run'), NO_QUORUM).stderr, 'not founded')
+        ended(quorum.run('members', 'remove', quorum.masters[0].name), NO_QUORUM)
+        ended(quorum.run('status', 'a'), 0)
+        for master in quorum.masters:
+            equal(len(record(master)[-1]), 32) # no list
+        founded(quorum, 0, 1, 2)
+        equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
+
+
+@case('a change names the master that it waits for, and goes on when that is back')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        quorum.masters[1].kill()
+        adds = quorum.start('members', 'add', quorum.masters[3].name, env=listed(quorum, 0, 1, 2, 3))
+        reported(adds, 'waits for', quorum.masters[1].name, 'Connection refused')
+        equal(len(record(quorum.masters[0])[-1]), len(record(quorum.masters[2])[-1])) # nothing is planned
+        until(quorum.masters[1].start)
+        equal(adds.wait(60), 0)
+        equal(members(quorum, 0, 1, 2, 3), (2, names(quorum, 0, 1, 2, 3)))
+
+
+@case('doctor finds a change that is not final, and names the command that finishes it')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT | {'REDLOCK_MAX_TTL': '3s'}
+        founded(quorum, 0, 1, 2)
+        equal(findings(quorum, 0, 1, 2), [])
+        command = ('members', 'add', quorum.masters[3].name)
+        adds = quorum.start(*command, env=listed(quorum, 0, 1, 2, 3))
+        reported(adds, 'planned on all masters; final in')
+        adds.kill()
+        adds.wait()
+        [(severity, what, change)] = findings(quorum, 0, 1, 2, 3)
+        equal(severity, 'warning')
+        contains(what, f'not final: add {quorum.masters[3].name}, planned on', *names(quorum, 0, 1, 2, 3))
+        contains(change, 'redlock ' + ' '.join(command))
+        contains(ended(quorum.run('members', env=listed(quorum, 0, 1, 2)), 0).stdout, f'change: add {quorum.masters[3].name} (planned on ')
+        ended(quorum.run(*command, env=listed(quorum, 0, 1, 2, 3)), 0)
+        equal(findings(quorum, 0, 1, 2, 3), [])
+
+
+@case('the opposite of a change that is planned is refused, as that may become final')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT | {'REDLOCK_MAX_TTL': '3s'}
+        founded(quorum, 0, 1, 2)
+        both, new = listed(quorum, 0, 1, 2, 3), quorum.masters[3].name
+        adds = quorum.start('members', 'add', new, env=both)
+        reported(adds, 'planned on all masters; final in')
+        adds.kill()
+        adds.wait()
+        contains(ended(quorum.run('members', 'remove', new, env=both), NO_QUORUM).stderr,
+                 f'add {new} is planned on', f'finish it with redlock members add {new}')
+
+
+@case('a change that was stopped is not made again after another process made it and a third one undid it')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        both, new = listed(quorum, 0, 1, 2, 3), quorum.masters[3].name
+        adds = quorum.start('members', 'add', new, env=both)
+        reported(adds, 'planned on')
+        adds.send_signal(signal.SIGSTOP)
+        for action in ('add', 'remove'):
+            ended(quorum.run('members', action, new, env=both), 0)
+        adds.send_signal(signal.SIGCONT)
+        equal(adds.wait(60), NO_QUORUM)
+        contains(adds.stderr.read(), 'begin the change again if it is still wanted')
+        equal(members(quorum, 0, 1, 2), (3, names(quorum, 0, 1, 2)))
+
+
+@case('the runbook shortens a quarantine that is too long')
+def _():
+    page = pathlib.Path(__file__).parents[2] / 'docs/operations/runbooks.md'
+    script = re.search(r'EVAL "(.*?)" 1 redlock::epoch', page.read_text(), re.DOTALL)[1]
+    with Quorum(3) as quorum:
+        quorum.env |= SHORT
+        del quorum.env['REDLOCK_NO_QUARANTINE']
+        founded(quorum, 0, 1, 2)
+        [before] = {record(master)[4] for master in quorum.masters}
+        quorum.run('doctor', '--clock-time', '20ms', '--max-ttl', '1h')
+        equal({int(record(master)[4]) > 3_600_000_000 for master in quorum.masters}, {True})
+        for master in quorum.masters:
+            master.ask('EVAL', script, '1', 'redlock::epoch')
+        founded(quorum, 0, 1, 2)
+        equal({record(master)[4] for master in quorum.masters}, {before})
+
+
+@case('an outdated list is called so')
+def _():
+    with Quorum(5) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        for action, which, using in (('add', 3, (0, 1, 2, 3)), ('remove', 0, (0, 1, 2, 3)),
+                                     ('add', 4, (1, 2, 3, 4)), ('remove', 1, (1, 2, 3, 4))):
+            ended(quorum.run('members', action, quorum.masters[which].name, env=listed(quorum, *using)), 0)
+        equal(members(quorum, 2, 3, 4), (5, names(quorum, 2, 3, 4)))
+        old = listed(quorum, 0, 1, 2)
+        contains(ended(quorum.run('members', env=old), NO_QUORUM).stdout,
+                 'this list of masters is outdated', 'have changed to ' + ', '.join(names(quorum, 2, 3, 4)))
+        equal(json.loads(ended(quorum.run('--json', 'members', env=old), NO_QUORUM).stdout)['outdated'], True)
+        refused = quorum.run('members', 'remove', quorum.masters[0].name, env=old)
+        contains(ended(refused, NO_QUORUM).stderr, 'is outdated')
+        contains(ended(quorum.run('doctor', '--clock-time', '20ms', env=old), BROKEN).stdout, '[members] this list of masters is outdated')
+        # A master that was removed, and still runs.
+        [(severity, what, change)] = findings(quorum, 1, 2, 3, 4)
+        contains(what, 'is not a member, and has a memory record of generation 5')
+
+
+@case('two changes at once that were killed are made by the same two commands')
+def _():
+    with Quorum(5) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2, 3, 4)
+        commands = [('members', 'remove', quorum.masters[i].name) for i in (0, 1)]
+        both = [quorum.start(*command) for command in commands]
+        until(lambda: any(len(record(master)[-1]) != len(record(quorum.masters[4])[-1]) for master in quorum.masters))
+        for process in both:
+            process.kill()
+            process.wait()
+        both = [quorum.start(*command) for command in commands]
+        for process in both:
+            equal(process.wait(60), 0)
+        equal(members(quorum, 0, 1, 2, 3, 4), (3, names(quorum, 2, 3, 4)))
+
+
+@case('of two plans that block each other, one is dropped by emptying a master')
+def _():
+    with Quorum(5) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2, 3, 4)
+        by_name = sorted(quorum.masters, key=lambda master: master.name)
+        name = [master.name for master in by_name]
+        plans = [','.join(['2', '-' + name[i], *(other for other in name if other != name[i])]) for i in (0, 1)]
+        for i, plan in enumerate((1, 0, 1, 0)):
+            put_list(by_name[i], '2', plans[plan])
+        blocked = quorum.start('members', 'remove', name[0])
+        reported(blocked, 'waits for another change, which is planned on', f'{name[2]} (remove {name[1]})')
+        equal([severity for severity, _, _ in findings(quorum, 0, 1, 2, 3, 4)], ['warning', 'warning'])
+        by_name[2].ask('FLUSHALL')
+        equal(blocked.wait(60), 0)
+        ended(quorum.run('members', 'remove', name[1]), 0)
+        equal(members(quorum, 0, 1, 2, 3, 4), (3, name[2:]))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,208 @@
+// Masters that execute the handshake in Lua, and the memberships of clients.
+
+#pragma once
+
+#include "core/guarded_scripts.hpp"
+#include "core/membership.hpp"
+#include "core/settings.hpp"
+#include "memory/lua_machine.hpp"
+#include "memory/server.hpp"
+#include "virtual_quorum.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace member_world {
+
+namespace core = redlock::core;
+namespace memory = redlock::testing::memory;
+
+inline const std::string record_key = "p::epoch";
+
+struct world {
+    explicit world(std::size_t masters) {
+        for (std::size_t i = 0; i < masters; ++i) {
+            servers.emplace_back(lua);
+        }
+    }
+    std::string ask(std::size_t master, const std::vector<std::string>& words) {
+        const std::vector<std::string_view> views(words.begin(), words.end());
+        return servers[master].execute(views, ++now).describe();
+    }
+    std::string record(std::size_t master) { return ask(master, {"GET", record_key}); }
+    core::recorded_list list(std::size_t master) {
+        const std::string text = record(master);
+        return core::read_list(std::string_view(text).substr(text.rfind(' ') + 1));
+    }
+    std::string new_id() {
+        const std::string digits = std::to_string(++ids);
+        return std::string(32 - digits.size(), '0') + digits;
+    }
+    void forget(std::size_t master) { ask(master, {"FLUSHALL"}); }
+
+    memory::lua_machine lua;
+    std::deque<memory::server> servers;
+    std::int64_t now = 1'700'000'000'000'000;
+    std::uint64_t ids = 0;
+};
+
+inline std::string name_of(std::size_t master) {
+    return "m" + std::to_string(master);
+}
+
+// One client. A handshake is executed at once; its reply may be read later, in order.
+class client {
+public:
+    client(
+        world& all,
+        std::vector<std::size_t> masters,
+        std::optional<core::member_change> change = std::nullopt,
+        bool founds = true)
+        : all_(all),
+          masters_(std::move(masters)),
+          rules_(rules_for(masters_, std::move(change), founds)),
+          members_(rules_) {}
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
+
+    void send(std::size_t i) {
+        const std::uint32_t look = members_.look();
+        const core::membership::proposal mine = members_.proposal_to(i);
+        std::vector<std::string> words{
+            "EVAL",
+            std::string(core::guarded_handshake.text),
+            "1",
+            record_key,
+            "run",
+            "-",
+            std::to_string(std::max(quarantine, mine.quarantine).count()),
+            "0",
+            all_.new_id(),
+            mine.list};
+        if (!mine.id.empty()) {
+            words.push_back(mine.id);
+        }
+        all_.ask(masters_[i], words);
+        replies_.push_back({i, look, all_.record(masters_[i])});
+    }
+    void read_all() {
+        for (; !replies_.empty(); replies_.pop_front()) {
+            const auto& one = replies_.front();
+            members_.read(one.master, one.record, one.look, now);
+        }
+    }
+    // The oldest reply of one master: connections are in no order.
+    void read(std::size_t i) {
+        const auto oldest = std::ranges::find(replies_, i, &reply::master);
+        members_.read(i, oldest->record, oldest->look, now);
+        replies_.erase(oldest);
+    }
+    // The next handshake that makes progress. Returns whether there was one.
+    bool step() {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (members_.wants_handshake(i)) {
+                send(i);
+                read_all();
+                return true;
+            }
+        }
+        return false;
+    }
+    void send_wanted() {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (members_.wants_handshake(i)) {
+                send(i);
+            }
+        }
+        read_all();
+    }
+    // What the quorum does when these masters reply.
+    void settle(std::vector<std::size_t> silent = {}) {
+        const auto replies = [&](std::size_t i) {
+            return std::ranges::find(silent, masters_[i]) == silent.end();
+        };
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (replies(i)) {
+                send(i);
+            }
+        }
+        read_all();
+        for (int round = 0; round < 40; ++round) {
+            for (std::size_t i = 0; i < masters_.size(); ++i) {
+                if (replies(i) && members_.wants_handshake(i)) {
+                    send(i);
+                }
+            }
+            read_all();
+        }
+    }
+    void wait() {
+        now = std::max(now, members_.next_due());
+        members_.time_passed(now);
+    }
+    std::size_t admitted() const {
+        std::size_t sum = 0;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            sum += members_.serves(i) ? 1U : 0U;
+        }
+        return sum;
+    }
+    bool idle() const {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (members_.wants_handshake(i)) {
+                return false;
+            }
+        }
+        return true;
+    }
+    std::string why_not(std::size_t i) const { return members_.why_not(i); }
+    const std::vector<std::size_t>& masters() const { return masters_; }
+    const core::membership& members() const { return members_; }
+    bool waits() const { return members_.next_due() != core::forever; }
+    // As it stands in a record, without its state.
+    std::string list() const {
+        core::generation own{1, rules_.members, {}};
+        std::ranges::sort(own.members);
+        return core::written({core::recorded_list::state::final, own}).substr(1);
+    }
+
+    redlock::time_point now{};
+    std::chrono::microseconds quarantine{1000}; // that it asks for
+
+private:
+    static core::settings rules_for(
+        const std::vector<std::size_t>& masters,
+        std::optional<core::member_change> change,
+        bool founds) {
+        core::settings rules = unit::guarded_settings_for(masters.size());
+        rules.names.clear();
+        for (const std::size_t master : masters) {
+            rules.names.push_back(name_of(master));
+        }
+        rules.members = rules.names;
+        rules.change = std::move(change);
+        rules.founds = founds;
+        return rules;
+    }
+
+    struct reply {
+        std::size_t master;
+        std::uint32_t look;
+        std::string record;
+    };
+    world& all_;
+    std::vector<std::size_t> masters_;
+    core::settings rules_;
+    core::membership members_;
+    std::deque<reply> replies_;
+};
+
+} // namespace member_world

@@ -1,0 +1,705 @@
+// Changes of the members of a quorum: the memberships of clients, with masters that execute the
+// handshake in Lua.
+
+#include "member_world.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace membership_test {
+
+namespace core = redlock::core;
+using member_world::client;
+using member_world::world;
+using state = core::recorded_list::state;
+
+namespace {
+
+const core::member_change add_3{true, "m3"};
+const core::member_change remove_0{false, "m0"};
+
+// A quorum of the first three masters.
+struct site {
+    explicit site(std::size_t masters = 5) : all(masters) {
+        client founder(all, {0, 1, 2});
+        founder.settle();
+    }
+    world all;
+};
+
+// Writes a record: of this server, as old as can be.
+void put(
+    world& all, std::size_t master, const core::recorded_list& list, std::string_view q = "1000") {
+    all.ask(
+        master,
+        {"SET",
+         member_world::record_key,
+         "3 run - 0 " + std::string(q) + ' ' + all.new_id() + core::written(list)});
+}
+
+core::member_names names(std::initializer_list<std::size_t> masters) {
+    core::member_names out;
+    for (const std::size_t one : masters) {
+        out.push_back(member_world::name_of(one));
+    }
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("a list is read as it was written") {
+    using core::generation;
+    const generation first{1, {"a:1", "b:2/3"}, {}};
+    const generation later{12, {"a", "b", "d"}, {true, "d"}};
+    const generation fewer{3, {"a", "b"}, {false, "c"}};
+    const std::string id(32, '7');
+    for (const core::recorded_list& one :
+         {core::recorded_list{},
+          {state::founding, first},
+          {state::final, first},
+          {state::planned, later},
+          {state::final, later},
+          {state::final, fewer}}) {
+        CHECK(core::read_list(id + core::written(one)) == one);
+    }
+    CHECK(core::read_list({}).what == state::none);
+    CHECK(core::recorded_list{state::planned, later}.voting() == core::member_names{"a", "b"});
+    CHECK(core::recorded_list{state::planned, later}.number() == 11);
+}
+
+TEST_CASE("a damaged list is invalid") {
+    const auto hex = [](std::string_view text) {
+        std::string out;
+        for (const char c : text) {
+            constexpr std::string_view digits = "0123456789abcdef";
+            out += digits[static_cast<unsigned char>(c) / 16];
+            out += digits[static_cast<unsigned char>(c) % 16];
+        }
+        return out;
+    };
+    const std::string id(32, '7');
+    const auto state_of = [&](const std::string& list) { return core::read_list(id + list).what; };
+    CHECK(state_of("1" + hex("a,b")) == state::final);
+    for (const std::string& bad :
+         {"1" + hex("b,a"),
+          "1" + hex("a,a"),
+          "1" + hex("a,,b"),
+          std::string("1"),
+          std::string("16"),
+          std::string("1zz"),
+          "4" + hex("a,b"),
+          "3" + hex("a,b"),
+          "3" + hex("1,+b,a,b"),
+          "3" + hex("2,+c,a,b"),
+          "3" + hex("2,-a,a,b"),
+          "3" + hex("2,+a,a"),
+          "3" + hex("2,*b,a,b"),
+          "3" + hex("x,+b,a,b"),
+          "2" + hex("2,+,a,b")}) {
+        INFO(bad);
+        CHECK(state_of(bad) == state::invalid);
+    }
+}
+
+TEST_CASE("a list with a majority of the members works, whatever else it contains") {
+    site one;
+    client more(one.all, {0, 1, 2, 3});
+    more.settle();
+    CHECK(more.admitted() == 3);
+    CHECK(more.members().quorum() == 2);
+    CHECK(more.why_not(3) == "not a member of the quorum: its members are m0, m1, m2");
+    client fewer(one.all, {1, 2});
+    fewer.settle();
+    CHECK(fewer.admitted() == 2);
+    CHECK(fewer.members().voters() == 3);
+}
+
+TEST_CASE("a damaged list on one master does not take the place of the client's own") {
+    site one;
+    core::generation damaged{1, names({0, 1, 3}), {}};
+    one.all.ask(
+        0,
+        {"SET",
+         member_world::record_key,
+         "3 run - 0 1000 " + std::string(32, '9') + core::written({state::final, damaged})});
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    CHECK(user.admitted() == 2);
+    CHECK(user.members().members().members == names({0, 1, 2}));
+}
+
+TEST_CASE("a list with too few of the members is refused") {
+    site one;
+    client wrong(one.all, {0, 3, 4});
+    wrong.settle();
+    CHECK(wrong.admitted() == 0);
+    client mixed(one.all, {0, 1, 3, 4});
+    mixed.settle();
+    CHECK(mixed.admitted() == 0); // half of it could be another quorum
+}
+
+TEST_CASE("a long list of another quorum is cut in the refusal") {
+    world all(1);
+    core::generation other{1, {}, {}};
+    for (int i = 100; i < 200; ++i) {
+        other.members.push_back(std::string(50, 'a') + std::to_string(i));
+    }
+    all.ask(
+        0,
+        {"SET",
+         member_world::record_key,
+         "3 run - 0 1000 " + std::string(32, '0') + core::written({state::final, other})});
+    client wrong(all, {0});
+    wrong.settle();
+    CHECK(wrong.why_not(0).find("..., and this client's list is m0") != std::string::npos);
+    CHECK(wrong.why_not(0).size() < 1'500);
+}
+
+TEST_CASE("a master is added") {
+    site one;
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    changer.settle();
+    CHECK(one.all.list(3).what == state::planned);
+    CHECK(changer.waits());
+    CHECK(changer.admitted() == 3); // nothing has changed yet
+    CHECK(changer.members().quorum() == 2);
+
+    changer.wait();
+    changer.settle();
+    CHECK(changer.members().members().members == names({0, 1, 2, 3}));
+    CHECK(changer.members().quorum() == 3);
+    CHECK(changer.admitted() == 4);
+    CHECK(changer.idle());
+    user.settle();
+    CHECK(user.admitted() == 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+        CHECK(one.all.list(i).what == state::final);
+        CHECK(one.all.list(i).list.number == 2);
+    }
+}
+
+TEST_CASE("a master that does not reply is removed") {
+    site one;
+    client changer(one.all, {0, 1, 2}, remove_0);
+    changer.settle();
+    CHECK(changer.waits());
+    changer.wait();
+    changer.settle({0});
+    CHECK(changer.members().members().members == names({1, 2}));
+    // The removed one learns that, and serves nobody any more.
+    changer.settle();
+    CHECK(one.all.list(0).list.number == 2);
+    CHECK(changer.admitted() == 2);
+    CHECK(changer.why_not(0) == "not a member of the quorum: its members are m1, m2");
+}
+
+TEST_CASE("each master that stays must agree to a change") {
+    site one;
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle({1});
+    CHECK(!changer.waits());
+    CHECK(one.all.list(0).what == state::final); // nothing was written without knowing it
+    changer.settle();
+    CHECK(changer.waits());
+}
+
+TEST_CASE("a change waits for the longest quarantine before it is final") {
+    site one;
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    REQUIRE(changer.waits());
+    changer.now = changer.members().next_due() - std::chrono::nanoseconds(1);
+    CHECK(changer.now - redlock::time_point{} > unit::guarded_settings_for(3).max_ttl);
+    client next(one.all, {0, 1, 2, 3});
+    next.settle();
+    CHECK(next.members().voters() == 3);
+}
+
+TEST_CASE("of two different changes at once, one is made first, and then the other") {
+    site one;
+    client first(one.all, {0, 1, 2, 3}, add_3);
+    client second(one.all, {0, 1, 2, 3}, core::member_change{false, "m1"});
+    for (std::size_t i = 0; i < 4; ++i) {
+        first.send(i);
+        second.send(i);
+    }
+    for (int round = 0; round < 100; ++round) {
+        first.read_all();
+        second.read_all();
+        first.send_wanted();
+        second.send_wanted();
+        if (round % 10 == 9) {
+            first.wait();
+            second.wait();
+            for (std::size_t i = 0; i < 4; ++i) {
+                first.send(i);
+                second.send(i);
+            }
+        }
+    }
+    CHECK(first.members().members().members == names({0, 2, 3}));
+    CHECK(second.members().members().members == names({0, 2, 3}));
+    CHECK(first.members().members().number == 3);
+}
+
+TEST_CASE("two changes that stopped anywhere are finished by the same commands") {
+    const core::member_change add_5{true, "m5"};
+    const core::member_change remove_1{false, "m1"};
+    const auto made = [](const client& of, const core::member_change& what) {
+        return of.members().members().contains(what.name) == what.adds;
+    };
+    const auto finish = [](client& changer) {
+        changer.settle();
+        changer.wait();
+        changer.settle();
+    };
+    for (const auto& [one, other] :
+         {std::pair(add_5, remove_0), std::pair(remove_0, remove_1), std::pair(add_5, remove_1)}) {
+        const bool adds = one.adds;
+        for (unsigned steps = 0; steps < 5; ++steps) {
+            for (unsigned turns = 0; turns < 1U << steps; ++turns) {
+                CAPTURE(one.shown(), other.shown(), steps, turns);
+                world all(6);
+                client founder(all, {0, 1, 2, 3, 4});
+                founder.settle();
+                std::vector<std::size_t> list{0, 1, 2, 3, 4};
+                if (adds) {
+                    list.push_back(5);
+                }
+                client first(all, list, one);
+                client second(all, list, other);
+                for (std::size_t i = 0; i < list.size(); ++i) {
+                    first.send(i);
+                    second.send(i);
+                }
+                first.read_all();
+                second.read_all();
+                for (unsigned i = 0; i < steps; ++i) {
+                    (turns >> i & 1U) != 0 ? first.step() : second.step();
+                }
+                client again(all, list, one);
+                finish(again);
+                client rival(all, list, other);
+                finish(rival);
+                finish(again);
+                CHECK(made(again, one));
+                CHECK(made(again, other));
+            }
+        }
+    }
+}
+
+TEST_CASE("of two plans that block each other, a person decides by emptying one master") {
+    const core::generation first{1, names({0, 1, 2, 3, 4}), {}};
+    const core::member_change remove_1{false, "m1"};
+    const core::recorded_list without_0{state::planned, *first.after(remove_0)};
+    const core::recorded_list without_1{state::planned, *first.after(remove_1)};
+    const auto blocked = [&](world& all) {
+        put(all, 0, without_1);
+        put(all, 1, without_0);
+        put(all, 2, without_1);
+        put(all, 3, without_0);
+        put(all, 4, {state::final, first});
+        for (const core::member_change& what : {remove_0, remove_1}) {
+            client changer(all, {0, 1, 2, 3, 4}, what);
+            changer.settle();
+            REQUIRE(!changer.waits());
+            const std::string said = changer.members().change_text(changer.now);
+            CHECK(said.find("waits for another change") != std::string::npos);
+        }
+    };
+    for (const bool drops_1 : {false, true}) {
+        world all(5);
+        blocked(all);
+        all.forget(drops_1 ? 2 : 3);
+        client user(all, {0, 1, 2, 3, 4});
+        user.settle();
+        CHECK(all.list(drops_1 ? 2 : 3) == (drops_1 ? without_0 : without_1));
+        client changer(all, {0, 1, 2, 3, 4}, drops_1 ? remove_0 : remove_1);
+        changer.settle();
+        REQUIRE(changer.waits());
+        changer.wait();
+        changer.settle();
+        CHECK(changer.members().voters() == 4);
+    }
+}
+
+TEST_CASE("a client that must not found a quorum waits for another one") {
+    world all(3);
+    client reader(all, {0, 1, 2}, std::nullopt, false);
+    reader.settle();
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(all.list(i).what == state::none);
+    }
+    CHECK(reader.admitted() == 0);
+    client founder(all, {0, 1, 2});
+    for (std::size_t i = 0; i < 3; ++i) {
+        founder.send(i);
+    }
+    founder.read_all();
+    reader.settle(); // it is being founded
+    CHECK(all.list(0).what == state::founding);
+    founder.settle();
+    reader.settle();
+    CHECK(reader.admitted() == 3);
+}
+
+TEST_CASE("a change that was begun is finished by the next client that wants it") {
+    site one;
+    {
+        client gone(one.all, {0, 1, 2, 3}, add_3);
+        gone.settle({2});
+        gone.settle();
+    }
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    CHECK(user.members().change_text(user.now) == "add m3 (planned on m0, m1, m2)");
+    client next(one.all, {0, 1, 2, 3}, add_3);
+    next.settle();
+    CHECK(next.waits());
+    next.wait();
+    next.settle();
+    CHECK(next.members().voters() == 4);
+}
+
+TEST_CASE("a master that lost its record receives what the others have") {
+    site one;
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    one.all.forget(1);
+    user.send(1);
+    user.read_all();
+    CHECK(user.admitted() == 2);
+    CHECK(
+        user.why_not(1)
+        == "it lost its memory record, and receives the members of the quorum from the others");
+    user.settle();
+    CHECK(user.admitted() == 3);
+
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    one.all.forget(2);
+    user.settle({3});
+    CHECK(one.all.list(2).what == state::planned);
+}
+
+TEST_CASE("a master is not given a record that was read before its loss was seen") {
+    site one;
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    one.all.forget(1);
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    changer.wait();
+    changer.settle();
+    one.all.forget(1);
+    user.send(1); // its knowledge of the others is of generation 1
+    user.read_all();
+    user.send(1);
+    user.read_all();
+    CHECK(one.all.list(1).what == state::none);
+    user.settle();
+    CHECK(one.all.list(1).list.number == 2);
+}
+
+TEST_CASE(
+    "a client that learns a generation from the plan of the next one reads the others again") {
+    site one;
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    user.settle();
+    changer.wait();
+    changer.settle();
+    client remover(one.all, {0, 1, 2, 3}, remove_0);
+    remover.settle();
+    REQUIRE(one.all.list(1).what == state::planned);
+    user.send(1);
+    user.read_all();
+    CHECK(user.members().voters() == 4);
+    for (int round = 0; round < 3; ++round) {
+        user.send_wanted();
+    }
+    CHECK(user.admitted() == 4);
+}
+
+TEST_CASE(
+    "a client that sees a newer generation that it cannot adopt restores and counts nothing") {
+    world all(5);
+    const core::generation first{1, names({0, 1, 2}), {}};
+    const core::generation third{3, names({1, 3, 4}), {true, "m4"}};
+    put(all, 1, {state::final, third});
+    put(all, 2, {state::final, first});
+    client old(all, {0, 1, 2});
+    old.settle();
+    CHECK(old.admitted() == 0);
+    CHECK(
+        old.why_not(2)
+        == "the members of the quorum have changed to m1, m3, m4, and this client's list has too "
+           "few of them, or too many other masters: m0, m1, m2");
+    CHECK(!all.list(0).founded());
+}
+
+TEST_CASE("a master that comes back empty has the longest quarantine of any client") {
+    site one;
+    client patient(one.all, {0, 1, 2});
+    patient.quarantine = std::chrono::seconds(60);
+    patient.settle();
+    one.all.forget(0);
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    CHECK(one.all.list(0).founded());
+    CHECK(one.all.record(0).find(" 60000000 ") != std::string::npos);
+
+    // A record that asks for more than any client does is damaged.
+    put(one.all, 1, one.all.list(1), "172800000000");
+    one.all.forget(2);
+    client another(one.all, {0, 1, 2});
+    another.settle();
+    CHECK(one.all.record(2).find(" 60000000 ") != std::string::npos);
+}
+
+TEST_CASE("a longer quarantine that was recorded before a change is found after it") {
+    world all(5);
+    client founder(all, {0, 1, 2, 3, 4});
+    founder.settle();
+    client changer(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
+    changer.settle();
+    REQUIRE(changer.waits());
+    client patient(all, {0, 1, 2, 3, 4});
+    patient.quarantine = std::chrono::seconds(60);
+    patient.settle({2, 3}); // a majority of the five: it may take a lock
+    changer.wait();
+    changer.settle();
+    REQUIRE(all.list(0).list.number == 2);
+    REQUIRE(all.record(2).find(" 60000000 ") == std::string::npos);
+
+    all.forget(1);
+    client user(all, {0, 1, 2, 3});
+    user.settle({0}); // N - q + 1 of the four
+    CHECK(!all.list(1).founded());
+    client with_removed(all, {0, 1, 2, 3, 4});
+    GENERATE(false, true) ? with_removed.settle({0}) : user.settle();
+    CHECK(all.list(1).founded());
+    CHECK(all.record(1).find(" 60000000 ") != std::string::npos);
+}
+
+TEST_CASE("the same while only plans are left, which do not tell what the last change was") {
+    world all(6);
+    client founder(all, {0, 1, 2, 3, 4});
+    founder.settle();
+    client removes(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
+    removes.settle();
+    removes.wait();
+    removes.settle();
+    client adds(all, {0, 1, 2, 3, 5}, core::member_change{true, "m5"});
+    adds.settle();
+    REQUIRE(adds.waits());
+    all.forget(1);
+    client user(all, {0, 1, 2, 3, 5});
+    user.settle({0});
+    CHECK(!all.list(1).founded());
+    user.settle();
+    CHECK(all.list(1).what == state::planned);
+}
+
+TEST_CASE("a change is made once by a client, and not again after it was undone") {
+    site one;
+    client stopped(one.all, {0, 1, 2, 3}, add_3);
+    stopped.settle({2});
+    client watching(one.all, {0, 1, 2, 3}, add_3);
+    for (const core::member_change& what : {add_3, core::member_change{false, "m3"}}) {
+        client changer(one.all, {0, 1, 2, 3}, what);
+        changer.settle();
+        changer.wait();
+        changer.settle();
+        CHECK(changer.members().members().contains("m3") == what.adds);
+        watching.settle();
+        CHECK(!watching.waits());
+    }
+    CHECK(watching.members().members().number == 3);
+    const std::string said =
+        "the members have changed since, to m0, m1, m2: begin the change again if it is still "
+        "wanted";
+    for (int round = 0; round < 3; ++round) {
+        stopped.settle();
+        CHECK(!stopped.waits());
+        CHECK(stopped.members().change_text(stopped.now) == said);
+    }
+    CHECK(one.all.list(0).list.number == 3);
+}
+
+TEST_CASE("a master of another quorum does not keep a client from its own") {
+    site one;
+    put(one.all, 3, {state::final, {7, names({3, 4}), {true, "m4"}}});
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    CHECK(user.admitted() == 3);
+}
+
+TEST_CASE("a change is not begun if a master belongs to another quorum") {
+    site one;
+    put(one.all, 3, {state::final, {1, names({3, 4}), {}}});
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    CHECK(one.all.list(0).what == state::final);
+    CHECK(changer.members().change_text(changer.now).find("empty it first") != std::string::npos);
+}
+
+TEST_CASE(
+    "a change is not begun that would leave this client's list without a majority of members") {
+    site one;
+    client changer(one.all, {0, 1, 2, 3}, remove_0);
+    changer.settle();
+    CHECK(one.all.list(1).what == state::final);
+    CHECK(!changer.waits());
+}
+
+TEST_CASE("of two plans, a master that lost its record receives the one that may be complete") {
+    const core::generation first{1, names({0, 1, 2, 3}), {}};
+    const core::recorded_list without_3{state::planned, *first.after({false, "m3"})};
+    const core::recorded_list without_0{state::planned, *first.after({false, "m0"})};
+    world all(4);
+    put(all, 0, without_3);
+    put(all, 1, without_3); // so m0 cannot have been removed
+    put(all, 3, without_0);
+    client user(all, {0, 1, 2, 3});
+    user.settle();
+    CHECK(all.list(2) == without_3);
+}
+
+TEST_CASE("a master that lost its record receives neither of two plans that may both be complete") {
+    const core::generation first{1, names({0, 1, 2}), {}};
+    world all(3);
+    put(all, 0, {state::planned, *first.after({false, "m1"})});
+    put(all, 1, {state::planned, *first.after({false, "m0"})});
+    client user(all, {0, 1, 2});
+    user.settle();
+    CHECK(!all.list(2).founded());
+}
+
+TEST_CASE("a new master is not given a plan that was read before it was seen") {
+    const core::generation first{1, names({0, 1, 2}), {}};
+    const core::recorded_list plan{state::planned, *first.after(add_3)};
+    world all(4);
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(all, i, plan);
+    }
+    client changer(all, {0, 1, 2, 3}, add_3);
+    for (std::size_t i = 0; i < 4; ++i) {
+        changer.send(i);
+        changer.read_all();
+    }
+    changer.send(3);
+    changer.read_all();
+    CHECK(all.list(3).what != state::planned);
+    changer.settle();
+    CHECK(all.list(3) == plan);
+}
+
+TEST_CASE("a change waits for the longest quarantine that any client asked for") {
+    site one;
+    put(one.all, 1, {state::final, {1, names({0, 1, 2}), {}}}, "5000000000");
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    REQUIRE(changer.waits());
+    CHECK(changer.members().next_due() - changer.now >= std::chrono::seconds(5'000));
+}
+
+TEST_CASE("too few records that are left restore nothing") {
+    site one;
+    {
+        client changer(one.all, {0, 1, 2, 3}, add_3);
+        changer.settle();
+        changer.wait();
+        changer.settle();
+    }
+    one.all.forget(1);
+    one.all.forget(2);
+    one.all.forget(3);
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    CHECK(user.admitted() == 1);
+    CHECK(one.all.list(1).what != state::final);
+}
+
+TEST_CASE(
+    "a founding whose client went away after its first final record is finished by the next") {
+    world all(3);
+    {
+        client founder(all, {0, 1, 2});
+        for (std::size_t i = 0; i < 3; ++i) {
+            founder.send(i);
+        }
+        founder.read_all();
+        for (std::size_t i = 0; i < 3; ++i) {
+            founder.send(i);
+        }
+        founder.read_all();
+        founder.send(0);
+    }
+    REQUIRE(all.list(0).what == state::final);
+    REQUIRE(all.list(1).what == state::founding);
+    client next(all, {0, 1, 2});
+    next.settle();
+    CHECK(next.admitted() == 3);
+}
+
+TEST_CASE("a quorum that lost all its records is founded again") {
+    site one;
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    for (std::size_t i = 0; i < 3; ++i) {
+        one.all.forget(i);
+    }
+    user.settle();
+    user.settle();
+    CHECK(user.admitted() == 3);
+}
+
+TEST_CASE("a quorum of two keeps both") {
+    world all(2);
+    client founder(all, {0, 1}, remove_0);
+    founder.settle();
+    founder.settle();
+    CHECK(!founder.waits());
+    CHECK(founder.admitted() == 2);
+}
+
+TEST_CASE(
+    "a final list changes the second word of the record, and begins where its quarantine ends") {
+    site one;
+    const std::string before = one.all.record(0);
+    one.all.now += 1'000'000;
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    changer.settle();
+    const std::string planned = one.all.record(0);
+    changer.wait();
+    changer.settle();
+    const std::string after = one.all.record(0);
+    const auto word = [](const std::string& record, int n) {
+        std::size_t at = 0;
+        for (; n > 0; --n) {
+            at = record.find(' ', at) + 1;
+        }
+        return record.substr(at, record.find(' ', at) - at);
+    };
+    CHECK(word(before, 1) == "run");
+    CHECK(word(planned, 1).starts_with("run:"));
+    CHECK(word(after, 1).starts_with("run:"));
+    CHECK(word(planned, 1) != word(after, 1));
+    CHECK(word(planned, 3) == word(before, 3));
+    CHECK(std::stoll(word(after, 3)) + 1000 > std::stoll(word(before, 3)) + 1'000'000);
+}
+
+} // namespace membership_test
