@@ -179,7 +179,7 @@ def _():
     with Quorum() as quorum:
         for master in quorum.masters[:2]:
             master.kill()
-        for wait in ('none', '300ms'):
+        for wait in ('none', '1s'):
             result = ended(quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran'), NO_QUORUM)
             equal(result.stdout, '')
             contains(result.stderr, *(master.name for master in quorum.masters))
@@ -215,10 +215,14 @@ def _():
         for master in quorum.masters:
             master.signal(signal.SIGSTOP)
         for words in (['run', '--wait', '4s', 'a', '--', 'true'], ['acquire', '--wait', '4s', 'a']):
-            began = now()
-            ended(quorum.run('--connect-timeout', '10s', *words), NO_QUORUM)
-            took = now() - began
-            assert 3.5 < took < 7, took  # and not twice as long
+            for tries_left in (2, 1, 0):  # a busy machine takes longer once, and not each time
+                began = now()
+                ended(quorum.run('--connect-timeout', '10s', *words), NO_QUORUM)
+                took = now() - began
+                assert took > 3.9, took
+                if took < 7:  # not twice as long
+                    break
+                assert tries_left, took
 
 
 @case('a ttl that is not given is no longer than --max-ttl allows')
@@ -813,7 +817,7 @@ def _():
     with Quorum() as quorum:
         between, tool, command = started_by_another(quorum, 'run', '--parent-death')
         # As long as that process lives. By now the end of its thread would have reached the command.
-        ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true'), HELD)
+        ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
         assert alive(tool) and alive(command)
         between.kill()
         until(lambda: not alive(tool) and not alive(command), 'the end of both')
@@ -826,7 +830,7 @@ def _():
         between, tool, command = started_by_another(quorum, 'run')
         between.kill()
         between.wait()
-        ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true'), HELD)
+        ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
         assert alive(tool) and alive(command)
         os.kill(tool, signal.SIGTERM)
         until(lambda: not alive(tool), 'the end of the tool')

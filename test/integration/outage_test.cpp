@@ -136,7 +136,7 @@ TEST_CASE("an acquire that waits goes through when the masters are back") {
     site.masters[1].kill();
     site.me.until_admitted(1);
     const acquisition_ptr waits = site.me.begin("r", waiting(25s));
-    const acquisition_ptr gives_up = site.me.acquire("another", waiting(200ms));
+    const acquisition_ptr gives_up = site.me.acquire("another", waiting(2s));
     CHECK(gives_up->error == errc::no_quorum);
     CHECK(gives_up->why.attempts >= 2);
     CHECK_FALSE(waits->done);
