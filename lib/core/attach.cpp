@@ -69,7 +69,6 @@ claim& engine::new_attach(operation& wanted, std::string_view token, time_point 
     attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed()});
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
-    name_fence(attempt);
     attempt.fencing = wanted.options.fencing;
     token.copy(attempt.token.data(), attempt.token.size());
     attempt.ttl = wanted.options.ttl;

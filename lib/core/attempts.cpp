@@ -19,7 +19,6 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     } else {
         attempt.form = wanted.form;
         attempt.key = wanted.key;
-        name_fence(attempt);
     }
     attempt.intent = wanted.intent;
     attempt.fencing = wanted.options.fencing;

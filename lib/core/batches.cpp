@@ -24,10 +24,14 @@ bool engine::shares_calls(const claim& of, command_kind kind) const noexcept {
     return may && of.form == lock_form::exclusive && (rules_.guarded() || extends || !of.is_slot());
 }
 
-outbox::command engine::command_for(const claim& of, command_kind kind, master_set to) const {
+outbox::command engine::command_for(const claim& of, command_kind kind, master_set to) {
     outbox::command out;
     out.kind = kind;
-    out.names = names_of(of);
+    out.names =
+        of.fencing
+            ? names_of(of)
+            : lock_names{
+                .lock = of.key, .fence = {}, .record = rules_.record_key, .token = of.token_text()};
     out.to = to;
     out.item = {.claim = of.self, .round = of.handoffs};
     if (kind == command_kind::acquire) {
@@ -64,11 +68,11 @@ void engine::publish_where_heard(const claim& ended, batch::item& one, master_se
     if (!rules_.pushes || !ended.announced || ended.is_slot()) {
         return;
     }
-    const std::size_t arbiter = masters_.arbiter_of(ended.key);
+    const std::uint64_t lock = hash_of(ended.key);
+    const std::size_t arbiter = masters_.arbiter_of(lock);
     // Where the key is missing, nothing is removed, and nothing published.
     const bool alone = arbiter != nobody && (to & set_of(arbiter)) != 0
-                       && ended.votes.of[arbiter].until != never
-                       && listeners_.none(hash_of(ended.key));
+                       && ended.votes.of[arbiter].until != never && listeners_.none(lock);
     one.publishes = alone ? set_of(arbiter) : to;
 }
 

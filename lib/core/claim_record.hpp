@@ -117,7 +117,6 @@ struct claim_record {
     bool drops_intent = false;        // the removal also removes the writer's intent
     bool removal_seen = false;        // a key was missing that the protocol had not removed
     std::string key;                  // of several resources: all keys, packed
-    std::string fence_key;            // guarded, of one resource
     std::unique_ptr<slot_part> slots; // null for a lock
     std::array<char, 40> token{};
     std::uint64_t intent = 0; // name of the intent of a writer; 0: none

@@ -230,9 +230,6 @@ private:
         claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now);
     void notice(std::size_t master, std::string_view error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
-    lock_names names_of(const claim& of) const noexcept {
-        return {of.key, of.fence_key, rules_.record_key, of.token_text()};
-    }
     command_variant
     variant_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
         return masters_[master].link->commands().of(of.form, kind);
@@ -244,7 +241,7 @@ private:
     // batches.cpp
     bool sets_natively(const claim& of) const noexcept;
     bool shares_calls(const claim& of, command_kind kind) const noexcept;
-    outbox::command command_for(const claim& of, command_kind kind, master_set to) const;
+    outbox::command command_for(const claim& of, command_kind kind, master_set to);
     void queue(claim& of, command_kind kind, master_set to, time_point now, bool alone = false);
     void flush();
     void send_batch(const batch& what);
@@ -331,7 +328,8 @@ private:
 
     // forms.cpp (and the public downgrade)
     void name_keys(operation& wanted, const acquire_request& request) const;
-    void name_fence(claim& attempt) const;
+    /// The fencing counters of several resources are packed in the key. Valid until the next call.
+    lock_names names_of(const claim& of);
     writer_intent intent_of(const claim& attempt) const;
     void name_intent(operation& wanted);
     void drop_intent(operation& wanted, time_point now);
@@ -468,8 +466,9 @@ private:
     std::vector<handle> finishing_;
     metrics counters_;
     std::string scratch_;
-    std::string call_;    // for several locks
-    std::string channel_; // channel of the removal in scratch_; empty: not published
+    std::string fence_key_; // of `names_of`
+    std::string call_;      // for several locks
+    std::string channel_;   // channel of the removal in scratch_; empty: not published
     std::string publish_;
     std::string queue_key_;
     std::string places_key_;

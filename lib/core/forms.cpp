@@ -31,12 +31,15 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
     }
 }
 
-void engine::name_fence(claim& attempt) const {
-    attempt.fence_key.clear();
-    if (rules_.guarded() && attempt.form != lock_form::all) {
-        assign_fence_key(
-            attempt.fence_key, rules_.key_prefix, resource_of(attempt.key, rules_.key_prefix));
+lock_names engine::names_of(const claim& of) {
+    if (of.form == lock_form::all) {
+        fence_key_.clear();
+    } else if (of.is_slot()) {
+        assign_slot_fence_key(fence_key_, of.key);
+    } else {
+        assign_fence_key(fence_key_, rules_.key_prefix, resource_of(of.key, rules_.key_prefix));
     }
+    return {of.key, fence_key_, rules_.record_key, of.token_text()};
 }
 
 // The intent with which a writer that finds readers keeps new readers out. A writer that does not

@@ -317,11 +317,14 @@ bool quorum::lost_notifications() noexcept {
 }
 
 std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
+    return arbiter_of(hash_of(key));
+}
+
+std::size_t quorum::arbiter_of(std::uint64_t hash_of_key) const noexcept {
     std::size_t best = nobody;
     std::uint64_t highest = 0;
-    const std::uint64_t lock = hash_of(key);
     for (std::size_t i = 0; i < size(); ++i) {
-        const std::uint64_t weight = mixed(members_[i].link->info().run_id_hash ^ lock);
+        const std::uint64_t weight = mixed(members_[i].link->info().run_id_hash ^ hash_of_key);
         if (members_[i].admitted && (best == nobody || weight > highest)) {
             best = i;
             highest = weight;

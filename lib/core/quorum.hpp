@@ -152,6 +152,7 @@ public:
     /// same masters vote. Different locks are spread over the masters. `nobody`: they ask all
     /// masters.
     std::size_t arbiter_of(std::string_view key) const noexcept;
+    std::size_t arbiter_of(std::uint64_t hash_of_key) const noexcept;
     /// The master that keeps the fair queue for this lock.
     std::size_t queue_master_of(std::string_view key) const noexcept;
     master_set up() const noexcept;

@@ -118,9 +118,11 @@ void engine::note_server(
     } else if (command.publishes && got.said == vote::granted) {
         masters_[master].link->published({}, now);
         const claim* const ended = claims_.find(command.subject);
-        if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()
-            && masters_.arbiter_of(ended->key) == master) {
-            listeners_.counted(hash_of(ended->key), got.counter);
+        if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()) {
+            const std::uint64_t lock = hash_of(ended->key);
+            if (masters_.arbiter_of(lock) == master) {
+                listeners_.counted(lock, got.counter);
+            }
         }
     }
 }

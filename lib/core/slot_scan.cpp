@@ -135,12 +135,10 @@ void engine::name_slots(claim& attempt, operation& wanted) {
     attempt.slots->pool_key = wanted.key;
     if (numbers.size() == 1) {
         assign_slot_key(attempt.key, wanted.key, numbers[0]);
-        assign_slot_fence_key(attempt.fence_key, attempt.key);
         return;
     }
     attempt.form = lock_form::all;
     attempt.key.clear();
-    attempt.fence_key.clear();
     std::string key;
     std::string fence;
     for (const std::uint32_t number : numbers) {
