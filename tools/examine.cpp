@@ -1,14 +1,15 @@
 #include "examine.hpp"
 
 #include "admin.hpp"
-#include "redis.hpp"
 
+#include <redlock/admin.hpp>
 #include <redlock/clock.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <random>
 #include <sstream>
 #include <string_view>
@@ -17,6 +18,10 @@
 
 namespace cli {
 namespace {
+
+using redlock::admin::connection;
+using redlock::admin::connection_error;
+using redlock::admin::reply;
 
 constexpr int pings = 9;
 constexpr int clock_samples = 9;
@@ -53,7 +58,7 @@ public:
         out_.certificate_left = master_.certificate_left();
         read_info();
         // One name, one server: a proxy that distributes its connections shows here.
-        redis other(where, how);
+        connection other(where, how);
         out_.run_id_of_other_connection = fields_of(other.ask({"INFO", "server"}).text)["run_id"];
         out_.record = how.key_prefix + ":epoch";
         if (how.protocol == redlock::protocol::guarded) {
@@ -147,7 +152,7 @@ private:
     }
 
     // "3 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
-    void read_record(redis& other) {
+    void read_record(connection& other) {
         reply kept;
         try {
             kept = other.ask({"GET", out_.record});
@@ -182,7 +187,7 @@ private:
 
     const redlock::config& how_;
     facts& out_;
-    redis master_;
+    connection master_;
 };
 
 } // namespace
@@ -199,16 +204,23 @@ std::string facts::parameter(const std::string& name) const {
 
 std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
     std::vector<facts> out(how.masters.size());
-    all_at_once(out.size(), [&](std::size_t i) {
-        out[i].endpoint = to_string(how.masters[i]);
-        try {
-            examination it(how.masters[i], how, out[i]);
-            std::this_thread::sleep_for(apart);
-            it.look_at_clock();
-        } catch (const connection_error& error) {
-            out[i].unreachable = error.what();
-        }
-    });
+    std::vector<std::future<void>>
+        all; // at once, so that several silent masters cost the time of one
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        all.push_back(std::async(std::launch::async, [&, i] {
+            out[i].endpoint = to_string(how.masters[i]);
+            try {
+                examination it(how.masters[i], how, out[i]);
+                std::this_thread::sleep_for(apart);
+                it.look_at_clock();
+            } catch (const connection_error& error) {
+                out[i].unreachable = error.what();
+            }
+        }));
+    }
+    for (std::future<void>& one : all) {
+        one.get();
+    }
     return out;
 }
 

@@ -8,6 +8,7 @@
 #error "redlock needs C++20: compile with -std=c++20, or cpp_std=c++20 in your Meson project"
 #endif
 
+#include <redlock/admin.hpp>
 #include <redlock/blocking.hpp>
 #include <redlock/blocking_shared.hpp>
 #include <redlock/clock.hpp>

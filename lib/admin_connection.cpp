@@ -1,4 +1,7 @@
-#include "redis.hpp"
+#include "core/resp.hpp"
+#include "net/tls.hpp"
+
+#include <redlock/admin.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
@@ -7,8 +10,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
-#if REDLOCK_TOOL_HAS_TLS
-#include <boost/asio/ssl/context.hpp>
+#if REDLOCK_HAS_TLS
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #endif
@@ -20,16 +22,18 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <future>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
-namespace cli {
+namespace redlock { inline namespace REDLOCK_ABI { namespace admin {
 namespace {
 
-namespace net = boost::asio;
-using net::ip::tcp;
-using any_socket = net::generic::stream_protocol::socket;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using std::chrono::milliseconds;
+using any_socket = asio::generic::stream_protocol::socket;
 
 constexpr milliseconds answer_max{2'000};
 
@@ -101,23 +105,20 @@ private:
 
 } // namespace
 
-class redis::wire {
+class connection::wire {
 public:
-    wire(const redlock::endpoint& where, const redlock::config& how)
-        : where_(where),
-          how_(how),
-          socket_(io_) {}
+    wire(const endpoint& where, const config& how) : where_(where), how_(how), socket_(io_) {}
 
     void open() {
         connect();
-        if (where_.transport == redlock::transport::tls) {
+        if (where_.transport == transport::tls) {
             shake_hands();
         }
         log_in();
     }
 
     std::optional<std::chrono::hours> certificate_left() {
-#if REDLOCK_TOOL_HAS_TLS
+#if REDLOCK_HAS_TLS
         if (!secure_) {
             return std::nullopt;
         }
@@ -136,15 +137,12 @@ public:
     }
 
     reply ask(const std::vector<std::string_view>& words, milliseconds limit) {
-        std::string out = fmt::format("*{}\r\n", words.size());
-        for (const std::string_view word : words) {
-            out += fmt::format("${}\r\n", word.size());
-            out.append(word).append("\r\n");
-        }
+        std::string out;
+        core::append_command(out, words);
         const auto deadline = std::chrono::steady_clock::now() + limit;
         within(limit, [&](auto handler) {
             with_stream([&](auto& stream) {
-                net::async_write(stream, net::buffer(out), std::move(handler));
+                asio::async_write(stream, asio::buffer(out), std::move(handler));
             });
         });
         while (true) {
@@ -154,15 +152,15 @@ public:
             const auto left =
                 std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
             if (left.count() <= 0) { // a slow trickle of bytes is not a reply
-                throw connection_error(fmt::format("no reply within {}", duration_text(limit)));
+                throw connection_error(fmt::format("no reply within {} ms", limit.count()));
             }
             std::array<char, 16'384> bytes{};
             std::size_t size = 0;
             within(left, [&](auto handler) {
                 with_stream([&](auto& stream) {
                     stream.async_read_some(
-                        net::buffer(bytes),
-                        [&size, handler](const redlock::error_code& error, std::size_t read) {
+                        asio::buffer(bytes),
+                        [&size, handler](const error_code& error, std::size_t read) {
                             size = read;
                             handler(error, read);
                         });
@@ -174,11 +172,11 @@ public:
 
 private:
     void connect() {
-        if (where_.transport == redlock::transport::unix_socket) {
+        if (where_.transport == transport::unix_socket) {
             within(how_.connect_timeout, [&](auto handler) {
                 socket_.async_connect(
-                    net::local::stream_protocol::endpoint(where_.path),
-                    [handler](const redlock::error_code& error) { handler(error, 0); });
+                    asio::local::stream_protocol::endpoint(where_.path),
+                    [handler](const error_code& error) { handler(error, 0); });
             });
             return;
         }
@@ -188,49 +186,40 @@ private:
             resolver.async_resolve(
                 where_.host,
                 std::to_string(where_.port),
-                [&found, handler](const redlock::error_code& error, auto results) {
+                [&found, handler](const error_code& error, auto results) {
                     found = results;
                     handler(error, 0);
                 });
         });
         tcp::socket plain(io_);
         within(how_.connect_timeout, [&](auto handler) {
-            net::async_connect(
-                plain, found, [handler](const redlock::error_code& error, const tcp::endpoint&) {
+            asio::async_connect(
+                plain, found, [handler](const error_code& error, const tcp::endpoint&) {
                     handler(error, 0);
                 });
         });
         socket_ = std::move(plain);
     }
 
-#if REDLOCK_TOOL_HAS_TLS
+#if REDLOCK_HAS_TLS
     void shake_hands() {
-        const redlock::tls_options& tls = how_.tls;
+        const tls_options& tls = how_.tls;
         try {
-            context_.set_verify_mode(tls.verify ? net::ssl::verify_peer : net::ssl::verify_none);
-            if (tls.ca_file.empty()) {
-                context_.set_default_verify_paths();
-            } else {
-                context_.load_verify_file(tls.ca_file);
-            }
-            if (!tls.certificate_file.empty()) {
-                context_.use_certificate_chain_file(tls.certificate_file);
-                context_.use_private_key_file(tls.private_key_file, net::ssl::context::pem);
-            }
-        } catch (const boost::system::system_error& error) {
-            throw connection_error(fmt::format("TLS: {}", error.what()));
+            context_ = net::make_tls_context(tls);
+        } catch (const std::invalid_argument& error) {
+            throw connection_error(error.what());
         }
-        secure_.emplace(socket_, context_);
+        secure_.emplace(socket_, *context_);
         const std::string& name = tls.server_name.empty() ? where_.host : tls.server_name;
         SSL_set_tlsext_host_name(secure_->native_handle(), name.c_str());
         if (tls.verify) {
-            secure_->set_verify_callback(net::ssl::host_name_verification(name));
+            secure_->set_verify_callback(asio::ssl::host_name_verification(name));
         }
         try {
             within(how_.connect_timeout, [&](auto handler) {
                 secure_->async_handshake(
-                    net::ssl::stream_base::client,
-                    [handler](const redlock::error_code& error) { handler(error, 0); });
+                    asio::ssl::stream_base::client,
+                    [handler](const error_code& error) { handler(error, 0); });
             });
         } catch (const connection_error& error) {
             const long verdict = SSL_get_verify_result(secure_->native_handle());
@@ -254,7 +243,7 @@ private:
     }
 #else
     void shake_hands() {
-        throw connection_error("this program was built without TLS");
+        throw connection_error("this library was built without TLS");
     }
 
     template <typename F>
@@ -290,28 +279,28 @@ private:
         if (broken_) {
             throw connection_error("the connection is broken");
         }
-        std::optional<redlock::error_code> ended;
-        start([&ended](const redlock::error_code& error, std::size_t) { ended = error; });
+        std::optional<error_code> ended;
+        start([&ended](const error_code& error, std::size_t) { ended = error; });
         io_.restart();
         io_.run_for(limit);
         // The pending operation refers to this call's variables, so the loop never runs again.
         broken_ = !ended || *ended;
         if (!ended) {
-            throw connection_error(fmt::format("no reply within {}", duration_text(limit)));
+            throw connection_error(fmt::format("no reply within {} ms", limit.count()));
         }
         if (*ended) {
             throw connection_error(ended->message());
         }
     }
 
-    redlock::endpoint where_;
-    redlock::config how_;
+    endpoint where_;
+    config how_;
     bool broken_ = false;
-    net::io_context io_;
+    asio::io_context io_;
     any_socket socket_;
-#if REDLOCK_TOOL_HAS_TLS
-    net::ssl::context context_{net::ssl::context::tls_client};
-    std::optional<net::ssl::stream<any_socket&>> secure_;
+#if REDLOCK_HAS_TLS
+    std::unique_ptr<net::tls_context> context_;
+    std::optional<asio::ssl::stream<any_socket&>> secure_;
 #endif
     bounded_reader reader_;
 };
@@ -346,32 +335,22 @@ reply reply_of(const redisReply& from) {
 
 } // namespace
 
-redis::redis(const redlock::endpoint& where, const redlock::config& how)
-    : wire_(std::make_unique<wire>(where, how)) {
+connection::connection(const endpoint& master, const config& quorum)
+    : wire_(std::make_unique<wire>(master, quorum)) {
     wire_->open();
 }
 
-redis::~redis() = default;
-redis::redis(redis&&) noexcept = default;
-redis& redis::operator=(redis&&) noexcept = default;
+connection::~connection() = default;
+connection::connection(connection&&) noexcept = default;
+connection& connection::operator=(connection&&) noexcept = default;
 
-std::optional<std::chrono::hours> redis::certificate_left() {
-    return wire_->certificate_left();
-}
-
-void all_at_once(std::size_t masters, const std::function<void(std::size_t)>& ask) {
-    std::vector<std::future<void>> all;
-    for (std::size_t i = 0; i < masters; ++i) {
-        all.push_back(std::async(std::launch::async, [&ask, i] { ask(i); }));
-    }
-    for (std::future<void>& one : all) {
-        one.get();
-    }
-}
-
-reply redis::ask(const std::vector<std::string_view>& words) {
+reply connection::ask(const std::vector<std::string_view>& words) {
     // People look at this output, and a busy server that replies is better than a silent one.
     return wire_->ask(words, answer_max);
 }
 
-} // namespace cli
+std::optional<std::chrono::hours> connection::certificate_left() {
+    return wire_->certificate_left();
+}
+
+}}} // namespace redlock::REDLOCK_ABI::admin

@@ -1,0 +1,231 @@
+#include "core/keys.hpp"
+#include "core/member_list.hpp"
+#include "core/validity.hpp"
+#include "settings_of.hpp"
+
+#include <redlock/admin.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <random>
+#include <set>
+#include <utility>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace admin {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Number of keys per SCAN: a master serves no other client during one.
+constexpr const char* scan_count = "1000";
+
+// A server that never ends its SCAN or invents keys is broken or hostile.
+constexpr std::size_t scans_max = 100'000; // a hundred million keys
+constexpr auto scan_time_max = 1min;
+constexpr std::size_t listed_max = 100'000;
+
+// Replaces the token that was seen by another one for the rest of its lease. The holder then finds
+// that the key is not its own, and no other client acquires the lock before the holder must have
+// stopped. A deletion would let the next owner in earlier, and a key that is missing on a minority
+// only would be healed.
+constexpr std::string_view replace_seen =
+    "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
+    "local p = redis.call('PTTL', KEYS[1]) "
+    "if p > 0 then redis.call('SET', KEYS[1], ARGV[2], 'PX', p) else redis.call('DEL', KEYS[1]) "
+    "end "
+    "return 1";
+
+// Removes only the token that was seen, and notifies waiters, as a release does.
+constexpr std::string_view remove_seen =
+    "local v = redis.call('GET', KEYS[1]) if v ~= ARGV[1] then return v and 0 or -1 end "
+    "redis.call('DEL', KEYS[1]) redis.pcall('PUBLISH', ARGV[2], string.sub(v, 1, 16)) return 1";
+
+// Asks all masters at once, each in a thread of its own: several silent ones cost the time of one.
+// `ask` returns whether it is done, and a text.
+std::vector<master_result> ask_all(
+    const config& quorum,
+    const std::function<std::pair<bool, std::string>(connection&, std::size_t)>& ask) {
+    std::vector<std::future<master_result>> all;
+    for (std::size_t i = 0; i < quorum.masters.size(); ++i) {
+        all.push_back(std::async(std::launch::async, [&, i] {
+            master_result out{to_string(quorum.masters[i]), false, {}};
+            try {
+                connection master(quorum.masters[i], quorum);
+                std::tie(out.done, out.text) = ask(master, i);
+            } catch (const connection_error& error) {
+                out.text = error.what();
+            }
+            return out;
+        }));
+    }
+    std::vector<master_result> out;
+    out.reserve(all.size());
+    std::ranges::transform(all, std::back_inserter(out), [](auto& one) { return one.get(); });
+    return out;
+}
+
+// Returns a pattern that matches only `text`.
+std::string literal(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) {
+            out += '\\';
+        }
+        out += c;
+    }
+    return out;
+}
+
+// The resources whose locks one master has.
+std::set<std::string> scan(connection& master, std::string_view prefix) {
+    std::set<std::string> out;
+    const std::string pattern = literal(prefix) + "{*}";
+    const auto deadline = std::chrono::steady_clock::now() + scan_time_max;
+    std::size_t scans = 0;
+    std::string cursor = "0";
+    do { // NOLINT(cppcoreguidelines-avoid-do-while)
+        if (++scans > scans_max || std::chrono::steady_clock::now() > deadline) {
+            throw connection_error(
+                fmt::format("SCAN did not end within 1 minute and {} calls", scans_max));
+        }
+        const reply page = master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
+        if (page.failed() || page.items.size() != 2) {
+            throw connection_error(page.failed() ? page.text : "invalid reply to SCAN");
+        }
+        cursor = page.items[0].text;
+        for (const reply& key : page.items[1].items) {
+            const std::string_view name = key.text;
+            // A server may send other keys than those that were asked for.
+            if (name.size() > prefix.size() + 2 && name.starts_with(prefix)
+                && name[prefix.size()] == '{' && name.ends_with('}')) {
+                out.emplace(core::resource_of(name, prefix));
+            }
+        }
+        if (out.size() > listed_max) {
+            throw connection_error(fmt::format("more than {} locks", listed_max));
+        }
+    } while (cursor != "0");
+    return out;
+}
+
+// Whether the memory record of a master shows that it belongs to another quorum than this
+// configuration: the text says so, or is empty. `members`: of the newest generation so far.
+std::string other_quorum(
+    const core::recorded_list& list,
+    const core::member_names& configured,
+    const std::string& master) {
+    if (!list.founded()) {
+        return {};
+    }
+    const core::member_names members = list.voting();
+    const auto known = static_cast<std::size_t>(std::ranges::count_if(
+        members, [&](const std::string& one) { return std::ranges::count(configured, one) > 0; }));
+    if (known < core::quorum_of(members.size()) || std::ranges::count(members, master) == 0) {
+        return "not touched: not a member of this quorum: it has the record of "
+               + core::shown(members);
+    }
+    return {};
+}
+
+core::recorded_list list_on(connection& master, const std::string& record_key) {
+    const reply found = master.ask({"GET", record_key});
+    if (found.failed()) {
+        throw connection_error(found.text);
+    }
+    const std::string_view record = found.text;
+    return core::read_list(record.substr(record.rfind(' ') + 1));
+}
+
+// Whether the holder has no key after it, and what was done.
+std::pair<bool, std::string>
+take_from(connection& master, const std::string& key, const std::string& other, force when) {
+    const reply seen = master.ask({"GET", key});
+    if (seen.what == reply::kind::nothing) {
+        return {true, "had no key"};
+    }
+    if (seen.failed()) {
+        return {false, seen.text};
+    }
+    std::string channel;
+    core::assign_channel(channel, key);
+    const bool at_once = when == force::at_once;
+    const reply done = master.ask(
+        {"EVAL",
+         at_once ? remove_seen : replace_seen,
+         "1",
+         key,
+         seen.text,
+         at_once ? channel : other});
+    if (done.failed()) {
+        return {false, done.text};
+    }
+    if (done.number == 0) {
+        return {false, "has another holder now"};
+    }
+    return {true, done.number < 0 ? "had no key" : at_once ? "removed" : "taken"};
+}
+
+std::string new_token() {
+    std::random_device source;
+    std::string out;
+    while (out.size() < 40) {
+        out += fmt::format("{:08x}", source());
+    }
+    return out;
+}
+
+} // namespace
+
+held_locks list(const config& quorum) {
+    validate(quorum).value();
+    if (quorum.key_prefix.empty()) {
+        throw std::invalid_argument(
+            "redlock: without a key_prefix, locks cannot be distinguished from other keys");
+    }
+    std::vector<std::set<std::string>> found(quorum.masters.size());
+    held_locks out;
+    out.masters = ask_all(quorum, [&](connection& master, std::size_t i) {
+        found[i] = scan(master, quorum.key_prefix);
+        return std::pair(true, fmt::format("{} keys", found[i].size()));
+    });
+    std::set<std::string> all;
+    for (std::set<std::string>& one : found) {
+        all.merge(one);
+    }
+    out.resources.assign(all.begin(), all.end());
+    return out;
+}
+
+force_result force_release(const config& quorum, std::string_view resource, force when) {
+    validate(quorum).value();
+    validate_resource(resource).value();
+    std::string key;
+    core::assign_lock_key(key, quorum.key_prefix, resource);
+    const std::string record_key = core::record_key(quorum.key_prefix);
+    const std::string token = new_token();
+    core::member_names names;
+    std::ranges::transform(quorum.masters, std::back_inserter(names), detail::member_name);
+    std::vector<core::recorded_list> lists(names.size());
+    force_result out;
+    out.masters = ask_all(quorum, [&](connection& master, std::size_t i) {
+        if (quorum.protocol == protocol::guarded) {
+            lists[i] = list_on(master, record_key);
+            if (std::string why = other_quorum(lists[i], names, names[i]); !why.empty()) {
+                lists[i] = {};
+                return std::pair(false, std::move(why));
+            }
+        }
+        return take_from(master, key, token, when);
+    });
+    const auto newest = std::ranges::max_element(lists, {}, &core::recorded_list::number);
+    const std::size_t members = newest->founded() ? newest->voting().size() : names.size();
+    const auto without =
+        static_cast<std::size_t>(std::ranges::count(out.masters, true, &master_result::done));
+    out.released = without >= core::quorum_of(members);
+    return out;
+}
+
+}}} // namespace redlock::REDLOCK_ABI::admin
