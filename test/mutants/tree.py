@@ -121,7 +121,8 @@ class Tree:
         if not found:
             raise Broken(f'{LUA_MACHINE} has no lua_machine::run; mend LUA_RUN in {__file__}')
         line = '    mutants::note_script(what.sha1);\n'
-        text = '#include "core/mutants.hpp"\n' + text[: found.end()] + line + text[found.end() :]
+        include = os.path.relpath(f'{CORE}/mutants.hpp', pathlib.Path(LUA_MACHINE).parent)
+        text = f'#include "{include}"\n' + text[: found.end()] + line + text[found.end() :]
         write_if_new(path, text)
 
     def write_core(self):
