@@ -71,13 +71,15 @@ private:
         auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
         options_.lock.ttl = out.ttl;
         if (out.ttl < command_ttl_min) {
+            const bool too_short = configuration.max_ttl < command_ttl_min;
             throw failure(
                 exit_code::configuration,
                 fmt::format(
-                    "--ttl is {}; allowed with a command: {} to --max-ttl, {}",
-                    duration_text(out.ttl),
+                    "{} is {}; allowed with a command: {} to {}",
+                    too_short ? "--max-ttl" : "--ttl",
+                    duration_text(too_short ? configuration.max_ttl : out.ttl),
                     duration_text(command_ttl_min),
-                    duration_text(configuration.max_ttl)));
+                    too_short ? "1d" : "--max-ttl, " + duration_text(configuration.max_ttl)));
         }
         if (options_.grace.count() == 0) {
             options_.grace = std::min(out.ttl / 4, milliseconds(2'000));

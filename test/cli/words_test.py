@@ -159,6 +159,7 @@ def _():
                 (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
                 (['--max-ttl', '5s', '--ttl', '6s'],
                  '--ttl is 6s; allowed: 4ms to 5s'),
+                (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
                 (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
                 (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
                 (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms or more, or 0 for no limit'),
