@@ -15,6 +15,9 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 /// The configuration must have been validated.
 core::settings settings_of(const config& configuration);
 
+/// The configured bound on the drift of clocks.
+core::drift_bound drift_of(const config& config);
+
 /// Returns the name of a master in the list of the quorum.
 std::string member_name(const endpoint& master);
 

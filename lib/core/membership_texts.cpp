@@ -1,0 +1,143 @@
+// What is reported of the members: why a master does not vote, and the progress of a change.
+
+#include "membership.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace redlock::core {
+
+namespace {
+
+using state = recorded_list::state;
+
+} // namespace
+
+std::string membership::why_not(std::size_t master) const {
+    if (serves(master)) {
+        return {};
+    }
+    const recorded_list& list = seen_[master].list;
+    if (list.what == state::invalid) {
+        return "its memory record has a list of masters of another version, or a damaged one";
+    }
+    const bool foreign = list.founded() || (list.what == state::founding && list.list != own_);
+    if (view_.number == 0) {
+        return foreign ? "not a member of this client's quorum: it "
+                             + std::string(list.founded() ? "belongs to" : "is being founded for")
+                             + " that of " + shown(list.voting()) + ", and this client's list is "
+                             + shown(own_.members)
+                       : why_not_founded();
+    }
+    const std::string ours = shown(view_.members);
+    if (const recorded_list* const present = newer()) {
+        return "the members of the quorum have changed to " + shown(present->voting())
+               + ", and this client's list has too few of them, or too many other masters: "
+               + shown(own_.members);
+    }
+    if (!view_.contains(rules_.members[master])) {
+        return "not a member of the quorum: its members are " + ours;
+    }
+    if (!list.founded()) {
+        return "it lost its memory record, and receives the members of the quorum from the others";
+    }
+    return list.number() < view_.number
+               ? "its memory record has earlier members of the quorum, and receives the present "
+                 "ones: "
+                     + ours
+               : "its memory record has other members, " + shown(list.voting())
+                     + ", than this client has read elsewhere: " + ours;
+}
+
+// "add d (planned on a, b)" for each plan of these members.
+std::string membership::plans_text() const {
+    std::map<std::string, std::string> masters; // by plan
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+        const recorded_list& list = seen_[i].list;
+        if (list.what == state::planned && is_ours(list)) {
+            std::string& of = masters[list.list.last.shown()];
+            of.append(of.empty() ? "" : ", ").append(rules_.members[i]);
+        }
+    }
+    std::string out;
+    for (const auto& [plan, of] : masters) {
+        out.append(out.empty() ? "" : ", ").append(plan + " (planned on " + of + ")");
+    }
+    return out;
+}
+
+std::vector<std::size_t> membership::awaited() const {
+    const auto next = planned();
+    return next && stage_ != stage::waiting ? order_of(*next) : std::vector<std::size_t>();
+}
+
+std::string membership::change_text(time_point now) const {
+    if (!rules_.change) {
+        return plans_text();
+    }
+    const member_change& what = *rules_.change;
+    if (view_.number == 0) {
+        return "the members of the quorum are not known yet";
+    }
+    const auto next = planned();
+    if (!next) {
+        const bool made = view_.contains(what.name) == what.adds;
+        return made    ? std::string()
+               : over_ ? "the members have changed since, to " + shown(view_.members)
+                             + ": begin the change again if it is still wanted"
+               : view_.members.size() == 2
+                   ? "a quorum of two masters cannot lose one"
+                   : "the members must be more than half of this client's list";
+    }
+    if (stage_ == stage::committing) {
+        return "being made final";
+    }
+    if (stage_ == stage::waiting) {
+        const auto left = std::chrono::ceil<std::chrono::seconds>(std::max(commit_at_, now) - now);
+        return "planned on all masters; final in " + std::to_string(left.count()) + " s";
+    }
+    std::string missing;
+    std::string others;
+    for (const std::string& name : next->members) {
+        const auto at = std::ranges::find(rules_.members, name);
+        if (at == rules_.members.end()) {
+            return name + " is not in this client's list of masters";
+        }
+        const auto index = static_cast<std::size_t>(at - rules_.members.begin());
+        const seen& one = seen_[index];
+        if (one.known && one.list.what != state::planned && stays_away(index)) {
+            return name
+                   + " has the memory record of another quorum, or of long ago: empty it first";
+        }
+        if (one.list.what == state::planned && one.list.list != *next) {
+            others.append(others.empty() ? "" : ", ")
+                .append(name + " (" + one.list.list.last.shown() + ")");
+        } else if (one.list.what != state::planned) {
+            missing.append(missing.empty() ? "" : ", ").append(name);
+        }
+    }
+    return !others.empty()    ? "waits for another change, which is planned on " + others
+           : !missing.empty() ? "to be planned on " + missing
+                              : "planned on all masters; reading them once more";
+}
+
+std::string membership::why_not_founded() const {
+    std::string missing;
+    std::string foreign;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+        const recorded_list& list = seen_[i].list;
+        if (list != recorded_list{state::founding, own_}) {
+            std::string& names = list.what == state::none ? missing : foreign;
+            names.append(names.empty() ? "" : ", ").append(rules_.names[i]);
+        }
+    }
+    if (!foreign.empty()) {
+        return "the quorum cannot be founded: another list is recorded on " + foreign;
+    }
+    return missing.empty() ? "the quorum is being founded"
+                           : "the quorum is not founded yet: each master of the list must reply "
+                             "once; missing: "
+                                 + missing;
+}
+
+} // namespace redlock::core
