@@ -1,13 +1,9 @@
 #include "connection.hpp"
 
-#include "command_parts.hpp"
-#include "decisions.hpp"
-#include "hex.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <utility>
 

@@ -1,9 +1,12 @@
 // How a connection gets to know its server: INFO, the handshake with the memory record, the
 // server's clock and the quarantine that follows from them.
 
+#include "command_parts.hpp"
 #include "connection.hpp"
 #include "decisions.hpp"
 #include "hex.hpp"
+#include "login.hpp"
+#include "reasons.hpp"
 
 #include <algorithm>
 #include <array>
