@@ -497,34 +497,34 @@ void late_grants(plan& what, generator& random) {
     }
 }
 
-constexpr std::string_view keeps_all = "A1 to A6";
+constexpr std::string_view all_hold = "A1 to A6";
 
-constexpr std::array table{
-    profile{"long-leases", mixture::plain, keeps_all, long_leases},
-    profile{"far-clocks", mixture::plain, keeps_all, far_clocks},
-    profile{"retries", mixture::plain, keeps_all, retries},
-    profile{"around-extensions", mixture::plain, keeps_all, around_extensions},
-    profile{"late-grants", mixture::plain, keeps_all, late_grants},
-    profile{"own-queue", mixture::plain, keeps_all, own_queue},
-    profile{"crossed-notifications", mixture::guarded, keeps_all, crossed_notifications},
-    profile{"amnesia", mixture::guarded, keeps_all, amnesia},
-    profile{"raises", mixture::guarded, keeps_all, raises},
+constexpr std::array focused_table{
+    profile{"long-leases", mixture::plain, all_hold, long_leases},
+    profile{"far-clocks", mixture::plain, all_hold, far_clocks},
+    profile{"retries", mixture::plain, all_hold, retries},
+    profile{"around-extensions", mixture::plain, all_hold, around_extensions},
+    profile{"late-grants", mixture::plain, all_hold, late_grants},
+    profile{"own-queue", mixture::plain, all_hold, own_queue},
+    profile{"crossed-notifications", mixture::guarded, all_hold, crossed_notifications},
+    profile{"amnesia", mixture::guarded, all_hold, amnesia},
+    profile{"raises", mixture::guarded, all_hold, raises},
     profile{"leaps", mixture::guarded, "all but A2", leaps},
-    profile{"handoff-raises", mixture::guarded, keeps_all, handoff_raises},
-    profile{"late-raises", mixture::guarded, keeps_all, late_raises},
-    profile{"heal", mixture::guarded, keeps_all, heal},
-    profile{"uncertified", mixture::guarded, keeps_all, uncertified},
+    profile{"handoff-raises", mixture::guarded, all_hold, handoff_raises},
+    profile{"late-raises", mixture::guarded, all_hold, late_raises},
+    profile{"heal", mixture::guarded, all_hold, heal},
+    profile{"uncertified", mixture::guarded, all_hold, uncertified},
 };
 
 } // namespace
 
 std::span<const profile> focused_profiles() {
-    return table;
+    return focused_table;
 }
 
 const profile* find_any_profile(std::string_view name) {
-    const auto found = std::ranges::find(table, name, &profile::name);
-    return found == table.end() ? find_profile(name) : &*found;
+    const auto found = std::ranges::find(focused_table, name, &profile::name);
+    return found == focused_table.end() ? find_profile(name) : &*found;
 }
 
 } // namespace simulation
