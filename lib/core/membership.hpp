@@ -57,6 +57,10 @@ public:
     const generation& members() const noexcept { return view_; }
     /// The number of generations that this client has adopted.
     std::uint32_t adopted() const noexcept { return adopted_; }
+    /// Whether this configured master is a member, as far as they are known.
+    bool is_member(std::size_t master) const {
+        return view_.number == 0 || view_.contains(rules_.members[master]);
+    }
     /// Whether this configured master is a member, and votes by its record for this generation.
     bool serves(std::size_t master) const;
     /// Whether its record has no list, or one that is not final.

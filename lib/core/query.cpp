@@ -77,19 +77,19 @@ void engine::query_answered(
 void engine::query_done(query& asked) {
     timers_.cancel(asked.wake);
     lock_status& result = asked.result;
-    std::size_t absent = 0;
+    std::size_t absent = 0; // of the members: no other master has a vote
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         master_lock_status& mine = result.masters[i];
         if (mine.vote == vote::pending) {
             mine.vote = vote::timed_out;
         }
-        absent += mine.vote == vote::absent ? 1U : 0U;
+        absent += mine.vote == vote::absent && masters_.is_member(i) ? 1U : 0U;
         std::vector<time_point> ends;
         std::size_t same = 0;
         for (std::size_t j = 0; j < masters_.size(); ++j) {
             const master_lock_status& theirs = result.masters[j];
             const bool agrees = mine.vote == vote::held && theirs.vote == vote::held
-                                && asked.owners[i] == asked.owners[j];
+                                && masters_.is_member(j) && asked.owners[i] == asked.owners[j];
             same += agrees ? 1U : 0U;
             ends.push_back(agrees && theirs.time_left ? time_point(*theirs.time_left) : never);
         }

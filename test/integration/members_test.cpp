@@ -2,6 +2,7 @@
 #include "guarded_quorum.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -53,6 +54,26 @@ TEST_CASE("a client with another list never gets a lock, and its refusal shows b
     }
     lock mine = right.take("r", with_token());
     CHECK(right.release(mine) == release_result::released);
+}
+
+TEST_CASE("what masters that are not members reply does not make a lock free") {
+    quorum_of_masters masters(5);
+    asio::io_context io;
+    client holder(io, with_masters(masters, {0, 1, 2}));
+    holder.until_admitted(3);
+    lock mine = holder.take("r", with_token());
+    client other(io, with_masters(masters, {0, 1, 2, 3, 4}));
+    other.until_admitted(3);
+    run_until(io, [&] { // the others have replied as well
+        return other.health().masters[3].state == master_state::ineligible
+               && other.health().masters[4].state == master_state::ineligible;
+    });
+    std::optional<lock_status> found;
+    other.manager().async_query(
+        "r", [&](error_code, lock_status status) { found = std::move(status); });
+    run_until(io, [&] { return found.has_value(); });
+    CHECK(found->state == lock_state::held);
+    CHECK(holder.release(mine) == release_result::released);
 }
 
 TEST_CASE("a client that lacks a member, or has one more master, works with the members") {
