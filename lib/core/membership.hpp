@@ -61,6 +61,10 @@ public:
     bool is_member(std::size_t master) const {
         return view_.number == 0 || view_.contains(rules_.members[master]);
     }
+    /// Whether its reply counts: it is a member, or there are no members (plain protocol).
+    bool is_known_member(std::size_t master) const {
+        return !enforced() || view_.contains(rules_.members[master]);
+    }
     /// Whether this configured master is a member, and votes by its record for this generation.
     bool serves(std::size_t master) const;
     /// Whether its record has no list, or one that is not final.

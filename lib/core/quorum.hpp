@@ -111,6 +111,7 @@ public:
     std::size_t voters() const noexcept { return list_.voters(); }
     const generation& members() const noexcept { return list_.members(); }
     bool is_member(std::size_t master) const { return list_.is_member(master); }
+    bool is_known_member(std::size_t master) const { return list_.is_known_member(master); }
     /// The progress of the change that this client makes, with the masters that hold it up.
     std::string change_text(time_point now) const;
     bool ready() const noexcept { return admitted_ >= needed(); }

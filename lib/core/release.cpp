@@ -253,7 +253,12 @@ void engine::removal_answered(claim& ended, std::size_t master, vote what, time_
     ++counters_of(master).release_votes[what];
     ended.votes.of[master].said = what;
     const removal::receipt got = ended.ending().answered(
-        master, what, ended.left_behind, now, later(now, rules_.health_check_interval));
+        master,
+        what,
+        ended.left_behind,
+        now,
+        later(now, rules_.health_check_interval),
+        masters_.is_known_member(master));
     if (got.in_flight) {
         removals_.answered(master, now);
     }

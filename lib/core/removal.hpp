@@ -64,8 +64,14 @@ public:
         bool was_overdue = false;
     };
     /// A master has replied, or its connection broke. After an error it is retried at `retry_at`.
+    /// `counts`: it is a member, so its reply counts for the result.
     receipt answered(
-        std::size_t master, vote what, const strays& left, time_point now, time_point retry_at);
+        std::size_t master,
+        vote what,
+        const strays& left,
+        time_point now,
+        time_point retry_at,
+        bool counts = true);
 
     struct result {
         release_result what;
@@ -122,7 +128,12 @@ private:
 };
 
 inline removal::receipt removal::answered(
-    std::size_t master, vote what, const strays& left, time_point now, time_point retry_at) {
+    std::size_t master,
+    vote what,
+    const strays& left,
+    time_point now,
+    time_point retry_at,
+    bool counts) {
     const master_set one = set_of(master);
     receipt out{.in_flight = in_flight(master), .confirmed = confirms_removal(what)};
     in_flight_ &= ~one;
@@ -142,7 +153,8 @@ inline removal::receipt removal::answered(
     awaited_ &= ~one;
     if (out.confirmed && (confirmed_ & one) == 0) { // a repeated one is not counted again
         confirmed_ |= one;
-        ++(what == vote::granted ? removed_ : what == vote::absent ? absent_ : foreign_);
+        auto& found = what == vote::granted ? removed_ : what == vote::absent ? absent_ : foreign_;
+        found += counts ? 1U : 0U;
     }
     return out;
 }
