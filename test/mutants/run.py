@@ -83,7 +83,7 @@ def execute(command, processor, wall=None, **environment):
         except ProcessLookupError:
             pass
         output.seek(0)
-        text = output.read(200_000).decode(errors='replace')
+        text = output.read().decode(errors='replace')
     why = ''
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         why = 'hangs'
