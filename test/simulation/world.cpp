@@ -374,7 +374,8 @@ nanos world::quiet_time() const {
     return (2 * what.max_ttl_ms() + 2 * what.master_timeout_ms + 2 * what.drift_margin_ms
             + what.connect_timeout_ms + 100)
                * ms
-           + what.air.late_max + 4 * what.air.slow_max;
+           // A connection that is broken and then left can be late twice.
+           + 2 * what.air.late_max + 4 * what.air.slow_max;
 }
 
 void world::pass(std::uint32_t which) {
