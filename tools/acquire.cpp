@@ -88,16 +88,41 @@ int acquire(const acquire_wishes& mine, const settings& common) {
     return 0;
 }
 
+// Whether a change of the members was planned or made in between. An operation that meets it fails
+// once, because the masters replied on their earlier records.
+bool members_moved(const redlock::health& before, const redlock::health& after) {
+    return !std::ranges::equal(
+        before.masters, after.masters, [](const auto& one, const auto& other) {
+            return one.generation == other.generation && one.planned == other.planned;
+        });
+}
+
 redlock::lock attach(
     session& now,
     const acquire_wishes& mine,
     redlock::acquire_options wanted,
     redlock::diagnostics& why) {
-    now.settle(need::most);
-    return now.wait([&](auto token) {
-        return now.manager.async_attach(
-            mine.lock.resource, mine.token, wanted, with_diagnostics(why, std::move(token)));
-    });
+    for (;;) {
+        now.settle(need::most);
+        const redlock::health before = now.manager.get_health();
+        try {
+            return now.wait([&](auto token) {
+                return now.manager.async_attach(
+                    mine.lock.resource,
+                    mine.token,
+                    wanted,
+                    with_diagnostics(why, std::move(token)));
+            });
+        } catch (const boost::system::system_error& error) {
+            if (error.code() != redlock::errc::no_quorum || now.signal() != 0) {
+                throw;
+            }
+            now.settle(need::most); // until the handshakes with their present records
+            if (!members_moved(before, now.manager.get_health())) {
+                throw;
+            }
+        }
+    }
 }
 
 int extend(const acquire_wishes& mine, const settings& common) {

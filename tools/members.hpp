@@ -1,4 +1,4 @@
-// `redlock members`: shows the members of a quorum, adds one or removes one.
+// `redlock members`: shows and changes the members of a quorum.
 
 #pragma once
 
@@ -13,6 +13,8 @@ struct command_line;
 
 /// The name of a master in the memory records.
 std::string name_of(const redlock::endpoint& master);
+
+bool is_member(const redlock::health& now, const std::string& name);
 
 /// A member whose record has newer members, of which this list has too few: its name, or empty.
 std::string outdated_on(const redlock::health& now, const redlock::config& how);

@@ -39,7 +39,8 @@ std::string membership::why_not(std::size_t master) const {
         return "not a member of the quorum: its members are " + ours;
     }
     if (!list.founded()) {
-        return "it lost its memory record, and receives the members of the quorum from the others";
+        return "it lost its memory record, and receives the members of the quorum from the others "
+               "when enough of them have theirs";
     }
     return list.number() < view_.number
                ? "its memory record has earlier members of the quorum, and receives the present "
@@ -116,7 +117,8 @@ std::string membership::change_text(time_point now) const {
             missing.append(missing.empty() ? "" : ", ").append(name);
         }
     }
-    return !others.empty()    ? "waits for another change, which is planned on " + others
+    return !others.empty() ? "waits for another change, which is planned on " + others
+                                 + "; if nobody makes that one any more, make it first"
            : !missing.empty() ? "to be planned on " + missing
                               : "planned on all masters; reading them once more";
 }

@@ -121,12 +121,15 @@ bool membership::wanted_over(const recorded_list& list, std::size_t master) cons
 // client must neither count by the older ones nor restore them. What another master has does not
 // matter. It may belong to another quorum.
 const recorded_list* membership::newer() const {
+    const recorded_list* newest = nullptr;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
-        if (seen_[i].list.number() > view_.number && view_.contains(rules_.members[i])) {
-            return &seen_[i].list;
+        const recorded_list& list = seen_[i].list;
+        if (list.number() > (newest != nullptr ? newest->number() : view_.number)
+            && view_.contains(rules_.members[i])) {
+            newest = &list;
         }
     }
-    return nullptr;
+    return newest;
 }
 
 std::ptrdiff_t membership::recorded_by(const recorded_list& list) const {

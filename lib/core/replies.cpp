@@ -166,7 +166,8 @@ void engine::claim_replied(
         return;
     }
     if (got.said == vote::error) {
-        owner.votes.note(master, text_of_error(owner, error));
+        owner.votes.note(
+            master, got.forgot ? "its memory record has changed" : text_of_error(owner, error));
     } else if (got.late) {
         owner.votes.note(master, "it came after its time and was not executed");
     }

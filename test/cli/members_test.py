@@ -79,6 +79,54 @@ def _():
         contains(ended(quorum.run('members', 'remove', old, env=both), 0).stderr, 'is not a member')
 
 
+@case('replace adds the new master and then removes the old one, and is continued after a kill')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        both = listed(quorum, 0, 1, 2, 3)
+        old, new = quorum.masters[0].name, quorum.masters[3].name
+        dry = ended(quorum.run('members', 'replace', old, new, '--dry-run', env=both), 0)
+        contains(dry.stderr, f'add {new} would make generation 2', f'remove {old} would make generation 3')
+        equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
+        for said in (f'add {new}: planned on all masters', f'remove {old}: planned on all masters'):
+            replaces = quorum.start('members', 'replace', old, new, env=both)
+            reported(replaces, said)
+            replaces.kill()
+            replaces.wait()
+        contains(ended(quorum.run('members', 'replace', old, new, env=both), 0).stdout, 'generation 3: ')
+        equal(members(quorum, 1, 2, 3), (3, names(quorum, 1, 2, 3)))
+        again = ended(quorum.run('members', 'replace', old, new, env=both), 0)
+        contains(again.stderr, f'{new} is a member already', f'{old} is not a member')
+
+
+@case('replace removes a dead master before it adds the new one')
+def _():
+    with Quorum(6) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2, 3, 4)
+        old, new = quorum.masters[0].name, quorum.masters[5].name
+        quorum.masters[0].kill()
+        dry = ended(quorum.run('members', 'replace', old, new, '--dry-run'), 0)
+        contains(dry.stderr, f'remove {old} would make generation 2', f'add {new} would make generation 3')
+        ended(quorum.run('members', 'replace', old, new), 0)
+        equal(members(quorum, 1, 2, 3, 4, 5), (3, names(quorum, 1, 2, 3, 4, 5)))
+
+
+@case('a dead master of three is not replaced with a list of four')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        quorum.masters[0].kill()
+        old, new = quorum.masters[0].name, quorum.masters[3].name
+        refused = ended(quorum.run('members', 'replace', old, new), USAGE)
+        contains(refused.stderr, '2 members would be left', 'Remove it with a list without the new master, then add that one')
+        ended(quorum.run('members', 'remove', old, env=listed(quorum, 0, 1, 2)), 0)
+        ended(quorum.run('members', 'add', new, env=listed(quorum, 1, 2, 3)), 0)
+        equal(members(quorum, 1, 2, 3), (3, names(quorum, 1, 2, 3)))
+
+
 @case('a change that cannot be made is refused at once, and nothing is planned')
 def _():
     with Quorum(5) as quorum:
@@ -92,6 +140,10 @@ def _():
                 (('add', 'localhost:1'), (0, 1, 2, 3), 'must be in the list of masters'),
                 (('remove', name[2].replace('127.0.0.1', 'localhost')), (0, 1, 2), 'must be in the list of masters'),
                 (('add',), (0, 1, 2), 'which master?'),
+                (('add', name[3], name[4]), (0, 1, 2, 3, 4), 'which master?'),
+                (('replace', name[0]), (0, 1, 2, 3), 'which master?'),
+                (('replace', name[0], name[0]), (0, 1, 2, 3), 'by itself'),
+                (('replace', name[0], name[3]), (0, 1, 2), 'must be in the list of masters'),
                 (('swap', name[3]), (0, 1, 2, 3), 'swap')):
             contains(ended(quorum.run('members', *arguments, env=listed(quorum, *which)), USAGE).stderr, said)
         wrong = quorum.run('members', 'add', name[3], env=listed(quorum, 0, 3, 4))
@@ -178,6 +230,38 @@ def _():
         adds.wait()
         contains(ended(quorum.run('members', 'remove', new, env=both), NO_QUORUM).stderr,
                  f'add {new} is planned on', f'finish it with redlock members add {new}')
+
+
+@case('a change beside another plan is not shown as one that can be made')
+def _():
+    with Quorum(5) as quorum:
+        quorum.env |= SHORT | {'REDLOCK_MAX_TTL': '3s'}
+        founded(quorum, 0, 1, 2, 3)
+        new, other = quorum.masters[4].name, quorum.masters[0].name
+        adds = quorum.start('members', 'add', new)
+        reported(adds, 'planned on all masters; final in')
+        adds.kill()
+        adds.wait()
+        contains(ended(quorum.run('members', 'remove', other, '--dry-run'), NO_QUORUM).stderr,
+                 f'add {new} is planned on', f'finish it with redlock members add {new}')
+        removes = quorum.start('members', 'remove', other)
+        reported(removes, 'waits for another change', f'(add {new}); if nobody makes that one any more, make it first')
+        removes.kill()
+        removes.wait()
+
+
+@case('a lock is extended and released while the members change')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        replaces = quorum.start('members', 'replace', quorum.masters[0].name, quorum.masters[3].name)
+        while replaces.poll() is None:
+            token = ended(quorum.run('acquire', '--wait', '20s', 'a'), 0).stdout.strip()
+            for _ in range(5):
+                ended(quorum.run('extend', 'a', '--token', token), 0)
+            ended(quorum.run('release', 'a', '--token', token), 0)
+        equal(replaces.returncode, 0)
 
 
 @case('a change that was stopped is not made again after another process made it and a third one undid it')

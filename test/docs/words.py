@@ -30,6 +30,7 @@ docs/tutorial/3_fencing.md
 docs/tutorial/4_waiting.md
 docs/cli.md
 docs/howto/cron.md
+docs/howto/replace_a_master.md
 docs/howto/leader.md
 docs/howto/worker_slots.md
 docs/howto/migrating.md

@@ -381,7 +381,8 @@ TEST_CASE("a master that lost its record receives what the others have") {
     CHECK(user.admitted() == 2);
     CHECK(
         user.why_not(1)
-        == "it lost its memory record, and receives the members of the quorum from the others");
+        == "it lost its memory record, and receives the members of the quorum from the others when "
+           "enough of them have theirs");
     user.settle();
     CHECK(user.admitted() == 3);
 
@@ -448,6 +449,11 @@ TEST_CASE(
         == "the members of the quorum have changed to m1, m3, m4, and this client's list has too "
            "few of them, or too many other masters: m0, m1, m2");
     CHECK(!all.list(0).founded());
+
+    // The newest one is shown, whichever master has it.
+    put(all, 2, {state::final, {5, names({2, 3, 4}), {true, "m2"}}});
+    old.settle();
+    CHECK(old.why_not(1).find("have changed to m2, m3, m4,") != std::string::npos);
 }
 
 TEST_CASE("a master that comes back empty has the longest quarantine of any client") {

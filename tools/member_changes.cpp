@@ -1,0 +1,230 @@
+#include "member_changes.hpp"
+
+#include "exit_code.hpp"
+#include "members.hpp"
+#include "session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace cli {
+namespace {
+
+using change = redlock::member_change;
+using action = change::action;
+
+void refuse_outdated(const redlock::health& now, const redlock::config& how) {
+    if (!outdated_on(now, how).empty()) {
+        throw failure(
+            exit_code::no_quorum, "this list of masters is outdated: " + printable(to_string(now)));
+    }
+}
+
+std::string shown(const change& one) {
+    return (one.what == action::add ? "add " : "remove ") + printable(one.master);
+}
+
+// Whether this master has a plan for the next generation.
+bool has_plan(const redlock::health& now, const redlock::master_health& one) {
+    return !one.planned.empty() && one.generation == now.generation;
+}
+
+bool is_planned(const redlock::health& now, const change& one) {
+    return std::ranges::any_of(now.masters, [&](const redlock::master_health& each) {
+        return has_plan(now, each) && each.planned == shown(one);
+    });
+}
+
+[[noreturn]] void refuse_plan(const redlock::master_health& one) {
+    throw failure(
+        exit_code::no_quorum,
+        fmt::format(
+            "{0} is planned on {1} and not final: finish it with redlock members {0}, then go on",
+            printable(one.planned),
+            one.endpoint));
+}
+
+void refuse_other_plans(const redlock::health& now, const change& wanted) {
+    for (const redlock::master_health& one : now.masters) {
+        if (has_plan(now, one) && one.planned != shown(wanted)) {
+            refuse_plan(one);
+        }
+    }
+}
+
+// What is wanted is there, but would not last.
+void refuse_opposite_plans(const redlock::health& now, const std::vector<change>& wanted) {
+    for (const redlock::master_health& one : now.masters) {
+        for (change each : wanted) {
+            each.what = each.what == action::add ? action::remove : action::add;
+            if (has_plan(now, one) && one.planned == shown(each)) {
+                refuse_plan(one);
+            }
+        }
+    }
+}
+
+bool replies(const redlock::health& now, const redlock::config& how, const std::string& master) {
+    for (std::size_t i = 0; i < now.masters.size(); ++i) {
+        if (name_of(how.masters[i]) == master) {
+            const redlock::master_state state = now.masters[i].state;
+            return state != redlock::master_state::down
+                   && state != redlock::master_state::connecting
+                   && state != redlock::master_state::silent;
+        }
+    }
+    return false;
+}
+
+bool is_made(const redlock::health& now, const change& one) {
+    return is_member(now, one.master) == (one.what == action::add);
+}
+
+// Those that are not made yet, in this order. The new master comes first, unless the old one is
+// dead: then it could not take part in the addition.
+std::vector<change> steps_of(
+    const std::vector<change>& wanted, const redlock::health& now, const redlock::config& how) {
+    std::vector<change> out;
+    std::ranges::remove_copy_if(
+        wanted, std::back_inserter(out), [&](const change& one) { return is_made(now, one); });
+    if (out.size() == 2 && !is_planned(now, out[0])
+        && (is_planned(now, out[1]) || !replies(now, how, out[1].master))) {
+        std::swap(out[0], out[1]);
+    }
+    return out;
+}
+
+void refuse_unknown(const redlock::health& now) {
+    if (!now.members.empty()) {
+        return;
+    }
+    throw failure(
+        exit_code::no_quorum,
+        fmt::format(
+            "the members of the quorum are not known{}: {}",
+            std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })
+                ? ". They must be more than half of this list, and this list must have more "
+                  "than half of them, so a quorum of one master cannot grow"
+                : "",
+            printable(to_string(now))));
+}
+
+// Refuses changes that cannot all be made with this list of masters.
+void check(
+    const redlock::health& now, const redlock::config& how, const std::vector<change>& steps) {
+    const bool adds =
+        std::ranges::any_of(steps, [](const change& one) { return one.what == action::add; });
+    if (adds && std::ranges::any_of(now.masters, [](const auto& one) {
+            return one.state == redlock::master_state::duplicate;
+        })) {
+        throw failure(exit_code::usage, "two masters of the list are the same server");
+    }
+    for (const std::string& name : now.members) {
+        if (std::ranges::none_of(how.masters, [&](const auto& one) { return name_of(one) == name; })
+            && name != steps[0].master) {
+            throw failure(
+                exit_code::usage, printable(name) + " is a member, and not in the list of masters");
+        }
+    }
+    std::size_t members = now.members.size();
+    for (const change& one : steps) {
+        if (one.what == action::remove && members == 2) {
+            throw failure(
+                exit_code::usage,
+                "a quorum of two masters cannot lose one: add another master first");
+        }
+        members = one.what == action::add ? members + 1 : members - 1;
+        if (2 * members <= how.masters.size()) {
+            throw failure(
+                exit_code::usage,
+                fmt::format(
+                    "{}: {} members would be left, and the list has {} masters: they must be more "
+                    "than half of it, or clients with this list stop{}",
+                    shown(one),
+                    members,
+                    how.masters.size(),
+                    steps.size() == 2 ? ". Remove it with a list without the new master, then add "
+                                        "that one"
+                                      : ""));
+        }
+    }
+    if (members % 2 == 0) {
+        say(fmt::format(
+            "{} masters tolerate as many failures as {}: go on to an odd number",
+            members,
+            members - 1));
+    }
+}
+
+// Ends when the change is final.
+void make(const change& wanted, redlock::config how) {
+    how.change = wanted;
+    session now(how);
+    now.settle(need::all, std::chrono::seconds(10));
+    std::string said;
+    std::uint64_t generation = now.manager.get_health().generation;
+    for (;;) {
+        const redlock::health health = now.manager.get_health();
+        refuse_outdated(health, how);
+        if (!health.members.empty() && is_made(health, wanted)) {
+            return;
+        }
+        if (generation != 0 && health.generation > generation + 1) {
+            throw failure(exit_code::no_quorum, printable(health.change));
+        }
+        generation = health.generation;
+        if (health.change != said && !health.change.empty()) {
+            said = health.change;
+            say(shown(wanted) + ": " + printable(said));
+        }
+        if (now.pause(std::chrono::milliseconds(100))) {
+            throw failure(
+                static_cast<exit_code>(128 + now.signal()),
+                "stopped; the same command goes on from here");
+        }
+    }
+}
+
+} // namespace
+
+redlock::health
+make_changes(const std::vector<change>& wanted, const redlock::config& how, bool only_shows) {
+    for (bool first = true;; first = false) {
+        redlock::health now;
+        {
+            session before(how);
+            before.settle(need::all, std::chrono::seconds(10));
+            now = before.manager.get_health();
+        }
+        refuse_outdated(now, how);
+        refuse_unknown(now);
+        const std::vector<change> steps = steps_of(wanted, now, how);
+        if (steps.empty()) {
+            refuse_opposite_plans(now, wanted);
+            for (const change& one : wanted) {
+                if (first) {
+                    say(printable(one.master)
+                        + (one.what == action::add ? " is a member already" : " is not a member"));
+                }
+            }
+            return now;
+        }
+        check(now, how, steps);
+        if (only_shows) {
+            refuse_other_plans(now, steps.front());
+            std::uint64_t generation = now.generation;
+            for (const change& one : steps) {
+                say(fmt::format("{} would make generation {}", shown(one), ++generation));
+            }
+            return now;
+        }
+        make(steps.front(), how);
+    }
+}
+
+} // namespace cli
