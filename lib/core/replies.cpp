@@ -167,7 +167,9 @@ void engine::claim_replied(
     }
     if (got.said == vote::error) {
         owner.votes.note(
-            master, got.forgot ? "its memory record has changed" : text_of_error(owner, error));
+            master,
+            got.forgot && error.empty() ? "its memory record has changed"
+                                        : text_of_error(owner, error));
     } else if (got.late) {
         owner.votes.note(master, "it came after its time and was not executed");
     }
