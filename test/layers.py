@@ -67,6 +67,8 @@ CORE_RANKS = {
     'queue_ticket': 6,
     'wait_queue': 6,
     'operation': 6,
+    'sender': 6,
+    'sender_calls': 6,
     'wait_queues': 7,
     'engine_callbacks': 7,
     'engine': 8,
@@ -80,7 +82,7 @@ CORE_RANKS = {
     'notifications': 8,
     'query': 8,
     'release': 8,
-    'batches': 8,
+    'batch_replies': 8,
     'replies': 8,
     'report': 8,
 }

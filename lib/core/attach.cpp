@@ -47,18 +47,9 @@ handle engine::attach(const acquire_request& request, time_point now) {
     attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
     master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (attempt.votes.of[i].said != vote::pending) {
-            continue;
-        }
-        // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
-        if (!rules_.guarded() && attempt.ttl >= attempt.ttl_max
-            && variant_of(attempt, i, command_kind::extend) == command_variant::native) {
-            ask_to_last(attempt, i, command_variant::native, now);
-        } else {
-            to |= set_of(i);
-        }
+        to |= attempt.votes.of[i].said == vote::pending ? set_of(i) : 0U;
     }
-    queue(attempt, command_kind::extend, to, now);
+    sender_.attach(attempt, to, now);
     return name;
 }
 
@@ -81,19 +72,6 @@ claim& engine::new_attach(operation& wanted, std::string_view token, time_point 
     ++wanted.attempts;
     ++counters_.attempts;
     return attempt;
-}
-
-void engine::ask_to_last(claim& attempt, std::size_t master, command_variant how, time_point now) {
-    scratch_.clear();
-    append_extend(scratch_, how, attempt.key, attempt.token_text(), attempt.ttl);
-    send(
-        master,
-        scratch_,
-        {.kind = command_kind::extend,
-         .how = how,
-         .round = attempt.extending.round,
-         .subject = attempt.self},
-        now);
 }
 
 // Without an error: it was cancelled.

@@ -96,22 +96,7 @@ void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
     if (mine != nullptr && attempt.asking().asked_all()) {
         mine->asked_all(now);
     }
-    if (shares_calls(attempt, command_kind::acquire)) {
-        queue(attempt, command_kind::acquire, to, now);
-        return;
-    }
-    flush(); // it may need a key that a removal of this turn frees
-    bool written = false;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) != 0) {
-            const command_variant how = variant_of(attempt, i, command_kind::acquire);
-            if (!written || rules_.guarded()) { // a SET is the same for all masters
-                write_acquire(attempt, i, how);
-                written = true;
-            }
-            send_written_acquire(attempt, i, how, now);
-        }
-    }
+    sender_.acquire(attempt, to, now);
 }
 
 attempt::limits engine::limits_of(const operation& wanted) noexcept {
@@ -122,39 +107,6 @@ attempt::limits engine::limits_of(const operation& wanted) noexcept {
 
 void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
     timers_.set(wanted.wake, attempt::give_up_at(attempt, limits_of(wanted), now, rules_));
-}
-
-void engine::send_acquire(claim& attempt, std::size_t master, command_variant how, time_point now) {
-    write_acquire(attempt, master, how);
-    send_written_acquire(attempt, master, how, now);
-}
-
-void engine::write_acquire(const claim& attempt, std::size_t master, command_variant how) {
-    scratch_.clear();
-    if (rules_.guarded()) {
-        append_acquire(
-            scratch_,
-            attempt.form,
-            how,
-            names_of(attempt),
-            masters_[master].link->guard_until(attempt.vote_by),
-            attempt.asked_ttl,
-            fence_of(attempt, 0),
-            intent_of(attempt));
-    } else {
-        append_set(scratch_, attempt.key, attempt.token_text(), attempt.asked_ttl);
-    }
-}
-
-void engine::send_written_acquire(
-    claim& attempt, std::size_t master, command_variant how, time_point now) {
-    send_for(
-        attempt,
-        master,
-        command_kind::acquire,
-        rules_.guarded() ? how : command_variant::native,
-        attempt.handoffs,
-        now);
 }
 
 void engine::acquire_answered(
@@ -170,10 +122,9 @@ void engine::acquire_answered(
     const vote what = attempt::note(attempt, master, got, rules_.drift);
     ++counters_of(master).acquire_votes[what];
     if (wrong::set_then_pexpire && what == vote::granted) {
-        scratch_.clear();
-        append_extend(
-            scratch_, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
-        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+        std::string bytes;
+        append_extend(bytes, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
+        sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!straggles) {
         follow(attempt, attempt.asking().acquired(attempt, master, what), now);
@@ -186,15 +137,6 @@ void engine::acquire_answered(
     if (mine.until > attempt.held().deadline() && now < attempt.held().held_until()) {
         move_deadline(attempt, now); // a majority can use it
     }
-}
-
-void engine::send_raise(claim& attempt, std::size_t master, command_variant how, time_point now) {
-    // The attempt may be won already when the command is repeated in another variant.
-    const std::uint64_t token =
-        attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
-    scratch_.clear();
-    append_raise(scratch_, attempt.form, how, names_of(attempt), fence_of(attempt, token));
-    send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
 }
 
 void engine::raise_answered(
@@ -281,12 +223,12 @@ void engine::raise(
             continue;
         }
         if (wrong::raise_accepts_larger && levels) {
-            outbox::command again = command_for(attempt, command_kind::acquire, set_of(i));
+            outbox::command again = sender_.command_for(attempt, command_kind::acquire, set_of(i));
             again.item = {}; // its reply is ignored
-            outbox_.add(again, true, now);
-            flush(); // before the raise
+            sender_.calls().add(again, true, now);
+            sender_.flush(); // before the raise
         }
-        send_raise(attempt, i, variant_of(attempt, i, command_kind::raise), now);
+        sender_.raise(attempt, i, now);
     }
     const bool open = asking.count().decide() == verdict::open;
     if (wrong::raise_not_awaited && levels && open) {

@@ -25,7 +25,8 @@ engine::engine(settings rules, engine_callbacks& outside)
       host_(outside),
       random_(seed_from(outside)),
       masters_(rules_, *this, *this, random_),
-      removals_(rules_.size(), rules_.removals_max, rules_.turn_max) {}
+      removals_(rules_.size(), rules_.removals_max, rules_.turn_max),
+      sender_(rules_, masters_, claims_, listeners_) {}
 
 engine::~engine() = default;
 
@@ -88,7 +89,7 @@ void engine::finish_closing(time_point now) {
 
 void engine::opened(std::size_t link, time_point now) {
     masters_.opened(link, now);
-    wants_write_ = true;
+    sender_.write_soon();
 }
 
 void engine::closed(std::size_t link, std::string_view why, time_point now) {
@@ -105,7 +106,9 @@ void engine::received(std::size_t link, std::span<const char> bytes, time_point 
         notifications_changed(now);
     }
     // The connection may have queued commands of its own, such as a handshake.
-    wants_write_ = wants_write_ || !masters_.output(link).empty();
+    if (!masters_.output(link).empty()) {
+        sender_.write_soon();
+    }
     end_of_event(now);
 }
 
@@ -163,7 +166,7 @@ void engine::time_passed(time_point now) {
     }
     end_of_event(now);
     masters_.refresh_due();
-    wants_write_ = true; // PING, INFO
+    sender_.write_soon(); // PING, INFO
 }
 
 void engine::fire(timer& due, time_point now) {
@@ -215,7 +218,7 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
     if (wrong::step_ends_quarantine || !masters_.clock_stepped(master, now)) {
         return;
     }
-    wants_write_ = true;
+    sender_.write_soon();
     if (host_.logs(log_level::warning)) {
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(by);
         host_.log(
@@ -227,7 +230,7 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
 
 void engine::admission_changed(std::size_t master, time_point now) {
     voters_changed(masters_.admission_changed(master, now), now);
-    wants_write_ = true; // handshakes that the record of this master has made useful
+    sender_.write_soon(); // handshakes that the record of this master has made useful
     removals_.stop_search(master);
     if (!masters_[master].link->up()) {
         drop_unsent(master, now);

@@ -29,9 +29,9 @@
 #include "engine_callbacks.hpp"
 #include "form.hpp"
 #include "listeners.hpp"
-#include "outbox.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
+#include "sender.hpp"
 #include "slot_scan.hpp"
 #include "wait_queues.hpp"
 
@@ -114,15 +114,10 @@ public:
     /// \}
 
     /// Returns the bytes to be written. Call `written` after taking some.
-    std::string& output(std::size_t link) {
-        if (!outbox_.empty()) {
-            flush();
-        }
-        return masters_.output(link);
-    }
+    std::string& output(std::size_t link) { return sender_.output(link); }
 
     /// Whether output may have been queued since the last call.
-    bool wants_write() noexcept { return std::exchange(wants_write_, false); }
+    bool wants_write() noexcept { return sender_.wants_write(); }
 
     std::size_t size() const noexcept { return masters_.size(); }
     bool running() const noexcept { return life_ == life::running; }
@@ -150,25 +145,6 @@ private:
     void random(std::span<unsigned char> out) override { host_.random(out); }
     void voters_changed(const admission_change& change, time_point now);
     void members_changed(time_point now);
-    std::uint64_t
-    send(std::size_t master, std::string_view bytes, const sent_command& what, time_point now) {
-        wants_write_ = true;
-        return masters_.send(master, bytes, what, now);
-    }
-    /// Sends what is in `scratch_` for a claim, which the reply finds by `sent_command::subject`.
-    void send_for(
-        const claim& of,
-        std::size_t master,
-        command_kind kind,
-        command_variant how,
-        std::uint16_t round,
-        time_point now) {
-        send(
-            master,
-            scratch_,
-            {.kind = kind, .how = how, .form = of.form, .round = round, .subject = of.self},
-            now);
-    }
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
@@ -230,26 +206,9 @@ private:
         claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now);
     void notice(std::size_t master, std::string_view error, time_point now);
     void notice(std::size_t master, const answer& got, time_point now);
-    command_variant
-    variant_of(const claim& of, std::size_t master, command_kind kind) const noexcept {
-        return masters_[master].link->commands().of(of.form, kind);
-    }
-    fence fence_of(const claim& of, std::uint64_t token) const noexcept {
-        return {token, of.fencing ? rules_.fence_ttl() : std::chrono::milliseconds(0)};
-    }
 
-    // batches.cpp
-    bool sets_natively(const claim& of) const noexcept;
-    bool shares_calls(const claim& of, command_kind kind) const noexcept;
-    outbox::command command_for(const claim& of, command_kind kind, master_set to);
-    void queue(claim& of, command_kind kind, master_set to, time_point now, bool alone = false);
-    void flush();
-    void send_batch(const batch& what);
-    void send_alone(batch& what);
-    void send_extension_alone(claim& owner, const batch::item& one, master_set to);
-    void send_removal_alone(claim& ended, const batch::item& one, master_set to);
+    // batch_replies.cpp
     static sent_command command_of(const sent_command& call, const batch::item& one) noexcept;
-    void publish_where_heard(const claim& ended, batch::item& one, master_set to) const;
     void batch_replied(
         std::size_t master,
         const sent_command& command,
@@ -297,10 +256,6 @@ private:
     claim& new_claim(operation& wanted, time_point now, std::string_view token = {});
     void refuse_absent(claim& attempt);
     void ask_masters(claim& attempt, std::size_t arbiter, time_point now);
-    void send_acquire(claim& attempt, std::size_t master, command_variant how, time_point now);
-    void write_acquire(const claim& attempt, std::size_t master, command_variant how);
-    void
-    send_written_acquire(claim& attempt, std::size_t master, command_variant how, time_point now);
     void acquire_answered(
         claim& attempt,
         std::size_t master,
@@ -315,7 +270,6 @@ private:
             attempt, masters_.may_be_slow(attempt.asked_at, now), masters_.needed());
     }
     void raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
-    void send_raise(claim& attempt, std::size_t master, command_variant how, time_point now);
     void raise_answered(
         claim& attempt,
         std::size_t master,
@@ -328,9 +282,6 @@ private:
 
     // forms.cpp (and the public downgrade)
     void name_keys(operation& wanted, const acquire_request& request) const;
-    /// The fencing counters of several resources are packed in the key. Valid until the next call.
-    lock_names names_of(const claim& of);
-    writer_intent intent_of(const claim& attempt) const;
     void name_intent(operation& wanted);
     void drop_intent(operation& wanted, time_point now);
     /// Returns the lock's key in readable form.
@@ -377,14 +328,11 @@ private:
 
     // attach.cpp
     claim& new_attach(operation& wanted, std::string_view token, time_point now);
-    void ask_to_last(claim& attempt, std::size_t master, command_variant how, time_point now);
     void end_attach(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
     // holding.cpp
     void
     start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
-    void send_extend(
-        claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now);
     void send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now);
     void heal_missing(claim& lease, time_point now);
     void extend_answered(
@@ -408,17 +356,8 @@ private:
 
     // release.cpp
     void begin_removal(claim& ended, time_point now);
-    void queue_removal(claim& ended, master_set to, time_point now);
     void begin_votes_on_removal(claim& ended);
-    void send_removal(claim& ended, std::size_t master, command_variant how, time_point now);
-    static bool publishes_separately(const claim& ended) noexcept;
-    void write_removal(
-        const claim& ended,
-        const server_capabilities& commands,
-        command_variant how,
-        bool publishes = true);
-    void
-    send_written_removal(claim& ended, std::size_t master, command_variant how, time_point now);
+    void send_removals(claim& ended, master_set to, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
     void note_stray(claim& owner, std::size_t master, command_kind what);
@@ -453,11 +392,10 @@ private:
     life life_ = life::created;
     time_point close_by_ = forever;
     quorum masters_;
-    bool wants_write_ = false;
-    outbox outbox_;
     removals removals_;
     timers timers_;
     mutable pool<claim> claims_;
+    sender sender_;
     mutable pool<operation> operations_;
     pool<query> queries_;
     pool<slot_scan> scans_;
@@ -465,13 +403,6 @@ private:
     std::map<std::string, std::size_t, std::less<>> listened_; // number of listeners by lock key
     std::vector<handle> finishing_;
     metrics counters_;
-    std::string scratch_;
-    std::string fence_key_; // of `names_of`
-    std::string call_;      // for several locks
-    std::string channel_;   // channel of the removal in scratch_; empty: not published
-    std::string publish_;
-    std::string queue_key_;
-    std::string places_key_;
     std::vector<wait_queue*> notified_; // queues found for one notification
     std::string watched_;               // a channel
     std::size_t lost_ = 0;              // leases that were lost, and whose holders have not let go

@@ -9,7 +9,29 @@
 #include "engine.hpp"
 #include "keys.hpp"
 
+#include <string>
+#include <string_view>
+
 namespace redlock::core {
+
+namespace {
+
+// The keys of a fair queue.
+class queue_keys {
+public:
+    queue_keys(std::string_view lock, std::string_view prefix) : lock_(lock) {
+        assign_queue_key(queue_, prefix, resource_of(lock, prefix));
+        assign_places_key(places_, queue_);
+    }
+    queue_names names(std::string_view waiter) const { return {lock_, queue_, places_, waiter}; }
+
+private:
+    std::string_view lock_;
+    std::string queue_;
+    std::string places_;
+};
+
+} // namespace
 
 // Returns false if the front continues without a turn: it wants no order, or no master keeps the
 // queue.
@@ -44,16 +66,14 @@ bool engine::take_turn(operation& wanted, time_point now) {
 }
 
 void engine::send_turn(const wait_queue& waiters, command_variant how, time_point now) {
-    flush(); // the script looks at the lock
+    sender_.flush(); // the script looks at the lock
     const queue_ticket& place = waiters.place;
-    assign_queue_key(queue_key_, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
-    assign_places_key(places_key_, queue_key_);
-    scratch_.clear();
-    append_turn(
-        scratch_, how, {waiters.key, queue_key_, places_key_, place.waiter}, rules_.place_lease());
-    send(
+    const queue_keys keys(waiters.key, rules_.key_prefix);
+    std::string bytes;
+    append_turn(bytes, how, keys.names(place.waiter), rules_.place_lease());
+    sender_.send(
         place.queue_master,
-        scratch_,
+        bytes,
         {.kind = command_kind::take_turn,
          .how = how,
          .round = place.round,
@@ -146,21 +166,19 @@ void engine::queue_dropped(const sent_command& command, time_point now) {
 void engine::leave_queue(wait_queue& waiters, time_point now) {
     queue_ticket& place = waiters.place;
     if (place.queue_master != nobody && masters_[place.queue_master].link->up()) {
-        flush();
-        assign_queue_key(
-            queue_key_, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
-        assign_places_key(places_key_, queue_key_);
-        channel_.clear();
+        sender_.flush();
+        const queue_keys keys(waiters.key, rules_.key_prefix);
+        std::string channel;
         if (rules_.pushes) {
-            assign_channel(channel_, waiters.key);
+            assign_channel(channel, waiters.key);
         }
         const command_variant how = masters_[place.queue_master].link->commands().leave();
-        scratch_.clear();
-        append_leave(scratch_, how, {waiters.key, queue_key_, places_key_, place.waiter}, channel_);
+        std::string bytes;
+        append_leave(bytes, how, keys.names(place.waiter), channel);
         ++leaving_;
-        send(
+        sender_.send(
             place.queue_master,
-            scratch_,
+            bytes,
             {.kind = command_kind::leave_queue, .how = how, .subject = waiters.self},
             now);
     }

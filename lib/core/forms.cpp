@@ -31,24 +31,6 @@ void engine::name_keys(operation& wanted, const acquire_request& request) const 
     }
 }
 
-lock_names engine::names_of(const claim& of) {
-    if (of.form == lock_form::all) {
-        fence_key_.clear();
-    } else if (of.is_slot()) {
-        assign_slot_fence_key(fence_key_, of.key);
-    } else {
-        assign_fence_key(fence_key_, rules_.key_prefix, resource_of(of.key, rules_.key_prefix));
-    }
-    return {of.key, fence_key_, rules_.record_key, of.token_text()};
-}
-
-// The intent with which a writer that finds readers keeps new readers out. A writer that does not
-// wait has none.
-writer_intent engine::intent_of(const claim& attempt) const {
-    const bool keeps = attempt.intent != 0;
-    return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent};
-}
-
 // A writer draws the name of its intent with its first attempt.
 void engine::name_intent(operation& wanted) {
     if (wanted.form == lock_form::writer && wanted.intent == 0

@@ -53,9 +53,7 @@ void engine::start_extension(
     // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
     const bool shortens = lease.held().extend(lease, ttl, asked_for, now, rules_)
                           && lease.form == lock_form::exclusive;
-    const bool shares = shares_calls(lease, command_kind::extend);
-    master_set together = 0;
-    std::size_t asked = 0;
+    master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& theirs = lease.votes.of[i];
         theirs.latency = {};
@@ -67,53 +65,18 @@ void engine::start_extension(
             theirs.said = masters_[i].otherwise;
             ++counters_of(i).extend_votes[theirs.said];
         } else if (theirs.asked || rules_.guarded()) { // a key that is missing may be healed
-            ++asked;
+            to |= set_of(i);
             theirs.said = vote::pending;
             theirs.found = key_state::pending;
-            const command_variant how = shortens ? masters_[i].link->commands().extend_script()
-                                                 : variant_of(lease, i, command_kind::extend);
-            if (shares && (rules_.guarded() || how != command_variant::native)) {
-                together |= set_of(i);
-            } else {
-                send_extend(lease, i, lease.extending.round, how, now);
-            }
         }
     }
-    if (lease.held().may_send(lease, lease.extending.round, now)) {
-        queue(lease, command_kind::extend, together, now);
-    }
+    sender_.extend(lease, to, shortens, now);
     if (!asked_for) {
         host_.renewing(lease);
     }
-    if (asked < masters_.needed()) {
+    if (static_cast<std::size_t>(std::popcount(to)) < masters_.needed()) {
         end_extension(lease, false, now);
     }
-}
-
-void engine::send_extend(
-    claim& lease, std::size_t master, std::uint16_t round, command_variant how, time_point now) {
-    if (!lease.is_held() || !lease.held().may_send(lease, round, now)) {
-        return; // never sent after the deadline, nor again for an older round
-    }
-    scratch_.clear();
-    channel_.clear();
-    if (rules_.pushes && lease.form == lock_form::shared) {
-        assign_channel(channel_, lease.key);
-    }
-    if (rules_.guarded()) {
-        append_extend(
-            scratch_,
-            lease.form,
-            how,
-            names_of(lease),
-            masters_[master].link->guard_until(lease.held().deadline()),
-            lease.extending.ttl,
-            fence_of(lease, lease.fencing_token),
-            channel_);
-    } else {
-        append_extend(scratch_, how, lease.key, lease.token_text(), lease.extending.ttl);
-    }
-    send_for(lease, master, command_kind::extend, how, round, now);
 }
 
 // Creates the key on a master without it. Sent only after the round was judged.
@@ -122,17 +85,7 @@ void engine::send_heal(claim& lease, std::size_t master, std::uint16_t round, ti
         return;
     }
     lease.held().heal(lease, master, rules_.drift);
-    const command_variant how = variant_of(lease, master, command_kind::heal);
-    scratch_.clear();
-    append_heal(
-        scratch_,
-        lease.form,
-        how,
-        names_of(lease),
-        masters_[master].link->guard_until(lease.held().deadline()),
-        lease.extending.ttl,
-        fence_of(lease, lease.fencing_token));
-    send_for(lease, master, command_kind::heal, how, round, now);
+    sender_.heal(lease, master, round, now);
 }
 
 void engine::heal_missing(claim& lease, time_point now) {
@@ -169,15 +122,10 @@ void engine::extend_answered(
         found = key_state::quarantined;
     }
     if (wrong::late_rollback_to_non_voters && got.healed) {
-        scratch_.clear();
+        std::string bytes;
         append_remove(
-            scratch_,
-            command_variant::eval,
-            native_delete::none,
-            lease.key,
-            lease.token_text(),
-            {});
-        send(master, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+            bytes, command_variant::eval, native_delete::none, lease.key, lease.token_text(), {});
+        sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!heals) {
         ++counters_of(master).extend_votes[got.said];

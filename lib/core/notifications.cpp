@@ -57,7 +57,7 @@ bool engine::watch(wait_queue& waiters, time_point now) {
         masters_.watch(watched_, now);
     });
     masters_.refresh_due();
-    wants_write_ = true;
+    sender_.write_soon();
     return missed;
 }
 
@@ -72,7 +72,7 @@ void engine::unwatch(wait_queue& waiters, time_point now) {
         unsubscribe_if_unused(lock_key, now);
     });
     masters_.refresh_due();
-    wants_write_ = true;
+    sender_.write_soon();
 }
 
 void engine::unsubscribe_if_unused(std::string_view lock_key, time_point now) {
@@ -92,7 +92,7 @@ void engine::listen(std::string_view resource, time_point now) {
         assign_channel(watched_, key);
         masters_.watch(watched_, now); // repeated calls for one channel have no effect
         masters_.refresh_due();
-        wants_write_ = true;
+        sender_.write_soon();
     }
 }
 
@@ -106,7 +106,7 @@ void engine::unlisten(std::string_view resource, time_point now) {
     listened_.erase(found);
     unsubscribe_if_unused(key, now);
     masters_.refresh_due();
-    wants_write_ = true;
+    sender_.write_soon();
 }
 
 void engine::publish_refused(std::size_t master, time_point now) {

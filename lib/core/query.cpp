@@ -10,7 +10,7 @@
 namespace redlock::core {
 
 void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
-    flush(); // commands that were queued before must be executed first
+    sender_.flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
     asked.wake.owner = timer_owner::query;
     asked.wake.subject = asked.self;
@@ -29,12 +29,8 @@ void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now
             continue;
         }
         asked.pending += 2;
-        scratch_.clear();
-        append_command(scratch_, {"GET", key});
-        send(i, scratch_, {.kind = command_kind::get, .subject = asked.self}, now);
-        scratch_.clear();
-        append_command(scratch_, {"PTTL", key});
-        send(i, scratch_, {.kind = command_kind::pttl, .subject = asked.self}, now);
+        sender_.send(i, {"GET", key}, {.kind = command_kind::get, .subject = asked.self}, now);
+        sender_.send(i, {"PTTL", key}, {.kind = command_kind::pttl, .subject = asked.self}, now);
     }
     if (asked.pending == 0) {
         query_done(asked);

@@ -11,20 +11,6 @@
 
 namespace redlock::core {
 
-namespace {
-
-bool deletes_blindly(const claim& ended) noexcept {
-    if (wrong::rollback_without_compare && ended.believed_until == never) {
-        return true;
-    }
-    if (wrong::release_without_compare && ended.believed_until != never) {
-        return true;
-    }
-    return false;
-}
-
-} // namespace
-
 void engine::release(handle name, time_point now) {
     claim* const lease = claims_.find(name);
     if (lease == nullptr || !lease->acts()) {
@@ -42,15 +28,15 @@ void engine::release(handle name, time_point now) {
     if (wrong::old_holder_releases) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (masters_[i].link->up()) {
-                scratch_.clear();
+                std::string bytes;
                 append_remove(
-                    scratch_,
+                    bytes,
                     command_variant::eval,
                     native_delete::none,
                     lease->key,
                     lease->token_text(),
                     {});
-                send(i, scratch_, {.kind = command_kind::ping, .subject = {}}, now);
+                sender_.send(i, bytes, {.kind = command_kind::ping, .subject = {}}, now);
             }
         }
     }
@@ -83,9 +69,7 @@ bool engine::abandon(handle name) {
 }
 
 void engine::begin_removal(claim& ended, time_point now) {
-    if (ended.queued_in == outbox_.turn()) {
-        flush(); // it must not overtake its own acquire
-    }
+    sender_.flush_of(ended);
     const bool wanted = ended.acts(); // the result of a rollback is not needed
     const bool late = wanted && (ended.is_lost() || now >= ended.held().held_until());
     ended.operation = {};
@@ -97,11 +81,7 @@ void engine::begin_removal(claim& ended, time_point now) {
     if (wanted) {
         begin_votes_on_removal(ended);
     }
-    const bool shares = shares_calls(ended, command_kind::remove) && !deletes_blindly(ended);
-    master_set together = 0;
-    const server_capabilities* written =
-        nullptr; // the variant in scratch_: nearly always the same for all
-    command_variant said = command_variant::native;
+    master_set to = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
         if (wrong::no_rollback_when_unknown && ended.believed_until == never
@@ -112,63 +92,19 @@ void engine::begin_removal(claim& ended, time_point now) {
             const connection& link = *masters_[i].link;
             if (wrong::rollback_unordered && link.up() && mine.said == vote::timed_out) {
                 masters_[i].link->closed("the rollback takes another one", now);
-                written = nullptr;
             }
             ended.ending().add(i, link.up());
-            if (link.up()) {
-                if (!removals_.has_room(i)) {
-                    removals_.search(i, now);
-                    continue;
-                }
-                const server_capabilities& commands = link.commands();
-                const command_variant how = commands.of(ended.form, command_kind::remove);
-                if (shares && how != command_variant::native) {
-                    together |= set_of(i);
-                    continue;
-                }
-                if (written == nullptr || how != said
-                    || commands.delete_command != written->delete_command) {
-                    write_removal(ended, commands, how);
-                    written = &commands;
-                    said = how;
-                }
-                send_written_removal(ended, i, how, now);
-            } else {
+            if (!link.up()) {
                 mine.said = vote::unreachable;
+            } else if (removals_.has_room(i)) {
+                to |= set_of(i);
+            } else {
+                removals_.search(i, now);
             }
         }
     }
-    if (together != 0) {
-        queue_removal(ended, together, now);
-    }
+    send_removals(ended, to, now);
     decide_removal(ended, now);
-}
-
-// Queues the removal for a call with other locks.
-void engine::queue_removal(claim& ended, master_set to, time_point now) {
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) != 0) {
-            if (ended.ending().sent(i)) {
-                removals_.sent(i);
-            }
-            ended.votes.of[i].removal_mark = not_written;
-        }
-    }
-    queue(ended, command_kind::remove, to, now);
-    if (!rules_.pushes || !ended.announced || !ended.is_slot()) {
-        return;
-    }
-    // The removal is sent first. Its script cannot publish on the channel of the pool, to which the
-    // waiters subscribe.
-    flush();
-    assign_channel(channel_, ended.line_key());
-    publish_.clear();
-    append_publish(publish_, channel_, ended.token_text());
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) != 0) {
-            send(i, publish_, {.kind = command_kind::publish, .subject = {}}, now);
-        }
-    }
 }
 
 // Resets the votes, so that they explain the result of the removal only.
@@ -185,68 +121,13 @@ void engine::begin_votes_on_removal(claim& ended) {
     }
 }
 
-void engine::send_removal(claim& ended, std::size_t master, command_variant how, time_point now) {
-    if (shares_calls(ended, command_kind::remove) && !deletes_blindly(ended)
-        && how != command_variant::native) {
-        queue_removal(ended, set_of(master), now);
-        return;
+void engine::send_removals(claim& ended, master_set to, time_point now) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) != 0 && ended.ending().sent(i)) {
+            removals_.sent(i);
+        }
     }
-    write_removal(ended, masters_[master].link->commands(), how);
-    send_written_removal(ended, master, how, now);
-}
-
-void engine::write_removal(
-    const claim& ended, const server_capabilities& commands, command_variant how, bool publishes) {
-    scratch_.clear();
-    channel_.clear();
-    if (deletes_blindly(ended)) {
-        append_command(scratch_, {"DEL", ended.key});
-        return;
-    }
-    if (publishes && rules_.pushes && (ended.announced || ended.drops_intent)) {
-        assign_channel(channel_, ended.line_key());
-    }
-    if (rules_.guarded()) {
-        append_remove(
-            scratch_,
-            ended.form,
-            how,
-            names_of(ended),
-            fence_of(ended, ended.fencing_token),
-            publishes_separately(ended) ? std::string_view() : channel_,
-            ended.drops_intent ? ended.intent : 0);
-    } else {
-        append_remove(
-            scratch_, how, commands.delete_command, ended.key, ended.token_text(), channel_);
-    }
-}
-
-// Whether a separate PUBLISH follows the removal: waiters for several slots subscribe to the
-// channel of the pool, which the script for several locks does not have.
-bool engine::publishes_separately(const claim& ended) noexcept {
-    return ended.is_slot() && ended.form == lock_form::all;
-}
-
-void engine::send_written_removal(
-    claim& ended, std::size_t master, command_variant how, time_point now) {
-    if (ended.ending().sent(master)) {
-        removals_.sent(master);
-    }
-    const bool by_script = how != command_variant::native && !publishes_separately(ended);
-    ended.votes.of[master].removal_mark = send(
-        master,
-        scratch_,
-        {.kind = command_kind::remove,
-         .how = how,
-         .form = ended.form,
-         .publishes = by_script && !channel_.empty(),
-         .subject = ended.self},
-        now);
-    if (!by_script && !channel_.empty()) {
-        publish_.clear();
-        append_publish(publish_, channel_, ended.token_text());
-        send(master, publish_, {.kind = command_kind::publish, .subject = {}}, now);
-    }
+    sender_.remove(ended, to, now);
 }
 
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
@@ -313,7 +194,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
         return;
     }
     // The server's clock is known only within a round trip, so `master_timeout` is added.
-    const time_point until = rules_.guarded() && !sets_natively(owner)
+    const time_point until = rules_.guarded() && !sender::sets_natively(owner)
                                  ? later(refused_from, rules_.master_timeout)
                                  : owner.expires_at;
     owner.left_behind.until = std::max(owner.left_behind.until, until);
@@ -326,7 +207,7 @@ void engine::removal_due(claim& ended, time_point now) {
             continue;
         }
         if (again.last || removals_.has_room(i)) {
-            send_removal(ended, i, variant_of(ended, i, command_kind::remove), now);
+            send_removals(ended, set_of(i), now);
         } else {
             removals_.search(i, now);
         }
@@ -340,9 +221,7 @@ void engine::send_pending_removals(std::size_t master, time_point now) {
         claims_,
         now,
         [&](const claim& ended) { return ended.is_ending() && ended.ending().unsent(master); },
-        [&](claim& ended) {
-            send_removal(ended, master, variant_of(ended, master, command_kind::remove), now);
-        });
+        [&](claim& ended) { send_removals(ended, set_of(master), now); });
 }
 
 } // namespace redlock::core

@@ -36,7 +36,7 @@ bool attaches(const claim& owner) noexcept {
 void engine::notice(std::size_t master, std::string_view error, time_point now) {
     if (means_ineligible(error)) {
         masters_.introduce_again(master, now);
-        wants_write_ = true;
+        sender_.write_soon();
     }
 }
 
@@ -50,7 +50,7 @@ void engine::notice(std::size_t master, const answer& got, time_point now) {
     }
     if (got.forgot && !quarantined) { // else the health checks ask again
         masters_.introduce_again(master, now);
-        wants_write_ = true;
+        sender_.write_soon();
     }
 }
 
@@ -157,12 +157,14 @@ void engine::claim_replied(
         return;
     }
     if (got.ask_exists) {
-        scratch_.clear();
-        append_command(scratch_, {"EXISTS", owner.key});
         const command_kind kind = command.kind == command_kind::remove
                                       ? command_kind::remove_exists
                                       : command_kind::extend_exists;
-        send(master, scratch_, {.kind = kind, .round = command.round, .subject = owner.self}, now);
+        sender_.send(
+            master,
+            {"EXISTS", owner.key},
+            {.kind = kind, .round = command.round, .subject = owner.self},
+            now);
         return;
     }
     if (got.said == vote::error) {
@@ -190,29 +192,28 @@ void engine::use_eval(
         return; // an earlier attempt on this claim
     }
     const bool extends = command.kind == command_kind::extend;
-    if (shares_calls(owner, command.kind)) {
+    if (sender_.shares_calls(owner, command.kind)) {
         if (!extends || attaches(owner)
             || (owner.is_held() && owner.held().may_send(owner, command.round, now))) {
-            queue(owner, command.kind, set_of(master), now, alone);
+            sender_.queue(owner, command.kind, set_of(master), now, alone);
         }
         return;
     }
     switch (command.kind) {
     case command_kind::acquire:
-        send_acquire(owner, master, variant_of(owner, master, command.kind), now);
+        sender_.acquire_again(owner, master, now);
         break;
     case command_kind::raise:
-        send_raise(owner, master, variant_of(owner, master, command.kind), now);
+        sender_.raise(owner, master, now);
         break;
     case command_kind::remove:
-        send_removal(owner, master, variant_of(owner, master, command.kind), now);
+        send_removals(owner, set_of(master), now);
         break;
     case command_kind::heal:
         send_heal(owner, master, command.round, now);
         break;
     default:
-        send_extend(
-            owner, master, command.round, variant_of(owner, master, command_kind::extend), now);
+        sender_.extend(owner, master, command.round, now);
         break;
     }
 }

@@ -27,7 +27,7 @@ slot_scan& engine::new_scan(std::string_view pool_key, std::uint32_t slots, std:
 }
 
 void engine::ask_for_slots(slot_scan& asking, time_point now) {
-    flush(); // a slot may be free after the removals of this turn
+    sender_.flush(); // a slot may be free after the removals of this turn
     const bool wants_owners = !asking.owners.empty();
     const unsigned commands = (asking.slots + slots_per_command - 1) / slots_per_command;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -52,15 +52,15 @@ void engine::send_scan(
     const std::uint32_t count = std::min(slots_per_command, asking.slots - first);
     // Only the guarded protocol uses a script: plain also works where scripts are forbidden.
     const bool owners = !asking.owners.empty() || !rules_.guarded();
-    scratch_.clear();
+    std::string bytes;
     if (owners) {
-        append_owners(scratch_, asking.key, first, count);
+        append_owners(bytes, asking.key, first, count);
     } else {
-        append_slot_scan(scratch_, asking.key, first, count);
+        append_slot_scan(bytes, asking.key, first, count);
     }
-    send(
+    sender_.send(
         master,
-        scratch_,
+        bytes,
         {.kind = command_kind::scan_slots,
          .how = owners ? command_variant::native : command_variant::eval,
          .round = static_cast<std::uint16_t>(chunk),

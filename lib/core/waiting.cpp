@@ -241,12 +241,14 @@ void engine::ask_lease_left(operation& wanted, const claim& attempt, time_point 
         const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
         who = holds && (who == nobody || i == arbiter) ? i : who;
     }
-    if (who == nobody || wanted.queue->pool || !sets_natively(attempt)) {
+    if (who == nobody || wanted.queue->pool || !sender::sets_natively(attempt)) {
         return;
     }
-    scratch_.clear();
-    append_command(scratch_, {"PTTL", attempt.key});
-    send(who, scratch_, {.kind = command_kind::lease_left, .subject = wanted.self}, now);
+    sender_.send(
+        who,
+        {"PTTL", attempt.key},
+        {.kind = command_kind::lease_left, .subject = wanted.self},
+        now);
 }
 
 void engine::lease_left_answered(

@@ -1,0 +1,178 @@
+// Calls for several locks: what was queued in one turn of the event loop (outbox.hpp).
+
+#include "hash.hpp"
+#include "sender.hpp"
+
+#include <algorithm>
+
+namespace redlock::core {
+
+outbox::command sender::command_for(const claim& of, command_kind kind, master_set to) {
+    outbox::command out;
+    out.kind = kind;
+    out.names =
+        of.fencing
+            ? names_of(of)
+            : lock_names{
+                .lock = of.key, .fence = {}, .record = rules_.record_key, .token = of.token_text()};
+    out.to = to;
+    out.item = {.claim = of.self, .round = of.handoffs};
+    if (kind == command_kind::acquire) {
+        out.ttl = of.asked_ttl;
+        out.fencing = fence_of(of, 0);
+        out.native = sets_natively(of);
+        out.by = out.native ? forever : of.vote_by;
+        return out;
+    }
+    // Without a token there is no counter to raise. A removal also raises the counters that are
+    // known to be lower than the token, which saves the next owner a raise.
+    const bool lower = std::ranges::any_of(of.votes.of, [&](const ballot& one) {
+        return one.counter != 0 && one.counter < of.fencing_token;
+    });
+    if (of.fencing_token != 0 && (lower || kind != command_kind::remove)) {
+        out.fencing = fence_of(of, of.fencing_token);
+    }
+    if (kind == command_kind::remove) {
+        publish_where_heard(of, out.item, to);
+    } else {
+        out.ttl = of.extending.ttl;
+        if (rules_.guarded()) { // no script of the plain protocol knows a deadline
+            out.by = of.is_held() ? of.held().deadline() : of.vote_by;
+        }
+        out.item.round = of.extending.round;
+    }
+    return out;
+}
+
+// Publishes on the arbiter alone if it has the key and reported no subscribers last time, else on
+// all masters. The channel of a slot is that of its pool, which the script for several locks does
+// not have.
+void sender::publish_where_heard(const claim& ended, batch::item& one, master_set to) const {
+    if (!rules_.pushes || !ended.announced || ended.is_slot()) {
+        return;
+    }
+    const std::uint64_t lock = hash_of(ended.key);
+    const std::size_t arbiter = masters_.arbiter_of(lock);
+    // Where the key is missing, nothing is removed, and nothing published.
+    const bool alone = arbiter != nobody && (to & set_of(arbiter)) != 0
+                       && ended.votes.of[arbiter].until != never && listeners_.none(lock);
+    one.publishes = alone ? set_of(arbiter) : to;
+}
+
+void sender::queue(claim& of, command_kind kind, master_set to, time_point now, bool alone) {
+    if (to == 0) {
+        return;
+    }
+    outbox_.add(command_for(of, kind, to), alone, now);
+    of.queued_in = outbox_.turn();
+    write_soon();
+    if (outbox_.full()) {
+        flush();
+    }
+}
+
+void sender::flush() {
+    outbox_.flush([this](batch& what) {
+        // The plain protocol has shorter scripts for one lock.
+        const bool alone = !rules_.guarded() && !what.native && what.items.size() == 1;
+        alone ? send_alone(what) : send_batch(what);
+    });
+}
+
+void sender::send_alone(batch& what) {
+    const master_set to = what.to;
+    const batch::item one = what.items.front();
+    const bool extends = what.kind == command_kind::extend;
+    claim* const owner = claims_.find(one.claim);
+    outbox_.withdraw(what);
+    if (owner != nullptr) {
+        extends ? send_extension_alone(*owner, one, to) : send_removal_alone(*owner, one, to);
+    }
+}
+
+void sender::send_extension_alone(claim& owner, const batch::item& one, master_set to) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) == 0) {
+            continue;
+        }
+        const command_variant how = masters_[i].link->commands().extend_script();
+        if (owner.is_asking()) { // an attach
+            send_attach(owner, i, how, outbox_.added_at());
+        } else {
+            send_extend(owner, i, one.round, how, outbox_.added_at());
+        }
+    }
+}
+
+void sender::send_removal_alone(claim& ended, const batch::item& one, master_set to) {
+    command_variant said = command_variant::native; // a marker: nothing has been written yet
+    bool publishes = false;
+    std::string_view channel;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) != 0) {
+            const server_capabilities& commands = masters_[i].link->commands();
+            const command_variant how = commands.remove_script();
+            const bool here = (one.publishes & set_of(i)) != 0;
+            if (how != said || here != publishes) {
+                channel = write_removal(ended, commands, how, here);
+                said = how;
+                publishes = here;
+            }
+            send_removal(ended, i, how, channel, outbox_.added_at());
+        }
+    }
+}
+
+void sender::send_batch(const batch& what) {
+    const bool removes = what.kind == command_kind::remove;
+    const bool certifies = what.native && rules_.guarded();
+    const std::string_view record = rules_.guarded() ? rules_.record_key : std::string_view();
+    std::size_t common = 0;
+    command_variant said = command_variant::native;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((what.to & set_of(i)) == 0) {
+            continue;
+        }
+        const command_variant how = what.native ? command_variant::native
+                                                : masters_[i].link->commands().of_batch(what.kind);
+        if (common == 0 || how != said) { // nearly always the same for all masters
+            call_.clear();
+            outbox::write(call_, what, how, record);
+            if (certifies) {
+                masters_[i].link->append_certificate(call_);
+            }
+            common = call_.size();
+            said = how;
+        }
+        call_.resize(common);
+        if (removes) {
+            outbox::write_publishes(call_, what, i);
+        } else if (!what.native && rules_.guarded()) {
+            masters_[i].link->append_guard(call_, what.by_first);
+        }
+        const std::uint64_t mark = send(
+            i,
+            call_,
+            {.kind = what.kind,
+             .how = how,
+             .shared = true,
+             .locks = static_cast<std::uint8_t>(what.items.size()),
+             .replies = static_cast<std::uint8_t>(
+                 (what.native ? what.items.size() : 1) + (certifies ? 1 : 0)),
+             .record = masters_[i].link->record(),
+             .subject = what.self},
+            outbox_.added_at());
+        for (std::size_t n = 0; (removes || certifies) && n < what.items.size(); ++n) {
+            if (claim* const owner = claims_.find(what.items[n].claim)) {
+                ballot& mine = owner->votes.of[i];
+                mine.unvouched |= certifies;
+                mine.removal_mark = removes ? mark : mine.removal_mark;
+            }
+        }
+        if (certifies) {
+            masters_[i].link->keep_clock(outbox_.added_at());
+        }
+    }
+}
+
+} // namespace redlock::core
