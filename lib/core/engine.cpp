@@ -26,7 +26,8 @@ engine::engine(settings rules, engine_callbacks& outside)
       random_(seed_from(outside)),
       masters_(rules_, *this, *this, random_),
       removals_(rules_.size(), rules_.removals_max, rules_.turn_max),
-      sender_(rules_, masters_, claims_, listeners_) {}
+      sender_(rules_, masters_, claims_, listeners_),
+      subscriptions_(masters_, queues_) {}
 
 engine::~engine() = default;
 
@@ -60,7 +61,7 @@ void engine::close(time_point now) {
             lose(lease, loss_reason::closed, now);
         }
     });
-    queries_.for_each([&](query& asked) { query_done(asked); });
+    queries_.for_each([&](query& asked) { end_query(asked); });
     scans_.for_each(
         [&](slot_scan& asking) { status_found(asking); }); // only status queries are left
     finish_closing(now);
@@ -178,7 +179,7 @@ void engine::fire(timer& due, time_point now) {
         break;
     case timer_owner::query:
         if (query* const asked = queries_.find(due.subject)) {
-            query_done(*asked);
+            end_query(*asked);
         }
         break;
     case timer_owner::slot_scan:

@@ -19,7 +19,7 @@
 //   attach.cpp         attach: locks that were acquired elsewhere
 //   holding.cpp        held claims: extension, renewal, loss
 //   release.cpp        release, rollback, pending removals
-//   query.cpp          the owner of a lock
+//   queries.cpp        the owner of a lock
 //   slot_scan.cpp      the slots of a pool: which are free, which to try
 //   notifications.cpp  release notifications
 //   report.cpp         votes, metrics and health in words and figures
@@ -29,16 +29,17 @@
 #include "engine_callbacks.hpp"
 #include "form.hpp"
 #include "listeners.hpp"
+#include "query.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
 #include "sender.hpp"
 #include "slot_scan.hpp"
+#include "subscriptions.hpp"
 #include "wait_queues.hpp"
 
 #include <redlock/metrics.hpp>
 
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -162,7 +163,6 @@ private:
     void close_subscriber(std::size_t master) override;
     bool watch(wait_queue& waiters, time_point now);
     void unwatch(wait_queue& waiters, time_point now);
-    void unsubscribe_if_unused(std::string_view lock_key, time_point now);
     void notify(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
     void notifications_changed(time_point now);
     void release_notified(
@@ -364,10 +364,8 @@ private:
     void removal_due(claim& ended, time_point now);
     void send_pending_removals(std::size_t master, time_point now);
 
-    // query.cpp
-    void query_answered(
-        query& asked, std::size_t master, const sent_command& command, const reply& answer);
-    void query_done(query& asked);
+    // queries.cpp (and the public ask)
+    void end_query(query& asked);
 
     // slot_scan.cpp
     slot_scan& new_scan(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
@@ -400,13 +398,11 @@ private:
     pool<query> queries_;
     pool<slot_scan> scans_;
     wait_queues queues_;
-    std::map<std::string, std::size_t, std::less<>> listened_; // number of listeners by lock key
+    subscriptions subscriptions_;
     std::vector<handle> finishing_;
     metrics counters_;
-    std::vector<wait_queue*> notified_; // queues found for one notification
-    std::string watched_;               // a channel
-    std::size_t lost_ = 0;              // leases that were lost, and whose holders have not let go
-    std::size_t leaving_ = 0;           // commands in flight that give up a ticket of a fair queue
+    std::size_t lost_ = 0;    // leases that were lost, and whose holders have not let go
+    std::size_t leaving_ = 0; // commands in flight that give up a ticket of a fair queue
 };
 
 } // namespace redlock::core

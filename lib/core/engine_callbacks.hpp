@@ -6,6 +6,7 @@
 #include "claim.hpp"
 #include "member_list.hpp"
 #include "operation.hpp"
+#include "query.hpp"
 
 #include <redlock/errc.hpp>
 #include <redlock/logger.hpp>

@@ -9,26 +9,6 @@
 
 namespace redlock::core {
 
-namespace {
-
-// The locks that a wait queue waits for.
-template <typename F>
-void for_each_lock(const wait_queue& waiters, F f) {
-    if (waiters.form != lock_form::all) {
-        f(waiters.key);
-        return;
-    }
-    bool is_lock = true; // keys alternate: lock, fencing counter
-    for_each_packed(waiters.key, [&](std::string_view key) {
-        if (is_lock) {
-            f(key);
-        }
-        is_lock = !is_lock;
-    });
-}
-
-} // namespace
-
 void engine::open_subscriber(std::size_t master) {
     host_.open(size() + master);
 }
@@ -37,61 +17,27 @@ void engine::close_subscriber(std::size_t master) {
     host_.close(size() + master);
 }
 
-// Subscribes for a wait queue. Returns true if the channel was subscribed already: then no
-// confirmation follows, and a notification may have been missed.
+// Returns true if a notification may have been missed.
 bool engine::watch(wait_queue& waiters, time_point now) {
     if (!rules_.pushes || waiters.watched || life_ != life::running) {
         return false;
     }
-    notified_.clear();
-    for_each_lock(
-        waiters, [&](std::string_view lock_key) { queues_.find_listeners(lock_key, notified_); });
-    bool missed = !notified_.empty();
-    waiters.watched = true;
-    for_each_lock(waiters, [&](std::string_view lock_key) {
-        missed = missed || listened_.contains(lock_key);
-        if (waiters.form != lock_form::exclusive) {
-            queues_.listen(waiters, lock_key);
-        }
-        assign_channel(watched_, lock_key);
-        masters_.watch(watched_, now);
-    });
-    masters_.refresh_due();
     sender_.write_soon();
-    return missed;
+    return subscriptions_.watch(waiters, now);
 }
 
 void engine::unwatch(wait_queue& waiters, time_point now) {
-    if (wrong::subscription_left || !std::exchange(waiters.watched, false)) {
-        return;
+    if (waiters.watched) {
+        subscriptions_.unwatch(waiters, now);
+        sender_.write_soon();
     }
-    for_each_lock(waiters, [&](std::string_view lock_key) {
-        if (waiters.form != lock_form::exclusive) {
-            queues_.unlisten(waiters, lock_key);
-        }
-        unsubscribe_if_unused(lock_key, now);
-    });
-    masters_.refresh_due();
-    sender_.write_soon();
-}
-
-void engine::unsubscribe_if_unused(std::string_view lock_key, time_point now) {
-    notified_.clear();
-    queues_.find_listeners(lock_key, notified_);
-    if (!notified_.empty() || listened_.contains(lock_key)) {
-        return; // others are still subscribed
-    }
-    assign_channel(watched_, lock_key);
-    masters_.unwatch(watched_, now);
 }
 
 void engine::listen(std::string_view resource, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
-    if (listened_[key]++ == 0 && rules_.pushes && life_ == life::running) {
-        assign_channel(watched_, key);
-        masters_.watch(watched_, now); // repeated calls for one channel have no effect
-        masters_.refresh_due();
+    if (subscriptions_.listen(key) && rules_.pushes && life_ == life::running) {
+        subscriptions_.subscribe(key, now);
         sender_.write_soon();
     }
 }
@@ -99,14 +45,9 @@ void engine::listen(std::string_view resource, time_point now) {
 void engine::unlisten(std::string_view resource, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
-    const auto found = listened_.find(key);
-    if (found == listened_.end() || --found->second > 0) {
-        return;
+    if (subscriptions_.unlisten(key, now)) {
+        sender_.write_soon();
     }
-    listened_.erase(found);
-    unsubscribe_if_unused(key, now);
-    masters_.refresh_due();
-    sender_.write_soon();
 }
 
 void engine::publish_refused(std::size_t master, time_point now) {
@@ -131,12 +72,10 @@ void engine::notifications_changed(time_point now) {
 void engine::release_notified(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
     const std::string_view lock_key = lock_of_channel(channel);
-    if (listened_.contains(lock_key)) {
+    if (subscriptions_.has_listener(lock_key)) {
         host_.heard(lock_key);
     }
-    notified_.clear();
-    queues_.find_listeners(lock_key, notified_);
-    for (wait_queue* const one : notified_) {
+    for (wait_queue* const one : subscriptions_.waiting_for(lock_key)) {
         if (!one->empty()) {
             notify(*one, master, release, now);
         }

@@ -1,16 +1,13 @@
-// Requests of callers: an acquire with all its attempts, and a query of the owner.
+// An acquire of a caller, with all its attempts.
 
 #pragma once
 
 #include "slot_search.hpp"
 #include "wait_queue.hpp"
 
-#include <redlock/diagnostics.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace redlock::core {
 
@@ -42,21 +39,6 @@ struct operation : waiter {
         outcome.reset();
         delay.reset();
         splits = 0;
-    }
-};
-
-/// One query.
-struct query {
-    handle self;
-    timer wake;
-    std::uint64_t cookie = 0;
-    lock_status result;
-    std::vector<std::string> owners; // the tokens that were found
-    std::size_t pending = 0;
-
-    void reset() {
-        result = {};
-        pending = 0;
     }
 };
 

@@ -65,9 +65,9 @@ void engine::replied(
     }
     if (command.kind == command_kind::get || command.kind == command_kind::pttl) {
         if (query* const asked = queries_.find(command.subject)) {
-            query_answered(*asked, master, command, answered);
-            if (asked->pending == 0) {
-                query_done(*asked);
+            asked->answered(master, command.kind, answered);
+            if (asked->complete()) {
+                end_query(*asked);
             }
         }
         return;
@@ -253,10 +253,9 @@ void engine::claim_answered(
 void engine::dropped(std::size_t master, const sent_command& command, time_point now) {
     if (command.kind == command_kind::get || command.kind == command_kind::pttl) {
         if (query* const asked = queries_.find(command.subject)) {
-            asked->result.masters[master].vote = vote::unreachable;
-            asked->result.masters[master].text = masters_[master].link->why_down();
-            if (--asked->pending == 0) {
-                query_done(*asked);
+            asked->dropped(master, masters_[master].link->why_down());
+            if (asked->complete()) {
+                end_query(*asked);
             }
         }
         return;

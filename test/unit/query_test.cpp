@@ -152,4 +152,37 @@ TEST_CASE("a lock in the last millisecond of its lease is held, for no time") {
     CHECK(found.time_left == 0ms);
 }
 
+TEST_CASE("only the replies of members decide a query, and each is awaited") {
+    using redlock::core::command_kind;
+    using redlock::core::reply_type;
+    core::query asked;
+    asked.begin(4);
+    CHECK(asked.complete());
+    core::reply token;
+    token.type = reply_type::string;
+    token.text = "token";
+    core::reply left;
+    left.type = reply_type::integer;
+    left.integer = 700;
+    for (const std::size_t master : {0U, 1U}) {
+        asked.asked();
+        asked.answered(master, command_kind::get, token);
+        CHECK(!asked.complete());
+        asked.answered(master, command_kind::pttl, left);
+    }
+    asked.asked();
+    asked.answered(2, command_kind::get, {});
+    asked.dropped(2, "reset");
+    CHECK(asked.complete());
+
+    core::query other = asked;
+    asked.decide(0b0111, 2);
+    CHECK(asked.result.state == lock_state::held);
+    CHECK(asked.result.time_left == 700ms);
+    CHECK(asked.result.masters[2].text == "reset");
+    CHECK(asked.result.masters[3].vote == vote::timed_out);
+    other.decide(0b1110, 2); // the first is not a member
+    CHECK(other.result.state == lock_state::undecided);
+}
+
 } // namespace query_test

@@ -1,0 +1,47 @@
+// Queries of callers (query.hpp): sends their commands, and reports their results.
+
+#include "engine.hpp"
+#include "keys.hpp"
+
+namespace redlock::core {
+
+void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
+    sender_.flush(); // commands that were queued before must be executed first
+    query& asked = queries_.create();
+    asked.wake.owner = timer_owner::query;
+    asked.wake.subject = asked.self;
+    asked.cookie = cookie;
+    asked.begin(masters_.size());
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        master_lock_status& mine = asked.result.masters[i];
+        mine.endpoint = rules_.names[i];
+        connection& link = *masters_[i].link;
+        if (!link.up() || link.silent()) {
+            mine.vote = masters_[i].otherwise;
+            mine.text = masters_.why_not(i, now);
+            continue;
+        }
+        asked.asked();
+        sender_.send(i, {"GET", key}, {.kind = command_kind::get, .subject = asked.self}, now);
+        sender_.send(i, {"PTTL", key}, {.kind = command_kind::pttl, .subject = asked.self}, now);
+    }
+    timers_.set(asked.wake, later(now, rules_.master_timeout));
+    if (asked.complete()) {
+        end_query(asked);
+    }
+}
+
+void engine::end_query(query& asked) {
+    timers_.cancel(asked.wake);
+    master_set members = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        members |= masters_.is_member(i) ? set_of(i) : 0U;
+    }
+    asked.decide(members, masters_.needed());
+    host_.queried(asked);
+    queries_.destroy(asked);
+}
+
+} // namespace redlock::core
