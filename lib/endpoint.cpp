@@ -78,6 +78,43 @@ bool has_invalid_name(std::string_view url) {
     return name.find_first_not_of(name_letters) != std::string_view::npos;
 }
 
+// What follows "://".
+std::string_view without_scheme(std::string_view url) {
+    const std::size_t mark = url.find("://");
+    return mark == std::string_view::npos ? std::string_view() : url.substr(mark + 3);
+}
+
+// Whether a password with '/' or '?' was probably meant.
+bool has_at_after_host(std::string_view url) {
+    const std::string_view rest = without_scheme(url);
+    const std::size_t host_end = rest.find_first_of("/?");
+    return host_end != std::string_view::npos && rest.find('@', host_end) != std::string_view::npos;
+}
+
+constexpr std::string_view at_after_host =
+    "an '@' after the host; in a user or password write '/' as %2F, '?' as %3F, '@' as %40";
+
+std::string_view authority_of(std::string_view url) {
+    const std::string_view rest = without_scheme(url);
+    return rest.substr(0, rest.find_first_of("/?"));
+}
+
+// "host:port", without user and password.
+std::string_view address_of(std::string_view url) {
+    const std::string_view authority = authority_of(url);
+    return authority.substr(authority.rfind('@') + 1);
+}
+
+bool has_bad_port(std::string_view address) {
+    const std::size_t colon = address.rfind(':');
+    const std::string_view port =
+        colon == std::string_view::npos ? std::string_view() : address.substr(colon + 1);
+    return port.find(']') == std::string_view::npos
+           && port.find_first_not_of("0123456789") != std::string_view::npos;
+}
+
+constexpr std::string_view bad_port = "the address is malformed; expected host:port";
+
 std::optional<int> number(std::string_view text, int max) {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -115,6 +152,9 @@ endpoint::endpoint(std::string_view url) {
             has_invalid_name(url)
                 ? "the name has a character that is not allowed; write 1 to 64 letters, digits, "
                   "'-', '_' and '.'"
+            : has_at_after_host(url) ? std::string(at_after_host)
+            : has_bad_port(address_of(url))
+                ? std::string(bad_port)
                 : "not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
                   "unix:///path?db=0");
     }
@@ -132,20 +172,14 @@ endpoint::endpoint(std::string_view url) {
     if (view.has_fragment()) {
         refuse(url, "a fragment ('#...') has no meaning here; write '#' in a password as %23");
     }
-    const std::string_view rest = url.substr(url.find("://") + 3);
-    const std::size_t path_begin = rest.find_first_of("/?");
-    if (path_begin != std::string_view::npos
-        && rest.find('@', path_begin) != std::string_view::npos) {
-        refuse(
-            url,
-            "an '@' after the host; in a user or password write '/' as %2F, '?' as %3F, '@' as "
-            "%40");
+    if (has_at_after_host(url)) {
+        refuse(url, std::string(at_after_host));
     }
-    const std::string_view authority = rest.substr(0, path_begin);
-    if (view.encoded_authority().size() != authority.size()) { // Boost.URL stops at a bad port
-        refuse(url, "the address is malformed; expected host:port");
+    const std::string_view address = address_of(url);
+    // Some versions of Boost.URL stop at a bad port.
+    if (has_bad_port(address) || view.encoded_authority().size() != authority_of(url).size()) {
+        refuse(url, std::string(bad_port));
     }
-    const std::string_view address = authority.substr(authority.rfind('@') + 1);
     if (address.rfind(']') == std::string_view::npos && address.find(':') != address.rfind(':')) {
         refuse(url, "more than one ':' in the address; write an IPv6 address as [address]:port");
     }
