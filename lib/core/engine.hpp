@@ -10,7 +10,7 @@
 //
 //   engine.cpp         start and close, time, events
 //   replies.cpp        the claim or query that a reply belongs to
-//   batches.cpp        calls for several locks
+//   batch_replies.cpp  replies to calls for several locks
 //   acquire.cpp        acquires: beginning, deadlines, end, cancellation
 //   attempts.cpp       attempts of acquires and local handoffs
 //   forms.cpp          what differs for several resources, readers and writers
@@ -20,7 +20,7 @@
 //   holding.cpp        held claims: extension, renewal, loss
 //   release.cpp        release, rollback, pending removals
 //   queries.cpp        the owner of a lock
-//   slot_scan.cpp      the slots of a pool: which are free, which to try
+//   slots.cpp          the slots of a pool: which are free, which to try
 //   notifications.cpp  release notifications
 //   report.cpp         votes, metrics and health in words and figures
 
@@ -367,10 +367,11 @@ private:
     // queries.cpp (and the public ask)
     void end_query(query& asked);
 
-    // slot_scan.cpp
-    slot_scan& new_scan(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted);
+    // slots.cpp (and the public query_slots)
+    slot_scan& new_scan(
+        std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners);
     void ask_for_slots(slot_scan& asking, time_point now);
-    void send_scan(const slot_scan& asking, std::size_t master, unsigned chunk, time_point now);
+    void send_scan(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
     void scan_answered(
         std::size_t master, const sent_command& command, const reply* answer, time_point now);
     void scan_over(slot_scan& done, time_point now);

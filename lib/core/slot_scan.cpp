@@ -1,299 +1,98 @@
-// The slots of a pool: finds free ones, and lets an acquire try some of them; or reports their
-// owners. One command to each master for 512 slots, all in one round trip.
-//
-// A waiter for a slot is in the wait queue of its pool. Only its front differs: it searches first,
-// and then makes attempts on slots that were free. The release of any slot is published on the
-// channel of the pool.
-
 #include "slot_scan.hpp"
-
-#include "engine.hpp"
-#include "keys.hpp"
-
-#include <algorithm>
-#include <memory>
 
 namespace redlock::core {
 
-slot_scan& engine::new_scan(std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted) {
-    slot_scan& made = scans_.create();
-    made.wake.owner = timer_owner::slot_scan;
-    made.wake.subject = made.self;
-    made.key = pool_key;
-    made.slots = slots;
-    made.found.reset(masters_.size(), masters_.needed(), slots, wanted);
-    made.votes.reset(masters_.size());
-    return made;
-}
-
-void engine::ask_for_slots(slot_scan& asking, time_point now) {
-    sender_.flush(); // a slot may be free after the removals of this turn
-    const bool wants_owners = !asking.owners.empty();
-    const unsigned commands = (asking.slots + slots_per_command - 1) / slots_per_command;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        // The status of a pool includes masters that may not vote.
-        const connection& link = *masters_[i].link;
-        const bool answers = wants_owners ? link.up() && !link.silent() && !masters_[i].duplicate
-                                          : masters_[i].admitted;
-        if (!answers || link.overloaded()) {
-            asking.votes.of[i].said = answers ? vote::unreachable : masters_[i].otherwise;
-            continue;
-        }
-        asking.found.asked(i, commands);
-        for (unsigned chunk = 0; chunk < commands; ++chunk) {
-            send_scan(asking, i, chunk, now);
-        }
+void slot_scan::begin(
+    std::size_t masters,
+    std::size_t quorum,
+    std::uint32_t slots,
+    std::uint32_t wanted,
+    bool with_owners) {
+    slots_ = slots;
+    found.reset(masters, quorum, slots, wanted);
+    votes.reset(masters);
+    if (with_owners) {
+        owners_.assign(masters, std::vector<std::optional<std::string>>(slots));
     }
 }
 
-void engine::send_scan(
-    const slot_scan& asking, std::size_t master, unsigned chunk, time_point now) {
-    const std::uint32_t first = chunk * slots_per_command;
-    const std::uint32_t count = std::min(slots_per_command, asking.slots - first);
-    // Only the guarded protocol uses a script: plain also works where scripts are forbidden.
-    const bool owners = !asking.owners.empty() || !rules_.guarded();
-    std::string bytes;
-    if (owners) {
-        append_owners(bytes, asking.key, first, count);
-    } else {
-        append_slot_scan(bytes, asking.key, first, count);
-    }
-    sender_.send(
-        master,
-        bytes,
-        {.kind = command_kind::scan_slots,
-         .how = owners ? command_variant::native : command_variant::eval,
-         .round = static_cast<std::uint16_t>(chunk),
-         .subject = asking.self},
-        now);
-}
-
-void engine::scan_answered(
-    std::size_t master, const sent_command& command, const reply* answer, time_point now) {
-    slot_scan* const asking = scans_.find(command.subject);
-    if (asking == nullptr) {
-        return; // the search has continued without this scan
-    }
-    const std::uint32_t first = command.round * slots_per_command;
-    const std::uint32_t count = std::min(slots_per_command, asking->slots - first);
-    ballot& mine = asking->votes.of[master];
+void slot_scan::answered(
+    std::size_t master,
+    unsigned command,
+    bool native,
+    const reply& got,
+    std::chrono::milliseconds max_ttl) {
+    const std::uint32_t first = first_of(command);
+    const std::uint32_t count = count_of(command);
     std::string free;
-    if (answer != nullptr && command.how == command_variant::native
-        && answer->type == reply_type::array && answer->elements.size() == count) {
+    if (native && got.type == reply_type::array && got.elements.size() == count) {
         for (std::uint32_t i = 0; i < count; ++i) {
-            const reply& owner = answer->elements[i];
+            const reply& owner = got.elements[i];
             free += owner.type == reply_type::nil ? '1' : '0';
-            if (!asking->owners.empty()) {
-                asking->owners[master][first + i] = std::string(owner.text);
+            if (wants_owners()) {
+                owners_[master][first + i] = std::string(owner.text);
             }
         }
     } else if (
-        answer != nullptr && command.how == command_variant::eval
-        && answer->type == reply_type::array && answer->elements.size() == 2
-        && answer->elements[0].text.size() == count
-        && answer->elements[1].type == reply_type::integer) {
-        free = answer->elements[0].text;
-        const std::chrono::milliseconds left(answer->elements[1].integer);
-        if (left.count() >= 0 && left <= rules_.max_ttl
+        !native && got.type == reply_type::array && got.elements.size() == 2
+        && got.elements[0].text.size() == count && got.elements[1].type == reply_type::integer) {
+        free = got.elements[0].text;
+        ballot& mine = votes.of[master];
+        const std::chrono::milliseconds left(got.elements[1].integer);
+        if (left.count() >= 0 && left <= max_ttl
             && (mine.left == lease_unknown || left < mine.left)) {
             mine.left = left;
         }
     }
     if (free.empty()) {
-        const bool broke = answer == nullptr;
-        mine.said = broke ? vote::unreachable : vote::error;
-        asking->votes.note(
-            master,
-            broke                ? masters_[master].link->why_down()
-            : answer->is_error() ? answer->text
-                                 : "unexpected reply");
-        asking->found.failed(master);
+        failed(master, vote::error, got.is_error() ? got.text : "unexpected reply");
     } else {
-        asking->found.told(master, first, free);
-    }
-    if (asking->owners.empty() ? asking->found.decided() : asking->found.over()) {
-        scan_over(*asking, now);
+        found.told(master, first, free);
     }
 }
 
-void engine::scan_over(slot_scan& done, time_point now) {
-    operation* const wanted = operations_.find(done.operation);
-    if (wanted != nullptr) {
-        slots_found(*wanted, done, now);
-    } else {
-        status_found(done);
-    }
+void slot_scan::dropped(std::size_t master, std::string_view why) {
+    failed(master, vote::unreachable, why);
 }
 
-// --- For an acquire ------------------------------------------------------------------------------
-
-// The target of the next attempt: one slot, or several as one lock.
-void engine::name_slots(claim& attempt, operation& wanted) {
-    attempt.slots = std::make_unique<slot_part>();
-    std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
-    wanted.search->next(numbers);
-    attempt.slots->pool_key = wanted.key;
-    if (numbers.size() == 1) {
-        assign_slot_key(attempt.key, wanted.key, numbers[0]);
-        return;
-    }
-    attempt.form = lock_form::all;
-    attempt.key.clear();
-    std::string key;
-    std::string fence;
-    for (const std::uint32_t number : numbers) {
-        assign_slot_key(key, wanted.key, number);
-        assign_slot_fence_key(fence, key);
-        pack(attempt.key, key);
-        pack(attempt.key, fence);
-    }
+void slot_scan::failed(std::size_t master, vote what, std::string_view why) {
+    votes.of[master].said = what;
+    votes.note(master, why);
+    found.failed(master);
 }
 
-void engine::start_scan(operation& wanted, time_point now) {
-    slot_scan& asking = new_scan(wanted.key, wanted.slots, wanted.wants);
-    asking.operation = wanted.self;
-    wanted.stage = operation::phase::scanning;
-    wanted.search->scan = asking.self;
-    if (wanted.queue != nullptr) {
-        wanted.queue->asked_all(now);
-    }
-    if (!masters_.ready()) {
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            asking.votes.of[i].said = masters_[i].admitted ? vote::pending : masters_[i].otherwise;
+// Only timely replies count.
+void slot_scan::explain() {
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        ballot& mine = votes.of[i];
+        if (mine.said != vote::pending) {
+            continue;
         }
-        slots_found(wanted, asking, now); // nothing was sent
-        return;
-    }
-    ask_for_slots(asking, now);
-    if (asking.found.over()) {
-        slots_found(wanted, asking, now);
-    } else {
-        const time_point impatient = wanted.wait_until > wanted.began ? wanted.wait_until : forever;
-        timers_.set(wanted.wake, std::min(later(now, rules_.master_timeout), impatient));
-    }
-}
-
-void engine::end_scan(operation& wanted) {
-    slot_scan* const asking = wanted.search ? scans_.find(wanted.search->scan) : nullptr;
-    if (asking != nullptr) {
-        timers_.cancel(asking->wake);
-        scans_.destroy(*asking);
-    }
-}
-
-// Only timely replies count. Ends a scan: starts an attempt on a free slot, or ends this search.
-void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
-    const slot_tally& found = asking.found;
-    if (wanted.search->scanned(found, random_)) {
-        end_scan(wanted);
-        start_attempt(wanted, now);
-        return;
-    }
-    wanted.outcome = found.complete() >= masters_.needed() ? errc::contended : errc::no_quorum;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        ballot& mine = asking.votes.of[i];
-        if (mine.said == vote::pending && masters_.ready()) {
-            const bool silent = found.owes(i);
-            mine.said = silent ? vote::timed_out : vote::held;
-            if (!silent && found.free_on(i) > 0) {
-                asking.votes.note(
-                    i,
-                    std::to_string(found.free_on(i)) + " of " + std::to_string(asking.slots)
-                        + " slots are free there");
-            }
+        mine.said = found.owes(i) ? vote::timed_out : vote::held;
+        if (!found.owes(i) && found.free_on(i) > 0) {
+            votes.note(
+                i,
+                std::to_string(found.free_on(i)) + " of " + std::to_string(slots_)
+                    + " slots are free there");
         }
     }
-    std::swap(wanted.last, asking.votes);
-    wanted.decided_at = now;
-    end_scan(wanted);
-    wait_for_slot(wanted, now);
 }
 
-// No slot to try.
-void engine::wait_for_slot(operation& wanted, time_point now) {
-    wait_queue* const mine = wanted.queue;
-    if (mine == nullptr || closing() || now >= wanted.wait_until) {
-        finish(wanted, now);
-        return;
-    }
-    mine->found(wanted.outcome, wanted.last);
-    wanted.search->stop();
-    if (wanted.outcome == errc::contended) {
-        if (mine->take_notified()) {
-            start_attempt(wanted, now);
-            return;
-        }
-        watch(*mine, now);
-    }
-    pause(wanted, mine->no_slot(view_of(*mine, now), random_), now);
-}
-
-// The front got a slot, and the next waiter becomes the front. After a local handoff all slots are
-// held, so it waits until the planned search. Otherwise it continues with the other free slots of
-// the last scan.
-void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
-    operation& next = *front_of(waiters);
-    if (won.slots->handed_since != never && !waiters.take_notified()) {
-        pause(next, waiters.search_at(), now);
-        return;
-    }
-    pause(next, now, now);
-    if (next.search) {
-        next.search->take_over(*served.search);
-    }
-}
-
-// An attempt on one slot has failed: tries another if this search has one left. Returns false if it
-// has ended.
-bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
-    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
-        || (wanted.wait_until > wanted.began
-            && wanted.wait_until <= later(now, 2 * retry_floor()))) {
-        return false;
-    }
-    attempt.announced = attempt.announced || attempt.votes.may_be_set();
-    begin_removal(attempt, now);
-    // Another client tries the same slots: from now on the arbiter is asked first, and decides
-    // between the two.
-    wanted.ask_arbiter = true;
-    start_attempt(wanted, now);
-    return true;
-}
-
-// --- For the status of a pool --------------------------------------------------------------------
-
-void engine::query_slots(
-    std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
-    std::string key;
-    assign_pool_key(key, rules_.key_prefix, pool);
-    slot_scan& asking = new_scan(key, slots, slots);
-    asking.cookie = cookie;
-    asking.owners.assign(masters_.size(), std::vector<std::optional<std::string>>(slots));
-    ask_for_slots(asking, now);
-    if (asking.found.over()) {
-        status_found(asking);
-    } else {
-        timers_.set(asking.wake, later(now, rules_.master_timeout));
-    }
-}
-
-void engine::status_found(slot_scan& done) {
-    timers_.cancel(done.wake);
-    pool_status status;
-    status.answered = done.found.complete();
-    status.quorum = masters_.needed();
+pool_status slot_scan::status(std::size_t quorum) const {
+    pool_status out;
+    out.answered = found.complete();
+    out.quorum = quorum;
     std::vector<std::string_view> tokens;
-    for (std::uint32_t i = 0; i < done.slots; ++i) {
+    for (std::uint32_t i = 0; i < slots_; ++i) {
         tokens.clear();
-        for (const auto& said : done.owners) {
+        for (const auto& said : owners_) {
             if (said[i]) {
                 tokens.push_back(*said[i]);
             }
         }
-        status.slots.push_back(judge_slot(tokens, masters_.needed()));
+        out.slots.push_back(judge_slot(tokens, quorum));
     }
-    host_.slots_told(done.cookie, std::move(status));
-    scans_.destroy(done);
+    return out;
 }
 
 } // namespace redlock::core
