@@ -52,7 +52,7 @@ if run ~= ARGV[1] or (ARGV[2] ~= '-' and ARGV[2] ~= promoted) or born > now or A
   born, fresh = now, 1
 end
 if run ~= ARGV[1] or ARGV[2] ~= '-' then promoted = ARGV[2] end
-if mine ~= list and (ARGV[7] and id == ARGV[7] and fresh == 0 or not ARGV[7] and list == '') then
+if mine ~= list and (id == ARGV[7] and fresh == 0 or not ARGV[7] and list == '') then
   local state = string.byte(mine)
   list = mine
   if state and state >= 50 then tag = ':' .. string.sub(ARGV[5], -8) end
@@ -64,7 +64,7 @@ if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
   redis.call('SET', KEYS[1], e)
 end
 return {fresh, born + q, now, e})",
-    "e755db447118db90af1a8966debc3191dcd7a118"};
+    "efd4eb8f2f5808f61e80dc44c7e3d1919e9bf569"};
 
 /// KEYS: record, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms,
 /// fence ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us.
@@ -108,7 +108,6 @@ for i = 1, (#KEYS - 1) / 2 do
       if type(r) == 'table' then f = redis.pcall('GET', fence) end
       if type(f) == 'table' then
         redis.call('DEL', lock)
-        r = f
       else
         if type(f) ~= 'number' then f = (tonumber(f or '0') or 0) + 1 end
         if f <= floor then f = now end
@@ -120,7 +119,7 @@ for i = 1, (#KEYS - 1) / 2 do
   out[i + 2] = type(r) == 'table' and r.err or r
 end
 return out)",
-    "569dbcf5be337de17a4a958e9c5ed8abce3fd84b"};
+    "41037ba53ec5e9d260b555c0c18ddd1c3b619f84"};
 
 /// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
 /// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.
@@ -189,7 +188,7 @@ inline constexpr script guarded_release{
 local fenced = fence_ttl ~= '0'
 if fenced then each = #KEYS / 2 end
 for i = 1, each do
-  local lock, r = KEYS[i], 1
+  local lock, r = KEYS[i]
   if fenced then lock = KEYS[2 * i - 1] end
   local owner = redis.pcall('GET', lock)
   if owner == ARGV[i + 1] then
@@ -212,6 +211,6 @@ for i = 1, each do
   end
 end
 return out)",
-    "0e2bcf7949d7ca7e6b50d378f7db5723bccbbc2d"};
+    "05721c5e5ef6d070c7055a602813957c27b460f6"};
 
 } // namespace redlock::core

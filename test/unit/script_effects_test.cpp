@@ -398,6 +398,40 @@ one of another format is left alone
                       | epoch=2,run,-,T-100s,0    | -1 0 T | =
                       | epoch=#                   | error | =
 )");
+    const meanings ids{
+        {"OLD", "0123456789abcdef0123456789abcde1"},
+        {"ODD", "0123456789abcdef0123456789abcde2"},
+        {"NEW", "fedcba9876543210fedcba91234abcde"}};
+    check(
+        core::guarded_handshake.text,
+        "epoch",
+        put_in("run=run promoted=- q=30000000 stepped=0 id=NEW list=06d30", ids),
+        put_in(
+            R"(
+a list without the id of a record is written where there is none
+                      | epoch=none | 1 T+30s T 3 run - T 30000000 NEW06d30 | epoch=3,run,-,T,30000000,NEW06d30
+                      | epoch=3,run,-,T-100s,30000000,OLD | 0 T-70s T 3 run - T-100s 30000000 NEW06d30 | epoch=3,run,-,T-100s,30000000,NEW06d30
+                      | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 3 run - T-100s 30000000 OLD16d31 | =
+)",
+            ids));
+    check(
+        core::guarded_handshake.text,
+        "epoch",
+        put_in("run=run promoted=- q=30000000 stepped=0 id=NEW list=26d32 was=OLD16d31", ids),
+        put_in(
+            R"(
+a list of new members takes the place of the record that was read, and changes what a script compares
+                      | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T-70s T 3 run:234abcde - T-100s 30000000 NEW26d32 | epoch=3,run:234abcde,-,T-100s,30000000,NEW26d32
+a final one also begins where the quarantine ends now
+list=36d32            | epoch=3,run,-,T-100s,30000000,OLD16d31 | 0 T T 3 run:234abcde - T-30s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-30s,30000000,NEW36d32
+list=36d32            | epoch=3,run,-,T-10s,30000000,OLD16d31 | 0 T+20s T 3 run:234abcde - T-10s 30000000 NEW36d32 | epoch=3,run:234abcde,-,T-10s,30000000,NEW36d32
+it takes the place of no other one, nor of one that was lost
+                      | epoch=3,run,-,T-100s,30000000,ODD16d31 | 0 T-70s T 3 run - T-100s 30000000 ODD16d31 | =
+                      | epoch=3,run,-,T-100s,30000000,ODD | 0 T-70s T 3 run - T-100s 30000000 ODD | =
+                      | epoch=none | 1 T+30s T 3 run - T 30000000 NEW | epoch=3,run,-,T,30000000,NEW
+stepped=1             | epoch=3,run,-,T-100s,30000000,OLD16d31 | 1 T+30s T 3 run - T 30000000 NEW16d31 | epoch=3,run,-,T,30000000,NEW16d31
+)",
+            ids));
 }
 
 TEST_CASE("what an acquisition does") {
@@ -429,6 +463,7 @@ so is any where nothing can have been forgotten
 q=0 | epoch=3,run,-,0,0,1d              | 1 T 1  | a=$/10000 a:f=1/90000
 q=0 | epoch=3,run,-,0,0,1d a:f=abc/1000 | 1 T 1  | a=$/10000 a:f=1/90000
 q=0 | epoch=3,run,-,0,0,1d a:f=41/1000  | 1 T 42 | a=$/10000 a:f=42/90000
+q=0 | epoch=3,run,-,0,0,1d a:f=41.0/9   | 1 T 42 | a=$/10000 a:f=42/90000
 it is busy, also for its owner, and for good where no end is set
  | a=other/4000          | 1 T -4002 | =
  | a=other/4000 a:f=7/9  | 1 T -4002 | =
