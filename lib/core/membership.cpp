@@ -13,13 +13,16 @@ namespace {
 
 using state = recorded_list::state;
 
-// The longest quarantine that a client has asked for: the fifth word.
+// What follows the last blank; all of it if there is none.
+std::string_view last_word(std::string_view text) {
+    return text.substr(text.rfind(' ') + 1);
+}
+
+// The longest quarantine that a client has asked for: the word before the id of the record.
 std::chrono::microseconds quarantine_in(std::string_view record) {
-    for (int word = 0; word < 4; ++word) {
-        record.remove_prefix(std::min(record.find(' '), record.size() - 1) + 1);
-    }
+    const std::string_view word = last_word(record.substr(0, record.rfind(' ')));
     std::int64_t us = 0;
-    std::from_chars(record.data(), record.data() + record.size(), us);
+    std::from_chars(word.begin(), word.end(), us);
     return std::chrono::microseconds(us);
 }
 
@@ -57,7 +60,7 @@ void membership::read(
         return;
     }
     seen& one = seen_[master];
-    const std::string_view id = record.substr(record.rfind(' ') + 1);
+    const std::string_view id = last_word(record);
     if (!one.known || one.id != id) {
         ++look_;
         one = {
@@ -73,7 +76,7 @@ void membership::read(
         }
     } else {
         one.refused_at = one.proposed_at == look ? look : one.refused_at;
-        one.read_at = std::max(one.read_at, look);
+        one.read_at = look;
     }
     look_for_agreement(now);
 }

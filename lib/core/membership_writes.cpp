@@ -108,13 +108,13 @@ recorded_list membership::wanted_on(std::size_t master) const {
     return wanted_over(one.list, master) ? recorded_list{state::final, view_} : recorded_list{};
 }
 
-// Whether our list replaces an older one.
+// Whether our list replaces an older one. It cannot be written while its last change is not known.
 bool membership::wanted_over(const recorded_list& list, std::size_t master) const {
-    const bool behind = list.number() < view_.number;
-    const bool is_known = view_.number == 1 || !view_.last.name.empty();
-    const bool was_member =
-        behind && is_known && view_.number == list.number() + 1 && list.voting() == view_.before();
-    return behind && is_known && (was_member || view_.contains(rules_.members[master]));
+    if (list.number() >= view_.number || view_.last.name.empty()) {
+        return false;
+    }
+    return view_.contains(rules_.members[master])
+           || (view_.number == list.number() + 1 && list.voting() == view_.before());
 }
 
 // The record of a member with newer members, of which this client's list has too few: then this
@@ -215,9 +215,9 @@ std::optional<generation> membership::planned() const {
     if (!rules_.change || view_.number == 0 || over_) {
         return std::nullopt;
     }
-    // From two to one: the two that were removed could still be a majority of the three.
-    const bool too_few = !rules_.change->adds && view_.members.size() < 3;
-    auto next = too_few ? std::nullopt : view_.after(*rules_.change);
+    // A quorum of two cannot lose one: no client accepts the two and the one that is left. So two
+    // that were removed one after the other can never be a majority of the three.
+    auto next = view_.after(*rules_.change);
     return next && accepts(next->members) ? next : std::nullopt;
 }
 

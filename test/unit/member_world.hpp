@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,10 +53,29 @@ struct world {
     std::deque<memory::server> servers;
     std::int64_t now = 1'700'000'000'000'000;
     std::uint64_t ids = 0;
+    bool takes_nothing = false; // replies to handshakes, and changes no record
 };
 
 inline std::string name_of(std::size_t master) {
     return "m" + std::to_string(master);
+}
+
+inline core::member_names names(std::initializer_list<std::size_t> masters) {
+    core::member_names out;
+    for (const std::size_t one : masters) {
+        out.push_back(name_of(one));
+    }
+    return out;
+}
+
+// Writes a record: of this server, as old as can be.
+inline void
+put(world& all, std::size_t master, const core::recorded_list& list, std::string_view q = "1000") {
+    all.ask(
+        master,
+        {"SET",
+         record_key,
+         "3 run - 0 " + std::string(q) + ' ' + all.new_id() + core::written(list)});
 }
 
 // One client. A handshake is executed at once; its reply may be read later, in order.
@@ -90,7 +110,9 @@ public:
         if (!mine.id.empty()) {
             words.push_back(mine.id);
         }
-        all_.ask(masters_[i], words);
+        if (!all_.takes_nothing) {
+            all_.ask(masters_[i], words);
+        }
         replies_.push_back({i, look, all_.record(masters_[i])});
     }
     void read_all() {

@@ -17,6 +17,8 @@ namespace membership_test {
 
 namespace core = redlock::core;
 using member_world::client;
+using member_world::names;
+using member_world::put;
 using member_world::world;
 using state = core::recorded_list::state;
 
@@ -34,22 +36,13 @@ struct site {
     world all;
 };
 
-// Writes a record: of this server, as old as can be.
-void put(
-    world& all, std::size_t master, const core::recorded_list& list, std::string_view q = "1000") {
-    all.ask(
-        master,
-        {"SET",
-         member_world::record_key,
-         "3 run - 0 " + std::string(q) + ' ' + all.new_id() + core::written(list)});
-}
-
-core::member_names names(std::initializer_list<std::size_t> masters) {
-    core::member_names out;
-    for (const std::size_t one : masters) {
-        out.push_back(member_world::name_of(one));
+// A word of a record, counted from 0.
+std::string word(const std::string& record, int n) {
+    std::size_t at = 0;
+    for (; n > 0; --n) {
+        at = record.find(' ', at) + 1;
     }
-    return out;
+    return record.substr(at, record.find(' ', at) - at);
 }
 
 } // namespace
@@ -115,6 +108,7 @@ TEST_CASE("a list with a majority of the members works, whatever else it contain
     CHECK(more.admitted() == 3);
     CHECK(more.members().quorum() == 2);
     CHECK(more.why_not(3) == "not a member of the quorum: its members are m0, m1, m2");
+    CHECK(!one.all.list(3).founded()); // it is given no record of the quorum
     client fewer(one.all, {1, 2});
     fewer.settle();
     CHECK(fewer.admitted() == 2);
@@ -143,6 +137,12 @@ TEST_CASE("a list with too few of the members is refused") {
     client mixed(one.all, {0, 1, 3, 4});
     mixed.settle();
     CHECK(mixed.admitted() == 0); // half of it could be another quorum
+    world four(5);
+    client founder(four, {0, 1, 2, 3});
+    founder.settle();
+    client half(four, {0, 1, 4});
+    half.settle();
+    CHECK(half.admitted() == 0);
 }
 
 TEST_CASE("a long list of another quorum is cut in the refusal") {
@@ -219,6 +219,9 @@ TEST_CASE("a change waits for the longest quarantine before it is final") {
     REQUIRE(changer.waits());
     changer.now = changer.members().next_due() - std::chrono::nanoseconds(1);
     CHECK(changer.now - redlock::time_point{} > unit::guarded_settings_for(3).max_ttl);
+    const redlock::time_point due = changer.members().next_due();
+    changer.settle(); // the wait does not begin again with each reading
+    CHECK(changer.members().next_due() == due);
     client next(one.all, {0, 1, 2, 3});
     next.settle();
     CHECK(next.members().voters() == 3);
@@ -454,6 +457,9 @@ TEST_CASE(
     put(all, 2, {state::final, {5, names({2, 3, 4}), {true, "m2"}}});
     old.settle();
     CHECK(old.why_not(1).find("have changed to m2, m3, m4,") != std::string::npos);
+    put(all, 0, {state::final, {6, names({0, 3, 4}), {true, "m0"}}});
+    old.settle();
+    CHECK(old.why_not(1).find("have changed to m0, m3, m4,") != std::string::npos);
 }
 
 TEST_CASE("a master that comes back empty has the longest quarantine of any client") {
@@ -473,6 +479,52 @@ TEST_CASE("a master that comes back empty has the longest quarantine of any clie
     client another(one.all, {0, 1, 2});
     another.settle();
     CHECK(one.all.record(2).find(" 60000000 ") != std::string::npos);
+    put(one.all, 1, one.all.list(1), "172799999999"); // in less than two days nothing is wrong
+    one.all.forget(2);
+    another.settle();
+    CHECK(word(one.all.record(2), 4) == "172799999999");
+}
+
+TEST_CASE("a master that comes back does not take the quarantine of another quorum") {
+    site one;
+    put(one.all, 3, {state::final, {1, names({3, 4}), {}}}, "60000000");
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    one.all.forget(0);
+    user.settle();
+    CHECK(word(one.all.record(0), 4) == "1000");
+}
+
+TEST_CASE("a quorum without a quarantine has none after changes and losses either") {
+    world all(4);
+    const auto quarantines = [&] {
+        std::string out;
+        for (std::size_t i = 0; i < 4; ++i) {
+            out += word(all.record(i), 4) + ' ';
+        }
+        return out;
+    };
+    client founder(all, {0, 1, 2});
+    founder.quarantine = std::chrono::microseconds(0);
+    founder.settle();
+    client changer(all, {0, 1, 2, 3}, add_3);
+    changer.quarantine = std::chrono::microseconds(0);
+    changer.settle();
+    changer.wait();
+    changer.settle();
+    REQUIRE(changer.members().voters() == 4);
+    CHECK(quarantines() == "0 0 0 0 ");
+    all.forget(1);
+    changer.settle();
+    REQUIRE(all.list(1).founded());
+    CHECK(quarantines() == "0 0 0 0 ");
+
+    // Nor does it get one from a record whose quarantine is too large for a number.
+    put(all, 0, all.list(0), "99999999999999999999");
+    all.forget(1);
+    changer.settle();
+    REQUIRE(all.list(1).founded());
+    CHECK(word(all.record(1), 4) == "0");
 }
 
 TEST_CASE("a longer quarantine that was recorded before a change is found after it") {
@@ -515,8 +567,160 @@ TEST_CASE("the same while only plans are left, which do not tell what the last c
     client user(all, {0, 1, 2, 3, 5});
     user.settle({0});
     CHECK(!all.list(1).founded());
+    client without_0(all, {1, 2, 3, 5}); // it cannot read all the others
+    without_0.settle();
+    CHECK(!all.list(1).founded());
     user.settle();
     CHECK(all.list(1).what == state::planned);
+}
+
+TEST_CASE("if only plans are left, two of three members restore the third, and one of two nobody") {
+    world all(4);
+    const core::recorded_list of_three{state::planned, {3, names({0, 1, 2, 3}), {true, "m3"}}};
+    put(all, 0, of_three);
+    put(all, 1, of_three);
+    client three(all, {0, 1, 2, 3});
+    three.settle();
+    CHECK(all.list(2) == of_three);
+
+    // A lease from before m2 was removed may have the votes of m1 and m2.
+    world fewer(4);
+    const core::recorded_list of_two{state::planned, {3, names({0, 1, 3}), {true, "m3"}}};
+    put(fewer, 0, of_two);
+    put(fewer, 3, of_two);
+    client two(fewer, {0, 1, 3});
+    two.settle();
+    CHECK(two.members().voters() == 2);
+    CHECK(!fewer.list(1).founded());
+}
+
+TEST_CASE("members that are known from a plan only are not written over older ones") {
+    const core::generation first{1, names({0, 1, 2}), {}};
+    const core::generation second = *first.after(add_3);
+    world all(4);
+    put(all, 0, {state::planned, *second.after(remove_0)});
+    put(all, 1, {state::final, second});
+    put(all, 2, {state::final, first});
+    put(all, 3, {state::final, second});
+    client user(all, {0, 1, 2, 3});
+    user.send(0);
+    user.send(2);
+    user.read_all();
+    REQUIRE(user.members().voters() == 4);
+    user.send_wanted();
+    CHECK(all.list(2) == core::recorded_list{state::final, first});
+    user.settle(); // now it has read what the last change was
+    CHECK(all.list(2) == core::recorded_list{state::final, second});
+}
+
+TEST_CASE("a record that is not an older one of this quorum is not written over") {
+    const core::generation first{1, names({0, 1, 2}), {}};
+    const core::recorded_list second{state::final, *first.after(add_3)};
+    const core::recorded_list rival{state::final, *first.after({true, "m4"})};
+    const core::recorded_list foreign{state::final, {1, names({4}), {}}};
+    world all(5);
+    for (const std::size_t i : {0U, 2U, 3U}) {
+        put(all, i, second);
+    }
+    put(all, 1, rival);
+    put(all, 4, foreign);
+    client user(all, {0, 1, 2, 3, 4});
+    user.settle();
+    CHECK(user.admitted() == 3);
+    CHECK(all.list(1) == rival);
+    CHECK(all.list(4) == foreign);
+    CHECK(
+        user.why_not(1)
+        == "its memory record has other members, m0, m1, m2, m4, than this client has read "
+           "elsewhere: m0, m1, m2, m3");
+}
+
+TEST_CASE("a damaged list is not written over, and says so") {
+    site one;
+    const std::string damaged = "3 run - 0 1000 " + std::string(32, '9') + "96d30";
+    one.all.ask(2, {"SET", member_world::record_key, damaged});
+    client user(one.all, {0, 1, 2});
+    user.settle();
+    CHECK(user.admitted() == 2);
+    CHECK(one.all.record(2) == damaged);
+    CHECK(
+        user.why_not(2)
+        == "its memory record has a list of masters of another version, or a damaged one");
+}
+
+TEST_CASE("a master is not given a record before its own has been read") {
+    site one;
+    one.all.forget(2);
+    client user(one.all, {0, 1, 2});
+    for (const std::size_t i : {0U, 1U, 0U, 1U}) { // a second time, so that both are up to date
+        user.send(i);
+        user.read_all();
+    }
+    user.send(2);
+    CHECK(!one.all.list(2).founded());
+    user.settle();
+    CHECK(one.all.list(2).founded());
+}
+
+TEST_CASE("a change of one record that changes no list lets no client ask the other masters") {
+    site one;
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    REQUIRE(user.idle());
+    client patient(one.all, {0, 1, 2});
+    patient.quarantine = std::chrono::seconds(60);
+    patient.send(1);
+    user.send(1);
+    user.read_all();
+    CHECK(user.idle());
+}
+
+TEST_CASE("a master that does not record what it is asked to is not asked again and again") {
+    world all(3);
+    client reader(all, {0, 1, 2}, std::nullopt, false);
+    reader.settle();
+    all.takes_nothing = true;
+    client founder(all, {0, 1, 2});
+    founder.settle();
+    CHECK(founder.idle());
+    all.takes_nothing = false;
+    founder.settle(); // with the next health check
+    CHECK(founder.admitted() == 3);
+}
+
+TEST_CASE("a change that another client has made is waited for no longer, and adopted once") {
+    site one;
+    client first(one.all, {0, 1, 2, 3}, add_3);
+    client second(one.all, {0, 1, 2, 3}, add_3);
+    first.settle();
+    second.settle();
+    REQUIRE(second.waits());
+    CHECK(second.members().adopted() == 1);
+    first.wait();
+    first.settle();
+    second.settle();
+    CHECK(second.members().voters() == 4);
+    CHECK(!second.waits());
+    CHECK(second.members().adopted() == 2);
+}
+
+TEST_CASE("a plan that all masters have is read once more before its wait begins") {
+    site one;
+    const core::generation first{1, names({0, 1, 2}), {}};
+    for (std::size_t i = 0; i < 4; ++i) {
+        put(one.all, i, {state::planned, *first.after(add_3)});
+    }
+    client changer(one.all, {0, 1, 2, 3}, add_3);
+    for (std::size_t i = 0; i < 4; ++i) {
+        changer.send(i);
+    }
+    changer.read_all();
+    CHECK(!changer.waits());
+    CHECK(
+        changer.members().change_text(changer.now)
+        == "planned on all masters; reading them once more");
+    changer.settle();
+    CHECK(changer.waits());
 }
 
 TEST_CASE("a change is made once by a client, and not again after it was undone") {
@@ -574,14 +778,64 @@ TEST_CASE(
 TEST_CASE("of two plans, a master that lost its record receives the one that may be complete") {
     const core::generation first{1, names({0, 1, 2, 3}), {}};
     const core::recorded_list without_3{state::planned, *first.after({false, "m3"})};
-    const core::recorded_list without_0{state::planned, *first.after({false, "m0"})};
+    const core::recorded_list without_1{state::planned, *first.after({false, "m1"})};
+    const core::recorded_list without_0{state::planned, *first.after(remove_0)};
+    struct {
+        core::recorded_list on_0;
+        core::recorded_list on_1;
+        core::recorded_list on_3;
+        core::recorded_list restored; // each master that stays may have had it
+    } const cases[] = {
+        {without_3, without_3, without_0, without_3},
+        {without_3, without_0, without_0, without_0},
+        {without_1, without_3, without_1, without_1}};
+    for (const auto& one : cases) {
+        world all(4);
+        put(all, 0, one.on_0);
+        put(all, 1, one.on_1);
+        put(all, 3, one.on_3);
+        client user(all, {0, 1, 2, 3});
+        user.settle();
+        CHECK(all.list(2) == one.restored);
+    }
+
+    // However few masters have it.
+    const core::generation three{1, names({0, 1, 2}), {}};
+    const core::recorded_list with_3{state::planned, *three.after(add_3)};
+    const core::recorded_list of_two{state::planned, *three.after(remove_0)};
     world all(4);
-    put(all, 0, without_3);
-    put(all, 1, without_3); // so m0 cannot have been removed
-    put(all, 3, without_0);
+    put(all, 0, with_3);
+    put(all, 1, of_two);
+    put(all, 3, with_3);
     client user(all, {0, 1, 2, 3});
     user.settle();
-    CHECK(all.list(2) == without_3);
+    CHECK(all.list(2) == of_two);
+}
+
+TEST_CASE("a master that lost its record receives a plan that was read since, and no earlier one") {
+    const core::generation first{1, names({0, 1, 2, 3, 4}), {}};
+    const core::recorded_list plan{state::planned, *first.after({false, "m1"})};
+    world all(5);
+    client user(all, {0, 1, 2, 3, 4});
+    user.settle();
+    put(all, 0, plan);
+    user.settle();
+    all.forget(4);
+    user.settle({0}); // m0 may have lost it as well
+    CHECK(all.list(4) == core::recorded_list{state::final, first});
+    all.forget(4);
+    user.settle();
+    CHECK(all.list(4) == plan);
+}
+
+TEST_CASE("a master that lost its record does not receive the plan of another quorum") {
+    site one;
+    put(one.all, 3, {state::planned, {8, names({3}), {false, "m4"}}});
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    one.all.forget(1);
+    user.settle();
+    CHECK(one.all.list(1) == core::recorded_list{state::final, {1, names({0, 1, 2}), {}}});
 }
 
 TEST_CASE("a master that lost its record receives neither of two plans that may both be complete") {
@@ -673,6 +927,37 @@ TEST_CASE("a quorum that lost all its records is founded again") {
     CHECK(user.admitted() == 3);
 }
 
+TEST_CASE("a quorum that lost all its records during a change is founded again, and changed") {
+    site one;
+    client adds(one.all, {0, 1, 2, 3}, add_3);
+    adds.settle();
+    adds.wait();
+    adds.settle();
+    client changer(one.all, {0, 1, 2, 3}, remove_0);
+    changer.settle();
+    REQUIRE(changer.waits());
+    for (std::size_t i = 0; i < 4; ++i) {
+        one.all.forget(i);
+    }
+    changer.settle();
+    CHECK(changer.members().members().number == 1);
+    REQUIRE(changer.waits());
+    changer.wait();
+    changer.settle();
+    CHECK(changer.members().members().members == names({1, 2, 3}));
+}
+
+TEST_CASE("a quorum is not founded again by a client with another list") {
+    site one;
+    client user(one.all, {0, 1, 2, 3});
+    user.settle();
+    one.all.forget(1);
+    one.all.forget(2);
+    user.settle();
+    CHECK(one.all.list(1).what == state::none);
+    CHECK(one.all.list(2).what == state::none);
+}
+
 TEST_CASE("a quorum of two keeps both") {
     world all(2);
     client founder(all, {0, 1}, remove_0);
@@ -693,13 +978,6 @@ TEST_CASE(
     changer.wait();
     changer.settle();
     const std::string after = one.all.record(0);
-    const auto word = [](const std::string& record, int n) {
-        std::size_t at = 0;
-        for (; n > 0; --n) {
-            at = record.find(' ', at) + 1;
-        }
-        return record.substr(at, record.find(' ', at) - at);
-    };
     CHECK(word(before, 1) == "run");
     CHECK(word(planned, 1).starts_with("run:"));
     CHECK(word(after, 1).starts_with("run:"));
