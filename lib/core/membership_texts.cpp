@@ -86,6 +86,7 @@ std::string membership::change_text(time_point now) const {
         return made    ? std::string()
                : over_ ? "the members have changed since, to " + shown(view_.members)
                              + ": begin the change again if it is still wanted"
+               : view_.members.size() == 1 ? "a quorum of one master cannot change"
                : view_.members.size() == 2
                    ? "a quorum of two masters cannot lose one"
                    : "the members must be more than half of this client's list";
@@ -106,7 +107,7 @@ std::string membership::change_text(time_point now) const {
         }
         const auto index = static_cast<std::size_t>(at - rules_.members.begin());
         const seen& one = seen_[index];
-        if (one.known && one.list.what != state::planned && stays_away(index)) {
+        if (stays_away(index)) {
             return name
                    + " has the memory record of another quorum, or of long ago: empty it first";
         }
