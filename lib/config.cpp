@@ -1,8 +1,8 @@
 #include "explain.hpp"
 #include "settings_of.hpp"
+#include "value_checks.hpp"
 
 #include <redlock/config.hpp>
-#include <redlock/options.hpp>
 
 #include <fmt/format.h>
 
@@ -19,84 +19,57 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-using wrong = std::optional<invalid_value>;
+using detail::against;
+using detail::outside;
+using detail::wrong;
 
-setting_value number(std::size_t value) {
-    return static_cast<std::int64_t>(value);
-}
-
-// Returns nothing if the value is in the range.
-wrong outside(std::string_view name, milliseconds value, milliseconds low, milliseconds high) {
-    if (value >= low && value <= high) {
-        return std::nullopt;
+wrong wrong_with_path(const std::string& path, const std::string& field) {
+    // sockaddr_un has room for 108 bytes including the final zero.
+    if (auto why = outside(field, path.size(), "bytes", 1, 107, "as an absolute path")) {
+        return why;
     }
-    return invalid_value{std::string(name), value, {}, low, high, {}};
+    return path.front() == '/' ? wrong() : against(field, path, "write an absolute path");
 }
 
-wrong against(std::string field, std::string value, std::string rule) {
-    return invalid_value{std::move(field), std::move(value), {}, {}, {}, std::move(rule)};
+wrong wrong_with_address(const endpoint& where, const std::string& name) {
+    if (where.host.empty()) {
+        return against(name + ".host", {}, "write a name or an address");
+    }
+    if (auto why = outside(name + ".host", where.host.size(), "characters", 1, 255)) {
+        return why;
+    }
+    return outside(name + ".port", where.port, "", 1, 65'535);
 }
 
 wrong wrong_with(const endpoint& where, const std::string& name) {
-    if (where.transport == transport::unix_socket) {
-        // sockaddr_un has room for 108 bytes including the final zero.
-        constexpr std::size_t path_max = 107;
-        if (where.path.empty() || where.path.size() > path_max) {
-            return invalid_value{
-                name + ".path",
-                number(where.path.size()),
-                "bytes",
-                number(1),
-                number(path_max),
-                "as an absolute path"};
-        }
-        if (where.path.front() != '/') {
-            return against(name + ".path", where.path, "write an absolute path");
-        }
-    } else if (where.host.empty()) {
-        return against(name + ".host", {}, "write a name or an address");
-    } else if (constexpr std::size_t host_max = 255; where.host.size() > host_max) {
-        return invalid_value{
-            name + ".host",
-            number(where.host.size()),
-            "characters",
-            number(1),
-            number(host_max),
-            {}};
-    } else if (where.port == 0) {
-        return invalid_value{name + ".port", number(0), {}, number(1), number(65'535), {}};
+    if (auto why = where.transport == transport::unix_socket
+                       ? wrong_with_path(where.path, name + ".path")
+                       : wrong_with_address(where, name)) {
+        return why;
     }
-    if (where.database < 0 || where.database > 65'535) {
-        return invalid_value{
-            name + ".database", std::int64_t{where.database}, {}, number(0), number(65'535), {}};
+    if (auto why = outside(name + ".database", where.database, "", 0, 65'535)) {
+        return why;
     }
     if (!where.username.empty() && where.password.empty()) {
         return against(name + ".username", where.username, "a user needs a password");
     }
-    constexpr std::size_t name_max = 64;
+    if (where.name.empty()) {
+        return std::nullopt;
+    }
+    if (auto why = outside(name + ".name", where.name.size(), "characters", 1, 64)) {
+        return why;
+    }
     constexpr std::string_view letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    if (where.name.size() > name_max) {
-        return invalid_value{
-            name + ".name",
-            number(where.name.size()),
-            "characters",
-            number(1),
-            number(name_max),
-            {}};
-    }
-    if (where.name.find_first_not_of(letters) != std::string::npos) {
-        return against(name + ".name", where.name, "allowed: letters, digits, '-', '_' and '.'");
-    }
-    return std::nullopt;
+    return where.name.find_first_not_of(letters) == std::string::npos
+               ? wrong()
+               : against(name + ".name", where.name, "allowed: letters, digits, '-', '_' and '.'");
 }
 
 wrong wrong_with_masters(const config& config) {
-    constexpr std::size_t masters_max = core::masters_max;
     const auto& masters = config.masters;
-    if (masters.empty() || masters.size() > masters_max) {
-        return invalid_value{
-            "masters", number(masters.size()), "entries", number(1), number(masters_max), {}};
+    if (auto why = outside("masters", masters.size(), "entries", 1, core::masters_max)) {
+        return why;
     }
     for (std::size_t i = 0; i < masters.size(); ++i) {
         const std::string name = fmt::format("masters[{}]", i);
@@ -197,9 +170,8 @@ wrong wrong_with(const config& config) {
             outside("local_handoff_time", config.local_handoff_time, milliseconds(0), hours(1))) {
         return why;
     }
-    if (config.key_prefix.size() > 256) {
-        return invalid_value{
-            "key_prefix", number(config.key_prefix.size()), "bytes", number(0), number(256), {}};
+    if (auto why = outside("key_prefix", config.key_prefix.size(), "bytes", 0, 256)) {
+        return why;
     }
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
     if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
@@ -226,66 +198,6 @@ bool uses_tls(const config& config) {
     return std::any_of(config.masters.begin(), config.masters.end(), [](const endpoint& one) {
         return one.transport == transport::tls;
     });
-}
-
-invalid_value not_allowed(milliseconds ttl, const config& config, milliseconds needed) {
-    return {"ttl", ttl, {}, needed + milliseconds(1), config.max_ttl, {}};
-}
-
-// The reason for a refusal that does not depend on the margins.
-wrong wrong_with_ttl(milliseconds ttl, const config& config) {
-    if (ttl.count() >= 1 && ttl <= config.max_ttl) {
-        return std::nullopt;
-    }
-    return not_allowed(
-        ttl, config, std::chrono::ceil<milliseconds>(detail::drift_of(config).of(milliseconds(1))));
-}
-
-wrong wrong_with(const acquire_options& options, const config& config) {
-    if (auto why = wrong_with_ttl(options.ttl, config)) {
-        return why;
-    }
-    if (auto why = outside("min_validity", options.min_validity, milliseconds(0), options.ttl)) {
-        return why;
-    }
-    if (auto why = outside("stop_margin", options.stop_margin, milliseconds(0), options.ttl)) {
-        return why;
-    }
-    const auto drift = std::chrono::ceil<milliseconds>(detail::drift_of(config).of(options.ttl));
-    const milliseconds needed = drift + options.stop_margin + options.min_validity;
-    if (options.ttl <= needed) {
-        return not_allowed(options.ttl, config, needed);
-    }
-    if (options.wait.limit().count() < 0) {
-        return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};
-    }
-    if (options.fencing && config.protocol != protocol::guarded) {
-        return against(
-            "protocol", std::string(to_string(config.protocol)), "fencing needs guarded");
-    }
-    if (options.mode != lock_mode::exclusive) {
-        const std::string mode(to_string(options.mode));
-        if (config.protocol != protocol::guarded) {
-            return detail::only_with("protocol plain", "mode", mode, "exclusive");
-        }
-        if (options.order != fairness::none) {
-            return detail::only_with("mode " + mode, "order", "fifo", "none");
-        }
-        if (options.mode == lock_mode::shared && options.fencing) {
-            return detail::only_with("mode shared", "fencing", "on", "off");
-        }
-    }
-    const auto unusable = std::max(options.stop_margin, options.min_validity);
-    if (options.max_hold.count() < 0
-        || (options.max_hold.count() > 0 && options.max_hold <= unusable)) {
-        return invalid_value{
-            "max_hold", options.max_hold, {}, unusable + milliseconds(1), {}, "or 0 for no limit"};
-    }
-    return std::nullopt;
-}
-
-validation result_of(wrong why) {
-    return why ? validation(boost::system::in_place_error, *std::move(why)) : validation();
 }
 
 std::string text_of(const setting_value& value) {
@@ -326,7 +238,7 @@ void throw_exception_from_error(const invalid_value& it, const boost::source_loc
 }
 
 validation validate(const config& config) {
-    return result_of(wrong_with(config));
+    return detail::result_of(wrong_with(config));
 }
 
 std::vector<config_warning> warnings(const config& config) {
@@ -358,61 +270,5 @@ std::string_view to_string(config_warning what) noexcept {
     }
     return "unknown";
 }
-
-milliseconds detail::effective_ttl(milliseconds ttl, const config& config) {
-    return ttl == default_ttl ? std::min(milliseconds(10'000), config.max_ttl) : ttl;
-}
-
-validation validate(const acquire_options& given, const config& config) {
-    acquire_options options = given;
-    options.ttl = detail::effective_ttl(given.ttl, config);
-    return result_of(wrong_with(options, config));
-}
-
-validation validate_resource(std::string_view resource) {
-    const bool valid = !resource.empty() && resource.size() <= resource_name_max;
-    return result_of(
-        valid ? wrong()
-              : invalid_value{
-                  "resource",
-                  number(resource.size()),
-                  "bytes",
-                  number(1),
-                  number(resource_name_max),
-                  {}});
-}
-
-validation validate_token(std::string_view lock_token) {
-    constexpr std::size_t digits = 40;
-    const bool valid =
-        lock_token.size() == digits
-        && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    return result_of(
-        valid ? wrong()
-              : invalid_value{
-                  "token",
-                  number(lock_token.size()),
-                  "characters",
-                  number(digits),
-                  number(digits),
-                  "all of them hexadecimal digits in lower case"});
-}
-
-namespace detail {
-
-invalid_value
-only_with(std::string_view other, std::string field, setting_value value, setting_value allows) {
-    return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
-}
-
-validation validate_extension(milliseconds ttl, const config& config) {
-    if (auto why = wrong_with_ttl(ttl, config)) {
-        return result_of(std::move(why));
-    }
-    const auto drift = std::chrono::ceil<milliseconds>(detail::drift_of(config).of(ttl));
-    return result_of(ttl <= drift ? wrong(not_allowed(ttl, config, drift)) : wrong());
-}
-
-} // namespace detail
 
 }} // namespace redlock::REDLOCK_ABI

@@ -1,7 +1,6 @@
 #include "held_leases.hpp"
 
 #include "lock_request.hpp"
-#include "settings_of.hpp"
 
 #include <utility>
 

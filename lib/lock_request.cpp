@@ -1,28 +1,89 @@
 #include "lock_request.hpp"
 
 #include "settings_of.hpp"
+#include "value_checks.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 #include <variant>
 
-namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
+namespace redlock { inline namespace REDLOCK_ABI {
+namespace detail {
 
 namespace {
 
-setting_value number(std::size_t value) {
-    return static_cast<std::int64_t>(value);
+using std::chrono::milliseconds;
+
+// The refusal of a value where something else allows only one: "order is 'fifo'; allowed: 'none',
+// with a slot".
+invalid_value
+only_with(std::string_view other, std::string field, setting_value value, setting_value allows) {
+    return {std::move(field), std::move(value), {}, allows, allows, fmt::format("with {}", other)};
 }
 
-validation in_range(const char* field, const char* unit, std::size_t value, std::size_t high) {
-    if (value >= 1 && value <= high) {
-        return {};
+invalid_value not_allowed(milliseconds ttl, const config& config, milliseconds needed) {
+    return {"ttl", ttl, {}, needed + milliseconds(1), config.max_ttl, {}};
+}
+
+milliseconds drift_during(milliseconds ttl, const config& config) {
+    return std::chrono::ceil<milliseconds>(drift_of(config).of(ttl));
+}
+
+// The reason for a refusal that does not depend on the margins.
+wrong wrong_with_ttl(milliseconds ttl, const config& config) {
+    if (ttl.count() >= 1 && ttl <= config.max_ttl) {
+        return std::nullopt;
     }
-    return {
-        boost::system::in_place_error,
-        invalid_value{field, number(value), unit, number(1), number(high), {}}};
+    return not_allowed(ttl, config, drift_during(milliseconds(1), config));
+}
+
+wrong wrong_with_options(const acquire_options& options, const config& config) {
+    if (auto why = wrong_with_ttl(options.ttl, config)) {
+        return why;
+    }
+    if (auto why = outside("min_validity", options.min_validity, milliseconds(0), options.ttl)) {
+        return why;
+    }
+    if (auto why = outside("stop_margin", options.stop_margin, milliseconds(0), options.ttl)) {
+        return why;
+    }
+    const milliseconds needed =
+        drift_during(options.ttl, config) + options.stop_margin + options.min_validity;
+    if (options.ttl <= needed) {
+        return not_allowed(options.ttl, config, needed);
+    }
+    if (options.wait.limit().count() < 0) {
+        return invalid_value{"wait", options.wait.limit(), {}, milliseconds(0), {}, {}};
+    }
+    if (options.fencing && config.protocol != protocol::guarded) {
+        return against(
+            "protocol", std::string(to_string(config.protocol)), "fencing needs guarded");
+    }
+    if (options.mode != lock_mode::exclusive) {
+        const std::string mode(to_string(options.mode));
+        if (config.protocol != protocol::guarded) {
+            return only_with("protocol plain", "mode", mode, "exclusive");
+        }
+        if (options.order != fairness::none) {
+            return only_with("mode " + mode, "order", "fifo", "none");
+        }
+        if (options.mode == lock_mode::shared && options.fencing) {
+            return only_with("mode shared", "fencing", "on", "off");
+        }
+    }
+    const auto unusable = std::max(options.stop_margin, options.min_validity);
+    if (options.max_hold.count() < 0
+        || (options.max_hold.count() > 0 && options.max_hold <= unusable)) {
+        return invalid_value{
+            "max_hold", options.max_hold, {}, unusable + milliseconds(1), {}, "or 0 for no limit"};
+    }
+    return std::nullopt;
 }
 
 validation in_time(bool allowed, const acquire_options& options, const char* with) {
@@ -33,17 +94,13 @@ validation in_time(bool allowed, const acquire_options& options, const char* wit
     if (options.wait == wait_for::forever()) {
         value = std::string("forever");
     }
-    return {
-        boost::system::in_place_error,
-        only_with(with, "wait", std::move(value), std::chrono::milliseconds(0))};
+    return result_of(only_with(with, "wait", std::move(value), milliseconds(0)));
 }
 
 validation only(
     bool allowed, const char* field, std::string_view value, const char* allows, const char* with) {
-    return allowed ? validation()
-                   : validation(
-                       boost::system::in_place_error,
-                       only_with(with, field, std::string(value), std::string(allows)));
+    return result_of(
+        allowed ? wrong() : only_with(with, field, std::string(value), std::string(allows)));
 }
 
 validation guarded_only(const config& rules, const char* with) {
@@ -82,7 +139,7 @@ validation check_one(const lock_request& wanted) {
 validation check_several(const lock_request& wanted, const config& rules) {
     constexpr const char* with = "several resources";
     if (validation valid = first_error(
-            {in_range("resources", "names", wanted.resources.size(), resources_max),
+            {result_of(outside("resources", wanted.resources.size(), "names", 1, resources_max)),
              guarded_only(rules, with),
              unordered(wanted.options, with),
              exclusive_only(wanted.options, with)});
@@ -101,7 +158,7 @@ validation check_slots(const lock_request& wanted, const config& rules) {
     const std::size_t size = *wanted.pool_size;
     return first_error(
         {validate_pool(wanted.resource, size),
-         in_range("count", "", wanted.wants, std::min(size, resources_max)),
+         result_of(outside("count", wanted.wants, "", 1, std::min(size, resources_max))),
          unordered(wanted.options, "a slot"),
          exclusive_only(wanted.options, "a slot"),
          wanted.wants > 1 ? guarded_only(rules, "several slots") : validation()});
@@ -122,13 +179,26 @@ std::string name_of_resources(const std::vector<std::string>& names) {
 
 } // namespace
 
+milliseconds effective_ttl(milliseconds ttl, const config& config) {
+    return ttl == default_ttl ? std::min(milliseconds(10'000), config.max_ttl) : ttl;
+}
+
+validation validate_extension(milliseconds ttl, const config& config) {
+    if (auto why = wrong_with_ttl(ttl, config)) {
+        return result_of(std::move(why));
+    }
+    const milliseconds drift = drift_during(ttl, config);
+    return result_of(ttl <= drift ? wrong(not_allowed(ttl, config, drift)) : wrong());
+}
+
 validation exclusive_only(const acquire_options& options, const char* with) {
     return only(
         options.mode == lock_mode::exclusive, "mode", to_string(options.mode), "exclusive", with);
 }
 
 validation validate_pool(std::string_view pool, std::size_t size) {
-    return first_error({validate_resource(pool), in_range("size", "", size, slot_pool_size_max)});
+    return first_error(
+        {validate_resource(pool), result_of(outside("size", size, "", 1, slot_pool_size_max))});
 }
 
 validation lock_request::check(const config& rules) {
@@ -172,4 +242,34 @@ std::string name_of_slots(const std::string& pool, const std::vector<std::uint32
     return name;
 }
 
-}}} // namespace redlock::REDLOCK_ABI::detail
+} // namespace detail
+
+validation validate(const acquire_options& given, const config& config) {
+    acquire_options options = given;
+    options.ttl = detail::effective_ttl(given.ttl, config);
+    return detail::result_of(detail::wrong_with_options(options, config));
+}
+
+validation validate_resource(std::string_view resource) {
+    return detail::result_of(
+        detail::outside("resource", resource.size(), "bytes", 1, resource_name_max));
+}
+
+validation validate_token(std::string_view lock_token) {
+    constexpr std::int64_t digits = 40;
+    const auto size = static_cast<std::int64_t>(lock_token.size());
+    const bool valid =
+        size == digits
+        && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return detail::result_of(
+        valid ? detail::wrong()
+              : invalid_value{
+                  "token",
+                  size,
+                  "characters",
+                  digits,
+                  digits,
+                  "all of them hexadecimal digits in lower case"});
+}
+
+}} // namespace redlock::REDLOCK_ABI

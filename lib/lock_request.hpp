@@ -1,5 +1,5 @@
 // The arguments of an acquire and their check: a lock on one resource, on several, for reading or
-// writing, or slots of a pool.
+// writing, or slots of a pool. The ttl of an extension is checked in the same way.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <redlock/config.hpp>
 #include <redlock/options.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,12 @@ struct lock_request {
     /// Only after the check.
     core::lock_form form() const noexcept;
 };
+
+/// Returns the lease that `ttl` means under this configuration.
+std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);
+
+/// Checks the ttl of an extension as `validate` checks that of an acquire.
+validation validate_extension(std::chrono::milliseconds ttl, const config& config);
 
 /// Refuses readers and writers where they make no sense: "mode is 'shared'; allowed: 'exclusive',
 /// with `with`".

@@ -1,4 +1,5 @@
 #include "core/validity.hpp"
+#include "lock_request.hpp"
 #include "settings_of.hpp"
 
 #include <redlock/sizing.hpp>

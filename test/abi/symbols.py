@@ -38,7 +38,7 @@ SHARED = [
 # that a program can name.
 INTERNAL = re.compile(
     r"^redlock::(?:detail::(?:engine_driver|exclusive_only|held_leases|lock_request|manager_impl|member_name"
-    r"|message_of|name_of_slots|only_with|release_watch|same_server|settings_of|validate_extension|validate_pool)"
+    r"|message_of|name_of_slots|release_watch|same_server|settings_of|validate_extension|validate_pool)"
     r"|testing::(?:memory|process|virtual_backend|virtual_world))\b"
 )
 SHORT = [

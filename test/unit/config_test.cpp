@@ -1,3 +1,4 @@
+#include "lock_request.hpp"
 #include "settings_of.hpp"
 
 #include <redlock/config.hpp>
