@@ -1,12 +1,14 @@
-// The text exposition format 0.0.4: families of samples, each family in one piece, for any number
-// of managers.
+// The metrics as a page for Prometheus: families of samples, each family in one piece, for any
+// number of managers.
+
+#include "prometheus_writer.hpp"
 
 #include <redlock/prometheus.hpp>
 
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -14,74 +16,7 @@ namespace redlock { inline namespace REDLOCK_ABI {
 
 namespace {
 
-// Some values come from the network, and a value that is not UTF-8 would make the whole page
-// invalid.
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (c == '\n') {
-            out += "\\n";
-        } else if (byte < 0x20 || byte > 0x7e) {
-            fmt::format_to(std::back_inserter(out), "\\\\x{:02x}", byte);
-        } else {
-            out += c;
-        }
-    }
-    return out;
-}
-
-double seconds(std::chrono::nanoseconds time) {
-    return std::chrono::duration<double>(time).count();
-}
-
-/// Writes the samples of one family that belong to one manager.
-class writer {
-public:
-    writer(std::string& out, std::string_view family, const prometheus_source& manager)
-        : out_(out),
-          family_(family),
-          quorum_(label("quorum", manager.quorum)) {}
-
-    static std::string label(std::string_view name, std::string_view value) {
-        return fmt::format("{}=\"{}\"", name, escaped(value));
-    }
-
-    /// Labels are in their final form, separated by commas.
-    template <typename Number>
-    void sample(Number value, std::string_view labels = {}, std::string_view suffix = {}) {
-        fmt::format_to(
-            std::back_inserter(out_),
-            "{}{}{{{}{}{}}} {}\n",
-            family_,
-            suffix,
-            quorum_,
-            labels.empty() ? "" : ",",
-            labels,
-            value);
-    }
-
-    void samples(const histogram& times, const std::string& labels = {}) {
-        const std::string before = labels.empty() ? "" : labels + ",";
-        std::uint64_t sum = 0;
-        for (std::size_t i = 0; i < histogram::bounds.size(); ++i) {
-            sum += times.counts()[i];
-            const double bound = seconds(histogram::bounds[i]);
-            sample(sum, fmt::format("{}le=\"{}\"", before, bound), "_bucket");
-        }
-        sample(times.count(), before + "le=\"+Inf\"", "_bucket");
-        sample(seconds(times.sum()), labels, "_sum");
-        sample(times.count(), labels, "_count");
-    }
-
-private:
-    std::string& out_;
-    std::string_view family_;
-    std::string quorum_;
-};
+using writer = detail::prometheus_writer;
 
 struct family {
     std::string_view name;
@@ -169,29 +104,19 @@ void votes(writer& out, const metrics& counted, const health&) {
     }
 }
 
-void ready(writer& out, const metrics&, const health& now) {
-    out.sample(now.ready ? 1 : 0);
+// A number of the quorum, or 1 for what is the case.
+template <auto Member>
+void of_quorum(writer& out, const metrics&, const health& now) {
+    out.sample(static_cast<std::size_t>(now.*Member));
 }
 
 void size(writer& out, const metrics&, const health& now) {
     out.sample(now.masters.size());
 }
 
-void admitted(writer& out, const metrics&, const health& now) {
-    out.sample(now.admitted);
-}
-
-void needed(writer& out, const metrics&, const health& now) {
-    out.sample(now.quorum);
-}
-
-void unsafe(writer& out, const metrics&, const health& now) {
-    out.sample(now.quarantine_off ? 1 : 0);
-}
-
 template <auto Member>
 void configured(writer& out, const metrics&, const health& now) {
-    out.sample(seconds(now.*Member));
+    out.sample(now.*Member);
 }
 
 void config_info(writer& out, const metrics&, const health& now) {
@@ -216,7 +141,7 @@ void states(writer& out, const metrics&, const health& now) {
 void quarantines(writer& out, const metrics&, const health& now) {
     for (const master_health& one : now.masters) {
         const auto left = one.quarantine_left.value_or(std::chrono::milliseconds(0));
-        out.sample(seconds(left), master_label(one.endpoint));
+        out.sample(left, master_label(one.endpoint));
     }
 }
 
@@ -285,10 +210,13 @@ constexpr family families[] = {
      counts,
      "Exceptions thrown by the observer.",
      counter<&metrics::observer_errors>},
-    {"redlock_ready", measures, "1 if a majority of the masters is admitted.", ready},
+    {"redlock_ready",
+     measures,
+     "1 if a majority of the masters is admitted.",
+     of_quorum<&health::ready>},
     {"redlock_masters", measures, "Configured masters.", size},
-    {"redlock_masters_admitted", measures, "Masters that may vote.", admitted},
-    {"redlock_votes_needed", measures, "Votes needed for a majority.", needed},
+    {"redlock_masters_admitted", measures, "Masters that may vote.", of_quorum<&health::admitted>},
+    {"redlock_votes_needed", measures, "Votes needed for a majority.", of_quorum<&health::quorum>},
     {"redlock_members",
      measures,
      "Members of the quorum by their own records; 0 if not known.",
@@ -300,7 +228,7 @@ constexpr family families[] = {
     {"redlock_quarantine_off",
      measures,
      "1 if restarted masters vote at once, which is unsafe.",
-     unsafe},
+     of_quorum<&health::quarantine_off>},
     {"redlock_max_ttl_seconds",
      measures,
      "The longest ttl, as configured: the same in all processes.",
@@ -375,7 +303,7 @@ std::string to_prometheus(std::span<const prometheus_source> managers) {
             one.help,
             one.type);
         for (const prometheus_source& manager : managers) {
-            writer samples(out, one.name, manager);
+            writer samples(out, one.name, manager.quorum);
             one.write(samples, manager.metrics, manager.health);
         }
     }
