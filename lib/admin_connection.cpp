@@ -43,7 +43,31 @@ constexpr std::size_t reply_bytes_max = std::size_t{4} * 1024 * 1024;
 constexpr std::size_t elements_max = 65'536;
 constexpr std::size_t error_length_max = 500; // it is shown to people
 
-reply reply_of(const redisReply& from);
+// hiredis bounds the depth.
+reply reply_of(const redisReply& from) {
+    reply out;
+    switch (from.type) {
+    case REDIS_REPLY_INTEGER:
+        out.what = reply::kind::number;
+        out.number = from.integer;
+        break;
+    case REDIS_REPLY_NIL:
+        break;
+    case REDIS_REPLY_ARRAY:
+        out.what = reply::kind::list;
+        for (std::size_t i = 0; i < from.elements; ++i) {
+            out.items.push_back(reply_of(*from.element[i]));
+        }
+        break;
+    default:
+        out.what = from.type == REDIS_REPLY_ERROR ? reply::kind::error : reply::kind::text;
+        out.text.assign(from.str, static_cast<std::size_t>(from.len));
+        if (out.failed()) {
+            out.text.resize(std::min(out.text.size(), error_length_max));
+        }
+    }
+    return out;
+}
 
 // The number of elements is an int in hiredis 0.14 and a size_t in 1.x.
 template <typename Length>
@@ -222,35 +246,28 @@ private:
                     [handler](const error_code& error) { handler(error, 0); });
             });
         } catch (const connection_error& error) {
-            const long verdict = SSL_get_verify_result(secure_->native_handle());
             throw connection_error(fmt::format(
                 "TLS handshake: {}{}",
                 error.what(),
-                !tls.verify || verdict == X509_V_OK ? ""
-                : verdict == X509_V_ERR_UNSPECIFIED
-                    ? fmt::format(": it does not name '{}'", name)
-                    : fmt::format(": {}", X509_verify_cert_error_string(verdict))));
-        }
-    }
-
-    template <typename F>
-    void with_stream(F use) {
-        if (secure_) {
-            use(*secure_);
-        } else {
-            use(socket_);
+                net::why_distrusted(secure_->native_handle(), name)));
         }
     }
 #else
     void shake_hands() {
         throw connection_error("this library was built without TLS");
     }
+#endif
 
     template <typename F>
     void with_stream(F use) {
+#if REDLOCK_HAS_TLS
+        if (secure_) {
+            use(*secure_);
+            return;
+        }
+#endif
         use(socket_);
     }
-#endif
 
     void log_in() {
         const std::string& user = where_.password.empty() ? how_.username : where_.username;
@@ -304,36 +321,6 @@ private:
 #endif
     bounded_reader reader_;
 };
-
-namespace {
-
-// hiredis bounds the depth.
-reply reply_of(const redisReply& from) {
-    reply out;
-    switch (from.type) {
-    case REDIS_REPLY_INTEGER:
-        out.what = reply::kind::number;
-        out.number = from.integer;
-        break;
-    case REDIS_REPLY_NIL:
-        break;
-    case REDIS_REPLY_ARRAY:
-        out.what = reply::kind::list;
-        for (std::size_t i = 0; i < from.elements; ++i) {
-            out.items.push_back(reply_of(*from.element[i]));
-        }
-        break;
-    default:
-        out.what = from.type == REDIS_REPLY_ERROR ? reply::kind::error : reply::kind::text;
-        out.text.assign(from.str, static_cast<std::size_t>(from.len));
-        if (out.failed()) {
-            out.text.resize(std::min(out.text.size(), error_length_max));
-        }
-    }
-    return out;
-}
-
-} // namespace
 
 connection::connection(const endpoint& master, const config& quorum)
     : wire_(std::make_unique<wire>(master, quorum)) {

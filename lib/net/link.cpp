@@ -176,28 +176,18 @@ void link::connected() {
         secure->set_verify_callback(asio::ssl::host_name_verification(tls_name_), bad);
         secure->async_handshake(
             asio::ssl::stream_base::client, guarded([this](const error_code& failure) {
-                failure ? failed("TLS handshake", failure, why_distrusted()) : opened();
+                if (failure) {
+                    auto* const session = channel_->secure->native_handle();
+                    failed("TLS handshake", failure, why_distrusted(session, tls_name_));
+                } else {
+                    opened();
+                }
             }));
         return;
     }
 #endif
     opened();
 }
-
-#if REDLOCK_HAS_TLS
-// The error says that the certificate was refused; only the session says why.
-std::string link::why_distrusted() const {
-    auto* const session = channel_->secure->native_handle();
-    const long verdict = SSL_get_verify_result(session);
-    if (SSL_get_verify_mode(session) == SSL_VERIFY_NONE || verdict == X509_V_OK) {
-        return {};
-    }
-    // X509_V_ERR_UNSPECIFIED comes from the host name verification.
-    return verdict == X509_V_ERR_UNSPECIFIED
-               ? ": it does not name '" + tls_name_ + "'"
-               : std::string(": ") + X509_verify_cert_error_string(verdict);
-}
-#endif
 
 void link::opened() {
     const auto mine = channel_;

@@ -108,9 +108,6 @@ private:
     /// reports it by a separate handler.
     void fail_later(std::string_view what, const boost::system::error_code& error);
     std::string why_failed(std::string_view what, const boost::system::error_code& error) const;
-#if REDLOCK_HAS_TLS
-    std::string why_distrusted() const;
-#endif
     /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
     /// does nothing once the connection was closed.
     template <typename F>

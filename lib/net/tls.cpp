@@ -1,7 +1,6 @@
 #include "tls.hpp"
 
 #include <stdexcept>
-#include <string>
 
 namespace redlock::net {
 
@@ -37,6 +36,17 @@ std::unique_ptr<tls_context> make_tls_context(const tls_options& options) {
         check(error, "private_key_file", options.private_key_file);
     }
     return context;
+}
+
+std::string why_distrusted(const SSL* session, const std::string& name) {
+    const long verdict = SSL_get_verify_result(session);
+    if (SSL_get_verify_mode(session) == SSL_VERIFY_NONE || verdict == X509_V_OK) {
+        return {};
+    }
+    // X509_V_ERR_UNSPECIFIED comes from the host name verification.
+    return verdict == X509_V_ERR_UNSPECIFIED
+               ? ": it does not name '" + name + "'"
+               : std::string(": ") + X509_verify_cert_error_string(verdict);
 }
 
 #else
