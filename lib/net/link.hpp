@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redlock::net {
@@ -111,7 +112,15 @@ private:
     /// Wraps `f` so that it keeps the owner and the connection alive, runs under the guard, and
     /// does nothing once the connection was closed.
     template <typename F>
-    auto guarded(F f);
+    auto guarded(F f) {
+        return [this, owner = owner_.shared_from_this(), mine = channel_, f = std::move(f)](
+                   const auto&... arguments) mutable {
+            const link_callbacks::section lock(*owner);
+            if (mine == channel_) {
+                f(arguments...);
+            }
+        };
+    }
 
     boost::asio::any_io_executor io_;
     std::size_t master_;

@@ -1,0 +1,139 @@
+// How a link connects: the look-up of the name, its addresses in turn, the TLS handshake.
+
+#include "link.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/socket_base.hpp>
+#if REDLOCK_HAS_TLS
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <openssl/ssl.h>
+#endif
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace redlock::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+void link::open() {
+    close();
+    channel_ = std::make_shared<channel>(io_);
+    if (where_.transport == transport::unix_socket) {
+        channel_->candidates.emplace_back(asio::local::stream_protocol::endpoint(where_.path));
+        connect(0);
+        return;
+    }
+    error_code not_numeric;
+    const auto numeric = asio::ip::make_address(where_.host, not_numeric);
+    if (not_numeric) {
+        resolve();
+        return;
+    }
+    channel_->candidates.emplace_back(asio::ip::tcp::endpoint(numeric, where_.port));
+    connect(0);
+}
+
+// A look-up blocks a thread of Asio, never the loop. A look-up that hangs cannot be stopped. Its
+// late result is ignored, because `channel_` is another one by then.
+void link::resolve() {
+    resolver_.async_resolve(
+        where_.host,
+        std::to_string(where_.port),
+        asio::ip::tcp::resolver::numeric_service,
+        guarded([this](const error_code& error, const resolver::results_type& found) {
+            if (error) {
+                failed("look-up of the name", error);
+                return;
+            }
+            for (const auto& entry : found) {
+                channel_->candidates.emplace_back(entry.endpoint());
+            }
+            order_.sort(channel_->candidates);
+            connect(0);
+        }));
+}
+
+void link::connect(std::size_t candidate) {
+    order_.trying(channel_->candidates, candidate);
+    channel_->used = candidate;
+    error_code ignored; // at the first candidate there is no socket to close
+    channel_->plain.close(ignored);
+    channel_->plain.open(channel_->candidates[candidate].protocol(), ignored);
+    // A child process of the user must not inherit the connection, which would stay open.
+    ::fcntl(channel_->plain.native_handle(), F_SETFD, FD_CLOEXEC);
+    channel_->plain.async_connect(
+        channel_->candidates[candidate], guarded([this, candidate](const error_code& error) {
+            if (!error) {
+                connected();
+            } else if (candidate + 1 < channel_->candidates.size()) {
+                connect(candidate + 1);
+            } else {
+                failed("connect", error);
+            }
+        }));
+}
+
+void link::connected() {
+    error_code error;
+    if (where_.transport != transport::unix_socket) {
+        channel_->plain.set_option(asio::ip::tcp::no_delay(true), error);
+        channel_->plain.set_option(asio::socket_base::keep_alive(true), error);
+    }
+    channel_->plain.non_blocking(true, error);
+    if (error) {
+        asio::post(io_, guarded([this, error] { failed("connect", error); }));
+        return;
+    }
+#if REDLOCK_HAS_TLS
+    if (where_.transport == transport::tls) {
+        auto& secure = channel_->secure;
+        secure.emplace(channel_->plain, *tls_);
+        error_code bad;
+        // The certificate is verified against the name or address. SNI is sent for names only.
+        asio::ip::make_address(tls_name_, bad);
+        if (bad) {
+            SSL_set_tlsext_host_name(secure->native_handle(), tls_name_.c_str());
+        }
+        secure->set_verify_callback(asio::ssl::host_name_verification(tls_name_), bad);
+        secure->async_handshake(
+            asio::ssl::stream_base::client, guarded([this](const error_code& failure) {
+                if (failure) {
+                    auto* const session = channel_->secure->native_handle();
+                    failed("TLS handshake", failure, why_distrusted(session, tls_name_));
+                } else {
+                    opened();
+                }
+            }));
+        return;
+    }
+#endif
+    opened();
+}
+
+void link::opened() {
+    const auto mine = channel_;
+#if REDLOCK_LINUX
+    if (ready_ != nullptr && mine->plain.is_open() && where_.transport != transport::tls) {
+        mine->watched = mine->plain.release();
+        if (const error_code error = ready_->watch(master_, mine->watched)) {
+            ::close(std::exchange(mine->watched, -1));
+            failed("connect", error);
+            return;
+        }
+    }
+#endif
+    mine->open = true;
+    owner_.link_opened(master_);
+    if (mine == channel_ && mine->watched < 0) {
+        read();
+    }
+}
+
+} // namespace redlock::net
