@@ -6,31 +6,6 @@
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-namespace {
-
-held_lock seen(const lease_handle& lease) {
-    return {lease.observed, lease.resource, lease.fencing_token};
-}
-
-error_code result_of(std::optional<errc> error) {
-    return error ? make_error_code(*error) : error_code();
-}
-
-// Whether `max_hold` ends the lease before the ttl that the extension asked for.
-bool ends_early(const core::claim& claim, core::drift_bound drift) {
-    return claim.held().capped()
-           && claim.held().deadline()
-                  < core::guaranteed_until(claim.extending.sent, claim.extending.ttl, drift);
-}
-
-error_code why_not_held(const lease_handle& lease) {
-    return lease.stage == lease_handle::phase::released ? errc::released
-           : lease.reason == loss_reason::closed        ? errc::closed
-                                                        : errc::lost;
-}
-
-} // namespace
-
 // A handler may own the lock that it waits for, and would keep itself alive.
 held_leases::~held_leases() {
     for (const lease_ptr& lease : leases_) {
@@ -74,7 +49,7 @@ void held_leases::extend(
         if (sink.out != nullptr) {
             *sink.out = lease->loss ? *lease->loss : diagnostics();
         }
-        fail(why_not_held(*lease));
+        fail(lease->why_not_held());
         return;
     }
     core::engine& engine = driver_.engine();
@@ -171,7 +146,7 @@ void held_leases::end_lease(lease_handle& lease, bool release) {
         }
     });
     if (held && !release) {
-        observer_.abandoned(seen(lease));
+        observer_.abandoned(lease.seen());
     }
     if (abandoned) {
         leases_[lease.claim.index].reset();
@@ -233,7 +208,7 @@ held_leases::add(const core::claim& claim, std::string&& resource, std::uint64_t
 
 void held_leases::acquired(const lease_handle& lease) {
     if (observer_) {
-        observer_.acquired(seen(lease));
+        observer_.acquired(lease.seen());
     }
 }
 
@@ -243,132 +218,6 @@ void held_leases::changed(const core::claim& claim) {
         claim.held().held_until().time_since_epoch().count(), std::memory_order_relaxed);
     lease.deadline.store(
         claim.held().deadline().time_since_epoch().count(), std::memory_order_relaxed);
-}
-
-void held_leases::lost(const core::claim& claim, loss_reason reason) {
-    lease_handle& lease = of(claim);
-    lease.end();
-    lease.stage = lease_handle::phase::lost;
-    lease.reason = reason;
-    lease.loss = std::make_unique<diagnostics>();
-    driver_.explain(
-        *lease.loss, lease.resource, errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
-    lease.loss->message = "lost: " + std::string(to_string(reason));
-    if (lease.observed_renewal != 0) {
-        end_renewal(lease, why_not_held(lease), *lease.loss);
-    }
-    observer_.lost(seen(lease), reason, *lease.loss);
-    lease.watching.explain_all(*lease.loss);
-    lease.watching.complete_all(driver_.io(), error_code(), reason);
-}
-
-void held_leases::held_long(const core::claim& claim) {
-    const auto held = driver_.now() - claim.held().held_since();
-    if (driver_.logs(log_level::warning)) {
-        const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
-        driver_.log(
-            log_level::warning,
-            claim.key + ": held for " + std::to_string(whole.count()) + " ms already");
-    }
-    observer_.held_long(seen(of(claim)), held);
-}
-
-void held_leases::renewing(const core::claim& claim) {
-    lease_handle& lease = of(claim);
-    lease.observed_renewal = observer_.started(
-        {.kind = operation_kind::renew,
-         .resource = lease.resource,
-         .lock = lease.observed,
-         .ttl = claim.extending.ttl});
-}
-
-void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
-    lease_handle& lease = of(claim);
-    if (lease.observed_renewal != 0) { // else an earlier holder started it
-        diagnostics votes;
-        const error_code result = result_of(error);
-        driver_.explain(
-            votes, lease.resource, result, 1, driver_.now() - claim.extending.sent, claim.votes);
-        end_renewal(lease, result, votes);
-    }
-}
-
-void held_leases::end_renewal(
-    lease_handle& lease, const error_code& error, const diagnostics& votes) {
-    observer_.ended(
-        {.id = std::exchange(lease.observed_renewal, 0),
-         .kind = operation_kind::renew,
-         .resource = lease.resource,
-         .lock = lease.observed,
-         .error = error},
-        votes);
-}
-
-void held_leases::extended(const core::claim& claim, std::optional<errc> error) {
-    lease_handle& lease = of(claim);
-    lease_handle::extend_waiter& oldest = lease.extending.front();
-    if (oldest.done) {
-        const error_code result = result_of(error);
-        observer_.ended(
-            oldest.sink.on(result),
-            {.id = oldest.observed,
-             .kind = operation_kind::extend,
-             .resource = lease.resource,
-             .lock = lease.observed,
-             .error = result},
-            [&](diagnostics& votes) {
-                driver_.explain(
-                    votes,
-                    lease.resource,
-                    result,
-                    1,
-                    driver_.now() - claim.extending.sent,
-                    claim.votes);
-            });
-        (*std::move(oldest.done))(
-            driver_.io(),
-            result,
-            !error && ends_early(claim, driver_.engine().rules().drift) ? extend_result::capped
-                                                                        : extend_result::extended);
-    }
-    lease.extending.pop_front();
-}
-
-void held_leases::removed(const core::claim& claim, release_result result) {
-    const lease_ptr lease = std::move(leases_[claim.self.index]);
-    lease->result = result;
-    const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask for it later
-    if (lost || lease->releasing.wants_explanation()
-        || (observer_ && lease->observed_release != 0)) {
-        diagnostics votes;
-        // A lease that was handed off within this process, or held until its manager closed, was
-        // not removed on any master.
-        const bool asked = claim.is_ending();
-        const auto elapsed = asked ? driver_.now() - claim.ending().began() : clock::duration(0);
-        driver_.explain(
-            votes, lease->resource, {}, 1, elapsed, asked ? claim.votes : core::ballots());
-        votes.message = to_string(result);
-        end_release(*lease, votes);
-        lease->releasing.explain_all(votes);
-        if (lost) {
-            lease->removal = std::make_unique<diagnostics>(std::move(votes));
-        }
-    }
-    lease->releasing.complete_all(driver_.io(), error_code(), result);
-}
-
-void held_leases::end_release(const lease_handle& lease, const diagnostics& votes) {
-    if (lease.observed_release == 0) {
-        return;
-    }
-    observer_.ended(
-        {.id = lease.observed_release,
-         .kind = operation_kind::release,
-         .resource = lease.resource,
-         .lock = lease.observed,
-         .released = lease.result},
-        votes);
-    observer_.released(seen(lease), *lease.result);
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -1,5 +1,5 @@
 // The leases of one manager. Passes requests of the holders to the engine, and reports of the
-// engine to the holders, to waiting calls and to the observer.
+// engine to the holders, to waiting calls and to the observer (lease_reports.cpp).
 
 #pragma once
 

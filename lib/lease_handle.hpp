@@ -9,6 +9,7 @@
 
 #include <redlock/clock.hpp>
 #include <redlock/lock.hpp>
+#include <redlock/observer.hpp>
 
 #include <array>
 #include <atomic>
@@ -86,6 +87,15 @@ public:
         std::optional<completion<error_code, extend_result>> done; // empty: cancelled
         std::uint64_t observed = 0;                                // its number for the observer
     };
+
+    /// Why it cannot be used, once it is lost or released.
+    error_code why_not_held() const {
+        return stage == phase::released        ? errc::released
+               : reason == loss_reason::closed ? errc::closed
+                                               : errc::lost;
+    }
+    /// The lock as the observer sees it.
+    held_lock seen() const { return {observed, resource, fencing_token}; }
 
     core::handle claim;
     phase stage = phase::held;
