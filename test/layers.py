@@ -39,6 +39,7 @@ CORE_RANKS = {
     'fair_queue_scripts': 1,
     'server_clock': 1,
     'answer': 2,
+    'batch_answers': 2,
     'admission': 2,
     'hex': 0,
     'listeners': 0,

@@ -1,4 +1,5 @@
-// Decodes a master's reply: turns the replies of both protocols into votes.
+// Decodes a master's reply: turns the replies of both protocols into votes. Calls for several locks
+// have theirs in batch_answers.hpp.
 
 #pragma once
 
@@ -9,7 +10,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 
 namespace redlock::core {
@@ -30,6 +30,15 @@ struct answer {
     std::int64_t server_us = 0;          // the server's clock; 0: not reported
 };
 
+/// \name Parts of replies
+/// \{
+/// Lua numbers are exact below this; a larger token or clock is an invalid reply.
+constexpr std::int64_t exact_max = (std::int64_t{1} << 53) - 1;
+answer read_error(std::string_view error, command_variant how) noexcept;
+/// The holder's lease, as PTTL reports it. Empty if it reports none.
+std::optional<std::chrono::milliseconds> lease_left(std::int64_t pttl) noexcept;
+/// \}
+
 /// \name Decodes a reply to a command for a lock
 /// The layout of the reply shows whether it is plain or guarded.
 /// \{
@@ -41,40 +50,6 @@ answer read_extend(const reply& got, command_variant how) noexcept;
 /// and nothing changes by itself before `left` has passed.
 answer read_turn(const reply& got, command_variant how) noexcept;
 /// \}
-
-/// The reply to one call for several locks (guarded_scripts.hpp): one answer for each, in order.
-class batch_answers {
-public:
-    batch_answers(
-        const reply& got,
-        command_kind kind,
-        command_variant how,
-        bool has_counters,
-        std::size_t locks) noexcept;
-
-    /// The part of the reply that applies to all locks. If the call was not executed, it is the
-    /// reply for each lock.
-    const answer& call() const noexcept { return call_; }
-    bool executed() const noexcept { return executed_; }
-    /// Whether the master reported, in the reply to an extension, that it may have lost locks.
-    bool forgot() const noexcept { return forgot_; }
-    /// The answer for the next lock, and the text of its error.
-    answer next() noexcept;
-    std::string_view error() const noexcept { return error_; }
-
-private:
-    bool well_formed(std::size_t locks) const noexcept;
-    answer decode(const reply& one) noexcept;
-
-    command_kind kind_;
-    bool has_counters_;
-    bool executed_ = false;
-    bool forgot_ = false;
-    std::int64_t lock_ = 0;
-    std::span<const reply> rest_;
-    std::string_view error_;
-    answer call_;
-};
 
 /// The remaining lease in a reply to PTTL; 0 if there is no key. Empty if the reply contains no
 /// lease.

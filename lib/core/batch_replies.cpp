@@ -1,5 +1,6 @@
 // Replies to calls for several locks (outbox.hpp): divides each among its locks.
 
+#include "batch_answers.hpp"
 #include "decisions.hpp"
 #include "engine.hpp"
 

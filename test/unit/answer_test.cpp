@@ -1,4 +1,5 @@
 #include "core/answer.hpp"
+#include "core/batch_answers.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
