@@ -54,6 +54,7 @@ CORE_RANKS = {
     'introduction': 3,
     'subscriber': 3,
     'quorum': 4,
+    'quorum_health': 4,
     'round': 4,
     'extension_round': 4,
     'slot_scripts': 1,

@@ -1,7 +1,6 @@
 #include "quorum.hpp"
 
 #include "hash.hpp"
-#include "reasons.hpp"
 
 #include <cassert>
 #include <utility>
@@ -174,95 +173,6 @@ admission_change quorum::assess(std::size_t master, time_point now) {
     one.admitted = one.otherwise == vote::granted;
     admitted_ += one.admitted ? 1U : 0U;
     return {.masters = set_of(master), .ready = !was_ready && ready()};
-}
-
-std::string quorum::why_not(std::size_t master, time_point now) const {
-    const member& one = members_[master];
-    const connection& link = *one.link;
-    switch (one.otherwise) {
-    case vote::duplicate:
-        return "the same server (run id) as another configured master";
-    case vote::quarantined: {
-        const auto left =
-            std::chrono::ceil<std::chrono::seconds>(link.judgement().votes_from - now);
-        return std::to_string(left.count()) + " s left: new, restarted or emptied recently";
-    }
-    case vote::timed_out:
-        return silent_text(rules_);
-    case vote::error:
-        return !link.up()              ? link.why_down()
-               : !link.judgement().fit ? link.judgement().text
-                                       : list_.why_not(master);
-    case vote::unreachable:
-        return link.why_down();
-    default:
-        return {};
-    }
-}
-
-std::string quorum::change_text(time_point now) const {
-    std::string away;
-    for (const std::size_t i : list_.awaited()) {
-        const connection& link = *members_[i].link;
-        const std::string why = !link.up()              ? link.why_down()
-                                : link.silent()         ? silent_text(rules_)
-                                : !link.judgement().fit ? link.judgement().text
-                                                        : std::string();
-        if (!why.empty()) {
-            away.append(away.empty() ? "; waits for " : ", ")
-                .append(rules_.members[i] + " (" + why + ")");
-        }
-    }
-    return list_.change_text(now) + away;
-}
-
-master_health quorum::health_of(std::size_t master, time_point now) const {
-    const member& one = members_[master];
-    const connection& link = *one.link;
-    master_health mine;
-    mine.endpoint = rules_.names[master];
-    mine.text = why_not(master, now);
-    const recorded_list& list = list_.recorded(master);
-    mine.generation = list.number();
-    mine.planned = list.what == recorded_list::state::planned ? list.list.last.shown() : "";
-    mine.run_id = link.info().run_id;
-    mine.version = link.info().version;
-    const std::string& unpublished = link.unpublished();
-    mine.release_notifications = one.pushes->refused()   ? "refused: " + one.pushes->why_not()
-                                 : !unpublished.empty()  ? "refused: PUBLISH: " + unpublished
-                                 : one.pushes->live()    ? "live"
-                                 : !one.pushes->wanted() ? "off"
-                                                         : "down: " + one.pushes->why_not();
-    switch (one.otherwise) {
-    case vote::granted:
-        mine.state = master_state::admitted;
-        break;
-    case vote::timed_out:
-        mine.state = master_state::silent;
-        break;
-    case vote::duplicate:
-        mine.state = master_state::duplicate;
-        break;
-    case vote::quarantined:
-        mine.state = master_state::quarantined;
-        mine.quarantine_left =
-            std::chrono::ceil<std::chrono::milliseconds>(link.judgement().votes_from - now);
-        break;
-    default:
-        mine.state = link.connecting() ? master_state::connecting
-                     : !link.up()      ? master_state::down
-                     : link.judgement().fit && list_.being_founded(master)
-                         ? master_state::founding
-                         : master_state::ineligible;
-    }
-    if (!link.info().run_id.empty()) {
-        const server_capabilities& commands = link.commands();
-        mine.compare_and_delete = commands.delete_command == native_delete::delex     ? "DELEX"
-                                  : commands.delete_command == native_delete::delifeq ? "DELIFEQ"
-                                  : commands.evalsha                                  ? "EVALSHA"
-                                                                                      : "EVAL";
-    }
-    return mine;
 }
 
 bool quorum::clock_stepped(std::size_t master, time_point now) {
