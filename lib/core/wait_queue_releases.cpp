@@ -1,0 +1,98 @@
+// What a wait queue does when a lock may be free: after a notification of a master, and after a
+// release in this process.
+
+#include "decisions.hpp"
+#include "wait_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace redlock::core {
+
+time_point wait_queue::notified(
+    std::size_t master, std::string_view release, bool granted, const wait_view& at) {
+    const std::uint32_t teller = 1U << master;
+    // A nameless notification may belong to the release that other masters reported, unless that
+    // release has already caused an attempt.
+    const bool nameless = release.empty() || news_.release.empty();
+    const bool joins =
+        !news_.acted_on && nameless && (news_.release.empty() || (news_.heard & teller) == 0);
+    if (joins) {
+        news_.release += release;
+    } else if (news_.release != release || (news_.heard & teller) != 0) {
+        news_.release = release;
+        news_.heard = 0;
+        news_.acted_on = false; // it can still serve what the current attempt missed
+    }
+    news_.heard |= teller;
+    waiter& front = *front_;
+    front.splits = 0;
+    const bool asks = front.stage == waiter::phase::attempting;
+    // The notification does not name the slot, and earlier findings may be incomplete.
+    if (pool && (asks || front.stage == waiter::phase::scanning)) {
+        news_.again = true;
+        return forever;
+    }
+    // This master has granted the lock after the release. A vote that is still outstanding may be
+    // older, because votes and notifications use different connections.
+    if (asks && granted) {
+        return forever;
+    }
+    // The arbiter's notification is enough. Without it, a majority is needed, and then all masters
+    // are asked. Any one will do if neither is possible. A slot is searched on all masters, so it
+    // always needs a majority.
+    const bool decides = !pool && (master == at.arbiter || at.arbiter == nobody);
+    const auto told = static_cast<std::size_t>(std::popcount(news_.heard));
+    if (!decides && told < at.quorum) {
+        if (front.stage != waiter::phase::paused || news_.acted_on) {
+            return forever;
+        }
+        front.ask_arbiter = true;
+        return std::min(front.wake.due, later(at.now, 2 * at.round_trip));
+    }
+    // The arbiter's notification still counts after a majority's: the attempt may have reached the
+    // arbiter before the release.
+    if (news_.acted_on && !(decides && told > at.quorum)) {
+        return forever;
+    }
+    news_.acted_on = true;
+    news_.again = wrong::notification_dropped ? news_.again : news_.again || asks;
+    if (front.stage == waiter::phase::turning) {
+        place.again = true; // the reply may be older
+    }
+    if (front.stage != waiter::phase::paused) {
+        return forever;
+    }
+    const bool at_once = decides || pool;
+    front.ask_arbiter = at_once;
+    // Without the arbiter's notification, wait for it, and let other clients go first.
+    return std::min(front.wake.due, at_once ? at.now : later(at.now, at.round_trip));
+}
+
+// This queue knows of the release. After a full series of local handoffs it lets other clients go
+// first.
+time_point wait_queue::released(std::string_view release, time_point since, const wait_view& at) {
+    const bool yields = since != never && others_are_next(since, at);
+    handed_since = never;
+    holder = {};
+    news_.release.assign(release);
+    news_.acted_on = true; // this is that release
+    news_.again = false;
+    if (length_ == 0) {
+        return forever;
+    }
+    if (front_->stage == waiter::phase::turning) {
+        place.again = true;
+    } else if (front_->stage != waiter::phase::paused) {
+        news_.again = pool;
+    }
+    if (front_->stage != waiter::phase::paused) {
+        return forever;
+    }
+    front_->ask_arbiter = yields;
+    // Wait for one notification and one command of another client: half a round trip each, doubled.
+    const auto chance = 2 * (at.rules.pushes ? at.round_trip : at.retry_floor());
+    return std::min(front_->wake.due, yields ? later(at.now, chance) : at.now);
+}
+
+} // namespace redlock::core
