@@ -1,4 +1,4 @@
-#include "core/resp.hpp"
+#include "core/append_command.hpp"
 #include "net/tls.hpp"
 
 #include <redlock/admin.hpp>

@@ -25,6 +25,7 @@ CORE_RANKS = {
     'backoff': 0,
     'polling': 1,
     'slot_tally': 1,
+    'append_command': 0,
     'resp': 0,
     'scripts': 0,
     'keys': 0,

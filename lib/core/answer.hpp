@@ -4,6 +4,7 @@
 #pragma once
 
 #include "command.hpp"
+#include "resp.hpp"
 
 #include <redlock/diagnostics.hpp>
 

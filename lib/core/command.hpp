@@ -8,8 +8,8 @@
 
 #pragma once
 
+#include "append_command.hpp"
 #include "form.hpp"
-#include "resp.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "resp.hpp"
+#include "append_command.hpp"
 #include "settings.hpp"
 
 #include <string>

@@ -4,31 +4,12 @@
 #include <hiredis/read.h>
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
+#include <new>
 #include <utility>
 
 namespace redlock::core {
 
 namespace {
-
-constexpr std::size_t length_bytes_max = 1 + 20 + 2; // mark, digits of 64 bits, end of line
-
-// Writes "$42\r\n" and returns the end. Most lengths have one or two digits.
-char* write_length(char* at, char mark, std::size_t length) {
-    *at++ = mark;
-    if (length < 10) {
-        *at++ = static_cast<char>('0' + length);
-    } else if (length < 100) {
-        *at++ = static_cast<char>('0' + length / 10);
-        *at++ = static_cast<char>('0' + length % 10);
-    } else {
-        at = std::to_chars(at, at + length_bytes_max, length).ptr;
-    }
-    *at++ = '\r';
-    *at++ = '\n';
-    return at;
-}
 
 // hiredis passes each element to a builder as it is parsed, parents first. The text of an element
 // is copied to one arena, because the reader may move its buffer before the reply is complete.
@@ -213,33 +194,6 @@ const char* read_count(const char* at, const char* end, std::size_t& count) noex
 }
 
 } // namespace
-
-void append_command(std::string& out, std::span<const std::string_view> arguments) {
-    std::size_t room = length_bytes_max;
-    for (const std::string_view argument : arguments) {
-        room += length_bytes_max + argument.size() + 2;
-    }
-    const std::size_t before = out.size();
-    out.resize(before + room);
-    char* at = write_length(out.data() + before, '*', arguments.size());
-    for (const std::string_view argument : arguments) {
-        at = write_length(at, '$', argument.size());
-        at = std::copy(argument.begin(), argument.end(), at);
-        *at++ = '\r';
-        *at++ = '\n';
-    }
-    out.resize(static_cast<std::size_t>(at - out.data()));
-}
-
-void append_array(std::string& out, std::size_t arguments) {
-    char head[length_bytes_max];
-    out.append(head, write_length(head, '*', arguments));
-}
-
-void append_argument(std::string& out, std::string_view argument) {
-    char head[length_bytes_max];
-    out.append(head, write_length(head, '$', argument.size())).append(argument).append("\r\n");
-}
 
 struct reply_reader::impl {
     struct deleter {

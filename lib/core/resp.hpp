@@ -1,13 +1,11 @@
-// The bytes of the Redis protocol: commands out, replies in. The most frequent replies, one line or
-// a few numbers, are parsed in place. For the rest the parser is hiredis' reader with reply
-// builders that reuse one buffer: a reply costs no allocation.
+// Replies from the bytes of the Redis protocol. The most frequent ones, one line or a few numbers,
+// are parsed in place. For the rest the parser is hiredis' reader with reply builders that reuse
+// one buffer: a reply costs no allocation.
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,18 +13,6 @@
 #include <vector>
 
 namespace redlock::core {
-
-/// Appends one command in the Redis protocol. Arguments may hold any bytes.
-void append_command(std::string& out, std::span<const std::string_view> arguments);
-inline void append_command(std::string& out, std::initializer_list<std::string_view> arguments) {
-    append_command(out, std::span(arguments.begin(), arguments.size()));
-}
-
-/// \name The same in parts: first the number of arguments, then each
-/// \{
-void append_array(std::string& out, std::size_t arguments);
-void append_argument(std::string& out, std::string_view argument);
-/// \}
 
 enum class reply_type : unsigned char { status, error, integer, string, nil, array };
 

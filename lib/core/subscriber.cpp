@@ -1,5 +1,6 @@
 #include "subscriber.hpp"
 
+#include "append_command.hpp"
 #include "decisions.hpp"
 #include "login.hpp"
 #include "reasons.hpp"

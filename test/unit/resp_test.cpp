@@ -1,3 +1,4 @@
+#include "core/append_command.hpp"
 #include "core/resp.hpp"
 
 #include <catch2/catch_test_macros.hpp>

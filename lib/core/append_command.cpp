@@ -1,0 +1,57 @@
+#include "append_command.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace redlock::core {
+
+namespace {
+
+constexpr std::size_t length_bytes_max = 1 + 20 + 2; // mark, digits of 64 bits, end of line
+
+// Writes "$42\r\n" and returns the end. Most lengths have one or two digits.
+char* write_length(char* at, char mark, std::size_t length) {
+    *at++ = mark;
+    if (length < 10) {
+        *at++ = static_cast<char>('0' + length);
+    } else if (length < 100) {
+        *at++ = static_cast<char>('0' + length / 10);
+        *at++ = static_cast<char>('0' + length % 10);
+    } else {
+        at = std::to_chars(at, at + length_bytes_max, length).ptr;
+    }
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+} // namespace
+
+void append_command(std::string& out, std::span<const std::string_view> arguments) {
+    std::size_t room = length_bytes_max;
+    for (const std::string_view argument : arguments) {
+        room += length_bytes_max + argument.size() + 2;
+    }
+    const std::size_t before = out.size();
+    out.resize(before + room);
+    char* at = write_length(out.data() + before, '*', arguments.size());
+    for (const std::string_view argument : arguments) {
+        at = write_length(at, '$', argument.size());
+        at = std::copy(argument.begin(), argument.end(), at);
+        *at++ = '\r';
+        *at++ = '\n';
+    }
+    out.resize(static_cast<std::size_t>(at - out.data()));
+}
+
+void append_array(std::string& out, std::size_t arguments) {
+    char head[length_bytes_max];
+    out.append(head, write_length(head, '*', arguments));
+}
+
+void append_argument(std::string& out, std::string_view argument) {
+    char head[length_bytes_max];
+    out.append(head, write_length(head, '$', argument.size())).append(argument).append("\r\n");
+}
+
+} // namespace redlock::core
