@@ -238,7 +238,7 @@ void throw_exception_from_error(const invalid_value& it, const boost::source_loc
 }
 
 validation validate(const config& config) {
-    return detail::result_of(wrong_with(config));
+    return detail::validation_of(wrong_with(config));
 }
 
 std::vector<config_warning> warnings(const config& config) {

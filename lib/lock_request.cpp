@@ -94,12 +94,12 @@ validation in_time(bool allowed, const acquire_options& options, const char* wit
     if (options.wait == wait_for::forever()) {
         value = std::string("forever");
     }
-    return result_of(only_with(with, "wait", std::move(value), milliseconds(0)));
+    return validation_of(only_with(with, "wait", std::move(value), milliseconds(0)));
 }
 
 validation only(
     bool allowed, const char* field, std::string_view value, const char* allows, const char* with) {
-    return result_of(
+    return validation_of(
         allowed ? wrong() : only_with(with, field, std::string(value), std::string(allows)));
 }
 
@@ -139,7 +139,8 @@ validation check_one(const lock_request& wanted) {
 validation check_several(const lock_request& wanted, const config& rules) {
     constexpr const char* with = "several resources";
     if (validation valid = first_error(
-            {result_of(outside("resources", wanted.resources.size(), "names", 1, resources_max)),
+            {validation_of(
+                 outside("resources", wanted.resources.size(), "names", 1, resources_max)),
              guarded_only(rules, with),
              unordered(wanted.options, with),
              exclusive_only(wanted.options, with)});
@@ -158,7 +159,7 @@ validation check_slots(const lock_request& wanted, const config& rules) {
     const std::size_t size = *wanted.pool_size;
     return first_error(
         {validate_pool(wanted.resource, size),
-         result_of(outside("count", wanted.wants, "", 1, std::min(size, resources_max))),
+         validation_of(outside("count", wanted.wants, "", 1, std::min(size, resources_max))),
          unordered(wanted.options, "a slot"),
          exclusive_only(wanted.options, "a slot"),
          wanted.wants > 1 ? guarded_only(rules, "several slots") : validation()});
@@ -185,10 +186,10 @@ milliseconds effective_ttl(milliseconds ttl, const config& config) {
 
 validation validate_extension(milliseconds ttl, const config& config) {
     if (auto why = wrong_with_ttl(ttl, config)) {
-        return result_of(std::move(why));
+        return validation_of(std::move(why));
     }
     const milliseconds drift = drift_during(ttl, config);
-    return result_of(ttl <= drift ? wrong(not_allowed(ttl, config, drift)) : wrong());
+    return validation_of(ttl <= drift ? wrong(not_allowed(ttl, config, drift)) : wrong());
 }
 
 validation exclusive_only(const acquire_options& options, const char* with) {
@@ -198,7 +199,7 @@ validation exclusive_only(const acquire_options& options, const char* with) {
 
 validation validate_pool(std::string_view pool, std::size_t size) {
     return first_error(
-        {validate_resource(pool), result_of(outside("size", size, "", 1, slot_pool_size_max))});
+        {validate_resource(pool), validation_of(outside("size", size, "", 1, slot_pool_size_max))});
 }
 
 validation lock_request::check(const config& rules) {
@@ -247,11 +248,11 @@ std::string name_of_slots(const std::string& pool, const std::vector<std::uint32
 validation validate(const acquire_options& given, const config& config) {
     acquire_options options = given;
     options.ttl = detail::effective_ttl(given.ttl, config);
-    return detail::result_of(detail::wrong_with_options(options, config));
+    return detail::validation_of(detail::wrong_with_options(options, config));
 }
 
 validation validate_resource(std::string_view resource) {
-    return detail::result_of(
+    return detail::validation_of(
         detail::outside("resource", resource.size(), "bytes", 1, resource_name_max));
 }
 
@@ -261,7 +262,7 @@ validation validate_token(std::string_view lock_token) {
     const bool valid =
         size == digits
         && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    return detail::result_of(
+    return detail::validation_of(
         valid ? detail::wrong()
               : invalid_value{
                   "token",

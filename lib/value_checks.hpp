@@ -48,7 +48,7 @@ inline wrong against(std::string field, std::string value, std::string rule) {
     return invalid_value{std::move(field), std::move(value), {}, {}, {}, std::move(rule)};
 }
 
-inline validation result_of(wrong why) {
+inline validation validation_of(wrong why) {
     return why ? validation(boost::system::in_place_error, *std::move(why)) : validation();
 }
 
