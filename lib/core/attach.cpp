@@ -1,8 +1,11 @@
 // Attaching to a lock that was acquired elsewhere: a claim that begins with an extension.
 //
-// The lock exists if a majority has its token and extends it. A missing key is not created, and no
-// earlier vote is trusted. A failed attach leaves the lock alone, because it may still have an
-// owner. The exception: no majority can have it, because enough masters report it as gone.
+// The lock exists if a majority has its token and extends it. No earlier vote is trusted. A missing
+// key is created only if half of the members have the lock: then no other owner can have a
+// majority. It is what is left for certain of a majority after one change of the members, so such a
+// lock is never taken for one that is gone. A failed attach leaves the lock alone, because it may
+// still have an owner. The exception: no majority can have it, because enough masters report it as
+// gone.
 
 #include "engine.hpp"
 #include "keys.hpp"
@@ -57,7 +60,7 @@ claim& engine::new_attach(operation& wanted, std::string_view token, time_point 
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
-    attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed()});
+    attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed(), masters_.voters()});
     attempt.operation = wanted.self;
     attempt.key = wanted.key;
     attempt.fencing = wanted.options.fencing;

@@ -73,7 +73,7 @@ attempt::decision attempt::extended(
     theirs.said = got.said;
     if (got.said == vote::granted) {
         theirs.confirm(guaranteed_until(mine.asked_at, mine.ttl, rules.drift));
-        if (stage_ != stage::votes) { // the other masters are in a later stage
+        if (stage_ >= stage::reads) { // the other masters are in a later stage
             return raise_late(mine, master);
         }
     }
@@ -132,12 +132,11 @@ attempt::decision attempt::decide(const claim_record& mine) const noexcept {
 }
 
 attempt::decision attempt::decide_attach(const claim_record& mine) const noexcept {
-    const std::size_t masters = mine.votes.of.size();
     const std::size_t quorum = count_.quorum();
     const std::size_t granted = mine.votes.count(vote::granted);
     const std::size_t pending = mine.votes.count(vote::pending);
-    const std::size_t gone =
-        mine.votes.count(vote::absent) + mine.votes.count(vote::owned_by_other);
+    const std::size_t absent = mine.votes.count(vote::absent);
+    const std::size_t gone = absent + mine.votes.count(vote::owned_by_other);
     if (granted >= quorum) {
         const bool levels = mine.fencing && stage_ != stage::raises;
         return {levels ? decision::kind::level : decision::kind::won};
@@ -145,10 +144,31 @@ attempt::decision attempt::decide_attach(const claim_record& mine) const noexcep
     if (granted + pending >= quorum) {
         return {};
     }
-    if (gone + quorum > masters) { // a majority can no longer have the lock
+    // Not lost with half of the members: that may be all that a majority before the last change of
+    // the members has become.
+    if (gone >= quorum) {
         return lost(errc::lost);
     }
-    return gone + pending + quorum <= masters ? lost(errc::no_quorum) : decision();
+    const bool may_be_half = granted + pending + quorum > voters_;
+    if (pending > 0 && (gone + pending >= quorum || may_be_half)) {
+        return {};
+    }
+    // With half of the members no other owner can have a majority. Fencing counters would be
+    // missing as well.
+    const bool heals = may_be_half && stage_ == stage::votes && absent > 0 && !mine.fencing;
+    return heals ? decision{decision::kind::heal} : lost(errc::no_quorum);
+}
+
+master_set attempt::heal(claim_record& mine, master_set up) noexcept {
+    stage_ = stage::heals;
+    master_set to = 0;
+    for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
+        if (theirs.said == vote::absent && (up & set_of(i)) != 0) {
+            theirs.said = vote::pending;
+            to |= set_of(i);
+        }
+    });
+    return to;
 }
 
 attempt::decision
@@ -194,7 +214,7 @@ attempt::level(claim_record& mine, master_set up, time_point now, const settings
 }
 
 attempt::decision attempt::level_attach(claim_record& mine, master_set up) noexcept {
-    if (stage_ == stage::votes) {
+    if (stage_ < stage::reads) {
         stage_ = stage::reads;
     } else {
         stage_ = stage::raises;

@@ -2,7 +2,9 @@
 //
 // There are three kinds. An acquire sends the command to all masters at once, or first to one of
 // them, the *arbiter*, whose refusal ends the attempt without asking the others. An attach asks the
-// masters to extend an existing lock. A local handoff has the lock already: it only needs a new
+// masters to extend an existing lock. If exactly half of them have its key, nobody else can have a
+// majority, and the others get it. That happens after a change of the members: a majority of those
+// before may be only half of those after. A local handoff has the lock already: it only needs a new
 // fencing token for the next owner. With fencing, the counters of a majority that granted are set
 // to one number, the token, before the attempt is won (*raise*). Counters are raised only *while
 // the lock there is ours*. The next owner's majority shares a master with this one, whose counter
@@ -38,6 +40,7 @@ public:
             others, // the arbiter did not refuse: call `ask` for the other masters
             level,  // a majority granted, and its fencing counters may differ: call `level`
             raise,  // send a raise to `masters`, then call `decide`
+            heal,   // half of the members have the key: call `heal`
             over,   // time is up: call `close`
             won,
             lost,
@@ -56,7 +59,11 @@ public:
 
     attempt() noexcept = default;
     attempt(origin from, std::size_t masters, std::size_t quorum) noexcept
+        : attempt(from, masters, quorum, masters) {}
+    /// `voters`: the number of members, of which some may not be configured.
+    attempt(origin from, std::size_t masters, std::size_t quorum, std::size_t voters) noexcept
         : count_(masters, quorum),
+          voters_(static_cast<std::uint16_t>(voters)),
           from_(from) {}
 
     origin from() const noexcept { return from_; }
@@ -103,6 +110,10 @@ public:
     /// loses its vote.
     decision level(claim_record& mine, master_set up, time_point now, const settings& rules);
 
+    /// Of an attach: returns the masters to which HEAL is sent, those without the key that are
+    /// `up`.
+    master_set heal(claim_record& mine, master_set up) noexcept;
+
     /// \name Time
     /// \{
     /// Returns when an attempt or a raise that starts at `now` is given up: at `master_timeout`,
@@ -124,7 +135,7 @@ public:
     /// \}
 
 private:
-    enum class stage : std::uint8_t { votes, reads, raises };
+    enum class stage : std::uint8_t { votes, heals, reads, raises };
 
     decision decide_attach(const claim_record& mine) const noexcept;
     decision level_attach(claim_record& mine, master_set up) noexcept;
@@ -138,6 +149,7 @@ private:
     }
 
     round count_;
+    std::uint16_t voters_ = 0;
     origin from_ = origin::acquire;
     stage stage_ = stage::votes;
     std::size_t arbiter_ = nobody; // the one master that was asked so far

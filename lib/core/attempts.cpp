@@ -192,6 +192,16 @@ void engine::follow(claim& attempt, const attempt::decision& next, time_point no
     case kind::raise:
         raise(*wanted, attempt, next, now);
         break;
+    case kind::heal: {
+        const master_set to = rules_.guarded() ? asking.heal(attempt, masters_.up()) : 0;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if ((to & set_of(i)) != 0) {
+                sender_.heal(attempt, i, attempt.extending.round, now);
+            }
+        }
+        to == 0 ? fail(*wanted, attempt, errc::no_quorum, now) : void();
+        break;
+    }
     case kind::over: {
         const master_set silent = asking.close(attempt);
         for (std::size_t i = 0; i < masters_.size(); ++i) {

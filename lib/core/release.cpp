@@ -189,7 +189,7 @@ void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
         refused_from = owner.vote_by;
     } else if (what == command_kind::heal) {
         owner.left_behind.heals |= set_of(master);
-        refused_from = owner.believed_until;
+        refused_from = std::max(owner.believed_until, owner.vote_by); // the latter of an attach
     } else {
         return;
     }

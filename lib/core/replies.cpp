@@ -210,7 +210,8 @@ void engine::use_eval(
         send_removals(owner, set_of(master), now);
         break;
     case command_kind::heal:
-        send_heal(owner, master, command.round, now);
+        attaches(owner) ? sender_.heal(owner, master, command.round, now)
+                        : send_heal(owner, master, command.round, now);
         break;
     default:
         sender_.extend(owner, master, command.round, now);
@@ -239,8 +240,15 @@ void engine::claim_answered(
     case command_kind::extend_exists:
     case command_kind::heal:
         if (attaches(owner)) {
-            ++counters_of(master).extend_votes[got.said];
-            follow(owner, owner.asking().extended(owner, master, got, rules_), now);
+            if (command.kind != command_kind::heal) {
+                ++counters_of(master).extend_votes[got.said];
+            }
+            answer vouched = got;
+            if (got.said == vote::absent
+                && (got.forgot || masters_[master].link->quarantined(now))) {
+                vouched.said = vote::quarantined; // it may have had the key, and lost it
+            }
+            follow(owner, owner.asking().extended(owner, master, vouched, rules_), now);
         } else {
             extend_answered(owner, master, command, got, now);
         }

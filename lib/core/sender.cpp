@@ -217,7 +217,8 @@ void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, t
         lease.form,
         how,
         names_of(lease),
-        masters_[master].link->guard_until(lease.held().deadline()),
+        masters_[master].link->guard_until(
+            lease.is_held() ? lease.held().deadline() : lease.vote_by), // of an attach
         lease.extending.ttl,
         fence_of(lease, lease.fencing_token));
     send_for(lease, master, command_kind::heal, how, round, now);

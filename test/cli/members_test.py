@@ -7,7 +7,7 @@ import re
 import secrets
 import signal
 
-from harness import BROKEN, NO_QUORUM, USAGE, Quorum, case, contains, ended, equal, main, until
+from harness import BROKEN, LOST, NO_QUORUM, USAGE, Quorum, case, contains, ended, equal, main, until
 
 SHORT = {'REDLOCK_MAX_TTL': '1s', 'REDLOCK_TTL': '900ms', 'REDLOCK_CLOCK_OFFSET_BOUND': '50ms'}
 
@@ -262,6 +262,23 @@ def _():
                 ended(quorum.run('extend', 'a', '--token', token), 0)
             ended(quorum.run('release', 'a', '--token', token), 0)
         equal(replaces.returncode, 0)
+
+
+@case('a lock that has only half of the members after a change is extended, and nobody else gets it')
+def _():
+    with Quorum(4) as quorum:
+        quorum.env |= SHORT | {'REDLOCK_MAX_TTL': '20s', 'REDLOCK_TTL': '15s'}
+        founded(quorum, 0, 1, 2, 3)
+        token = ended(quorum.run('acquire', '--wait', '20s', 'a'), 0).stdout.strip()
+        for master in quorum.masters[2:]: # as if these had a vote only since
+            until(lambda master=master: master.ask('GET', 'redlock:{a}') == token)
+            master.ask('DEL', 'redlock:{a}')
+        ended(quorum.run('extend', 'a', '--token', token), 0)
+        for master in quorum.masters:
+            until(lambda master=master: master.ask('GET', 'redlock:{a}') == token)
+        for master in quorum.masters[1:]: # less than half
+            master.ask('DEL', 'redlock:{a}')
+        ended(quorum.run('extend', 'a', '--token', token), LOST)
 
 
 @case('a change that was stopped is not made again after another process made it and a third one undid it')

@@ -305,8 +305,10 @@ struct counting_quorum {
         constexpr std::int64_t clock = 1'000'000;
         if (const auto call = shared_call_in(words)) {
             const bool extends = call->what == &core::guarded_extend;
+            const std::int64_t missing = counters[i] == forgotten ? -2 : -3;
             return reply_for_each(
-                *call, extends ? three(counters[i] < 0 ? -3 : 1, 0, clock) : three(0, 0, clock));
+                *call,
+                extends ? three(counters[i] < 0 ? missing : 1, 0, clock) : three(0, 0, clock));
         }
         if (runs(words, core::guarded_raise)) {
             const std::int64_t wanted = std::stoll(words[6]);
@@ -316,6 +318,9 @@ struct counting_quorum {
         }
         return handshake_reply(0, 0, clock);
     }
+
+    /// The lock is not there because the master has lost its memory.
+    static constexpr std::int64_t forgotten = -2;
 
     std::vector<std::int64_t> counters; // below zero: the lock is not there
     int read = 0;
@@ -340,6 +345,16 @@ TEST_CASE("a lock that is handed on has a fencing token beyond all that its majo
     CHECK(q.counters[1] == 10);
     CHECK(q.read == 2);
     CHECK(q.raised == 2);
+}
+
+TEST_CASE("a lock whose key a master may have forgotten is neither claimed nor removed") {
+    counting_quorum q({1, -1, counting_quorum::forgotten});
+    const answer got = attach(q.it, once());
+    CHECK(!got.won);
+    CHECK(got.why == errc::no_quorum);
+    CHECK(got.votes[1] == vote::absent);
+    CHECK(got.votes[2] == vote::quarantined);
+    CHECK(q.it.engine.count().pending_removals == 0);
 }
 
 TEST_CASE("a lock without a counter has no fencing token to go on from") {

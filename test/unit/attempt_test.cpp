@@ -294,6 +294,57 @@ TEST_CASE("attempt: an attach says lost only where nobody can have a majority an
     CHECK(unknown.lost(errc::no_quorum));
 }
 
+TEST_CASE("attempt: an attach heals where half of the members have the lock, and nobody else can") {
+    const auto members = [](std::size_t voters, bool fencing) {
+        site one(origin::attach, fencing);
+        one.mine.votes.reset(4);
+        one.asking = {origin::attach, 4, 3, voters};
+        one.extended(0, granted());
+        one.extended(1, refused(vote::absent));
+        one.extended(2, granted());
+        CHECK(one.last.next == kind::open); // the fourth may have it
+        return one;
+    };
+    SECTION("it is held with the keys that HEAL creates") {
+        site one = members(4, false);
+        REQUIRE(one.extended(3, refused(vote::absent)) == kind::heal);
+        CHECK(one.asking.heal(one.mine, 0b0011) == 0b0010); // the fourth is not connected
+        CHECK(one.asking.decide(one.mine).next == kind::open);
+        CHECK(one.extended(1, granted()) == kind::won);
+    }
+    SECTION("it is not lost where HEAL is refused: its owner may still act") {
+        site one = members(4, false);
+        REQUIRE(one.extended(3, refused(vote::owned_by_other)) == kind::heal);
+        CHECK(one.asking.heal(one.mine, 0b1111) == 0b0010);
+        one.extended(1, refused(vote::quarantined));
+        CHECK(one.lost(errc::no_quorum));
+    }
+    SECTION("nor with fencing, whose counters would be missing") {
+        site one = members(4, true);
+        one.extended(3, refused(vote::absent));
+        CHECK(one.lost(errc::no_quorum));
+    }
+    SECTION("half may be on a master that does not reply") {
+        site one(origin::attach);
+        one.mine.votes.reset(4);
+        one.asking = {origin::attach, 4, 3};
+        one.extended(0, granted());
+        one.extended(1, refused(vote::absent));
+        CHECK(one.extended(2, refused(vote::absent)) == kind::open);
+        one.asking.close(one.mine);
+        one.decide();
+        CHECK(one.lost(errc::no_quorum));
+        one.mine.votes.of[3].said = vote::absent;
+        one.decide();
+        CHECK(one.lost(errc::lost)); // less than half have it
+    }
+    SECTION("of five members another owner could have the other three") {
+        site one = members(5, false);
+        one.extended(3, refused(vote::absent));
+        CHECK(one.lost(errc::no_quorum)); // the fifth is not in this list of masters
+    }
+}
+
 TEST_CASE("attempt: a fenced attach reads the counters, and goes one further") {
     site one(origin::attach, true);
     one.extended(0, granted());
