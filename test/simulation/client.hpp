@@ -104,6 +104,7 @@ private:
         unsigned cookie = 0;
         unsigned holds = 0;
         hold held;
+        std::vector<std::size_t> attached; // ownerships of the lock to which it attaches
     };
 
     /// A holder whose loss was signalled, and which may still act.
@@ -140,7 +141,7 @@ private:
     nanos end_of(const hold& mine) const noexcept;
     void after_call();
     void begin(unsigned number);
-    std::string token_for(const op& wanted);
+    std::string token_for(worker& one);
     void plan_next(unsigned number);
     void let_go(worker& one);
     void acts_until(const hold& mine);

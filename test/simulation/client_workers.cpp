@@ -127,7 +127,7 @@ void client::begin(unsigned number) {
         .resources = names,
         .slots = one.now.slots,
         .wants = one.now.wants};
-    const std::string token = token_for(one.now);
+    const std::string token = token_for(one);
     if (!token.empty()) {
         one.queues = false;
         request.options.wait = redlock::wait_for::none();
@@ -147,16 +147,19 @@ void client::begin(unsigned number) {
 }
 
 // A token that the worker brings with it; empty if the attempt makes one.
-std::string client::token_for(const op& wanted) {
+std::string client::token_for(worker& one) {
+    const op& wanted = one.now;
+    one.attached.clear();
     if (wanted.attaches) {
-        const auto left = std::ranges::find_if(here_.abandoned, [&](const abandoned_lock& one) {
-            return one.resource == wanted.resource && one.speaks == mine_.speaks
-                   && one.fenced == wanted.fences;
+        const auto left = std::ranges::find_if(here_.abandoned, [&](const abandoned_lock& each) {
+            return each.resource == wanted.resource && each.speaks == mine_.speaks
+                   && each.fenced == wanted.fences;
         });
         if (left == here_.abandoned.end()) {
             return {};
         }
         std::string token = std::move(left->token);
+        one.attached = std::move(left->ownerships);
         here_.abandoned.erase(left);
         tell("attaches to ", token.substr(0, 8));
         net_.note_attach(token, here_.now);
@@ -236,6 +239,7 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         .changed = here_.now};
     net_.note_deadline(one->held.token, when(lease.held().deadline()));
     const nanos since = net_.note_holder(one->held.token);
+    lets_go(std::exchange(one->attached, {}));
     std::vector<std::string> names;
     for (const unsigned each : held) {
         names.push_back("r" + std::to_string(each));
@@ -442,14 +446,14 @@ void client::end_op(unsigned number, unsigned name) {
     if (here_.what.wrong == mistake::believes_while_releasing && !abandons) {
         one.held.open = false;
         one.held.releasing = true;
+    } else if (abandons && one.now.how == taking::one && one.now.slots == 0) {
+        here_.abandoned.push_back(
+            {one.held.token, one.held.ownerships, one.now.resource, mine_.speaks, one.now.fences});
+        one.held.open = false;
     } else {
         let_go(one);
     }
     if (abandons) {
-        if (one.now.how == taking::one && one.now.slots == 0) {
-            here_.abandoned.push_back(
-                {one.held.token, one.now.resource, mine_.speaks, one.now.fences});
-        }
         engine_->abandon(claim);
     } else {
         ended_.push_back({one.held.ownerships, claim});

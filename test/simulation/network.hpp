@@ -24,9 +24,11 @@ namespace simulation {
 
 struct lock_write;
 
-/// An abandoned lock, to which another client may attach.
+/// An abandoned lock, to which another client may attach. Its work goes on until the deadline, as
+/// that of a shell script with a token does, unless an attach succeeds.
 struct abandoned_lock {
     std::string token;
+    std::vector<std::size_t> ownerships;
     unsigned resource;
     speech speaks;
     bool fenced;

@@ -106,7 +106,7 @@ void choose_holders(plan& what, generator& random) {
         const bool extreme = random.percent(8);
         const bool fifo = random.percent(6);
         const bool named = random.percent(5);
-        const bool attached = random.percent(6);
+        const bool attached = random.percent(what.members ? 30 : 6);
         const bool unfenced = random.percent(8);
         if (sharp) {
             return;

@@ -447,6 +447,11 @@ void add_member_changes(plan& what, generator& random) {
     what.members = what.founded = true;
     for (client_plan& one : what.clients) {
         one.masters = 0;
+        for (auto& worker : one.workers) {
+            for (op& each : worker) { // extended by other processes, with the token
+                each.end = random.percent(40) ? op::ending::abandon : each.end;
+            }
+        }
     }
     what.members_at_first = masters > 3 ? masters - 1 : masters;
     std::size_t removals = 0;
