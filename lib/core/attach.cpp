@@ -3,10 +3,10 @@
 // The lock exists if a majority has its token and extends it. No earlier vote is trusted. A missing
 // key is created only if half of the members have the lock: then no other owner can have a
 // majority. It is what is left for certain of a majority after one change of the members, so such a
-// lock is never taken for one that is gone. A failed attach leaves the lock alone, because it may
-// still have an owner. The exception: no majority can have it, because enough masters report it as
-// gone.
+// lock is never taken for one that is gone. A failed attach removes nothing: the lock may still
+// have an owner who acts, and keys on less than half of the masters exclude nobody.
 
+#include "decisions.hpp"
 #include "engine.hpp"
 #include "keys.hpp"
 
@@ -89,8 +89,7 @@ void engine::end_attach(
             wanted.key + ": not attached: " + std::to_string(attempt.votes.count(vote::granted))
                 + " of " + std::to_string(masters_.size()) + " have it");
     }
-    if (why == errc::lost) { // it has no owner: the remaining keys only exclude others
-        attempt.announced = attempt.votes.count(vote::granted) > 0;
+    if (wrong::failed_attach_removes && why == errc::lost) {
         begin_removal(attempt, now);
     } else {
         claims_.destroy(attempt);

@@ -36,6 +36,8 @@ void engine::batch_replied(
             && owner != nullptr && owner->votes.of[master].unvouched) {
             got = {.said = vote::quarantined, .forgot = true}; // its SET has no certificate
         }
+        // It may have granted this key after it had forgotten another one.
+        got.forgot = got.forgot || (extends && all.forgot() && got.said == vote::owned_by_other);
         if (all.executed() && (got.forgot || got.unpublished || one.publishes)) {
             note_server(master, one, {}, got, sent, now);
         }

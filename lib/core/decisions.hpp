@@ -52,6 +52,7 @@ inline decision any_list_votes = false;
 inline decision change_committed_at_once = false;
 inline decision plan_overwritten = false;
 inline decision earlier_votes_count = false;
+inline decision failed_attach_removes = false;
 
 // fencing tokens
 inline decision token_minimum = false;

@@ -244,8 +244,9 @@ void engine::claim_answered(
                 ++counters_of(master).extend_votes[got.said];
             }
             answer vouched = got;
-            if (got.said == vote::absent
-                && (got.forgot || masters_[master].link->quarantined(now))) {
+            const bool gone = got.said == vote::absent || got.said == vote::owned_by_other;
+            const bool forgot = got.forgot || masters_[master].link->quarantined(now);
+            if (gone && forgot) {
                 vouched.said = vote::quarantined; // it may have had the key, and lost it
             }
             follow(owner, owner.asking().extended(owner, master, vouched, rules_), now);

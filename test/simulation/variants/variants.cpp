@@ -242,8 +242,10 @@ std::span<const variant> variants() {
          "a change of members is final without a wait"},
         {78, "plan-overwritten", "guarded-changes", 1, 20'000, &wrong::plan_overwritten,
          "a plan replaces that of another client"},
-        {79, "earlier-votes-count", "guarded-changes", 1'001'820, 1, &wrong::earlier_votes_count,
+        {79, "earlier-votes-count", "guarded-changes", 15'178, 1, &wrong::earlier_votes_count,
          "an extension that began before the members changed goes on, and counts the votes of both"},
+        {80, "failed-attach-removes", "guarded-changes", 50'255, 1, &wrong::failed_attach_removes,
+         "an attach that finds the lock on less than half of the masters removes it there"},
     };
     // clang-format on
     return all;
