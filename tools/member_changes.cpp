@@ -40,19 +40,25 @@ bool is_planned(const redlock::health& now, const change& one) {
     });
 }
 
-[[noreturn]] void refuse_plan(const redlock::master_health& one) {
+[[noreturn]] void refuse_plan(const redlock::health& now, const std::string& planned) {
+    std::string on;
+    for (const redlock::master_health& one : now.masters) {
+        if (has_plan(now, one) && one.planned == planned) {
+            on += (on.empty() ? "" : ", ") + one.endpoint;
+        }
+    }
     throw failure(
         exit_code::no_quorum,
         fmt::format(
             "{0} is planned on {1} and not final: finish it with redlock members {0}, then go on",
-            printable(one.planned),
-            one.endpoint));
+            printable(planned),
+            on));
 }
 
 void refuse_other_plans(const redlock::health& now, const change& wanted) {
     for (const redlock::master_health& one : now.masters) {
         if (has_plan(now, one) && one.planned != shown(wanted)) {
-            refuse_plan(one);
+            refuse_plan(now, one.planned);
         }
     }
 }
@@ -63,22 +69,26 @@ void refuse_opposite_plans(const redlock::health& now, const std::vector<change>
         for (change each : wanted) {
             each.what = each.what == action::add ? action::remove : action::add;
             if (has_plan(now, one) && one.planned == shown(each)) {
-                refuse_plan(one);
+                refuse_plan(now, one.planned);
             }
         }
     }
 }
 
-bool replies(const redlock::health& now, const redlock::config& how, const std::string& master) {
+const redlock::master_health*
+state_of(const redlock::health& now, const redlock::config& how, const std::string& name) {
     for (std::size_t i = 0; i < now.masters.size(); ++i) {
-        if (name_of(how.masters[i]) == master) {
-            const redlock::master_state state = now.masters[i].state;
-            return state != redlock::master_state::down
-                   && state != redlock::master_state::connecting
-                   && state != redlock::master_state::silent;
+        if (name_of(how.masters[i]) == name) {
+            return &now.masters[i];
         }
     }
-    return false;
+    return nullptr;
+}
+
+bool replies(const redlock::master_health& one) {
+    return one.state != redlock::master_state::down
+           && one.state != redlock::master_state::connecting
+           && one.state != redlock::master_state::silent;
 }
 
 bool is_made(const redlock::health& now, const change& one) {
@@ -93,7 +103,7 @@ std::vector<change> steps_of(
     std::ranges::remove_copy_if(
         wanted, std::back_inserter(out), [&](const change& one) { return is_made(now, one); });
     if (out.size() == 2 && !is_planned(now, out[0])
-        && (is_planned(now, out[1]) || !replies(now, how, out[1].master))) {
+        && (is_planned(now, out[1]) || !replies(*state_of(now, how, out[1].master)))) {
         std::swap(out[0], out[1]);
     }
     return out;
@@ -108,8 +118,8 @@ void refuse_unknown(const redlock::health& now) {
         fmt::format(
             "the members of the quorum are not known{}: {}",
             std::ranges::any_of(now.masters, [](const auto& one) { return one.generation > 0; })
-                ? ". They must be more than half of this list, and this list must have more "
-                  "than half of them, so a quorum of one master cannot grow"
+                ? ". They must be more than half of this list, and this list must have more than "
+                  "half of them, by the same names: so a quorum of one master cannot grow"
                 : "",
             printable(to_string(now))));
 }
@@ -128,7 +138,10 @@ void check(
         if (std::ranges::none_of(how.masters, [&](const auto& one) { return name_of(one) == name; })
             && name != steps[0].master) {
             throw failure(
-                exit_code::usage, printable(name) + " is a member, and not in the list of masters");
+                exit_code::usage,
+                printable(name)
+                    + " is a member, and not in the list of masters: the list needs all members, "
+                      "and the new master");
         }
     }
     std::size_t members = now.members.size();
@@ -153,11 +166,51 @@ void check(
                                       : ""));
         }
     }
+}
+
+void warn_of_even(std::size_t members) {
     if (members % 2 == 0) {
         say(fmt::format(
             "{} masters tolerate as many failures as {}: go on to an odd number",
             members,
             members - 1));
+    }
+}
+
+// A new master that was a member long ago, or belongs to another quorum, is not added.
+void refuse_old_record(
+    const redlock::health& now, const redlock::config& how, const std::vector<change>& steps) {
+    for (const change& one : steps) {
+        const redlock::master_health* const mine = state_of(now, how, one.master);
+        if (one.what == action::add && mine != nullptr && mine->generation != 0
+            && mine->generation + 1 != now.generation) {
+            throw failure(
+                exit_code::no_quorum,
+                fmt::format(
+                    "{} has the memory record of another quorum, or of long ago (generation {}): "
+                    "empty it first",
+                    printable(one.master),
+                    mine->generation));
+        }
+    }
+}
+
+// The masters that must reply, and do not.
+void say_awaited(
+    const redlock::health& now, const redlock::config& how, const std::vector<change>& steps) {
+    std::vector<std::string> needed = now.members;
+    for (const change& one : steps) {
+        if (one.what == action::add) {
+            needed.push_back(one.master);
+        } else if (&one == &steps.front()) {
+            std::erase(needed, one.master);
+        }
+    }
+    for (const std::string& name : needed) {
+        const redlock::master_health* const one = state_of(now, how, name);
+        if (one != nullptr && !replies(*one)) {
+            say(fmt::format("it would wait for {}: {}", printable(name), printable(one->text)));
+        }
     }
 }
 
@@ -176,6 +229,9 @@ void make(const change& wanted, redlock::config how) {
         }
         if (generation != 0 && health.generation > generation + 1) {
             throw failure(exit_code::no_quorum, printable(health.change));
+        }
+        if (health.generation != generation && !health.members.empty()) {
+            check(health, how, {wanted}); // another change may have made it impossible
         }
         generation = health.generation;
         if (health.change != said && !health.change.empty()) {
@@ -215,8 +271,15 @@ make_changes(const std::vector<change>& wanted, const redlock::config& how, bool
             return now;
         }
         check(now, how, steps);
+        std::size_t members = now.members.size();
+        for (const change& one : steps) {
+            members = one.what == action::add ? members + 1 : members - 1;
+        }
+        warn_of_even(members);
         if (only_shows) {
             refuse_other_plans(now, steps.front());
+            refuse_old_record(now, how, steps);
+            say_awaited(now, how, steps);
             std::uint64_t generation = now.generation;
             for (const change& one : steps) {
                 say(fmt::format("{} would make generation {}", shown(one), ++generation));

@@ -91,7 +91,8 @@ std::vector<redlock::member_change> changes_of(const member_wishes& wanted) {
 }
 
 int members(const member_wishes& wanted, const settings& common) {
-    redlock::config how = reading_config_of(common);
+    const bool changes_nothing = wanted.what.empty() || wanted.only_shows;
+    redlock::config how = changes_nothing ? watching_config_of(common) : reading_config_of(common);
     if (!wanted.what.empty()) {
         const auto changes = changes_of(wanted);
         for (const redlock::member_change& one : changes) {
@@ -161,7 +162,7 @@ void add_members_command(command_line& to) {
             || (wanted->what == "replace") == wanted->replacement.empty()) {
             throw failure(
                 exit_code::usage,
-                "which master? redlock members add|remove MASTER, or replace MASTER NEW");
+                "which master? redlock members add MASTER, remove MASTER or replace MASTER NEW");
         }
         if (wanted->master == wanted->replacement && !wanted->master.empty()) {
             throw failure(exit_code::usage, "a master cannot be replaced by itself");

@@ -145,6 +145,14 @@ redlock::config reading_config_of(const settings& given) {
     return how;
 }
 
+redlock::config watching_config_of(const settings& given) {
+    redlock::config how = reading_config_of(given);
+    if (how.protocol == redlock::protocol::guarded) {
+        how.max_ttl = std::min(how.max_ttl, milliseconds(10));
+    }
+    return how;
+}
+
 redlock::config config_of(const settings& given) {
     if (given.masters.empty()) {
         throw failure(

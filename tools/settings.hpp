@@ -49,6 +49,9 @@ void require(const redlock::validation& valid, exit_code status);
 redlock::config config_of(const settings& given);
 /// The same for a command that only shows something: it founds no quorum.
 redlock::config reading_config_of(const settings& given);
+/// The same for a command that takes no lock: the masters record no longer quarantine because of
+/// it, whatever its max_ttl.
+redlock::config watching_config_of(const settings& given);
 
 /// Replaces `redlock::default_ttl` by the ttl that the library takes for it.
 milliseconds ttl_of(milliseconds given, const redlock::config& config);

@@ -86,7 +86,7 @@ int worse(int one, int other) {
 
 int status(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
-    session now(reading_config_of(common));
+    session now(watching_config_of(common));
     now.settle(need::all);
     json all = json::array();
     int out = 0;
@@ -131,7 +131,7 @@ bool unread() {
 
 int watch(const status_wishes& wanted, const settings& common) {
     check(wanted.resources);
-    session now(reading_config_of(common));
+    session now(watching_config_of(common));
     now.settle(need::all);
     const std::string& resource = wanted.resources.front();
     const bool live = ::isatty(STDOUT_FILENO) == 1 && !common.json;

@@ -63,6 +63,7 @@ void membership::read(
     const std::string_view id = last_word(record);
     if (!one.known || one.id != id) {
         ++look_;
+        moved_ = moved_ || one.known;
         one = {
             .known = true,
             .list = read_list(id),
@@ -111,7 +112,7 @@ void membership::adopt(const recorded_list& of) {
     if (rules_.change) {
         const bool made = view_.contains(rules_.change->name) == rules_.change->adds;
         // Of two generations at once, it may have been made and undone again.
-        over_ = over_ || made || (before != 0 && view_.number > before + 1);
+        over_ = made || (moved_ && (over_ || (before != 0 && view_.number > before + 1)));
     }
 }
 

@@ -141,7 +141,8 @@ private:
     std::vector<seen> seen_;
     std::uint32_t look_ = 1;
     std::uint32_t adopted_ = 0;
-    bool over_ = false; // the change was made, or others were since
+    bool moved_ = false; // a record has changed since it was first read
+    bool over_ = false;  // the change was made, or others were since
     stage stage_ = stage::agreeing;
     time_point commit_at_ = forever;
 };

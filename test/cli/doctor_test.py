@@ -275,7 +275,10 @@ def _():
         threading.Thread(target=serve, daemon=True).start()
         balanced = f'redis://127.0.0.1:{server.getsockname()[1]}'
         env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, balanced)}
-        report = found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
+        for tries in range(5): # a connection in between may lead both of doctor's to one server
+            with contextlib.suppress(AssertionError if tries < 4 else ()):
+                report = found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
+                break
         # It votes, although it must not be trusted: that endangers the locks of all.
         equal((report['verdict'], report['ready']), ('broken', True))
 

@@ -184,6 +184,20 @@ def _():
         equal(members(quorum, 0, 1, 2), (1, names(quorum, 0, 1, 2)))
 
 
+@case('commands that only show something do not raise the recorded quarantine')
+def _():
+    with Quorum(3) as quorum:
+        quorum.env |= SHORT
+        del quorum.env['REDLOCK_NO_QUARANTINE']
+        founded(quorum, 0, 1, 2)
+        before = [record(master)[4] for master in quorum.masters]
+        longer = {'REDLOCK_MAX_TTL': '1h'}
+        ended(quorum.run('status', 'a', env=longer), 0)
+        ended(quorum.run('members', env=longer), 0)
+        ended(quorum.run('members', 'remove', quorum.masters[0].name, '--dry-run', env=longer), 0)
+        equal([record(master)[4] for master in quorum.masters], before)
+
+
 @case('a change names the master that it waits for, and goes on when that is back')
 def _():
     with Quorum(4) as quorum:
@@ -230,6 +244,28 @@ def _():
         adds.wait()
         contains(ended(quorum.run('members', 'remove', new, env=both), NO_QUORUM).stderr,
                  f'add {new} is planned on', f'finish it with redlock members add {new}')
+
+
+@case('a dry run refuses a master with an old record, and names one that the change would wait for')
+def _():
+    with Quorum(5) as quorum:
+        quorum.env |= SHORT
+        founded(quorum, 0, 1, 2)
+        old, other = quorum.masters[3].name, quorum.masters[4].name
+        for name, which in ((old, (0, 1, 2, 3)), (other, (0, 1, 2, 4))):
+            for action in ('add', 'remove'):
+                ended(quorum.run('members', action, name, env=listed(quorum, *which)), 0)
+        quorum.masters[4].ask('FLUSHALL')
+        using = listed(quorum, 3, 0, 1, 2)
+        contains(ended(quorum.run('members', 'add', old, '--dry-run', env=using), NO_QUORUM).stderr, 'generation 3): empty it first')
+        adds = quorum.start('members', 'add', old, env=using)
+        reported(adds, 'empty it first')
+        quorum.masters[3].ask('FLUSHALL')
+        equal(adds.wait(60), 0)
+        ended(quorum.run('members', 'remove', old, env=using), 0)
+        quorum.masters[1].kill()
+        shown = ended(quorum.run('members', 'add', other, '--dry-run', env=listed(quorum, 0, 1, 2, 4)), 0)
+        contains(shown.stderr, f'it would wait for {quorum.masters[1].name}: ', 'Connection refused')
 
 
 @case('a change beside another plan is not shown as one that can be made')

@@ -108,7 +108,7 @@ TEST_CASE("a list with a majority of the members works, whatever else it contain
     CHECK(more.admitted() == 3);
     CHECK(more.members().quorum() == 2);
     CHECK(more.why_not(3) == "not a member of the quorum: its members are m0, m1, m2");
-    more.settle(); // with the next health check it has read all masters again
+    more.settle();                     // with the next health check it has read all masters again
     CHECK(!one.all.list(3).founded()); // this one is given no record of the quorum
     client fewer(one.all, {1, 2});
     fewer.settle();
@@ -373,6 +373,26 @@ TEST_CASE("a change that was begun is finished by the next client that wants it"
     next.wait();
     next.settle();
     CHECK(next.members().voters() == 4);
+}
+
+TEST_CASE("an old record that is read first is not taken for the state before a change") {
+    world all(4);
+    const core::generation old{3, names({0, 1, 2, 3}), {true, "m3"}};
+    const core::generation present{5, names({0, 1, 2}), {false, "m3"}};
+    put(all, 3, {state::final, old});
+    for (const std::size_t i : {0U, 1U, 2U}) {
+        put(all, i, {state::final, present});
+    }
+    client changer(all, {3, 0, 1, 2}, add_3);
+    changer.send(0);
+    changer.read_all();
+    CHECK(changer.members().members().number == 3);
+    changer.settle();
+    CHECK(changer.members().members().number == 5);
+    CHECK(changer.members().change_text(changer.now).find("empty it first") != std::string::npos);
+    all.forget(3);
+    changer.settle();
+    CHECK(all.list(0).what == state::planned);
 }
 
 TEST_CASE("a master that lost its record receives what the others have") {
