@@ -134,7 +134,9 @@ private:
                      fmt::format(
                          "is not a member, and has a memory record of generation {}",
                          mine.generation),
-                     "shut it down if it was removed; FLUSHALL before it is added again"});
+                     "shut it down if it was removed; to add it again, FLUSHALL it first, unless "
+                     "it was "
+                     "the last to be removed"});
             } else if (
                 is_member(i) && mine.generation > 0 && mine.generation < health_.generation) {
                 out_.push_back(

@@ -241,7 +241,7 @@ void make(const change& wanted, redlock::config how) {
         if (now.pause(std::chrono::milliseconds(100))) {
             throw failure(
                 static_cast<exit_code>(128 + now.signal()),
-                "stopped; the same command goes on from here");
+                "stopped; the same command continues the change, with its wait from the beginning");
         }
     }
 }
