@@ -96,6 +96,7 @@ def _():
 def _():
     with Quorum(0) as quorum, contextlib.ExitStack() as stack:
         asked = []
+        open_now = []
 
         def listen(listener, spans):
             # Says nothing, until the tool gives up.
@@ -103,10 +104,12 @@ def _():
                 while True:
                     connection, _ = listener.accept()
                     begun = time.monotonic()
+                    open_now.append(begun)
                     with connection, contextlib.suppress(ConnectionResetError):
                         while connection.recv(4096):
                             pass
                     spans.append((begun, time.monotonic()))
+                    open_now.remove(begun)
 
         ports = []
         for _ in range(3):
@@ -122,6 +125,7 @@ def _():
             for spans in asked:
                 spans.clear()
             quorum.run('--connect-timeout', '200ms', *command, env=env)
+            until(lambda: not open_now)
             # The library waits for less than the tool does.
             longest = [max(until(lambda s=spans: list(s)), key=lambda one: one[1] - one[0]) for spans in asked]
             assert max(begun for begun, _ in longest) < min(ended for _, ended in longest), (command, asked)
