@@ -9,6 +9,7 @@ namespace query_test {
 
 using namespace unit;
 using namespace std::chrono_literals;
+namespace core = redlock::core;
 using redlock::lock_state;
 using redlock::lock_status;
 

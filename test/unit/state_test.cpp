@@ -4,6 +4,7 @@
 #include "core/claim.hpp"
 #include "core/command.hpp"
 #include "core/operation.hpp"
+#include "core/query.hpp"
 #include "core/settings.hpp"
 #include "core/wait_queues.hpp"
 
