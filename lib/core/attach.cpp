@@ -34,11 +34,11 @@ handle engine::attach(const acquire_request& request, time_point now) {
         mine.unvouched = true;
         if (!masters_[i].admitted) {
             attempt.asking().refused(attempt, i, masters_[i].otherwise);
-            ++counters_of(i).extend_votes[mine.said];
+            ++masters_.counters(i).extend_votes[mine.said];
         } else if (masters_[i].link->overloaded()) {
             attempt.asking().refused(attempt, i, vote::unreachable);
             attempt.votes.note(i, "too many commands in flight");
-            ++counters_of(i).extend_votes[mine.said];
+            ++masters_.counters(i).extend_votes[mine.said];
         }
     }
     if (attempt.votes.count(vote::pending) < masters_.needed()) {

@@ -84,7 +84,7 @@ void engine::refuse_absent(claim& attempt) {
             attempt.votes.note(i, "too many commands in flight");
         }
         attempt.asking().refused(attempt, i, one.admitted ? vote::unreachable : one.otherwise);
-        ++counters_of(i).acquire_votes[mine.said];
+        ++masters_.counters(i).acquire_votes[mine.said];
     }
 }
 
@@ -120,7 +120,7 @@ void engine::acquire_answered(
         attempt.asked_at = now;
     }
     const vote what = attempt::note(attempt, master, got, rules_.drift);
-    ++counters_of(master).acquire_votes[what];
+    ++masters_.counters(master).acquire_votes[what];
     if (wrong::set_then_pexpire && what == vote::granted) {
         std::string bytes;
         append_extend(bytes, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
@@ -205,7 +205,8 @@ void engine::follow(claim& attempt, const attempt::decision& next, time_point no
     case kind::over: {
         const master_set silent = asking.close(attempt);
         for (std::size_t i = 0; i < masters_.size(); ++i) {
-            counters_of(i).acquire_votes[vote::timed_out] += (silent & set_of(i)) != 0 ? 1U : 0U;
+            masters_.counters(i).acquire_votes[vote::timed_out] +=
+                (silent & set_of(i)) != 0 ? 1U : 0U;
         }
         follow(attempt, asking.decide(attempt), now);
         break;

@@ -45,6 +45,14 @@ struct sent_command {
     handle subject;           // the claim or the query
 };
 
+/// A command, and when its reply arrived or became impossible.
+struct arrival {
+    std::size_t master = 0;
+    const sent_command& command;
+    time_point sent = never;
+    time_point now;
+};
+
 /// The owner of a connection. Each call names the master by its number.
 class connection_events {
 public:

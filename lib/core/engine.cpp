@@ -1,6 +1,8 @@
 #include "engine.hpp"
 
 #include "decisions.hpp"
+#include "keys.hpp"
+#include "report.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -27,6 +29,9 @@ engine::engine(settings rules, engine_callbacks& outside)
       masters_(rules_, *this, *this, random_),
       removals_(rules_.size(), rules_.removals_max, rules_.turn_max),
       sender_(rules_, masters_, claims_, listeners_),
+      replies_(rules_, masters_, sender_, claims_, listeners_, *this),
+      queries_(rules_, masters_, sender_, timers_, outside),
+      scans_(rules_, masters_, sender_, timers_, outside),
       subscriptions_(masters_, queues_) {}
 
 engine::~engine() = default;
@@ -61,9 +66,8 @@ void engine::close(time_point now) {
             lose(lease, loss_reason::closed, now);
         }
     });
-    queries_.for_each([&](query& asked) { end_query(asked); });
-    scans_.for_each(
-        [&](slot_scan& asking) { status_found(asking); }); // only status queries are left
+    queries_.end_all();
+    scans_.end_all(); // only status queries are left
     finish_closing(now);
 }
 
@@ -178,14 +182,10 @@ void engine::fire(timer& due, time_point now) {
         }
         break;
     case timer_owner::query:
-        if (query* const asked = queries_.find(due.subject)) {
-            end_query(*asked);
-        }
+        queries_.due(due.subject);
         break;
     case timer_owner::slot_scan:
-        if (slot_scan* const asking = scans_.find(due.subject)) {
-            status_found(*asking);
-        }
+        scans_.due(due.subject);
         break;
     case timer_owner::claim:
         if (claim* const owner = claims_.find(due.subject)) {
@@ -199,6 +199,179 @@ void engine::fire(timer& due, time_point now) {
         }
         break;
     }
+}
+
+void engine::replied(
+    std::size_t master,
+    const sent_command& command,
+    const reply& got,
+    time_point sent,
+    time_point now) {
+    if (got.is_error()) {
+        replies_.notice(master, got.text, now);
+    }
+    switch (command.kind) {
+    case command_kind::get:
+    case command_kind::pttl:
+        queries_.answered(master, command, got);
+        break;
+    case command_kind::lease_left:
+        lease_left_answered(master, command, got, now);
+        break;
+    case command_kind::scan_slots:
+        scan_answered(master, command, &got, now);
+        break;
+    case command_kind::take_turn:
+    case command_kind::leave_queue:
+        queue_answered(master, command, got, sent, now);
+        break;
+    default:
+        replies_.replied({master, command, sent, now}, got);
+        break;
+    }
+}
+
+void engine::dropped(std::size_t master, const sent_command& command, time_point now) {
+    switch (command.kind) {
+    case command_kind::get:
+    case command_kind::pttl:
+        queries_.dropped(master, command);
+        break;
+    case command_kind::lease_left:
+        break; // the waiter tries again all the same
+    case command_kind::scan_slots:
+        scan_answered(master, command, nullptr, now);
+        break;
+    case command_kind::take_turn:
+    case command_kind::leave_queue:
+        queue_dropped(command, now);
+        break;
+    default:
+        replies_.dropped({.master = master, .command = command, .now = now});
+        break;
+    }
+}
+
+void engine::again(claim& owner, const arrival& at, const answer& got) {
+    const auto& [master, command, sent, now] = at;
+    if (command.kind == command_kind::remove) {
+        closing_moved(now); // it continues in another variant
+    }
+    if (got.ask_exists) {
+        const command_kind kind = command.kind == command_kind::remove
+                                      ? command_kind::remove_exists
+                                      : command_kind::extend_exists;
+        sender_.send(
+            master,
+            {"EXISTS", owner.key},
+            {.kind = kind, .round = command.round, .subject = owner.self},
+            now);
+        return;
+    }
+    const bool attaches = owner.is_asking() && owner.asking().attaches();
+    const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
+    if (asks && command.round != owner.handoffs) {
+        return; // an earlier attempt on this claim
+    }
+    const bool extends = command.kind == command_kind::extend;
+    if (sender_.shares_calls(owner, command.kind)) {
+        if (!extends || attaches
+            || (owner.is_held() && owner.held().may_send(owner, command.round, now))) {
+            sender_.queue(owner, command.kind, set_of(master), now, got.for_one);
+        }
+        return;
+    }
+    switch (command.kind) {
+    case command_kind::acquire:
+        sender_.acquire_again(owner, master, now);
+        break;
+    case command_kind::raise:
+        sender_.raise(owner, master, now);
+        break;
+    case command_kind::remove:
+        send_removals(owner, set_of(master), now);
+        break;
+    case command_kind::heal:
+        attaches ? sender_.heal(owner, master, command.round, now)
+                 : send_heal(owner, master, command.round, now);
+        break;
+    default:
+        sender_.extend(owner, master, command.round, now);
+        break;
+    }
+}
+
+void engine::answered(claim& owner, const arrival& at, const answer& got) {
+    const auto& [master, command, sent, now] = at;
+    switch (command.kind) {
+    case command_kind::acquire:
+        if (wrong::older_grant_counted && owner.ended()) {
+            const wait_queue* const again = queues_.find(owner.waiting_form(), owner.line_key());
+            const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
+            claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
+            if (attempt != nullptr && attempt->is_asking()) {
+                acquire_answered(*attempt, master, attempt->handoffs, got, now);
+            }
+            return;
+        }
+        acquire_answered(owner, master, command.round, got, now);
+        break;
+    case command_kind::raise:
+        raise_answered(owner, master, command.round, got, now);
+        break;
+    case command_kind::remove:
+    case command_kind::remove_exists:
+        removal_answered(owner, master, got.said, now);
+        break;
+    case command_kind::extend:
+    case command_kind::extend_exists:
+    case command_kind::heal:
+        if (owner.is_asking() && owner.asking().attaches()) {
+            if (command.kind != command_kind::heal) {
+                ++masters_.counters(master).extend_votes[got.said];
+            }
+            answer vouched = got;
+            const bool gone = got.said == vote::absent || got.said == vote::owned_by_other;
+            const bool forgot = got.forgot || masters_[master].link->quarantined(now);
+            if (gone && forgot) {
+                vouched.said = vote::quarantined; // it may have had the key, and lost it
+            }
+            follow(owner, owner.asking().extended(owner, master, vouched, rules_), now);
+        } else {
+            extend_answered(owner, master, command, got, now);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void engine::query_slots(
+    std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
+    std::string key;
+    assign_pool_key(key, rules_.key_prefix, pool);
+    scans_.ask(cookie, key, slots, now);
+}
+
+void engine::scan_answered(
+    std::size_t master, const sent_command& command, const reply* answer, time_point now) {
+    if (slot_scan* const found = scans_.answered(master, command, answer)) {
+        slots_found(*operations_.find(found->operation), *found, now);
+    }
+}
+
+std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {
+    return core::describe(votes, rules_, masters_, now);
+}
+
+metrics engine::count() const {
+    metrics out = core::count(counters_, claims_, rules_, masters_);
+    out.waiting = operations_.size();
+    return out;
+}
+
+health engine::examine(time_point now) const {
+    return core::examine(rules_, masters_, running(), now);
 }
 
 void engine::open(std::size_t master) {
@@ -234,7 +407,7 @@ void engine::admission_changed(std::size_t master, time_point now) {
     sender_.write_soon(); // handshakes that the record of this master has made useful
     removals_.stop_search(master);
     if (!masters_[master].link->up()) {
-        drop_unsent(master, now);
+        replies_.drop_unsent(master, now);
     } else {
         removals_.search(master, now);
         send_pending_removals(master, now);
@@ -295,7 +468,7 @@ void engine::voters_changed(const admission_change& change, time_point now) {
             continue;
         }
         if (!wrong::sent_in_quarantine && !one.admitted) {
-            drop_unsent(i, now);
+            replies_.drop_unsent(i, now);
         }
         const bool fault = one.otherwise == vote::duplicate || one.otherwise == vote::error;
         const log_level level = fault ? log_level::warning : log_level::info;

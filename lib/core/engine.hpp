@@ -9,8 +9,6 @@
 // attempts.
 //
 //   engine.cpp         start and close, time, events
-//   replies.cpp        the claim or query that a reply belongs to
-//   batch_replies.cpp  replies to calls for several locks
 //   acquire.cpp        acquires: beginning, deadlines, end, cancellation
 //   attempts.cpp       attempts of acquires and local handoffs
 //   forms.cpp          what differs for several resources, readers and writers
@@ -19,21 +17,20 @@
 //   attach.cpp         attach: locks that were acquired elsewhere
 //   holding.cpp        held claims: extension, renewal, loss
 //   release.cpp        release, rollback, pending removals
-//   queries.cpp        the owner of a lock
-//   slots.cpp          the slots of a pool: which are free, which to try
+//   slots.cpp          the slots of a pool: which to try
 //   notifications.cpp  release notifications
-//   report.cpp         votes, metrics and health in words and figures
 
 #pragma once
 
 #include "engine_callbacks.hpp"
 #include "form.hpp"
 #include "listeners.hpp"
-#include "query.hpp"
+#include "queries.hpp"
 #include "quorum.hpp"
 #include "removals.hpp"
+#include "replies.hpp"
 #include "sender.hpp"
-#include "slot_scan.hpp"
+#include "slot_scans.hpp"
 #include "subscriptions.hpp"
 #include "wait_queues.hpp"
 
@@ -61,7 +58,7 @@ struct acquire_request {
     std::uint32_t wants = 1; // number of slots, all or none; more than one in the guarded protocol
 };
 
-class engine final : private connection_events, private subscriber_events {
+class engine final : private connection_events, private subscriber_events, private reply_events {
 public:
     engine(settings rules, engine_callbacks& outside);
     ~engine();
@@ -106,7 +103,9 @@ public:
     void release(handle lease, time_point now);
     /// Ends a lease without removing its keys. Returns false if they are being removed already.
     bool abandon(handle lease);
-    void ask(std::uint64_t cookie, std::string_view resource, time_point now);
+    void ask(std::uint64_t cookie, std::string_view resource, time_point now) {
+        queries_.ask(cookie, resource, now);
+    }
     void
     query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
     /// Reports notifications of this lock by `heard` until `unlisten` was called as often.
@@ -144,8 +143,10 @@ private:
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
     void random(std::span<unsigned char> out) override { host_.random(out); }
-    void voters_changed(const admission_change& change, time_point now);
+    void voters_changed(const admission_change& change, time_point now) override;
     void members_changed(time_point now);
+    void scan_answered(
+        std::size_t master, const sent_command& command, const reply* answer, time_point now);
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
@@ -171,7 +172,6 @@ private:
         std::string_view release,
         time_point now) override;
 
-    // replies.cpp
     void replied(
         std::size_t master,
         const sent_command& command,
@@ -179,71 +179,8 @@ private:
         time_point sent,
         time_point now) override;
     void dropped(std::size_t master, const sent_command& command, time_point now) override;
-    void note_server(
-        std::size_t master,
-        const sent_command& command,
-        const reply& answered,
-        const answer& got,
-        time_point sent,
-        time_point now);
-    void claim_replied(
-        claim& owner,
-        std::size_t master,
-        const sent_command& command,
-        const answer& got,
-        std::string_view error,
-        time_point sent,
-        time_point now);
-    void claim_unreachable(
-        claim& owner, std::size_t master, const sent_command& command, time_point now);
-    void claim_answered(
-        claim& owner,
-        std::size_t master,
-        const sent_command& command,
-        const answer& got,
-        time_point now);
-    void use_eval(
-        claim& owner, std::size_t master, const sent_command& command, bool alone, time_point now);
-    void notice(std::size_t master, std::string_view error, time_point now);
-    void notice(std::size_t master, const answer& got, time_point now);
-
-    // batch_replies.cpp
-    static sent_command command_of(const sent_command& call, const batch::item& one) noexcept;
-    void batch_replied(
-        std::size_t master,
-        const sent_command& command,
-        const reply& answered,
-        time_point sent,
-        time_point now);
-    void native_replied(
-        std::size_t master,
-        const sent_command& command,
-        batch& what,
-        const reply& answered,
-        time_point sent,
-        time_point now);
-    void set_replied(
-        std::size_t master,
-        const sent_command& call,
-        const batch::item& each,
-        const answer& got,
-        const reply& answered,
-        time_point sent,
-        time_point now);
-    void certified(
-        std::size_t master,
-        const sent_command& command,
-        const batch& what,
-        const reply& answered,
-        time_point sent,
-        time_point now);
-    void batch_dropped(std::size_t master, const sent_command& command, time_point now);
-    void drop_unsent(std::size_t master, time_point now);
-
-    // report.cpp (and the public count, examine, describe)
-    master_metrics& counters_of(std::size_t master) noexcept {
-        return masters_[master].link->counters();
-    }
+    void answered(claim& owner, const arrival& at, const answer& got) override;
+    void again(claim& owner, const arrival& at, const answer& got) override;
 
     // acquire.cpp (and the public acquire, cancel)
     void finish(operation& wanted, time_point now);
@@ -286,7 +223,6 @@ private:
     void drop_intent(operation& wanted, time_point now);
     /// Returns the lock's key in readable form.
     std::string shown(lock_form form, std::string_view key) const;
-    std::string text_of_error(const claim& owner, std::string_view error) const;
 
     // waiting.cpp
     wait_view view_of(const wait_queue& waiters, time_point now);
@@ -360,21 +296,10 @@ private:
     void send_removals(claim& ended, master_set to, time_point now);
     void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
     void decide_removal(claim& ended, time_point now);
-    void note_stray(claim& owner, std::size_t master, command_kind what);
     void removal_due(claim& ended, time_point now);
     void send_pending_removals(std::size_t master, time_point now);
 
-    // queries.cpp (and the public ask)
-    void end_query(query& asked);
-
-    // slots.cpp (and the public query_slots)
-    slot_scan& new_scan(
-        std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners);
-    void ask_for_slots(slot_scan& asking, time_point now);
-    void send_scan(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
-    void scan_answered(
-        std::size_t master, const sent_command& command, const reply* answer, time_point now);
-    void scan_over(slot_scan& done, time_point now);
+    // slots.cpp
     static void name_slots(claim& attempt, operation& wanted);
     void start_scan(operation& wanted, time_point now);
     void end_scan(operation& wanted);
@@ -382,7 +307,6 @@ private:
     void wait_for_slot(operation& wanted, time_point now);
     void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
     bool try_next_slot(operation& wanted, claim& attempt, time_point now);
-    void status_found(slot_scan& done);
 
     settings rules_;
     engine_callbacks& host_;
@@ -395,9 +319,10 @@ private:
     timers timers_;
     mutable pool<claim> claims_;
     sender sender_;
+    replies replies_;
     mutable pool<operation> operations_;
-    pool<query> queries_;
-    pool<slot_scan> scans_;
+    queries queries_;
+    slot_scans scans_;
     wait_queues queues_;
     subscriptions subscriptions_;
     std::vector<handle> finishing_;

@@ -1,5 +1,6 @@
 // Requests and reports of the engine. Implemented by the manager, and by the clients of the
-// simulator. None of these calls may call the engine.
+// simulator. None of these calls may call the engine. Each part of the engine knows only the
+// interface for its own reports.
 
 #pragma once
 
@@ -21,7 +22,17 @@
 
 namespace redlock::core {
 
-class engine_callbacks {
+class query_reports {
+public:
+    virtual void queried(query& done) = 0;
+    /// The state of a pool, for `engine::query_slots`.
+    virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
+
+protected:
+    ~query_reports() = default;
+};
+
+class engine_callbacks : public query_reports {
 public:
     /// Connects link `link` (see `engine`) to its master; the result is `engine::opened` or
     /// `engine::closed`.
@@ -59,9 +70,6 @@ public:
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
     /// The result of a removal is known. The last call for this lease.
     virtual void removed(const claim& lease, release_result result) = 0;
-    virtual void queried(query& done) = 0;
-    /// The state of a pool, for `engine::query_slots`.
-    virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
     /// A lock with a subscription may have been released.
     virtual void heard(std::string_view /*key*/) {}
     /// Closing has ended: all connections are down.

@@ -99,26 +99,4 @@ std::string engine::shown(lock_form form, std::string_view key) const {
     return out;
 }
 
-// A cluster node refuses keys in different hash slots. Adds the keys and the remedy to the error.
-std::string engine::text_of_error(const claim& owner, std::string_view error) const {
-    if (error.empty()) {
-        return "unexpected reply";
-    }
-    std::string text(error);
-    if (owner.form != lock_form::all || !text.starts_with("CROSSSLOT")) {
-        return text;
-    }
-    std::string_view first;
-    std::string_view other;
-    for_each_packed(owner.key, [&](std::string_view key) {
-        if (first.empty()) {
-            first = key;
-        } else if (other.empty() && hash_part(key) != hash_part(first)) {
-            other = key;
-            text.append(": ").append(first).append(" and ").append(other).append(" hash apart");
-        }
-    });
-    return text + "; a hash tag in key_prefix, as {locks}, keeps all names in one slot";
-}
-
 } // namespace redlock::core

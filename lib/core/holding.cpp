@@ -63,7 +63,7 @@ void engine::start_extension(
         const bool remembers = rules_.guarded() && masters_[i].otherwise == vote::quarantined;
         if (!masters_[i].admitted && !remembers) {
             theirs.said = masters_[i].otherwise;
-            ++counters_of(i).extend_votes[theirs.said];
+            ++masters_.counters(i).extend_votes[theirs.said];
         } else if (theirs.asked || rules_.guarded()) { // a key that is missing may be healed
             to |= set_of(i);
             theirs.said = vote::pending;
@@ -128,7 +128,7 @@ void engine::extend_answered(
         sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
     }
     if (!heals) {
-        ++counters_of(master).extend_votes[got.said];
+        ++masters_.counters(master).extend_votes[got.said];
     }
     lease.removal_seen |= lease.extending.count(
         lease.votes.of[master], found, command.round, heals, now, rules_.drift);
@@ -211,7 +211,7 @@ void engine::lease_due(claim& lease, time_point now) {
         case lease::event::give_up:
             for (master_set silent = lease::give_up(lease); silent != 0; silent &= silent - 1) {
                 const auto master = static_cast<std::size_t>(std::countr_zero(silent));
-                ++counters_of(master).extend_votes[vote::timed_out];
+                ++masters_.counters(master).extend_votes[vote::timed_out];
             }
             if (!judge_extension(lease, now)) {
                 return;

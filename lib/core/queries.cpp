@@ -1,11 +1,12 @@
-// Queries of callers (query.hpp): sends their commands, and reports their results.
+#include "queries.hpp"
 
-#include "engine.hpp"
 #include "keys.hpp"
+
+#include <string>
 
 namespace redlock::core {
 
-void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
+void queries::ask(std::uint64_t cookie, std::string_view resource, time_point now) {
     sender_.flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
     asked.wake.owner = timer_owner::query;
@@ -17,7 +18,7 @@ void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         master_lock_status& mine = asked.result.masters[i];
         mine.endpoint = rules_.names[i];
-        connection& link = *masters_[i].link;
+        const connection& link = *masters_[i].link;
         if (!link.up() || link.silent()) {
             mine.vote = masters_[i].otherwise;
             mine.text = masters_.why_not(i, now);
@@ -29,18 +30,46 @@ void engine::ask(std::uint64_t cookie, std::string_view resource, time_point now
     }
     timers_.set(asked.wake, later(now, rules_.master_timeout));
     if (asked.complete()) {
-        end_query(asked);
+        end(asked);
     }
 }
 
-void engine::end_query(query& asked) {
+void queries::answered(std::size_t master, const sent_command& command, const reply& answer) {
+    if (query* const asked = queries_.find(command.subject)) {
+        asked->answered(master, command.kind, answer);
+        if (asked->complete()) {
+            end(*asked);
+        }
+    }
+}
+
+void queries::dropped(std::size_t master, const sent_command& command) {
+    if (query* const asked = queries_.find(command.subject)) {
+        asked->dropped(master, masters_[master].link->why_down());
+        if (asked->complete()) {
+            end(*asked);
+        }
+    }
+}
+
+void queries::due(handle name) {
+    if (query* const asked = queries_.find(name)) {
+        end(*asked);
+    }
+}
+
+void queries::end_all() {
+    queries_.for_each([this](query& asked) { end(asked); });
+}
+
+void queries::end(query& asked) {
     timers_.cancel(asked.wake);
     master_set members = 0;
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         members |= masters_.is_member(i) ? set_of(i) : 0U;
     }
     asked.decide(members, masters_.needed());
-    host_.queried(asked);
+    reports_.queried(asked);
     queries_.destroy(asked);
 }
 

@@ -63,6 +63,9 @@ public:
     std::size_t size() const noexcept { return members_.size(); }
     member& operator[](std::size_t master) noexcept { return members_[master]; }
     const member& operator[](std::size_t master) const noexcept { return members_[master]; }
+    master_metrics& counters(std::size_t master) noexcept {
+        return members_[master].link->counters();
+    }
     auto begin() noexcept { return members_.begin(); }
     auto end() noexcept { return members_.end(); }
     auto begin() const noexcept { return members_.begin(); }

@@ -131,7 +131,7 @@ void engine::send_removals(claim& ended, master_set to, time_point now) {
 }
 
 void engine::removal_answered(claim& ended, std::size_t master, vote what, time_point now) {
-    ++counters_of(master).release_votes[what];
+    ++masters_.counters(master).release_votes[what];
     ended.votes.of[master].said = what;
     const removal::receipt got = ended.ending().answered(
         master,
@@ -178,26 +178,6 @@ void engine::decide_removal(claim& ended, time_point now) {
     } else {
         timers_.set_by(ended.wake, ended.ending().next_due(now));
     }
-}
-
-// The connection broke before the reply to a command that may set the key. The server may have it
-// in a buffer, and read it after those of the next connection.
-void engine::note_stray(claim& owner, std::size_t master, command_kind what) {
-    time_point refused_from = never;
-    if (what == command_kind::acquire) {
-        owner.left_behind.sets |= set_of(master);
-        refused_from = owner.vote_by;
-    } else if (what == command_kind::heal) {
-        owner.left_behind.heals |= set_of(master);
-        refused_from = std::max(owner.believed_until, owner.vote_by); // the latter of an attach
-    } else {
-        return;
-    }
-    // The server's clock is known only within a round trip, so `master_timeout` is added.
-    const time_point until = rules_.guarded() && !sender::sets_natively(owner)
-                                 ? later(refused_from, rules_.master_timeout)
-                                 : owner.expires_at;
-    owner.left_behind.until = std::max(owner.left_behind.until, until);
 }
 
 void engine::removal_due(claim& ended, time_point now) {

@@ -1,15 +1,18 @@
-// The state of the engine as text and figures: votes, metrics, health.
+#include "report.hpp"
 
-#include "engine.hpp"
-
+#include <algorithm>
 #include <bit>
+#include <chrono>
+#include <cstddef>
+#include <utility>
 
 namespace redlock::core {
 
-std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {
-    std::vector<master_vote> out(masters_.size());
+std::vector<master_vote>
+describe(const ballots& votes, const settings& rules, const quorum& masters, time_point now) {
+    std::vector<master_vote> out(masters.size());
     for (std::size_t i = 0; i < out.size(); ++i) {
-        out[i].endpoint = rules_.names[i];
+        out[i].endpoint = rules.names[i];
         if (i >= votes.of.size()) {
             continue;
         }
@@ -20,38 +23,37 @@ std::vector<master_vote> engine::describe(const ballots& votes, time_point now) 
             out[i].time_left = mine.left;
         }
         out[i].text = votes.text(i);
-        if (out[i].text.empty() && mine.said == masters_[i].otherwise
+        if (out[i].text.empty() && mine.said == masters[i].otherwise
             && mine.said != vote::granted) {
-            out[i].text = masters_.why_not(i, now);
+            out[i].text = masters.why_not(i, now);
         }
-        if (mine.said == vote::quarantined && masters_[i].link->judgement().votes_from > now) {
+        if (mine.said == vote::quarantined && masters[i].link->judgement().votes_from > now) {
             out[i].time_left = std::chrono::ceil<std::chrono::milliseconds>(
-                masters_[i].link->judgement().votes_from - now);
+                masters[i].link->judgement().votes_from - now);
         }
     }
     return out;
 }
 
-metrics engine::count() const {
-    metrics out = counters_;
-    out.waiting = operations_.size();
-    claims_.for_each([&](const claim& one) {
+metrics count(metrics counters, pool<claim>& claims, const settings& rules, const quorum& masters) {
+    metrics out = std::move(counters);
+    claims.for_each([&](const claim& one) {
         out.held += one.is_held() ? 1U : 0U;
         if (one.is_ending()) {
             out.pending_removals +=
                 static_cast<std::size_t>(std::popcount(one.ending().overdue(one.left_behind)));
         }
     });
-    for (const member& one : masters_) {
+    for (const member& one : masters) {
         out.release_notifications += one.pushes->messages();
         out.notification_connections += one.notifies() ? 1U : 0U;
         out.subscriptions = std::max(out.subscriptions, one.pushes->watched());
     }
-    out.members = masters_.members().members.size();
-    out.generation = masters_.members().number;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        master_metrics& mine = out.masters.emplace_back(masters_[i].link->counters());
-        mine.endpoint = rules_.names[i];
+    out.members = masters.members().members.size();
+    out.generation = masters.members().number;
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        master_metrics& mine = out.masters.emplace_back(masters[i].link->counters());
+        mine.endpoint = rules.names[i];
         mine.granted = mine.acquire_votes[vote::granted];
         mine.held = mine.acquire_votes[vote::held];
         mine.failed = mine.acquire_votes.total() - mine.granted - mine.held;
@@ -59,23 +61,23 @@ metrics engine::count() const {
     return out;
 }
 
-health engine::examine(time_point now) const {
+health examine(const settings& rules, const quorum& masters, bool running, time_point now) {
     health out;
-    out.ready = running() && ready();
-    out.admitted = masters_.admitted();
-    out.quorum = masters_.needed();
-    out.protocol = rules_.protocol;
-    out.quarantine_off = !rules_.quarantine;
-    out.key_prefix = rules_.key_prefix;
-    out.max_ttl = rules_.max_ttl;
-    out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(rules_.quarantine_time());
-    out.master_timeout = rules_.master_timeout;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        out.masters.push_back(masters_.health_of(i, now));
+    out.ready = running && masters.ready();
+    out.admitted = masters.admitted();
+    out.quorum = masters.needed();
+    out.protocol = rules.protocol;
+    out.quarantine_off = !rules.quarantine;
+    out.key_prefix = rules.key_prefix;
+    out.max_ttl = rules.max_ttl;
+    out.quarantine_time = std::chrono::ceil<std::chrono::milliseconds>(rules.quarantine_time());
+    out.master_timeout = rules.master_timeout;
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+        out.masters.push_back(masters.health_of(i, now));
     }
-    out.members = masters_.members().members;
-    out.generation = masters_.members().number;
-    out.change = masters_.change_text(now);
+    out.members = masters.members().members;
+    out.generation = masters.members().number;
+    out.change = masters.change_text(now);
     return out;
 }
 

@@ -1,0 +1,128 @@
+#include "slot_scans.hpp"
+
+#include "keys.hpp"
+
+#include <string>
+
+namespace redlock::core {
+
+slot_scan& slot_scans::create(
+    std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners) {
+    slot_scan& made = scans_.create();
+    made.wake.owner = timer_owner::slot_scan;
+    made.wake.subject = made.self;
+    made.key = pool_key;
+    made.begin(masters_.size(), masters_.needed(), slots, wanted, with_owners);
+    return made;
+}
+
+slot_scan& slot_scans::start(
+    handle operation,
+    std::string_view pool_key,
+    std::uint32_t slots,
+    std::uint32_t wanted,
+    time_point now) {
+    slot_scan& asking = create(pool_key, slots, wanted, false);
+    asking.operation = operation;
+    if (masters_.ready()) {
+        ask_masters(asking, now);
+    } else {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            asking.votes.of[i].said = masters_[i].admitted ? vote::pending : masters_[i].otherwise;
+        }
+    }
+    return asking;
+}
+
+void slot_scans::ask(
+    std::uint64_t cookie, std::string_view pool_key, std::uint32_t slots, time_point now) {
+    slot_scan& asking = create(pool_key, slots, slots, true);
+    asking.cookie = cookie;
+    ask_masters(asking, now);
+    if (asking.found.over()) {
+        report(asking);
+    } else {
+        timers_.set(asking.wake, later(now, rules_.master_timeout));
+    }
+}
+
+void slot_scans::ask_masters(slot_scan& asking, time_point now) {
+    sender_.flush(); // a slot may be free after the removals of this turn
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        // The status of a pool includes masters that may not vote.
+        const connection& link = *masters_[i].link;
+        const bool answers = asking.wants_owners()
+                                 ? link.up() && !link.silent() && !masters_[i].duplicate
+                                 : masters_[i].admitted;
+        if (!answers || link.overloaded()) {
+            asking.votes.of[i].said = answers ? vote::unreachable : masters_[i].otherwise;
+            continue;
+        }
+        asking.found.asked(i, asking.commands());
+        for (unsigned command = 0; command < asking.commands(); ++command) {
+            send(asking, i, command, now);
+        }
+    }
+}
+
+void slot_scans::send(
+    const slot_scan& asking, std::size_t master, unsigned command, time_point now) {
+    const std::uint32_t first = slot_scan::first_of(command);
+    const std::uint32_t count = asking.count_of(command);
+    // Only the guarded protocol uses a script: plain also works where scripts are forbidden.
+    const bool owners = asking.wants_owners() || !rules_.guarded();
+    std::string bytes;
+    if (owners) {
+        append_owners(bytes, asking.key, first, count);
+    } else {
+        append_slot_scan(bytes, asking.key, first, count);
+    }
+    sender_.send(
+        master,
+        bytes,
+        {.kind = command_kind::scan_slots,
+         .how = owners ? command_variant::native : command_variant::eval,
+         .round = static_cast<std::uint16_t>(command),
+         .subject = asking.self},
+        now);
+}
+
+slot_scan*
+slot_scans::answered(std::size_t master, const sent_command& command, const reply* answer) {
+    slot_scan* const asking = scans_.find(command.subject);
+    if (asking == nullptr) {
+        return nullptr; // the search has continued without this scan
+    }
+    if (answer == nullptr) {
+        asking->dropped(master, masters_[master].link->why_down());
+    } else {
+        const bool native = command.how == command_variant::native;
+        asking->answered(master, command.round, native, *answer, rules_.max_ttl);
+    }
+    if (!asking->decided()) {
+        return nullptr;
+    }
+    if (asking->operation) {
+        return asking;
+    }
+    report(*asking);
+    return nullptr;
+}
+
+void slot_scans::due(handle name) {
+    if (slot_scan* const asking = scans_.find(name)) {
+        report(*asking);
+    }
+}
+
+void slot_scans::end_all() {
+    scans_.for_each([this](slot_scan& asking) { report(asking); });
+}
+
+void slot_scans::report(slot_scan& done) {
+    timers_.cancel(done.wake);
+    reports_.slots_told(done.cookie, done.status(masters_.needed()));
+    scans_.destroy(done);
+}
+
+} // namespace redlock::core
