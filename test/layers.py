@@ -59,7 +59,7 @@ CORE_RANKS = {
     'round': 4,
     'extension_round': 4,
     'slot_scripts': 1,
-    'removals': 4,
+    'removal_limits': 4,
     'claim_record': 5,
     'removal': 5,
     'attempt': 5,
@@ -89,17 +89,17 @@ CORE_RANKS = {
     'query': 2,
     'queries': 8,
     'subscriptions': 7,
-    'release': 11,
+    'removals': 8,
     'batch_replies': 8,
     'replies': 8,
     'report': 8,
 }
 
 # The types of the core that decide. None calls another: the engine passes on what one has decided.
-MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removals', 'wait_queue', 'slot_search', 'outbox'}
+MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removal_limits', 'wait_queue', 'slot_search', 'outbox'}
 
 # The parts of the engine: each sends and reports for one kind of machine. None sees another.
-PARTS = {'queries', 'replies', 'report', 'slot_scans'}
+PARTS = {'queries', 'removals', 'replies', 'report', 'slot_scans'}
 
 # Stems that may see hiredis.
 HIREDIS = {'resp'}

@@ -39,20 +39,9 @@ void engine::finish(operation& wanted, time_point now) {
     finish_if_on_wire(wanted, now);
 }
 
-bool engine::on_wire(const claim& rolled_back) const noexcept {
-    const removal& left = rolled_back.ending();
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (left.in_flight(i)
-            && masters_[i].link->written_mark() < rolled_back.votes.of[i].removal_mark) {
-            return false;
-        }
-    }
-    return !left.waits_for_room();
-}
-
 void engine::finish_if_on_wire(operation& wanted, time_point now) {
     const claim* const attempt = claims_.find(wanted.attempt);
-    if (attempt != nullptr && now < wanted.wake.due && !on_wire(*attempt)) {
+    if (attempt != nullptr && now < wanted.wake.due && !removals_.on_wire(*attempt)) {
         return;
     }
     std::erase(finishing_, wanted.self);
@@ -105,7 +94,7 @@ void engine::operation_due(operation& wanted, time_point now) {
         && wanted.outcome) {
         attempt.announced = attempt.votes.may_be_set();
         attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
-        begin_removal(attempt, now);
+        removals_.begin(attempt, now);
         finish(wanted, now);
     } else {
         follow(attempt, next, now);

@@ -90,7 +90,7 @@ void engine::end_attach(
                 + " of " + std::to_string(masters_.size()) + " have it");
     }
     if (wrong::failed_attach_removes && why == errc::lost) {
-        begin_removal(attempt, now);
+        removals_.begin(attempt, now);
     } else {
         claims_.destroy(attempt);
     }

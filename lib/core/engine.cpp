@@ -27,9 +27,9 @@ engine::engine(settings rules, engine_callbacks& outside)
       host_(outside),
       random_(seed_from(outside)),
       masters_(rules_, *this, *this, random_),
-      removals_(rules_.size(), rules_.removals_max, rules_.turn_max),
       sender_(rules_, masters_, claims_, listeners_),
       replies_(rules_, masters_, sender_, claims_, listeners_, *this),
+      removals_(rules_, masters_, sender_, timers_, claims_, counters_, outside),
       queries_(rules_, masters_, sender_, timers_, outside),
       scans_(rules_, masters_, sender_, timers_, outside),
       subscriptions_(masters_, queues_) {}
@@ -80,7 +80,7 @@ void engine::finish_closing(time_point now) {
     }
     life_ = life::closed;
     close_by_ = forever;
-    removals_.clear_due();
+    removals_.stop();
     masters_.stop("the manager was closed", now);
     claims_.for_each([&](claim& ended) {
         if (ended.acts() || (ended.is_ending() && ended.ending().wanted())) {
@@ -139,7 +139,7 @@ void engine::end_of_event(time_point now) {
 }
 
 time_point engine::next_due() const noexcept {
-    return std::min({timers_.next(), masters_.next_due(), removals_.due(), close_by_});
+    return std::min({timers_.next(), masters_.next_due(), removals_.next_due(), close_by_});
 }
 
 void engine::time_passed(time_point now) {
@@ -163,12 +163,7 @@ void engine::time_passed(time_point now) {
         }
         fire(*due, now);
     }
-    if (now >= removals_.due()) {
-        removals_.clear_due();
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            send_pending_removals(i, now);
-        }
-    }
+    removals_.time_passed(now);
     end_of_event(now);
     masters_.refresh_due();
     sender_.write_soon(); // PING, INFO
@@ -194,7 +189,7 @@ void engine::fire(timer& due, time_point now) {
             } else if (owner->is_lost()) {
                 end_lost(*owner, now);
             } else if (owner->is_ending()) {
-                removal_due(*owner, now);
+                removals_.due(*owner, now);
             }
         }
         break;
@@ -252,6 +247,63 @@ void engine::dropped(std::size_t master, const sent_command& command, time_point
     }
 }
 
+void engine::release(handle name, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || !lease->acts()) {
+        return; // its removal has started
+    }
+    if (lease->is_lost()) {
+        closing_moved(now);
+        end_lost(*lease, now);
+        finish_closing(now);
+        return;
+    }
+    end_hold(*lease, now);
+    end_user_extensions(*lease, errc::released);
+    const bool late = now >= lease->held().held_until(); // and the timer has not fired yet
+    if (wrong::old_holder_releases) {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if (masters_[i].link->up()) {
+                std::string bytes;
+                append_remove(
+                    bytes,
+                    command_variant::eval,
+                    native_delete::none,
+                    lease->key,
+                    lease->token_text(),
+                    {});
+                sender_.send(i, bytes, {.kind = command_kind::ping, .subject = {}}, now);
+            }
+        }
+    }
+    if (late || !hand_off_locally(*lease, now)) {
+        wrong::own_queue_not_notified ? void() : wake_queue(*lease, now);
+        removals_.begin(*lease, now);
+    }
+    finish_closing(now);
+}
+
+bool engine::abandon(handle name) {
+    claim* const lease = claims_.find(name);
+    if (lease == nullptr || !lease->acts()) {
+        return false;
+    }
+    lost_ -= lease->is_lost() ? 1U : 0U;
+    if (lease->is_held()) {
+        end_user_extensions(*lease, errc::released);
+    }
+    timers_.cancel(lease->wake);
+    wait_queue* const mine = queues_.find(lease->waiting_form(), lease->line_key());
+    claims_.destroy(*lease);
+    if (mine != nullptr) {
+        end_queue(*mine);
+    }
+    if (life_ == life::closing && !waits_to_close()) {
+        close_by_ = never; // the next event ends the closing
+    }
+    return true;
+}
+
 void engine::again(claim& owner, const arrival& at, const answer& got) {
     const auto& [master, command, sent, now] = at;
     if (command.kind == command_kind::remove) {
@@ -266,6 +318,10 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
             {"EXISTS", owner.key},
             {.kind = kind, .round = command.round, .subject = owner.self},
             now);
+        return;
+    }
+    if (command.kind == command_kind::remove) {
+        removals_.again(owner, at, got.for_one);
         return;
     }
     const bool attaches = owner.is_asking() && owner.asking().attaches();
@@ -287,9 +343,6 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
         break;
     case command_kind::raise:
         sender_.raise(owner, master, now);
-        break;
-    case command_kind::remove:
-        send_removals(owner, set_of(master), now);
         break;
     case command_kind::heal:
         attaches ? sender_.heal(owner, master, command.round, now)
@@ -321,7 +374,9 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
         break;
     case command_kind::remove:
     case command_kind::remove_exists:
-        removal_answered(owner, master, got.said, now);
+        if (removals_.answered(owner, at, got.said)) {
+            closing_moved(now);
+        }
         break;
     case command_kind::extend:
     case command_kind::extend_exists:
@@ -405,12 +460,9 @@ void engine::clock_stepped(std::size_t master, std::chrono::microseconds by, tim
 void engine::admission_changed(std::size_t master, time_point now) {
     voters_changed(masters_.admission_changed(master, now), now);
     sender_.write_soon(); // handshakes that the record of this master has made useful
-    removals_.stop_search(master);
+    removals_.connection_changed(master, now);
     if (!masters_[master].link->up()) {
         replies_.drop_unsent(master, now);
-    } else {
-        removals_.search(master, now);
-        send_pending_removals(master, now);
     }
 }
 

@@ -16,7 +16,6 @@
 //   fair_queue.cpp     the order between the wait queues of several processes
 //   attach.cpp         attach: locks that were acquired elsewhere
 //   holding.cpp        held claims: extension, renewal, loss
-//   release.cpp        release, rollback, pending removals
 //   slots.cpp          the slots of a pool: which to try
 //   notifications.cpp  release notifications
 
@@ -185,7 +184,6 @@ private:
     // acquire.cpp (and the public acquire, cancel)
     void finish(operation& wanted, time_point now);
     void finish_if_on_wire(operation& wanted, time_point now);
-    bool on_wire(const claim& rolled_back) const noexcept;
     void operation_due(operation& wanted, time_point now);
 
     // attempts.cpp
@@ -290,15 +288,6 @@ private:
     void schedule_lease(claim& lease);
     void lease_due(claim& lease, time_point now);
 
-    // release.cpp
-    void begin_removal(claim& ended, time_point now);
-    void begin_votes_on_removal(claim& ended);
-    void send_removals(claim& ended, master_set to, time_point now);
-    void removal_answered(claim& ended, std::size_t master, vote what, time_point now);
-    void decide_removal(claim& ended, time_point now);
-    void removal_due(claim& ended, time_point now);
-    void send_pending_removals(std::size_t master, time_point now);
-
     // slots.cpp
     static void name_slots(claim& attempt, operation& wanted);
     void start_scan(operation& wanted, time_point now);
@@ -315,11 +304,11 @@ private:
     life life_ = life::created;
     time_point close_by_ = forever;
     quorum masters_;
-    removals removals_;
     timers timers_;
     mutable pool<claim> claims_;
     sender sender_;
     replies replies_;
+    removals removals_;
     mutable pool<operation> operations_;
     queries queries_;
     slot_scans scans_;

@@ -32,7 +32,16 @@ protected:
     ~query_reports() = default;
 };
 
-class engine_callbacks : public query_reports {
+class removal_reports {
+public:
+    /// The result of a removal is known. The last call for this lease.
+    virtual void removed(const claim& lease, release_result result) = 0;
+
+protected:
+    ~removal_reports() = default;
+};
+
+class engine_callbacks : public query_reports, public removal_reports {
 public:
     /// Connects link `link` (see `engine`) to its master; the result is `engine::opened` or
     /// `engine::closed`.
@@ -68,8 +77,6 @@ public:
     virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
     /// The oldest extension by a user has ended.
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
-    /// The result of a removal is known. The last call for this lease.
-    virtual void removed(const claim& lease, release_result result) = 0;
     /// A lock with a subscription may have been released.
     virtual void heard(std::string_view /*key*/) {}
     /// Closing has ended: all connections are down.

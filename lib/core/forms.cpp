@@ -56,7 +56,7 @@ void engine::drop_intent(operation& wanted, time_point now) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         last.votes.of[i].asked = masters_[i].link->up();
     }
-    begin_removal(last, now);
+    removals_.begin(last, now);
 }
 
 bool engine::writes(handle name) const {

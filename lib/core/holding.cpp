@@ -256,7 +256,7 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
     wrong::own_queue_not_notified ? void() : wake_queue(lease, now);
-    begin_removal(lease, now);
+    removals_.begin(lease, now);
 }
 
 void engine::end_user_extensions(claim& lease, errc why) {

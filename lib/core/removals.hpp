@@ -1,109 +1,84 @@
-// Limits the removals in flight to each master, and remembers where the search for pending ones
-// continues.
+// The removals of claims after their end (removal.hpp): sends them, repeats what a master has not
+// confirmed, reports each result once it is known, and drops the claim once nothing is pending.
 //
-// A master that comes back may have pending removals of very many claims. Sent in one burst, they
-// would keep it from replying within `master_timeout`, and it would lose its vote. So both the
-// number in flight and the work of one turn are limited.
+// A removal follows the SET on the same connection, whatever the reply to the SET is and without
+// waiting for it. If that connection broke, the removal is sent again when the master is back.
 
 #pragma once
 
-#include "validity.hpp"
+#include "claim.hpp"
+#include "engine_callbacks.hpp"
+#include "quorum.hpp"
+#include "removal_limits.hpp"
+#include "sender.hpp"
+#include "settings.hpp"
+#include "slot_map.hpp"
+#include "timers.hpp"
 
-#include <algorithm>
+#include <redlock/metrics.hpp>
+
 #include <cstddef>
-#include <vector>
 
 namespace redlock::core {
 
 class removals {
 public:
-    /// Places that one turn searches.
-    static constexpr std::size_t searched_max = 4'096;
+    removals(
+        const settings& rules,
+        quorum& masters,
+        sender& commands,
+        timers& due,
+        pool<claim>& claims,
+        metrics& counters,
+        removal_reports& reports)
+        : rules_(rules),
+          masters_(masters),
+          sender_(commands),
+          timers_(due),
+          claims_(claims),
+          counters_(counters),
+          reports_(reports),
+          limits_(rules.size(), rules.removals_max, rules.turn_max) {}
 
-    removals(std::size_t masters, std::size_t in_flight_max, std::size_t turn_max)
-        : in_flight_max_(in_flight_max),
-          turn_max_(turn_max),
-          masters_(masters) {}
+    /// Each function below may end in `removal_reports::removed`, and destroys a claim of which
+    /// nothing is left on the masters.
+    /// \{
+    /// Ends a claim. A holder waits for the result; nobody waits for that of a rollback.
+    void begin(claim& ended, time_point now);
+    /// Returns whether the master has confirmed the removal.
+    bool answered(claim& ended, const arrival& at, vote what);
+    /// The time of a claim has come.
+    void due(claim& ended, time_point now);
+    /// \}
+    /// Sends a removal again, because the master refused its variant.
+    void again(claim& ended, const arrival& at, bool alone);
 
-    bool has_room(std::size_t master) const noexcept {
-        return masters_[master].in_flight < in_flight_max_;
-    }
-    void sent(std::size_t master) noexcept { ++masters_[master].in_flight; }
-    /// A reply arrived for one in flight, or its connection broke.
-    void answered(std::size_t master, time_point now) noexcept {
-        account& mine = masters_[master];
-        --mine.in_flight;
-        if (mine.next != none && mine.in_flight <= in_flight_max_ / 2) {
-            due_ = std::min(due_, now);
-        }
-    }
-
-    /// Starts a search for pending removals of this master, or lets a running one start over.
-    void search(std::size_t master, time_point now) noexcept {
-        account& mine = masters_[master];
-        if (mine.next == none) {
-            mine.next = 0;
-        } else {
-            mine.again = true;
-        }
-        if (has_room(master)) {
-            due_ = std::min(due_, now);
-        }
-    }
-    /// Stops the search, because the connection has changed.
-    void stop_search(std::size_t master) noexcept { masters_[master].next = none; }
-
-    /// When the next step of the search is due.
-    time_point due() const noexcept { return due_; }
-    void clear_due() noexcept { due_ = forever; }
-
-    /// One step of the search: calls `send` for claims with a removal that is `pending` at this
-    /// master, within the limits.
-    template <typename Claims, typename Pending, typename Send>
-    void turn(std::size_t master, Claims& claims, time_point now, Pending pending, Send send) {
-        account& mine = masters_[master];
-        if (mine.next == none) {
-            return;
-        }
-        std::size_t left = turn_max_;
-        mine.next = claims.for_some(mine.next, searched_max, [&](auto& one) {
-            if (pending(one)) {
-                if (left == 0 || !has_room(master)) {
-                    return false;
-                }
-                --left;
-                send(one);
-            }
-            return true;
-        });
-        if (mine.next == claims.end()) {
-            mine.next = mine.again ? 0 : none;
-            mine.again = false;
-        }
-        if (mine.next != none && has_room(master)) {
-            due_ = now;
-        }
-    }
+    /// The connection to a master came up or broke.
+    void connection_changed(std::size_t master, time_point now);
+    /// When the next pending removals must be sent, by `time_passed`.
+    time_point next_due() const noexcept { return limits_.due(); }
+    void time_passed(time_point now);
+    void stop() noexcept { limits_.clear_due(); }
 
     /// Whether removals are in flight, or a search for pending ones is not finished.
-    bool under_way() const noexcept {
-        return std::ranges::any_of(
-            masters_, [](const account& one) { return one.in_flight > 0 || one.next != none; });
-    }
+    bool under_way() const noexcept { return limits_.under_way(); }
+    /// Whether each removal of a claim was written, or cannot be sent now.
+    bool on_wire(const claim& ended) const noexcept;
 
 private:
-    static constexpr std::size_t none = ~std::size_t{0};
+    void begin_votes(claim& ended);
+    void send(claim& ended, master_set to, time_point now);
+    void send_pending(std::size_t master, time_point now);
+    void decide(claim& ended, time_point now);
 
-    struct account {
-        std::size_t in_flight = 0;
-        std::size_t next = none; // place of the pool at which the search goes on
-        bool again = false;      // a claim before that place got a pending removal
-    };
-
-    std::size_t in_flight_max_;
-    std::size_t turn_max_;
-    time_point due_ = forever;
-    std::vector<account> masters_;
+    const settings& rules_;
+    quorum& masters_;
+    sender& sender_;
+    timers& timers_;
+    pool<claim>& claims_;
+    metrics& counters_;
+    removal_reports& reports_;
+    removal_limits limits_;
 };
 
 } // namespace redlock::core

@@ -117,7 +117,7 @@ bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
         return false;
     }
     attempt.announced = attempt.announced || attempt.votes.may_be_set();
-    begin_removal(attempt, now);
+    removals_.begin(attempt, now);
     // Another client tries the same slots: from now on the arbiter is asked first, and decides
     // between the two.
     wanted.ask_arbiter = true;

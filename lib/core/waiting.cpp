@@ -141,7 +141,7 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
         claim& attempt = *claims_.find(next.attempt);
         // The attempt may have the key of another slot, whose removal must be published.
         attempt.announced = attempt.is_slot() && attempt.votes.may_be_set();
-        begin_removal(attempt, now);
+        removals_.begin(attempt, now);
     }
     end_scan(next);
     since = since == never ? now : since;
@@ -195,7 +195,7 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     if (!waits) {
         attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
     }
-    begin_removal(attempt, now);
+    removals_.begin(attempt, now);
     if (waits) {
         // Wake in time to renew the ticket.
         const time_point keep_by = wanted.queue->place.keep_by(rules_, later(now, retry_floor()));

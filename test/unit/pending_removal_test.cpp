@@ -1,7 +1,7 @@
 // What a claim owes the masters after its end, and the ledger of all of that: without an engine.
 
 #include "core/removal.hpp"
-#include "core/removals.hpp"
+#include "core/removal_limits.hpp"
 #include "core/slot_map.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -188,7 +188,7 @@ TEST_CASE("when the key must have expired nothing is pending but where a stray m
 
 TEST_CASE(
     "removals in flight have limited room, and pending ones are sent when half of it is free") {
-    removals ledger(2, 4, 3);
+    removal_limits ledger(2, 4, 3);
     pool<debtor> claims;
     for (int i = 0; i < 6; ++i) {
         claims.create();
@@ -238,7 +238,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a search that is stopped does not keep a closing waiting") {
-    removals ledger(1, 0, 1);
+    removal_limits ledger(1, 0, 1);
     ledger.search(0, now);
     CHECK(ledger.due() == forever); // there is no room
     CHECK(ledger.under_way());

@@ -1,0 +1,179 @@
+#include "removals.hpp"
+
+#include "decisions.hpp"
+
+#include <algorithm>
+
+namespace redlock::core {
+
+void removals::begin(claim& ended, time_point now) {
+    sender_.flush_of(ended);
+    const bool wanted = ended.acts(); // the result of a rollback is not needed
+    const bool late = wanted && (ended.is_lost() || now >= ended.held().held_until());
+    ended.operation = {};
+    ended.end(
+        {now,
+         !wrong::released_after_loss && late,
+         wanted ? later(now, rules_.master_timeout) : forever,
+         ended.expires_at});
+    if (wanted) {
+        begin_votes(ended);
+    }
+    master_set to = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = ended.votes.of[i];
+        if (wrong::no_rollback_when_unknown && ended.believed_until == never
+            && mine.said != vote::granted) {
+            continue;
+        }
+        if (mine.asked) {
+            const connection& link = *masters_[i].link;
+            if (wrong::rollback_unordered && link.up() && mine.said == vote::timed_out) {
+                masters_[i].link->closed("the rollback takes another one", now);
+            }
+            ended.ending().add(i, link.up());
+            if (!link.up()) {
+                mine.said = vote::unreachable;
+            } else if (limits_.has_room(i)) {
+                to |= set_of(i);
+            } else {
+                limits_.search(i, now);
+            }
+        }
+    }
+    send(ended, to, now);
+    decide(ended, now);
+}
+
+// Resets the votes, so that they explain the result of the removal only.
+void removals::begin_votes(claim& ended) {
+    ended.votes.texts.clear();
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = ended.votes.of[i];
+        mine.left = lease_unknown;
+        mine.latency = {};
+        mine.said = mine.asked || masters_[i].admitted ? vote::pending : masters_[i].otherwise;
+        if (!mine.asked && masters_[i].admitted) {
+            ended.votes.note(i, "it was not asked: it had no vote on this lock");
+        }
+    }
+}
+
+void removals::send(claim& ended, master_set to, time_point now) {
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((to & set_of(i)) != 0 && ended.ending().sent(i)) {
+            limits_.sent(i);
+        }
+    }
+    sender_.remove(ended, to, now);
+}
+
+bool removals::answered(claim& ended, const arrival& at, vote what) {
+    ++masters_.counters(at.master).release_votes[what];
+    ended.votes.of[at.master].said = what;
+    const removal::receipt got = ended.ending().answered(
+        at.master,
+        what,
+        ended.left_behind,
+        at.now,
+        later(at.now, rules_.health_check_interval),
+        masters_.is_known_member(at.master));
+    if (got.in_flight) {
+        limits_.answered(at.master, at.now);
+    }
+    counters_.removals_repeated += got.was_overdue ? 1U : 0U;
+    decide(ended, at.now);
+    return got.confirmed;
+}
+
+void removals::again(claim& ended, const arrival& at, bool alone) {
+    if (sender_.shares_calls(ended, command_kind::remove)) {
+        sender_.queue(ended, command_kind::remove, set_of(at.master), at.now, alone);
+    } else {
+        send(ended, set_of(at.master), at.now);
+    }
+}
+
+void removals::connection_changed(std::size_t master, time_point now) {
+    limits_.stop_search(master);
+    if (masters_[master].link->up()) {
+        limits_.search(master, now);
+        send_pending(master, now);
+    }
+}
+
+void removals::time_passed(time_point now) {
+    if (now >= limits_.due()) {
+        limits_.clear_due();
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            send_pending(i, now);
+        }
+    }
+}
+
+bool removals::on_wire(const claim& ended) const noexcept {
+    const removal& left = ended.ending();
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if (left.in_flight(i)
+            && masters_[i].link->written_mark() < ended.votes.of[i].removal_mark) {
+            return false;
+        }
+    }
+    return !left.waits_for_room();
+}
+
+// Reports the result once it is known; drops the claim once no removal is pending.
+void removals::decide(claim& ended, time_point now) {
+    if (const auto result = ended.ending().decide(masters_.needed(), now)) {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if ((result->silent & set_of(i)) != 0) {
+                ended.votes.of[i].said = vote::timed_out;
+            }
+        }
+        switch (result->what) {
+        case release_result::released:
+            ++counters_.released;
+            break;
+        case release_result::expired:
+        case release_result::stolen:
+            ++counters_.released_late;
+            break;
+        case release_result::uncertain:
+            ++counters_.released_uncertain;
+            break;
+        }
+        reports_.removed(ended, result->what);
+    }
+    if (ended.ending().settled()) {
+        timers_.cancel(ended.wake);
+        claims_.destroy(ended);
+    } else {
+        timers_.set_by(ended.wake, ended.ending().next_due(now));
+    }
+}
+
+void removals::due(claim& ended, time_point now) {
+    const removal::repeat again = ended.ending().due(now, masters_.up(), ended.left_behind);
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        if ((again.to & set_of(i)) == 0) {
+            continue;
+        }
+        if (again.last || limits_.has_room(i)) {
+            send(ended, set_of(i), now);
+        } else {
+            limits_.search(i, now);
+        }
+    }
+    decide(ended, now);
+}
+
+void removals::send_pending(std::size_t master, time_point now) {
+    limits_.turn(
+        master,
+        claims_,
+        now,
+        [&](const claim& ended) { return ended.is_ending() && ended.ending().unsent(master); },
+        [&](claim& ended) { send(ended, set_of(master), now); });
+}
+
+} // namespace redlock::core
