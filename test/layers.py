@@ -29,6 +29,7 @@ CORE_RANKS = {
     'resp': 0,
     'scripts': 0,
     'keys': 0,
+    'lock_keys': 1,
     'form': 0,
     'command': 1,
     'command_parts': 1,
@@ -83,7 +84,7 @@ CORE_RANKS = {
     'attempts': 11,
     'forms': 11,
     'waiting': 11,
-    'holding': 11,
+    'leases': 8,
     'fair_queue': 11,
     'notifications': 11,
     'query': 2,
@@ -99,7 +100,7 @@ CORE_RANKS = {
 MACHINES = {'quorum', 'attempt', 'lease', 'removal', 'removal_limits', 'wait_queue', 'slot_search', 'outbox'}
 
 # The parts of the engine: each sends and reports for one kind of machine. None sees another.
-PARTS = {'queries', 'removals', 'replies', 'report', 'slot_scans'}
+PARTS = {'leases', 'queries', 'removals', 'replies', 'report', 'slot_scans'}
 
 # Stems that may see hiredis.
 HIREDIS = {'resp'}

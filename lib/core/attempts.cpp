@@ -6,6 +6,7 @@
 #include "form_command.hpp"
 #include "hex.hpp"
 #include "keys.hpp"
+#include "lock_keys.hpp"
 
 namespace redlock::core {
 
@@ -68,7 +69,7 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
     ask_masters(attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
     if (!attempt.asking().asked_all()) {
         // The arbiter only saves commands: if it is slow, go on without it.
-        timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * retry_floor())));
+        timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * masters_.retry_floor())));
     }
 }
 
@@ -111,12 +112,10 @@ void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point
 
 void engine::acquire_answered(
     claim& attempt, std::size_t master, std::uint16_t handoffs, const answer& got, time_point now) {
-    ballot& mine = attempt.votes.of[master];
-    const bool straggles = attempt.is_held();
-    if (!straggles && !attempt.asking().awaits(attempt, master, handoffs)) {
+    if (!attempt.asking().awaits(attempt, master, handoffs)) {
         return; // it was counted as timed out, or belongs to the previous owner
     }
-    if (wrong::t0_after_sends && !straggles && attempt.asking().count().granted() == 0) {
+    if (wrong::t0_after_sends && attempt.asking().count().granted() == 0) {
         attempt.asked_at = now;
     }
     const vote what = attempt::note(attempt, master, got, rules_.drift);
@@ -126,31 +125,16 @@ void engine::acquire_answered(
         append_extend(bytes, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
         sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
     }
-    if (!straggles) {
-        follow(attempt, attempt.asking().acquired(attempt, master, what), now);
-        return;
-    }
-    // During an extension, `pending` is the state of its reply.
-    if (mine.said == vote::pending && !attempt.extending.active) {
-        mine.said = what;
-    }
-    if (mine.until > attempt.held().deadline() && now < attempt.held().held_until()) {
-        move_deadline(attempt, now); // a majority can use it
-    }
+    follow(attempt, attempt.asking().acquired(attempt, master, what), now);
 }
 
 void engine::raise_answered(
     claim& attempt, std::size_t master, std::uint16_t handoffs, const answer& got, time_point now) {
-    const bool gone = got.said == vote::owned_by_other;
-    if (gone) {
+    if (got.said == vote::owned_by_other) {
         attempt.removal_seen |= attempt.votes.of[master].remove(now);
     }
     const std::uint16_t counts = wrong::any_raise_counts ? attempt.handoffs : handoffs;
-    if (attempt.is_held()) {
-        if (gone) {
-            move_deadline(attempt, now);
-        }
-    } else if (attempt.asking().awaits(attempt, master, counts)) {
+    if (attempt.asking().awaits(attempt, master, counts)) {
         follow(attempt, attempt.asking().raised(attempt, master, got), now);
     }
 }
@@ -282,19 +266,7 @@ void engine::win(operation& wanted, claim& attempt, time_point now) {
     if (attempt.asking().token() != 0) { // 0: without fencing
         attempt.fencing_token = attempt.asking().token();
     }
-    attempt.believed_until = lasts_until;
-    const time_point renewed_at =
-        attempt.votes.lasts_until(masters_.needed()) - (attempt.ttl - rules_.drift.of(attempt.ttl));
-    attempt.hold(lease(
-        {.renew = options.renew,
-         .stop_margin = options.stop_margin,
-         .hold_limit = hold_limit,
-         .warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning)},
-        now,
-        lasts_until,
-        options.renew == renewal::automatic ? lease::renewal_time(renewed_at, attempt.ttl, random_)
-                                            : forever));
-    schedule_lease(attempt);
+    leases_.begin(attempt, options, lasts_until, hold_limit, now);
 
     ++counters_.acquired;
     counters_.acquire_wait.add(now - wanted.began);
@@ -329,7 +301,8 @@ void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, ti
     if (host_.logs(log_level::debug)) {
         host_.log(
             log_level::debug,
-            shown(wanted.form, wanted.key) + ": attempt " + std::to_string(wanted.attempts)
+            shown(wanted.form, wanted.key, rules_.key_prefix) + ": attempt "
+                + std::to_string(wanted.attempts)
                 + " rolled back: " + std::to_string(attempt.asking().count().granted())
                 + " granted, " + std::to_string(attempt.asking().count().held()) + " held");
     }

@@ -30,6 +30,7 @@ engine::engine(settings rules, engine_callbacks& outside)
       sender_(rules_, masters_, claims_, listeners_),
       replies_(rules_, masters_, sender_, claims_, listeners_, *this),
       removals_(rules_, masters_, sender_, timers_, claims_, counters_, outside),
+      leases_(rules_, masters_, sender_, timers_, random_, counters_, outside, outside),
       queries_(rules_, masters_, sender_, timers_, outside),
       scans_(rules_, masters_, sender_, timers_, outside),
       subscriptions_(masters_, queues_) {}
@@ -185,7 +186,7 @@ void engine::fire(timer& due, time_point now) {
     case timer_owner::claim:
         if (claim* const owner = claims_.find(due.subject)) {
             if (owner->is_held()) {
-                lease_due(*owner, now);
+                lose_if(*owner, leases_.due(*owner, now), now);
             } else if (owner->is_lost()) {
                 end_lost(*owner, now);
             } else if (owner->is_ending()) {
@@ -258,8 +259,7 @@ void engine::release(handle name, time_point now) {
         finish_closing(now);
         return;
     }
-    end_hold(*lease, now);
-    end_user_extensions(*lease, errc::released);
+    leases_.end(*lease, errc::released, now);
     const bool late = now >= lease->held().held_until(); // and the timer has not fired yet
     if (wrong::old_holder_releases) {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
@@ -290,7 +290,7 @@ bool engine::abandon(handle name) {
     }
     lost_ -= lease->is_lost() ? 1U : 0U;
     if (lease->is_held()) {
-        end_user_extensions(*lease, errc::released);
+        leases_.end_extensions(*lease, errc::released);
     }
     timers_.cancel(lease->wake);
     wait_queue* const mine = queues_.find(lease->waiting_form(), lease->line_key());
@@ -302,6 +302,34 @@ bool engine::abandon(handle name) {
         close_by_ = never; // the next event ends the closing
     }
     return true;
+}
+
+void engine::extend(handle name, std::chrono::milliseconds ttl, time_point now) {
+    claim* const lease = claims_.find(name);
+    if (lease != nullptr && lease->is_held()) { // else its end has been reported
+        leases_.extend(*lease, ttl, now);
+    }
+}
+
+void engine::lose(claim& lease, loss_reason reason, time_point now) {
+    leases_.lose(lease, reason, now);
+    ++lost_;
+    if (wrong::removed_at_stop || now >= lease.believed_until) {
+        end_lost(lease, now);
+        return;
+    }
+    if (wait_queue* const mine = queues_.find(lease.waiting_form(), lease.line_key());
+        mine != nullptr && !mine->pool) {
+        mine->holder = lease.self; // waiters wait for the removal of this lease
+    }
+    timers_.set(lease.wake, lease.believed_until);
+}
+
+// The holder of a lost lease has ended it, or must have stopped.
+void engine::end_lost(claim& lease, time_point now) {
+    --lost_;
+    wrong::own_queue_not_notified ? void() : wake_queue(lease, now);
+    removals_.begin(lease, now);
 }
 
 void engine::again(claim& owner, const arrival& at, const answer& got) {
@@ -324,17 +352,16 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
         removals_.again(owner, at, got.for_one);
         return;
     }
-    const bool attaches = owner.is_asking() && owner.asking().attaches();
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
+    if (!asks && !(owner.is_asking() && owner.asking().attaches())) {
+        leases_.again(owner, at, got.for_one);
+        return;
+    }
     if (asks && command.round != owner.handoffs) {
         return; // an earlier attempt on this claim
     }
-    const bool extends = command.kind == command_kind::extend;
     if (sender_.shares_calls(owner, command.kind)) {
-        if (!extends || attaches
-            || (owner.is_held() && owner.held().may_send(owner, command.round, now))) {
-            sender_.queue(owner, command.kind, set_of(master), now, got.for_one);
-        }
+        sender_.queue(owner, command.kind, set_of(master), now, got.for_one);
         return;
     }
     switch (command.kind) {
@@ -345,12 +372,10 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
         sender_.raise(owner, master, now);
         break;
     case command_kind::heal:
-        attaches ? sender_.heal(owner, master, command.round, now)
-                 : send_heal(owner, master, command.round, now);
+        sender_.heal(owner, master, command.round, now);
         break;
     default:
-        sender_.extend(owner, master, command.round, now);
-        break;
+        break; // an extension shares its calls
     }
 }
 
@@ -367,10 +392,18 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
             }
             return;
         }
-        acquire_answered(owner, master, command.round, got, now);
+        if (owner.is_held()) {
+            lose_if(owner, leases_.granted_late(owner, at, got), now);
+        } else {
+            acquire_answered(owner, master, command.round, got, now);
+        }
         break;
     case command_kind::raise:
-        raise_answered(owner, master, command.round, got, now);
+        if (owner.is_held()) {
+            lose_if(owner, leases_.raised_late(owner, at, got), now);
+        } else {
+            raise_answered(owner, master, command.round, got, now);
+        }
         break;
     case command_kind::remove:
     case command_kind::remove_exists:
@@ -393,7 +426,7 @@ void engine::answered(claim& owner, const arrival& at, const answer& got) {
             }
             follow(owner, owner.asking().extended(owner, master, vouched, rules_), now);
         } else {
-            extend_answered(owner, master, command, got, now);
+            lose_if(owner, leases_.answered(owner, at, got), now);
         }
         break;
     default:
@@ -472,12 +505,7 @@ void engine::members_changed(time_point now) {
     std::vector<handle> rounds;
     claims_.for_each([&](claim& one) {
         if (one.is_held()) {
-            one.held().members_changed(one);
-            for (std::size_t i = 0; i < masters_.size(); ++i) {
-                if (!masters_.members().contains(rules_.members[i])) {
-                    one.votes.of[i].forget_all();
-                }
-            }
+            leases_.members_changed(one);
         }
         const bool extends = !wrong::earlier_votes_count && one.is_held() && one.extending.active;
         if (one.is_asking() || extends) {
@@ -493,8 +521,7 @@ void engine::members_changed(time_point now) {
         if (wanted != nullptr) {
             fail(*wanted, *one, errc::no_quorum, now);
         } else if (one->is_held() && one->extending.active) {
-            end_extension(*one, false, now);
-            schedule_lease(*one);
+            leases_.break_off(*one, now);
         }
     }
     const generation& present = masters_.members();

@@ -15,7 +15,6 @@
 //   waiting.cpp        what the wait queues decide, and local handoff
 //   fair_queue.cpp     the order between the wait queues of several processes
 //   attach.cpp         attach: locks that were acquired elsewhere
-//   holding.cpp        held claims: extension, renewal, loss
 //   slots.cpp          the slots of a pool: which to try
 //   notifications.cpp  release notifications
 
@@ -23,6 +22,7 @@
 
 #include "engine_callbacks.hpp"
 #include "form.hpp"
+#include "leases.hpp"
 #include "listeners.hpp"
 #include "queries.hpp"
 #include "quorum.hpp"
@@ -219,8 +219,6 @@ private:
     void name_keys(operation& wanted, const acquire_request& request) const;
     void name_intent(operation& wanted);
     void drop_intent(operation& wanted, time_point now);
-    /// Returns the lock's key in readable form.
-    std::string shown(lock_form form, std::string_view key) const;
 
     // waiting.cpp
     wait_view view_of(const wait_queue& waiters, time_point now);
@@ -241,7 +239,6 @@ private:
     void pause(operation& wanted, time_point until, time_point now);
     void poll_again(time_point now);
     time_point next_try(operation& wanted, const claim& attempt, time_point now);
-    std::chrono::nanoseconds retry_floor() const noexcept;
     void retry_after_outage(time_point now);
     bool hand_off_locally(claim& lease, time_point now);
     void wake_queue(const claim& ended, time_point now);
@@ -264,29 +261,13 @@ private:
     claim& new_attach(operation& wanted, std::string_view token, time_point now);
     void end_attach(operation& wanted, claim& attempt, std::optional<errc> why, time_point now);
 
-    // holding.cpp
-    void
-    start_extension(claim& lease, std::chrono::milliseconds ttl, bool asked_for, time_point now);
-    void send_heal(claim& lease, std::size_t master, std::uint16_t round, time_point now);
-    void heal_missing(claim& lease, time_point now);
-    void extend_answered(
-        claim& lease,
-        std::size_t master,
-        const sent_command& command,
-        const answer& got,
-        time_point now);
-    bool judge_extension(claim& lease, time_point now);
-    void end_extension(claim& lease, bool extended, time_point now);
-    void start_wanted_extension(claim& lease, time_point now);
-    bool move_deadline(claim& lease, time_point now);
     void lose(claim& lease, loss_reason reason, time_point now);
-    void end_lost(claim& lease, time_point now);
-    void end_user_extensions(claim& lease, errc why);
-    void end_hold(const claim& lease, time_point now) noexcept {
-        counters_.hold.add(now - lease.held().held_since());
+    void lose_if(claim& lease, leases::loss lost, time_point now) {
+        if (lost) {
+            lose(lease, *lost, now);
+        }
     }
-    void schedule_lease(claim& lease);
-    void lease_due(claim& lease, time_point now);
+    void end_lost(claim& lease, time_point now);
 
     // slots.cpp
     static void name_slots(claim& attempt, operation& wanted);
@@ -309,6 +290,7 @@ private:
     sender sender_;
     replies replies_;
     removals removals_;
+    leases leases_;
     mutable pool<operation> operations_;
     queries queries_;
     slot_scans scans_;

@@ -22,6 +22,58 @@
 
 namespace redlock::core {
 
+class random_source {
+public:
+    /// Fills `out` with unpredictable bytes.
+    virtual void random(std::span<unsigned char> out) = 0;
+
+protected:
+    ~random_source() = default;
+};
+
+class log_sink {
+public:
+    virtual bool logs(log_level level) const = 0;
+    virtual void log(log_level level, std::string_view line) = 0;
+
+protected:
+    ~log_sink() = default;
+};
+
+class acquire_reports {
+public:
+    /// An acquire succeeded; the claim is a lease from now on.
+    virtual void acquired(const operation& done, const claim& lease) = 0;
+    /// An acquire failed with `done.outcome`, or was cancelled; its rollback has been sent.
+    virtual void not_acquired(const operation& done) = 0;
+    /// More than `contention_warning` acquires wait for one resource in this process.
+    virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
+
+protected:
+    ~acquire_reports() = default;
+};
+
+class lease_reports {
+public:
+    /// The deadline of a lease moved.
+    virtual void lease_changed(const claim& lease) = 0;
+    /// A lease was lost: `held()` is false. Its removal begins when it is released, or at the last
+    /// deadline that the holder was shown.
+    virtual void lease_lost(const claim& lease, loss_reason reason) = 0;
+    /// A lease has been held for longer than `held_warning`. Once per lease.
+    virtual void held_long(const claim& /*lease*/) {}
+    /// An extension by the library was started.
+    virtual void renewing(const claim& /*lease*/) {}
+    /// That extension has ended. The lease may continue, whatever the result. Not called if the
+    /// lease has ended or was handed off before.
+    virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
+    /// The oldest extension by a user has ended.
+    virtual void extended(const claim& lease, std::optional<errc> error) = 0;
+
+protected:
+    ~lease_reports() = default;
+};
+
 class query_reports {
 public:
     virtual void queried(query& done) = 0;
@@ -41,7 +93,12 @@ protected:
     ~removal_reports() = default;
 };
 
-class engine_callbacks : public query_reports, public removal_reports {
+class engine_callbacks : public random_source,
+                         public log_sink,
+                         public acquire_reports,
+                         public lease_reports,
+                         public query_reports,
+                         public removal_reports {
 public:
     /// Connects link `link` (see `engine`) to its master; the result is `engine::opened` or
     /// `engine::closed`.
@@ -49,34 +106,8 @@ public:
     /// Closes the socket; no event of it may arrive later.
     virtual void close(std::size_t link) = 0;
 
-    /// Fills `out` with unpredictable bytes.
-    virtual void random(std::span<unsigned char> out) = 0;
-
-    virtual bool logs(log_level level) const = 0;
-    virtual void log(log_level level, std::string_view line) = 0;
-
-    /// An acquire succeeded; the claim is a lease from now on.
-    virtual void acquired(const operation& done, const claim& lease) = 0;
-    /// An acquire failed with `done.outcome`, or was cancelled; its rollback has been sent.
-    virtual void not_acquired(const operation& done) = 0;
-    /// The deadline of a lease moved.
-    virtual void lease_changed(const claim& lease) = 0;
-    /// A lease was lost: `held()` is false. Its removal begins when it is released, or at the last
-    /// deadline that the holder was shown.
-    virtual void lease_lost(const claim& lease, loss_reason reason) = 0;
-    /// A lease has been held for longer than `held_warning`. Once per lease.
-    virtual void held_long(const claim& /*lease*/) {}
-    /// More than `contention_warning` acquires wait for one resource in this process.
-    virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
     /// The members of the quorum have changed.
     virtual void members_changed(const generation& /*present*/) {}
-    /// An extension by the library was started.
-    virtual void renewing(const claim& /*lease*/) {}
-    /// That extension has ended. The lease may continue, whatever the result. Not called if the
-    /// lease has ended or was handed off before.
-    virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
-    /// The oldest extension by a user has ended.
-    virtual void extended(const claim& lease, std::optional<errc> error) = 0;
     /// A lock with a subscription may have been released.
     virtual void heard(std::string_view /*key*/) {}
     /// Closing has ended: all connections are down.

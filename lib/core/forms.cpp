@@ -2,6 +2,7 @@
 
 #include "engine.hpp"
 #include "keys.hpp"
+#include "lock_keys.hpp"
 
 #include <array>
 #include <cstring>
@@ -11,14 +12,7 @@ namespace redlock::core {
 void engine::name_keys(operation& wanted, const acquire_request& request) const {
     wanted.form = request.form;
     if (request.form == lock_form::all) {
-        wanted.key.clear();
-        std::string key;
-        for (const std::string& resource : request.resources) {
-            assign_lock_key(key, rules_.key_prefix, resource);
-            pack(wanted.key, key);
-            assign_fence_key(key, rules_.key_prefix, resource);
-            pack(wanted.key, key);
-        }
+        assign_keys_of(wanted.key, rules_.key_prefix, request.resources);
         return;
     }
     wanted.slots = request.slots;
@@ -77,26 +71,7 @@ void engine::downgrade(handle name, time_point now) {
         writers->forget(); // this token is published again when the reader releases
     }
     lease.form = lock_form::shared;
-    lease.held().want(lease.ttl);
-    start_wanted_extension(lease, now);
-    schedule_lease(lease);
-}
-
-std::string engine::shown(lock_form form, std::string_view key) const {
-    if (form != lock_form::all) {
-        return std::string(key);
-    }
-    std::string names;
-    bool is_lock = true; // lock and fence in turn
-    for_each_packed(key, [&](std::string_view one) {
-        if (is_lock) {
-            names.append(names.empty() ? "" : ", ").append(resource_of(one, rules_.key_prefix));
-        }
-        is_lock = !is_lock;
-    });
-    std::string out;
-    assign_lock_key(out, rules_.key_prefix, names);
-    return out;
+    leases_.extend(lease, lease.ttl, now);
 }
 
 } // namespace redlock::core

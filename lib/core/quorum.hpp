@@ -169,6 +169,10 @@ public:
     /// \name Smoothed round trip time of a majority; 0: not measured yet
     /// \{
     std::chrono::nanoseconds round_trip() const noexcept { return round_trip_; }
+    /// Minimum pause before a repetition.
+    std::chrono::nanoseconds retry_floor() const noexcept {
+        return std::max<std::chrono::nanoseconds>(rules_.retry_delay_min, round_trip_);
+    }
     void measured(std::chrono::nanoseconds took) noexcept {
         if (took.count() > 0) {
             round_trip_ = round_trip_.count() == 0 ? took : (7 * round_trip_ + took) / 8;

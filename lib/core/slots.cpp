@@ -5,7 +5,7 @@
 // channel of the pool.
 
 #include "engine.hpp"
-#include "keys.hpp"
+#include "lock_keys.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -18,20 +18,7 @@ void engine::name_slots(claim& attempt, operation& wanted) {
     std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
     wanted.search->next(numbers);
     attempt.slots->pool_key = wanted.key;
-    if (numbers.size() == 1) {
-        assign_slot_key(attempt.key, wanted.key, numbers[0]);
-        return;
-    }
-    attempt.form = lock_form::all;
-    attempt.key.clear();
-    std::string key;
-    std::string fence;
-    for (const std::uint32_t number : numbers) {
-        assign_slot_key(key, wanted.key, number);
-        assign_slot_fence_key(fence, key);
-        pack(attempt.key, key);
-        pack(attempt.key, fence);
-    }
+    attempt.form = assign_slot_keys(attempt.key, wanted.key, numbers);
 }
 
 void engine::start_scan(operation& wanted, time_point now) {
@@ -113,7 +100,7 @@ void engine::look_on(wait_queue& waiters, operation& served, const claim& won, t
 bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
     if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
         || (wanted.wait_until > wanted.began
-            && wanted.wait_until <= later(now, 2 * retry_floor()))) {
+            && wanted.wait_until <= later(now, 2 * masters_.retry_floor()))) {
         return false;
     }
     attempt.announced = attempt.announced || attempt.votes.may_be_set();

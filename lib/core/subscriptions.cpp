@@ -1,32 +1,12 @@
 #include "subscriptions.hpp"
 
 #include "decisions.hpp"
-#include "form.hpp"
 #include "keys.hpp"
+#include "lock_keys.hpp"
 
 #include <utility>
 
 namespace redlock::core {
-
-namespace {
-
-// The locks that a wait queue waits for.
-template <typename F>
-void for_each_lock(const wait_queue& waiters, F f) {
-    if (waiters.form != lock_form::all) {
-        f(waiters.key);
-        return;
-    }
-    bool is_lock = true; // keys alternate: lock, fencing counter
-    for_each_packed(waiters.key, [&](std::string_view key) {
-        if (is_lock) {
-            f(key);
-        }
-        is_lock = !is_lock;
-    });
-}
-
-} // namespace
 
 const std::vector<wait_queue*>& subscriptions::waiting_for(std::string_view lock_key) {
     found_.clear();
@@ -36,11 +16,12 @@ const std::vector<wait_queue*>& subscriptions::waiting_for(std::string_view lock
 
 bool subscriptions::watch(wait_queue& waiters, time_point now) {
     found_.clear();
-    for_each_lock(
-        waiters, [&](std::string_view lock_key) { queues_.find_listeners(lock_key, found_); });
+    for_each_lock(waiters.form, waiters.key, [&](std::string_view lock_key) {
+        queues_.find_listeners(lock_key, found_);
+    });
     bool missed = !found_.empty();
     waiters.watched = true;
-    for_each_lock(waiters, [&](std::string_view lock_key) {
+    for_each_lock(waiters.form, waiters.key, [&](std::string_view lock_key) {
         missed = missed || has_listener(lock_key);
         if (waiters.form != lock_form::exclusive) {
             queues_.listen(waiters, lock_key);
@@ -55,7 +36,7 @@ void subscriptions::unwatch(wait_queue& waiters, time_point now) {
     if (wrong::subscription_left || !std::exchange(waiters.watched, false)) {
         return;
     }
-    for_each_lock(waiters, [&](std::string_view lock_key) {
+    for_each_lock(waiters.form, waiters.key, [&](std::string_view lock_key) {
         if (waiters.form != lock_form::exclusive) {
             queues_.unlisten(waiters, lock_key);
         }

@@ -7,6 +7,7 @@
 
 #include "decisions.hpp"
 #include "engine.hpp"
+#include "lock_keys.hpp"
 
 namespace redlock::core {
 
@@ -37,7 +38,7 @@ void engine::join(operation& wanted, time_point now) {
         }
     }
     if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
-        host_.contention(shown(mine.form, mine.key), mine.length());
+        host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
     }
 }
 
@@ -111,10 +112,6 @@ void engine::wake(wait_queue& waiters, time_point due) {
     if (due != forever) {
         timers_.set(waiters.front()->wake, due);
     }
-}
-
-std::chrono::nanoseconds engine::retry_floor() const noexcept {
-    return wait_view{rules_, never, masters_.round_trip()}.retry_floor();
 }
 
 bool engine::hand_off_locally(claim& lease, time_point now) {
@@ -198,7 +195,8 @@ void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) 
     removals_.begin(attempt, now);
     if (waits) {
         // Wake in time to renew the ticket.
-        const time_point keep_by = wanted.queue->place.keep_by(rules_, later(now, retry_floor()));
+        const time_point keep_by =
+            wanted.queue->place.keep_by(rules_, later(now, masters_.retry_floor()));
         pause(wanted, std::min(due, keep_by), now);
     } else {
         finish(wanted, now);
