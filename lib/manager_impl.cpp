@@ -151,8 +151,7 @@ void manager_impl::acquire(
         .wants = static_cast<std::uint32_t>(wanted.wants),
     };
     dispatch([&](time_point now) {
-        const core::handle name =
-            request.attaches ? engine().attach(request, now) : engine().acquire(request, now);
+        const core::handle name = engine().acquire(request, now);
         if (calls::call* const waiting = calls_.find(cookie)) {
             waiting->wanted = name;
         }

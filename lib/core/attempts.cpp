@@ -1,16 +1,39 @@
-// Attempts of acquires and handoffs: sends their commands, and executes their decisions
-// (attempt.hpp).
+#include "attempts.hpp"
 
 #include "decisions.hpp"
-#include "engine.hpp"
 #include "form_command.hpp"
 #include "hex.hpp"
-#include "keys.hpp"
 #include "lock_keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <string>
 
 namespace redlock::core {
 
-claim& engine::new_claim(operation& wanted, time_point now, std::string_view token) {
+namespace {
+
+attempt::limits limits_of(const operation& wanted) noexcept {
+    return {
+        wanted.options.min_validity,
+        wanted.wait_until > wanted.began ? wanted.wait_until : forever};
+}
+
+// The target of the next attempt: one slot, or several as one lock.
+void name_slots(claim& attempt, operation& wanted) {
+    attempt.slots = std::make_unique<slot_part>();
+    std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
+    wanted.search->next(numbers);
+    attempt.slots->pool_key = wanted.key;
+    attempt.form = assign_slot_keys(attempt.key, wanted.key, numbers);
+}
+
+} // namespace
+
+claim& attempts::create(operation& wanted, std::string_view token, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
@@ -24,7 +47,7 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     attempt.intent = wanted.intent;
     attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
-    host_.random(secret);
+    random_.random(secret);
     write_hex(secret, attempt.token);
     if (wrong::token_reused && claims_.find(wanted.attempt) != nullptr) {
         attempt.token = claims_.find(wanted.attempt)->token;
@@ -38,26 +61,31 @@ claim& engine::new_claim(operation& wanted, time_point now, std::string_view tok
     return attempt;
 }
 
-void engine::start_attempt(operation& wanted, time_point now, std::string_view token) {
-    if (wanted.search && !wanted.search->has_next()) {
-        start_scan(wanted, now);
-        return;
+// A writer draws the name of its intent with its first attempt.
+void attempts::name_intent(operation& wanted) {
+    if (wanted.form == lock_form::writer && wanted.intent == 0
+        && wanted.wait_until > wanted.began) {
+        std::array<unsigned char, sizeof wanted.intent> bytes{};
+        random_.random(bytes);
+        std::memcpy(&wanted.intent, bytes.data(), bytes.size());
     }
+}
+
+attempt::decision attempts::begin(operation& wanted, std::string_view token, time_point now) {
     name_intent(wanted);
-    claim& attempt = new_claim(wanted, now, token);
+    claim& attempt = create(wanted, token, now);
     wanted.stage = operation::phase::attempting;
     wanted.attempt = attempt.self;
     ++wanted.attempts;
     ++counters_.attempts;
 
-    refuse_absent(attempt);
+    refuse_absent(attempt, &master_metrics::acquire_votes);
     wait_queue* const mine = wanted.queue;
     if (attempt.asking().count().decide() != verdict::open) {
         if (mine != nullptr) {
             mine->asked_all(now);
         }
-        fail(wanted, attempt, errc::no_quorum, now); // nothing was sent
-        return;
+        return {attempt::decision::kind::lost, errc::no_quorum}; // nothing was sent
     }
     give_up_in_time(wanted, attempt, now);
     attempt.vote_by = wanted.wake.due;
@@ -66,15 +94,16 @@ void engine::start_attempt(operation& wanted, time_point now, std::string_view t
     }
     const bool asks_one = wanted.ask_arbiter && asks_arbiter(wanted.form)
                           && (mine == nullptr || !mine->all_due({rules_, now}));
-    ask_masters(attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
+    ask_masters(wanted, attempt, asks_one ? masters_.arbiter_of(attempt.key) : nobody, now);
     if (!attempt.asking().asked_all()) {
         // The arbiter only saves commands: if it is slow, go on without it.
         timers_.set(wanted.wake, std::min(wanted.wake.due, later(now, 4 * masters_.retry_floor())));
     }
+    return {};
 }
 
 // Sets the votes of the masters to which nothing can be sent.
-void engine::refuse_absent(claim& attempt) {
+void attempts::refuse_absent(claim& attempt, vote_counts master_metrics::*counts) {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         const member& one = masters_[i];
         const ballot& mine = attempt.votes.of[i];
@@ -85,35 +114,79 @@ void engine::refuse_absent(claim& attempt) {
             attempt.votes.note(i, "too many commands in flight");
         }
         attempt.asking().refused(attempt, i, one.admitted ? vote::unreachable : one.otherwise);
-        ++masters_.counters(i).acquire_votes[mine.said];
+        ++(masters_.counters(i).*counts)[mine.said];
     }
 }
 
 // Sends the acquire to the arbiter or, if there is none, to all masters that have not been asked.
-void engine::ask_masters(claim& attempt, std::size_t arbiter, time_point now) {
+void attempts::ask_masters(operation& wanted, claim& attempt, std::size_t arbiter, time_point now) {
     const master_set to = attempt.asking().ask(attempt, arbiter);
-    const operation* const wanted = operations_.find(attempt.operation);
-    wait_queue* const mine = wanted != nullptr ? wanted->queue : nullptr;
-    if (mine != nullptr && attempt.asking().asked_all()) {
-        mine->asked_all(now);
+    if (wanted.queue != nullptr && attempt.asking().asked_all()) {
+        wanted.queue->asked_all(now);
     }
     sender_.acquire(attempt, to, now);
 }
 
-attempt::limits engine::limits_of(const operation& wanted) noexcept {
-    return {
-        wanted.options.min_validity,
-        wanted.wait_until > wanted.began ? wanted.wait_until : forever};
-}
-
-void engine::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
+void attempts::give_up_in_time(operation& wanted, const claim& attempt, time_point now) {
     timers_.set(wanted.wake, attempt::give_up_at(attempt, limits_of(wanted), now, rules_));
 }
 
-void engine::acquire_answered(
-    claim& attempt, std::size_t master, std::uint16_t handoffs, const answer& got, time_point now) {
-    if (!attempt.asking().awaits(attempt, master, handoffs)) {
-        return; // it was counted as timed out, or belongs to the previous owner
+// The lock exists if a majority has its token and extends it. No earlier vote is trusted. A missing
+// key is created only if half of the members have the lock: then no other owner can have a
+// majority. It is what is left for certain of a majority after one change of the members, so such a
+// lock is never taken for one that is gone.
+attempt::decision attempts::attach(operation& wanted, std::string_view token, time_point now) {
+    claim& attempt = claims_.create();
+    attempt.wake.owner = timer_owner::claim;
+    attempt.wake.subject = attempt.self;
+    attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed(), masters_.voters()});
+    attempt.operation = wanted.self;
+    attempt.key = wanted.key;
+    attempt.fencing = wanted.options.fencing;
+    token.copy(attempt.token.data(), attempt.token.size());
+    attempt.ttl = wanted.options.ttl;
+    attempt.ttl_max = rules_.max_ttl; // the ttl of the other process is unknown
+    attempt.asked_at = now;
+    attempt.votes.reset(masters_.size());
+    attempt.extending.sent = now; // a reply after the decision counts for an extension
+    attempt.extending.ttl = attempt.ttl;
+    wanted.attempt = attempt.self;
+    ++wanted.attempts;
+    ++counters_.attempts;
+    refuse_absent(attempt, &master_metrics::extend_votes);
+    master_set to = 0;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        ballot& mine = attempt.votes.of[i];
+        mine.asked = true; // a master that cannot be reached may have the key as well
+        mine.unvouched = true;
+        to |= mine.said == vote::pending ? set_of(i) : 0U;
+    }
+    if (static_cast<std::size_t>(std::popcount(to)) < masters_.needed()) {
+        return {attempt::decision::kind::lost, errc::no_quorum}; // nothing was sent
+    }
+    give_up_in_time(wanted, attempt, now);
+    attempt.vote_by = wanted.wake.due;
+    attempt.expires_at = wanted.wake.due + attempt.ttl_max + rules_.drift.of(attempt.ttl_max);
+    sender_.attach(attempt, to, now);
+    return {};
+}
+
+attempt::decision
+attempts::answered(operation& wanted, claim& attempt, const arrival& at, const answer& got) {
+    const command_kind kind = at.command.kind;
+    return follow(
+        wanted,
+        attempt,
+        kind == command_kind::acquire ? acquired(attempt, at, got)
+        : kind == command_kind::raise ? raised(attempt, at, got)
+                                      : extended(attempt, at, got),
+        at.now);
+}
+
+attempt::decision attempts::acquired(claim& attempt, const arrival& at, const answer& got) {
+    const auto& [master, command, sent, now] = at;
+    if (!attempt.asking().awaits(attempt, master, command.round)) {
+        return {}; // it was counted as timed out, or belongs to the previous owner
     }
     if (wrong::t0_after_sends && attempt.asking().count().granted() == 0) {
         attempt.asked_at = now;
@@ -125,22 +198,33 @@ void engine::acquire_answered(
         append_extend(bytes, command_variant::eval, attempt.key, attempt.token_text(), attempt.ttl);
         sender_.send(master, bytes, {.kind = command_kind::ping, .subject = {}}, now);
     }
-    follow(attempt, attempt.asking().acquired(attempt, master, what), now);
+    return attempt.asking().acquired(attempt, master, what);
 }
 
-void engine::raise_answered(
-    claim& attempt, std::size_t master, std::uint16_t handoffs, const answer& got, time_point now) {
+attempt::decision attempts::raised(claim& attempt, const arrival& at, const answer& got) {
     if (got.said == vote::owned_by_other) {
-        attempt.removal_seen |= attempt.votes.of[master].remove(now);
+        attempt.removal_seen |= attempt.votes.of[at.master].remove(at.now);
     }
-    const std::uint16_t counts = wrong::any_raise_counts ? attempt.handoffs : handoffs;
-    if (attempt.asking().awaits(attempt, master, counts)) {
-        follow(attempt, attempt.asking().raised(attempt, master, got), now);
-    }
+    const std::uint16_t counts = wrong::any_raise_counts ? attempt.handoffs : at.command.round;
+    return attempt.asking().awaits(attempt, at.master, counts)
+               ? attempt.asking().raised(attempt, at.master, got)
+               : attempt::decision{};
 }
 
-// A local handoff: a new attempt on the same claim.
-void engine::accept_handoff(operation& next, claim& lease, time_point deadline, time_point now) {
+attempt::decision attempts::extended(claim& attempt, const arrival& at, const answer& got) {
+    if (at.command.kind != command_kind::heal) {
+        ++masters_.counters(at.master).extend_votes[got.said];
+    }
+    answer vouched = got;
+    const bool gone = got.said == vote::absent || got.said == vote::owned_by_other;
+    if (gone && (got.forgot || masters_[at.master].link->quarantined(at.now))) {
+        vouched.said = vote::quarantined; // it may have had the key, and lost it
+    }
+    return attempt.asking().extended(attempt, at.master, vouched, rules_);
+}
+
+attempt::decision
+attempts::accept(operation& next, claim& lease, time_point deadline, time_point now) {
     next.stage = operation::phase::attempting;
     ++next.attempts;
     lease.extending.active = false;
@@ -149,63 +233,84 @@ void engine::accept_handoff(operation& next, claim& lease, time_point deadline, 
     timers_.set(
         next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));
     ++lease.handoffs;
-    follow(lease, lease.asking().level(lease, masters_.up(), now, rules_), now);
+    return follow(next, lease, lease.asking().level(lease, masters_.up(), now, rules_), now);
+}
+
+attempt::decision attempts::due(operation& wanted, claim& attempt, time_point now) {
+    return follow(
+        wanted,
+        attempt,
+        attempt.asking().due(
+            attempt, limits_of(wanted), masters_.may_be_slow(attempt.asked_at, now), now, rules_),
+        now);
+}
+
+void attempts::again(claim& attempt, const arrival& at, bool alone) {
+    const auto& [master, command, sent, now] = at;
+    const command_kind kind = command.kind;
+    const bool asks = kind == command_kind::acquire || kind == command_kind::raise;
+    if (asks && command.round != attempt.handoffs) {
+        return; // an earlier attempt on this claim
+    }
+    if (sender_.shares_calls(attempt, kind)) { // as do all extensions of an attach
+        sender_.queue(attempt, kind, set_of(master), now, alone);
+    } else if (kind == command_kind::acquire) {
+        sender_.acquire_again(attempt, master, now);
+    } else if (kind == command_kind::raise) {
+        sender_.raise(attempt, master, now);
+    } else {
+        sender_.heal(attempt, master, command.round, now);
+    }
 }
 
 // Does what an attempt has decided.
-void engine::follow(claim& attempt, const attempt::decision& next, time_point now) {
+attempt::decision
+attempts::follow(operation& wanted, claim& attempt, attempt::decision next, time_point now) {
     using kind = attempt::decision::kind;
-    operation* const wanted =
-        next.next == kind::open ? nullptr : operations_.find(attempt.operation);
-    if (wanted == nullptr) {
-        return;
-    }
     class attempt& asking = attempt.asking();
-    switch (next.next) {
-    case kind::open:
-        break;
-    case kind::others:
-        timers_.set(wanted->wake, attempt.vote_by);
-        refuse_absent(attempt);
-        ask_masters(attempt, nobody, now);
-        follow(attempt, asking.decide(attempt), now);
-        break;
-    case kind::level:
-        follow(attempt, asking.level(attempt, masters_.up(), now, rules_), now);
-        break;
-    case kind::raise:
-        raise(*wanted, attempt, next, now);
-        break;
-    case kind::heal: {
-        const master_set to = rules_.guarded() ? asking.heal(attempt, masters_.up()) : 0;
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if ((to & set_of(i)) != 0) {
-                sender_.heal(attempt, i, attempt.extending.round, now);
+    for (;;) {
+        switch (next.next) {
+        case kind::open:
+        case kind::won:
+        case kind::lost:
+            return next;
+        case kind::others:
+            timers_.set(wanted.wake, attempt.vote_by);
+            refuse_absent(attempt, &master_metrics::acquire_votes);
+            ask_masters(wanted, attempt, nobody, now);
+            next = asking.decide(attempt);
+            break;
+        case kind::level:
+            next = asking.level(attempt, masters_.up(), now, rules_);
+            break;
+        case kind::raise:
+            next = raise(wanted, attempt, next, now);
+            break;
+        case kind::heal: {
+            const master_set to = rules_.guarded() ? asking.heal(attempt, masters_.up()) : 0;
+            for (std::size_t i = 0; i < masters_.size(); ++i) {
+                if ((to & set_of(i)) != 0) {
+                    sender_.heal(attempt, i, attempt.extending.round, now);
+                }
             }
+            next = to == 0 ? attempt::decision{kind::lost, errc::no_quorum} : attempt::decision{};
+            break;
         }
-        to == 0 ? fail(*wanted, attempt, errc::no_quorum, now) : void();
-        break;
-    }
-    case kind::over: {
-        const master_set silent = asking.close(attempt);
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            masters_.counters(i).acquire_votes[vote::timed_out] +=
-                (silent & set_of(i)) != 0 ? 1U : 0U;
+        case kind::over: {
+            const master_set silent = asking.close(attempt);
+            for (std::size_t i = 0; i < masters_.size(); ++i) {
+                masters_.counters(i).acquire_votes[vote::timed_out] +=
+                    (silent & set_of(i)) != 0 ? 1U : 0U;
+            }
+            next = asking.decide(attempt);
+            break;
         }
-        follow(attempt, asking.decide(attempt), now);
-        break;
-    }
-    case kind::won:
-        win(*wanted, attempt, now);
-        break;
-    case kind::lost:
-        fail(*wanted, attempt, next.why, now);
-        break;
+        }
     }
 }
 
-void engine::raise(
-    operation& wanted, claim& attempt, const attempt::decision& what, time_point now) {
+attempt::decision
+attempts::raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now) {
     const class attempt& asking = attempt.asking();
     const bool hands_off = asking.from() == attempt::origin::hand_off;
     const bool levels = what.anew && asking.from() == attempt::origin::acquire;
@@ -227,86 +332,12 @@ void engine::raise(
     }
     const bool open = asking.count().decide() == verdict::open;
     if (wrong::raise_not_awaited && levels && open) {
-        win(wanted, attempt, now);
-        return;
+        return {attempt::decision::kind::won};
     }
     if (wrong::handoff_raise_not_awaited && hands_off && what.anew && open) {
-        win(wanted, attempt, now);
-        return;
+        return {attempt::decision::kind::won};
     }
-    follow(attempt, asking.decide(attempt), now);
-}
-
-void engine::win(operation& wanted, claim& attempt, time_point now) {
-    const acquire_options& options = wanted.options;
-    if (attempt.given_at == never) {
-        attempt.given_at = attempt.asked_at;
-    }
-    const time_point hold_limit =
-        options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
-    const time_point lasts_until = std::min(
-        wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
-        : wrong::handoff_counts_anew ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
-                                     : attempt.votes.lasts_until(masters_.needed()),
-        hold_limit);
-    const auto needed = wrong::handoff_past_deadline && attempt.given_at != attempt.asked_at
-                            ? -attempt.ttl
-                            : std::max(options.min_validity, options.stop_margin);
-    if (now + needed >= lasts_until) { // `lasts_until` may be `never`
-        fail(wanted, attempt, errc::validity_exhausted, now);
-        return;
-    }
-    // An attempt that asked the arbiter first took two round trips. Under contention there are no
-    // others to measure.
-    masters_.measured((now - attempt.given_at) / (wanted.ask_arbiter ? 2 : 1));
-
-    attempt.announced = true;
-    attempt.drops_intent = attempt.intent != 0; // a master that did not grant still has the intent
-    attempt.operation = {};
-    if (attempt.asking().token() != 0) { // 0: without fencing
-        attempt.fencing_token = attempt.asking().token();
-    }
-    leases_.begin(attempt, options, lasts_until, hold_limit, now);
-
-    ++counters_.acquired;
-    counters_.acquire_wait.add(now - wanted.began);
-    wanted.decided_at = now;
-    timers_.cancel(wanted.wake);
-    if (wait_queue* const waiters = wanted.queue) {
-        waiters->holder = waiters->pool ? handle() : attempt.self;
-        leave_queue(*waiters, now);
-        leave(wanted, now);
-        if (attempt.is_slot() && !waiters->empty()) {
-            look_on(*waiters, wanted, attempt, now);
-        }
-    }
-    host_.acquired(wanted, attempt);
-    operations_.destroy(wanted);
-}
-
-// Rolls the attempt back and goes on with the operation. Without an error: it was cancelled.
-void engine::fail(operation& wanted, claim& attempt, std::optional<errc> why, time_point now) {
-    if (attempt.asking().attaches()) {
-        end_attach(wanted, attempt, why, now);
-        return;
-    }
-    wanted.outcome = why;
-    wanted.decided_at = now;
-    // For diagnostics, an earlier attempt that found the lock held is kept rather than one refusal
-    // of the arbiter.
-    const bool says_less = !attempt.asking().asked_all() && wanted.last.count(vote::held) > 0;
-    if (!says_less) {
-        wanted.last = attempt.votes;
-    }
-    if (host_.logs(log_level::debug)) {
-        host_.log(
-            log_level::debug,
-            shown(wanted.form, wanted.key, rules_.key_prefix) + ": attempt "
-                + std::to_string(wanted.attempts)
-                + " rolled back: " + std::to_string(attempt.asking().count().granted())
-                + " granted, " + std::to_string(attempt.asking().count().held()) + " held");
-    }
-    pause_or_finish(wanted, attempt, now);
+    return asking.decide(attempt);
 }
 
 } // namespace redlock::core

@@ -29,11 +29,26 @@ engine::engine(settings rules, engine_callbacks& outside)
       masters_(rules_, *this, *this, random_),
       sender_(rules_, masters_, claims_, listeners_),
       replies_(rules_, masters_, sender_, claims_, listeners_, *this),
-      removals_(rules_, masters_, sender_, timers_, claims_, counters_, outside),
-      leases_(rules_, masters_, sender_, timers_, random_, counters_, outside, outside),
-      queries_(rules_, masters_, sender_, timers_, outside),
-      scans_(rules_, masters_, sender_, timers_, outside),
-      subscriptions_(masters_, queues_) {}
+      queries_(rules_, masters_, sender_, timers_, host_),
+      scans_(rules_, masters_, sender_, timers_, host_),
+      leases_(rules_, masters_, sender_, timers_, random_, counters_, host_, host_),
+      removals_(rules_, masters_, sender_, timers_, claims_, counters_, host_),
+      attempts_(rules_, masters_, sender_, timers_, claims_, counters_, host_),
+      waiting_(rules_, masters_, sender_, timers_, claims_, random_, host_),
+      acquires_(
+          rules_,
+          masters_,
+          timers_,
+          claims_,
+          random_,
+          counters_,
+          attempts_,
+          waiting_,
+          scans_,
+          leases_,
+          removals_,
+          host_,
+          host_) {}
 
 engine::~engine() = default;
 
@@ -50,18 +65,7 @@ void engine::close(time_point now) {
     const bool ran = life_ == life::running;
     life_ = life::closing;
     close_by_ = ran ? later(now, rules_.master_timeout) : now;
-    operations_.for_each([&](operation& wanted) {
-        if (wanted.stage == operation::phase::finishing) {
-            return;
-        }
-        if (claim* const attempt = claims_.find(wanted.attempt);
-            wanted.stage == operation::phase::attempting && attempt != nullptr) {
-            fail(wanted, *attempt, errc::closed, now);
-        } else {
-            wanted.outcome = errc::closed;
-            finish(wanted, now);
-        }
-    });
+    acquires_.close(now);
     claims_.for_each([&](claim& lease) {
         if (lease.is_held()) {
             lose(lease, loss_reason::closed, now);
@@ -125,16 +129,9 @@ void engine::written(std::size_t link, std::size_t bytes, time_point now) {
     }
 }
 
-// Completes acquires whose rollback has been written or whose connection is gone, and finishes
-// closing.
 void engine::end_of_event(time_point now) {
-    if (!finishing_.empty()) {
-        const std::vector<handle> candidates = finishing_;
-        for (const handle name : candidates) {
-            if (operation* const wanted = operations_.find(name)) {
-                finish_if_on_wire(*wanted, now);
-            }
-        }
+    if (acquires_.finishing()) {
+        acquires_.end_finished(now);
     }
     finish_closing(now);
 }
@@ -170,12 +167,10 @@ void engine::time_passed(time_point now) {
     sender_.write_soon(); // PING, INFO
 }
 
-void engine::fire(timer& due, time_point now) {
+void engine::fire(const timer& due, time_point now) {
     switch (due.owner) {
     case timer_owner::operation:
-        if (operation* const wanted = operations_.find(due.subject)) {
-            operation_due(*wanted, now);
-        }
+        acquires_.due(due.subject, now);
         break;
     case timer_owner::query:
         queries_.due(due.subject);
@@ -206,28 +201,32 @@ void engine::replied(
     if (got.is_error()) {
         replies_.notice(master, got.text, now);
     }
+    const arrival at{master, command, sent, now};
     switch (command.kind) {
     case command_kind::get:
     case command_kind::pttl:
         queries_.answered(master, command, got);
         break;
     case command_kind::lease_left:
-        lease_left_answered(master, command, got, now);
+        waiting_.lease_left(acquires_.find(command.subject), at, got);
         break;
     case command_kind::scan_slots:
-        scan_answered(master, command, &got, now);
+        if (slot_scan* const found = scans_.answered(master, command, &got)) {
+            acquires_.slots_found(*found, now);
+        }
         break;
     case command_kind::take_turn:
     case command_kind::leave_queue:
-        queue_answered(master, command, got, sent, now);
+        acquires_.go_on(waiting_.turn_answered(at, got), now);
         break;
     default:
-        replies_.replied({master, command, sent, now}, got);
+        replies_.replied(at, got);
         break;
     }
 }
 
 void engine::dropped(std::size_t master, const sent_command& command, time_point now) {
+    const arrival at{.master = master, .command = command, .now = now};
     switch (command.kind) {
     case command_kind::get:
     case command_kind::pttl:
@@ -236,14 +235,16 @@ void engine::dropped(std::size_t master, const sent_command& command, time_point
     case command_kind::lease_left:
         break; // the waiter tries again all the same
     case command_kind::scan_slots:
-        scan_answered(master, command, nullptr, now);
+        if (slot_scan* const found = scans_.answered(master, command, nullptr)) {
+            acquires_.slots_found(*found, now);
+        }
         break;
     case command_kind::take_turn:
     case command_kind::leave_queue:
-        queue_dropped(command, now);
+        acquires_.go_on(waiting_.turn_dropped(at), now);
         break;
     default:
-        replies_.dropped({.master = master, .command = command, .now = now});
+        replies_.dropped(at);
         break;
     }
 }
@@ -276,8 +277,8 @@ void engine::release(handle name, time_point now) {
             }
         }
     }
-    if (late || !hand_off_locally(*lease, now)) {
-        wrong::own_queue_not_notified ? void() : wake_queue(*lease, now);
+    if (late || !acquires_.hand_off(*lease, now)) {
+        wrong::own_queue_not_notified ? void() : waiting_.ended(*lease, now);
         removals_.begin(*lease, now);
     }
     finish_closing(now);
@@ -293,10 +294,10 @@ bool engine::abandon(handle name) {
         leases_.end_extensions(*lease, errc::released);
     }
     timers_.cancel(lease->wake);
-    wait_queue* const mine = queues_.find(lease->waiting_form(), lease->line_key());
+    wait_queue* const mine = waiting_.find(*lease);
     claims_.destroy(*lease);
     if (mine != nullptr) {
-        end_queue(*mine);
+        waiting_.end_if_unused(*mine);
     }
     if (life_ == life::closing && !waits_to_close()) {
         close_by_ = never; // the next event ends the closing
@@ -318,17 +319,14 @@ void engine::lose(claim& lease, loss_reason reason, time_point now) {
         end_lost(lease, now);
         return;
     }
-    if (wait_queue* const mine = queues_.find(lease.waiting_form(), lease.line_key());
-        mine != nullptr && !mine->pool) {
-        mine->holder = lease.self; // waiters wait for the removal of this lease
-    }
+    waiting_.lost(lease);
     timers_.set(lease.wake, lease.believed_until);
 }
 
 // The holder of a lost lease has ended it, or must have stopped.
 void engine::end_lost(claim& lease, time_point now) {
     --lost_;
-    wrong::own_queue_not_notified ? void() : wake_queue(lease, now);
+    wrong::own_queue_not_notified ? void() : waiting_.ended(lease, now);
     removals_.begin(lease, now);
 }
 
@@ -353,80 +351,51 @@ void engine::again(claim& owner, const arrival& at, const answer& got) {
         return;
     }
     const bool asks = command.kind == command_kind::acquire || command.kind == command_kind::raise;
-    if (!asks && !(owner.is_asking() && owner.asking().attaches())) {
+    if (asks || (owner.is_asking() && owner.asking().attaches())) {
+        attempts_.again(owner, at, got.for_one);
+    } else {
         leases_.again(owner, at, got.for_one);
-        return;
-    }
-    if (asks && command.round != owner.handoffs) {
-        return; // an earlier attempt on this claim
-    }
-    if (sender_.shares_calls(owner, command.kind)) {
-        sender_.queue(owner, command.kind, set_of(master), now, got.for_one);
-        return;
-    }
-    switch (command.kind) {
-    case command_kind::acquire:
-        sender_.acquire_again(owner, master, now);
-        break;
-    case command_kind::raise:
-        sender_.raise(owner, master, now);
-        break;
-    case command_kind::heal:
-        sender_.heal(owner, master, command.round, now);
-        break;
-    default:
-        break; // an extension shares its calls
     }
 }
 
 void engine::answered(claim& owner, const arrival& at, const answer& got) {
-    const auto& [master, command, sent, now] = at;
-    switch (command.kind) {
+    switch (at.command.kind) {
     case command_kind::acquire:
         if (wrong::older_grant_counted && owner.ended()) {
-            const wait_queue* const again = queues_.find(owner.waiting_form(), owner.line_key());
-            const operation* const newer = again != nullptr ? front_of(*again) : nullptr;
+            const wait_queue* const mine = waiting_.find(owner);
+            const operation* const newer = mine != nullptr ? waiting::front_of(*mine) : nullptr;
             claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
             if (attempt != nullptr && attempt->is_asking()) {
-                acquire_answered(*attempt, master, attempt->handoffs, got, now);
+                sent_command command = at.command;
+                command.round = attempt->handoffs;
+                acquires_.answered(*attempt, {at.master, command, at.sent, at.now}, got);
             }
-            return;
-        }
-        if (owner.is_held()) {
-            lose_if(owner, leases_.granted_late(owner, at, got), now);
+        } else if (owner.is_held()) {
+            lose_if(owner, leases_.granted_late(owner, at, got), at.now);
         } else {
-            acquire_answered(owner, master, command.round, got, now);
+            acquires_.answered(owner, at, got);
         }
         break;
     case command_kind::raise:
         if (owner.is_held()) {
-            lose_if(owner, leases_.raised_late(owner, at, got), now);
+            lose_if(owner, leases_.raised_late(owner, at, got), at.now);
         } else {
-            raise_answered(owner, master, command.round, got, now);
+            acquires_.answered(owner, at, got);
         }
         break;
     case command_kind::remove:
     case command_kind::remove_exists:
         if (removals_.answered(owner, at, got.said)) {
-            closing_moved(now);
+            closing_moved(at.now);
         }
         break;
     case command_kind::extend:
     case command_kind::extend_exists:
     case command_kind::heal:
         if (owner.is_asking() && owner.asking().attaches()) {
-            if (command.kind != command_kind::heal) {
-                ++masters_.counters(master).extend_votes[got.said];
-            }
-            answer vouched = got;
-            const bool gone = got.said == vote::absent || got.said == vote::owned_by_other;
-            const bool forgot = got.forgot || masters_[master].link->quarantined(now);
-            if (gone && forgot) {
-                vouched.said = vote::quarantined; // it may have had the key, and lost it
-            }
-            follow(owner, owner.asking().extended(owner, master, vouched, rules_), now);
+            acquires_.answered(owner, at, got);
         } else {
-            lose_if(owner, leases_.answered(owner, at, got), now);
+            lose_if(owner, leases_.answered(owner, at, got), at.now);
         }
         break;
     default:
@@ -441,20 +410,13 @@ void engine::query_slots(
     scans_.ask(cookie, key, slots, now);
 }
 
-void engine::scan_answered(
-    std::size_t master, const sent_command& command, const reply* answer, time_point now) {
-    if (slot_scan* const found = scans_.answered(master, command, answer)) {
-        slots_found(*operations_.find(found->operation), *found, now);
-    }
-}
-
 std::vector<master_vote> engine::describe(const ballots& votes, time_point now) const {
     return core::describe(votes, rules_, masters_, now);
 }
 
 metrics engine::count() const {
     metrics out = core::count(counters_, claims_, rules_, masters_);
-    out.waiting = operations_.size();
+    out.waiting = acquires_.size();
     return out;
 }
 
@@ -517,9 +479,8 @@ void engine::members_changed(time_point now) {
         if (one == nullptr) {
             continue;
         }
-        operation* const wanted = one->is_asking() ? operations_.find(one->operation) : nullptr;
-        if (wanted != nullptr) {
-            fail(*wanted, *one, errc::no_quorum, now);
+        if (one->is_asking()) {
+            acquires_.break_off(*one, now);
         } else if (one->is_held() && one->extending.active) {
             leases_.break_off(*one, now);
         }
@@ -530,7 +491,7 @@ void engine::members_changed(time_point now) {
         host_.log(
             log_level::info,
             "members of the quorum, generation " + std::to_string(present.number) + ": "
-                + core::shown(present.members));
+                + shown(present.members));
     }
 }
 
@@ -559,8 +520,84 @@ void engine::voters_changed(const admission_change& change, time_point now) {
         }
     }
     if (change.ready) {
-        retry_after_outage(now);
+        acquires_.outage_over(now);
     }
+}
+
+void engine::open_subscriber(std::size_t master) {
+    host_.open(size() + master);
+}
+
+void engine::close_subscriber(std::size_t master) {
+    host_.close(size() + master);
+}
+
+void engine::listen(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (waiting_.releases().listen(key) && rules_.pushes && running()) {
+        waiting_.releases().subscribe(key, now);
+        sender_.write_soon();
+    }
+}
+
+void engine::unlisten(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (waiting_.releases().unlisten(key, now)) {
+        sender_.write_soon();
+    }
+}
+
+void engine::publish_refused(std::size_t master, time_point now) {
+    if (host_.logs(log_level::warning)) {
+        host_.log(
+            log_level::warning,
+            rules_.names[master]
+                + ": PUBLISH is refused, so releases notify no waiter and waiters poll: "
+                + masters_[master].link->unpublished()
+                + "; the ACL must allow +publish and the channels &" + rules_.key_prefix + "*");
+    }
+    notifications_changed(now);
+}
+
+void engine::notifications_changed(time_point now) {
+    if (masters_.lost_notifications()) {
+        acquires_.poll_soon(now);
+    }
+}
+
+// `release` was announced by a master; if it is empty, a release may have been missed.
+void engine::release_notified(
+    std::size_t master, std::string_view channel, std::string_view release, time_point now) {
+    const std::string_view lock_key = lock_of_channel(channel);
+    if (waiting_.releases().has_listener(lock_key)) {
+        host_.heard(lock_key);
+    }
+    acquires_.notified(lock_key, master, release, now);
+}
+
+void engine::cancel(handle acquire, time_point now) {
+    acquires_.cancel(acquire, now);
+    finish_closing(now);
+}
+
+bool engine::writes(handle name) const {
+    const claim* const lease = claims_.find(name);
+    return lease != nullptr && lease->is_held() && lease->form == lock_form::writer;
+}
+
+// From now on the lease counts as a reader's, whatever the masters reply. Each master converts the
+// key at the next extension, of which the first is sent now. Until then the writer's key counts as
+// the reader's vote, because it also excludes other writers.
+void engine::downgrade(handle name, time_point now) {
+    if (!writes(name)) {
+        return; // its end has been reported
+    }
+    claim& lease = *claims_.find(name);
+    waiting_.downgraded(lease, now);
+    lease.form = lock_form::shared;
+    leases_.extend(lease, lease.ttl, now);
 }
 
 } // namespace redlock::core

@@ -86,6 +86,11 @@ bool removals::answered(claim& ended, const arrival& at, vote what) {
     return got.confirmed;
 }
 
+void removals::handed_off(const claim& lease) {
+    ++counters_.released;
+    reports_.removed(lease, release_result::released);
+}
+
 void removals::again(claim& ended, const arrival& at, bool alone) {
     if (sender_.shares_calls(ended, command_kind::remove)) {
         sender_.queue(ended, command_kind::remove, set_of(at.master), at.now, alone);

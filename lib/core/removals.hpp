@@ -50,6 +50,8 @@ public:
     /// The time of a claim has come.
     void due(claim& ended, time_point now);
     /// \}
+    /// A lease was released, but its keys stay for the next owner.
+    void handed_off(const claim& lease);
     /// Sends a removal again, because the master refused its variant.
     void again(claim& ended, const arrival& at, bool alone);
 

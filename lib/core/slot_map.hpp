@@ -49,6 +49,8 @@ public:
         return place.used && place.generation == name.generation ? &place.value : nullptr;
     }
 
+    const T* find(handle name) const noexcept { return const_cast<pool*>(this)->find(name); }
+
     void destroy(T& object) {
         slot& place = *slots_[object.self.index];
         object.reset();

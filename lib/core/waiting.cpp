@@ -1,17 +1,13 @@
-// Executes the decisions of the wait queues. A front makes an attempt after a release notification,
-// or when the lease that the votes reported must have ended. A lease that is released in this
-// process is handed off to the next waiter without removing its keys.
-//
-// Waiters that are notified of the same release first ask one and the same master, the arbiter. Its
-// reply costs the losers one command; only the winner sends commands to the other masters.
+#include "waiting.hpp"
 
 #include "decisions.hpp"
-#include "engine.hpp"
 #include "lock_keys.hpp"
+
+#include <algorithm>
 
 namespace redlock::core {
 
-wait_view engine::view_of(const wait_queue& waiters, time_point now) {
+wait_view waiting::view_of(const wait_queue& waiters, time_point now) {
     const claim* const holder = held_here(waiters);
     return {
         .rules = rules_,
@@ -24,39 +20,56 @@ wait_view engine::view_of(const wait_queue& waiters, time_point now) {
         .quorum = masters_.needed()};
 }
 
-void engine::join(operation& wanted, time_point now) {
-    wait_queue* const found = queues_.find(wanted.form, wanted.key);
-    wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
-    mine.pool = wanted.slots != 0;
-    if (!mine.join(wanted)) {
-        timers_.set(wanted.wake, wanted.wait_until);
-    } else if (!take_turn(wanted, now)) {
-        if (const claim* const holder = held_here(mine)) {
-            pause(wanted, holder->acts_until(), now);
-        } else {
-            start_attempt(wanted, now);
-        }
-    }
-    if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
-        host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
+// The lease of this process that a queue waits for, or null. A lost lease counts until its holder
+// has released it or must have stopped.
+const claim* waiting::held_here(const wait_queue& waiters) {
+    const claim* const holder = claims_.find(waiters.holder);
+    return holder != nullptr && holder->acts() ? holder : nullptr;
+}
+
+void waiting::wake(const wait_queue& waiters, time_point due) {
+    if (due != forever) {
+        timers_.set(waiters.front()->wake, due);
     }
 }
 
-// Removes a waiter from its queue. If it was the front, the next one becomes the front.
-void engine::leave(operation& wanted, time_point now) {
+waiting::step waiting::join(operation& wanted, time_point now) {
+    wait_queue* const found = queues_.find(wanted.form, wanted.key);
+    wait_queue& mine = found != nullptr ? *found : queues_.create(wanted.form, wanted.key);
+    mine.pool = wanted.slots != 0;
+    const bool is_front = mine.join(wanted);
+    if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
+        reports_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
+    }
+    if (!is_front) {
+        timers_.set(wanted.wake, wanted.wait_until);
+    } else if (!take_turn(wanted, now)) {
+        const claim* const holder = held_here(mine);
+        if (holder == nullptr) {
+            return step::ask;
+        }
+        pause(wanted, holder->acts_until(), now);
+    }
+    return step::wait;
+}
+
+void waiting::leave(operation& wanted, time_point now) {
     wait_queue* const mine = wanted.queue;
     if (mine == nullptr) {
         return;
     }
     const bool was_front = mine->leave(wanted);
     if (mine->empty()) {
-        leave_queue(*mine, now);
-        unwatch(*mine, now);
-        end_queue(*mine);
+        turns_.leave(*mine, now);
+        if (mine->watched) {
+            subscriptions_.unwatch(*mine, now);
+            sender_.write_soon();
+        }
+        end_if_unused(*mine);
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
         operation& next = *front_of(*mine);
         if (next.options.order != fairness::fifo) {
-            leave_queue(*mine, now);
+            turns_.leave(*mine, now);
         }
         pause(next, mine->promoted(view_of(*mine, now)), now);
     }
@@ -64,60 +77,182 @@ void engine::leave(operation& wanted, time_point now) {
 
 // An empty queue stays while a lease is held that it handed off: the next waiter waits for that
 // lease, and the series of local handoffs continues.
-void engine::end_queue(wait_queue& waiters) {
+void waiting::end_if_unused(wait_queue& waiters) {
     if (waiters.empty() && (waiters.handed_since == never || held_here(waiters) == nullptr)) {
         queues_.destroy(waiters);
     }
 }
 
-void engine::time_out(operation& wanted, time_point now) {
+waiting::step waiting::due(operation& front, time_point now) {
+    if (take_turn(front, now)) {
+        return step::wait;
+    }
+    const next_step next = front.queue->due(view_of(*front.queue, now));
+    if (next.does == step::wait) {
+        timers_.set(front.wake, next.until);
+    }
+    return next.does;
+}
+
+void waiting::pause(operation& front, time_point until, time_point now) {
+    if (front.search) {
+        front.search->stop();
+    }
+    wait_queue& mine = *front.queue;
+    timers_.set(front.wake, mine.pause(until, view_of(mine, now), random_));
+}
+
+void waiting::time_out(operation& wanted, time_point now) {
     if (const wait_queue* const mine = wanted.queue) {
         const operation& first = *front_of(*mine);
         const claim* const attempt =
             first.stage == operation::phase::attempting ? claims_.find(first.attempt) : nullptr;
         const bool outage =
-            attempt != nullptr && attempt->asking().asked_all() && !works(*attempt, now);
+            attempt != nullptr && attempt->asking().asked_all()
+            && !attempt->asking().works(
+                *attempt, masters_.may_be_slow(attempt->asked_at, now), masters_.needed());
         mine->time_out(wanted, outage ? &attempt->votes : nullptr, held_here(*mine) != nullptr);
     }
-    wanted.decided_at = now;
-    finish(wanted, now);
 }
 
-// The lease of this process that a queue waits for, or null. A lost lease counts until its holder
-// has released it or must have stopped.
-const claim* engine::held_here(const wait_queue& waiters) {
-    const claim* const holder = claims_.find(waiters.holder);
-    return holder != nullptr && holder->acts() ? holder : nullptr;
+void waiting::won(operation& wanted, const claim& lease, time_point now) {
+    wait_queue& mine = *wanted.queue;
+    mine.holder = mine.pool ? handle() : lease.self;
+    turns_.leave(mine, now);
+    leave(wanted, now);
 }
 
-void engine::front_due(operation& wanted, time_point now) {
-    if (take_turn(wanted, now)) {
+// --- After an attempt ----------------------------------------------------------------------------
+
+time_point waiting::failed(operation& front, const claim& attempt, time_point now) {
+    wait_queue& mine = *front.queue;
+    if (front.outcome != errc::contended) {
+        turns_.leave(mine, now); // so that other processes do not wait for it
+    }
+    const bool full = attempt.asking().asked_all();
+    const std::optional<time_point> due = mine.failed(
+        full, attempt.asking().count().granted(), attempt.votes, view_of(mine, now), random_);
+    if (due) {
+        return *due;
+    }
+    const bool missed = watch(mine, now);
+    if (!missed) {
+        ask_lease_left(front, attempt, now);
+    }
+    return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
+}
+
+waiting::step waiting::no_slot(operation& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    mine.found(front.outcome, front.last);
+    front.search->stop();
+    if (front.outcome == errc::contended) {
+        if (mine.take_notified()) {
+            return step::ask;
+        }
+        watch(mine, now);
+    }
+    pause(front, mine.no_slot(view_of(mine, now), random_), now);
+    return step::wait;
+}
+
+// Returns true if a notification may have been missed.
+bool waiting::watch(wait_queue& waiters, time_point now) {
+    if (!rules_.pushes || waiters.watched) {
+        return false;
+    }
+    sender_.write_soon();
+    return subscriptions_.watch(waiters, now);
+}
+
+// The reply to a script contains the holder's remaining lease, and that to a SET does not. A
+// waiter asks one master for it: the arbiter, if that refused.
+void waiting::ask_lease_left(operation& front, const claim& attempt, time_point now) {
+    const std::size_t arbiter = masters_.arbiter_of(attempt.key);
+    std::size_t who = nobody;
+    for (std::size_t i = 0; i < masters_.size(); ++i) {
+        const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
+        who = holds && (who == nobody || i == arbiter) ? i : who;
+    }
+    if (who == nobody || front.queue->pool || !sender::sets_natively(attempt)) {
         return;
     }
-    const next_step next = wanted.queue->due(view_of(*wanted.queue, now));
-    switch (next.does) {
-    case next_step::what::ask:
-        start_attempt(wanted, now);
-        break;
-    case next_step::what::wait:
-        timers_.set(wanted.wake, next.until);
-        break;
-    case next_step::what::time_out:
-        time_out(wanted, now);
-        break;
+    sender_.send(
+        who, {"PTTL", attempt.key}, {.kind = command_kind::lease_left, .subject = front.self}, now);
+}
+
+void waiting::lease_left(operation* wanted, const arrival& at, const reply& answered) {
+    if (wanted == nullptr || wanted->queue == nullptr || wanted->queue->front() != wanted
+        || wanted->stage != operation::phase::paused) {
+        return;
+    }
+    const auto left = read_lease_left(answered);
+    const auto due =
+        left ? wanted->queue->told_left(at.master, *left, view_of(*wanted->queue, at.now), random_)
+             : std::nullopt;
+    if (due) {
+        pause(*wanted, *due, at.now);
     }
 }
 
-void engine::wake(wait_queue& waiters, time_point due) {
-    if (due != forever) {
-        timers_.set(waiters.front()->wake, due);
-    }
-}
+// --- Turns ---------------------------------------------------------------------------------------
 
-bool engine::hand_off_locally(claim& lease, time_point now) {
-    wait_queue* const mine = queues_.find(lease.waiting_form(), lease.line_key());
-    if (mine == nullptr || mine->empty() || closing()) {
+bool waiting::take_turn(operation& front, time_point now) {
+    if (!turns_.ask(*front.queue, front.options, now)) {
         return false;
+    }
+    front.stage = operation::phase::turning;
+    timers_.set(front.wake, std::min(later(now, rules_.master_timeout), front.wait_until));
+    return true;
+}
+
+waiting::front_step waiting::turn_answered(const arrival& at, const reply& answered) {
+    wait_queue* const mine = queues_.find(at.command.subject);
+    return turn_came(mine, turns_.answered(mine, at, answered), at.now);
+}
+
+waiting::front_step waiting::turn_dropped(const arrival& at) {
+    wait_queue* const mine = queues_.find(at.command.subject);
+    return turn_came(mine, turns_.dropped(mine, at.command), at.now);
+}
+
+waiting::front_step
+waiting::turn_came(wait_queue* mine, const fair_queue::turn& what, time_point now) {
+    using next = fair_queue::turn::what;
+    operation* const front = what.next == next::nothing ? nullptr : front_of(*mine);
+    if (front == nullptr || front->stage != operation::phase::turning) {
+        return {}; // the front has continued without a turn
+    }
+    if (what.next == next::none) {
+        return {front, due(*front, now)};
+    }
+    if (what.next == next::wait || held_here(*mine) != nullptr) {
+        return {front, wait_for_turn(*front, what.got, now)};
+    }
+    front->ask_arbiter = false; // it has just replied
+    return {front, step::ask};
+}
+
+waiting::step waiting::wait_for_turn(operation& front, const answer& got, time_point now) {
+    wait_queue& mine = *front.queue;
+    const auto left = got.said == vote::held ? got.left.value_or(lease_unknown) : lease_unknown;
+    const step next = mine.must_wait(got.counter, left, view_of(mine, now)).does;
+    if (next == step::ask) {
+        return due(front, now);
+    }
+    if (next == step::wait) {
+        watch(mine, now);
+        pause(front, mine.turn_by(left, view_of(mine, now), random_), now);
+    }
+    return next;
+}
+
+// --- Leases of this process ----------------------------------------------------------------------
+
+operation* waiting::next_owner(claim& lease, time_point now) {
+    wait_queue* const mine = find(lease);
+    if (mine == nullptr || mine->empty()) {
+        return nullptr;
     }
     time_point& since = lease.is_slot() ? lease.slots->handed_since : mine->handed_since;
     offered_lease offer{
@@ -130,157 +265,58 @@ bool engine::hand_off_locally(claim& lease, time_point now) {
         offer.highest = lease.slots->numbers.back();
     }
     waiter* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
-    if (chosen == nullptr) {
-        return false;
+    if (chosen != nullptr) {
+        since = since == never ? now : since;
     }
-    operation& next = static_cast<operation&>(*chosen);
-    if (next.stage == operation::phase::attempting) {
-        claim& attempt = *claims_.find(next.attempt);
-        // The attempt may have the key of another slot, whose removal must be published.
-        attempt.announced = attempt.is_slot() && attempt.votes.may_be_set();
-        removals_.begin(attempt, now);
-    }
-    end_scan(next);
-    since = since == never ? now : since;
-    ++counters_.local_handoffs;
-    ++counters_.released;
-    host_.removed(lease, release_result::released);
-    lease.ttl = next.options.ttl;
-    lease.ttl_max = std::max(lease.ttl_max, lease.ttl);
-    lease.given_at = now;
-    const time_point deadline = lease.held().deadline();
-    // From now on the claim is an attempt of the next waiter. No caller waits for its removal.
-    lease.ask({attempt::origin::hand_off, masters_.size(), masters_.needed()});
-    next.attempt = lease.self;
-    if (!wrong::handoff_without_raise && lease.fencing) {
-        accept_handoff(next, lease, deadline, now);
-    } else {
-        win(next, lease, now);
-    }
-    return true;
+    return static_cast<operation*>(chosen);
 }
 
-// A lease of this process has ended without a handoff.
-void engine::wake_queue(const claim& ended, time_point now) {
-    wait_queue* const mine = queues_.find(ended.waiting_form(), ended.line_key());
+void waiting::ended(const claim& lease, time_point now) {
+    wait_queue* const mine = find(lease);
     if (mine == nullptr) {
         return;
     }
-    const time_point since = ended.is_slot() ? ended.slots->handed_since : mine->handed_since;
+    const time_point since = lease.is_slot() ? lease.slots->handed_since : mine->handed_since;
     wake(
         *mine,
         mine->released(
-            ended.token_text().substr(0, release_name_size),
+            lease.token_text().substr(0, release_name_size),
             since,
             {rules_, now, masters_.round_trip()}));
-    end_queue(*mine);
+    end_if_unused(*mine);
 }
 
-// After an attempt: rolls it back, then pauses or ends the acquire.
-void engine::pause_or_finish(operation& wanted, claim& attempt, time_point now) {
-    if (wanted.search && try_next_slot(wanted, attempt, now)) {
-        return;
-    }
-    const bool again = wanted.outcome == errc::contended || wanted.outcome == errc::no_quorum
-                       || wanted.outcome == errc::validity_exhausted;
-    const bool waits = again && !closing() && now < wanted.wait_until;
-    const time_point due = waits ? next_try(wanted, attempt, now) : forever;
-    // Publish this rollback only if no later one will: the acquire ends, or its next attempt may be
-    // on another slot. Waiters may have been refused because of its keys.
-    const bool leaves = !waits || attempt.is_slot();
-    attempt.announced = attempt.announced || (leaves && attempt.votes.may_be_set());
-    if (!waits) {
-        attempt.drops_intent = std::exchange(wanted.intent, 0) != 0;
-    }
-    removals_.begin(attempt, now);
-    if (waits) {
-        // Wake in time to renew the ticket.
-        const time_point keep_by =
-            wanted.queue->place.keep_by(rules_, later(now, masters_.retry_floor()));
-        pause(wanted, std::min(due, keep_by), now);
-    } else {
-        finish(wanted, now);
+void waiting::lost(const claim& lease) {
+    if (wait_queue* const mine = find(lease); mine != nullptr && !mine->pool) {
+        mine->holder = lease.self;
     }
 }
 
-void engine::pause(operation& wanted, time_point until, time_point now) {
-    if (wanted.search) {
-        wanted.search->stop();
-    }
-    wait_queue& mine = *wanted.queue;
-    timers_.set(wanted.wake, mine.pause(until, view_of(mine, now), random_));
-}
-
-// When the front tries again after an attempt, unless it is notified before.
-time_point engine::next_try(operation& wanted, const claim& attempt, time_point now) {
-    wait_queue& mine = *wanted.queue;
-    if (wanted.outcome != errc::contended) {
-        leave_queue(mine, now); // give up the ticket, so that other processes do not wait for it
-    }
-    const bool full = attempt.asking().asked_all();
-    const std::optional<time_point> due = mine.failed(
-        full, attempt.asking().count().granted(), attempt.votes, view_of(mine, now), random_);
-    if (due) {
-        return *due;
-    }
-    const bool missed = watch(mine, now);
-    if (!missed) {
-        ask_lease_left(wanted, attempt, now);
-    }
-    return mine.refused(missed, attempt.votes, view_of(mine, now), random_);
-}
-
-// The reply to a script contains the holder's remaining lease, and that to a SET does not. A
-// waiter asks one master for it: the arbiter, if that refused.
-void engine::ask_lease_left(operation& wanted, const claim& attempt, time_point now) {
-    const std::size_t arbiter = masters_.arbiter_of(attempt.key);
-    std::size_t who = nobody;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        const bool holds = attempt.votes.of[i].said == vote::held && masters_[i].link->up();
-        who = holds && (who == nobody || i == arbiter) ? i : who;
-    }
-    if (who == nobody || wanted.queue->pool || !sender::sets_natively(attempt)) {
-        return;
-    }
-    sender_.send(
-        who,
-        {"PTTL", attempt.key},
-        {.kind = command_kind::lease_left, .subject = wanted.self},
-        now);
-}
-
-void engine::lease_left_answered(
-    std::size_t master, const sent_command& command, const reply& answered, time_point now) {
-    operation* const wanted = operations_.find(command.subject);
-    if (wanted == nullptr || wanted->queue == nullptr || wanted->queue->front() != wanted
-        || wanted->stage != operation::phase::paused) {
-        return;
-    }
-    const auto left = read_lease_left(answered);
-    const auto due =
-        left ? wanted->queue->told_left(master, *left, view_of(*wanted->queue, now), random_)
-             : std::nullopt;
-    if (due) {
-        pause(*wanted, *due, now);
+void waiting::downgraded(const claim& lease, time_point now) {
+    ended(lease, now); // other writers have to ask
+    if (wait_queue* const writers = find(lease)) {
+        writers->forget();
     }
 }
 
-// No majority announces releases any more.
-void engine::poll_again(time_point now) {
-    operations_.for_each([&](operation& wanted) {
-        if (wait_queue* const mine = wanted.queue; mine != nullptr && mine->front() == &wanted) {
-            wake(*mine, mine->poll_soon(view_of(*mine, now), random_));
-        }
-    });
+// --- Masters -------------------------------------------------------------------------------------
+
+bool waiting::notified(
+    wait_queue& mine, std::size_t master, std::string_view release, time_point now) {
+    const claim* const attempt = claims_.find(front_of(mine)->attempt);
+    const bool granted = attempt != nullptr && attempt->votes.of[master].said == vote::granted;
+    const time_point due = mine.notified(master, release, granted, view_of(mine, now));
+    wake(mine, due);
+    return due != forever && mine.acts();
 }
 
-// A majority is admitted again: wakes the waiters that paused because of the outage.
-void engine::retry_after_outage(time_point now) {
-    operations_.for_each([&](operation& wanted) {
-        if (wait_queue* const mine = wanted.queue; mine != nullptr && mine->front() == &wanted) {
-            wake(*mine, mine->outage_over({rules_, now}, random_));
-        }
-    });
+void waiting::poll_soon(operation& front, time_point now) {
+    wait_queue& mine = *front.queue;
+    wake(mine, mine.poll_soon(view_of(mine, now), random_));
+}
+
+void waiting::outage_over(operation& front, time_point now) {
+    wake(*front.queue, front.queue->outage_over({rules_, now}, random_));
 }
 
 } // namespace redlock::core

@@ -137,8 +137,7 @@ void client::begin(unsigned number) {
     if (one.queues) {
         here_.judge.joins(number_, line_of(one.now), number);
     }
-    one.wanted =
-        request.attaches ? engine_->attach(request, local()) : engine_->acquire(request, local());
+    one.wanted = engine_->acquire(request, local());
     if (one.now.cancel_after != no_time) {
         here_.queue.push(
             here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);

@@ -268,7 +268,7 @@ std::uint64_t virtual_quorum::acquire(const acquire_options& options, std::strin
 std::uint64_t virtual_quorum::attach(
     const acquire_options& options, std::string_view token, std::string_view resource) {
     const std::uint64_t cookie = next_cookie_++;
-    operations_[cookie] = engine.attach({cookie, resource, options, token}, now_);
+    operations_[cookie] = engine.acquire({cookie, resource, options, token, true}, now_);
     return cookie;
 }
 

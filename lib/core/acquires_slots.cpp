@@ -4,24 +4,14 @@
 // and then makes attempts on slots that were free. The release of any slot is published on the
 // channel of the pool.
 
-#include "engine.hpp"
-#include "lock_keys.hpp"
+#include "acquires.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 
 namespace redlock::core {
 
-// The target of the next attempt: one slot, or several as one lock.
-void engine::name_slots(claim& attempt, operation& wanted) {
-    attempt.slots = std::make_unique<slot_part>();
-    std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
-    wanted.search->next(numbers);
-    attempt.slots->pool_key = wanted.key;
-    attempt.form = assign_slot_keys(attempt.key, wanted.key, numbers);
-}
-
-void engine::start_scan(operation& wanted, time_point now) {
+void acquires::start_scan(operation& wanted, time_point now) {
     wanted.stage = operation::phase::scanning;
     if (wanted.queue != nullptr) {
         wanted.queue->asked_all(now);
@@ -36,19 +26,23 @@ void engine::start_scan(operation& wanted, time_point now) {
     }
 }
 
-void engine::end_scan(operation& wanted) {
+void acquires::end_scan(operation& wanted) {
     slot_scan* const asking = wanted.search ? scans_.find(wanted.search->scan) : nullptr;
     if (asking != nullptr) {
         scans_.end(*asking);
     }
 }
 
+void acquires::slots_found(slot_scan& asking, time_point now) {
+    slots_found(*operations_.find(asking.operation), asking, now);
+}
+
 // Ends a scan: starts an attempt on a free slot, or ends this search.
-void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
+void acquires::slots_found(operation& wanted, slot_scan& asking, time_point now) {
     const slot_tally& found = asking.found;
     if (wanted.search->scanned(found, random_)) {
         end_scan(wanted);
-        start_attempt(wanted, now);
+        try_it(wanted, now);
         return;
     }
     wanted.outcome = found.complete() >= masters_.needed() ? errc::contended : errc::no_quorum;
@@ -58,38 +52,23 @@ void engine::slots_found(operation& wanted, slot_scan& asking, time_point now) {
     std::swap(wanted.last, asking.votes);
     wanted.decided_at = now;
     end_scan(wanted);
-    wait_for_slot(wanted, now);
-}
-
-// No slot to try.
-void engine::wait_for_slot(operation& wanted, time_point now) {
-    wait_queue* const mine = wanted.queue;
-    if (mine == nullptr || closing() || now >= wanted.wait_until) {
+    if (wanted.queue == nullptr || closing_ || now >= wanted.wait_until) {
         finish(wanted, now);
-        return;
+    } else {
+        act(wanted, waiting_.no_slot(wanted, now), now);
     }
-    mine->found(wanted.outcome, wanted.last);
-    wanted.search->stop();
-    if (wanted.outcome == errc::contended) {
-        if (mine->take_notified()) {
-            start_attempt(wanted, now);
-            return;
-        }
-        watch(*mine, now);
-    }
-    pause(wanted, mine->no_slot(view_of(*mine, now), random_), now);
 }
 
 // The front got a slot, and the next waiter becomes the front. After a local handoff all slots are
 // held, so it waits until the planned search. Otherwise it continues with the other free slots of
 // the last scan.
-void engine::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
-    operation& next = *front_of(waiters);
+void acquires::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
+    operation& next = *waiting::front_of(waiters);
     if (won.slots->handed_since != never && !waiters.take_notified()) {
-        pause(next, waiters.search_at(), now);
+        waiting_.pause(next, waiters.search_at(), now);
         return;
     }
-    pause(next, now, now);
+    waiting_.pause(next, now, now);
     if (next.search) {
         next.search->take_over(*served.search);
     }
@@ -97,8 +76,8 @@ void engine::look_on(wait_queue& waiters, operation& served, const claim& won, t
 
 // An attempt on one slot has failed: tries another if this search has one left. Returns false if it
 // has ended.
-bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
-    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing()
+bool acquires::try_next_slot(operation& wanted, claim& attempt, time_point now) {
+    if (wanted.outcome != errc::contended || !wanted.search->refused() || closing_
         || (wanted.wait_until > wanted.began
             && wanted.wait_until <= later(now, 2 * masters_.retry_floor()))) {
         return false;
@@ -108,7 +87,7 @@ bool engine::try_next_slot(operation& wanted, claim& attempt, time_point now) {
     // Another client tries the same slots: from now on the arbiter is asked first, and decides
     // between the two.
     wanted.ask_arbiter = true;
-    start_attempt(wanted, now);
+    try_it(wanted, now);
     return true;
 }
 

@@ -1,0 +1,82 @@
+// The attempts in flight (attempt.hpp): makes their claims, sends their commands, and executes what
+// each decides, until it is won or lost. That is returned, for the owner of the acquire to act on.
+
+#pragma once
+
+#include "claim.hpp"
+#include "engine_callbacks.hpp"
+#include "operation.hpp"
+#include "quorum.hpp"
+#include "sender.hpp"
+#include "settings.hpp"
+#include "slot_map.hpp"
+#include "timers.hpp"
+
+#include <redlock/metrics.hpp>
+
+#include <string_view>
+
+namespace redlock::core {
+
+class attempts {
+public:
+    attempts(
+        const settings& rules,
+        quorum& masters,
+        sender& commands,
+        timers& due,
+        pool<claim>& claims,
+        metrics& counters,
+        random_source& random) noexcept
+        : rules_(rules),
+          masters_(masters),
+          sender_(commands),
+          timers_(due),
+          claims_(claims),
+          counters_(counters),
+          random_(random) {}
+
+    /// Makes the claim of an attempt of `wanted`. `token`: the caller's own; empty: a fresh one.
+    claim& create(operation& wanted, std::string_view token, time_point now);
+
+    /// \name Each returns `open`, `won` or `lost`
+    /// \{
+    /// The next attempt of an acquire.
+    attempt::decision begin(operation& wanted, std::string_view token, time_point now);
+    /// An attach to the lock with that token: a claim that begins with an extension.
+    attempt::decision attach(operation& wanted, std::string_view token, time_point now);
+    /// A local handoff of a lease with fencing until `deadline`: a new attempt on the same claim.
+    attempt::decision accept(operation& next, claim& lease, time_point deadline, time_point now);
+    /// The time of an attempt is up.
+    attempt::decision due(operation& wanted, claim& attempt, time_point now);
+    /// A reply to its command, a raise, or the extension of an attach.
+    attempt::decision
+    answered(operation& wanted, claim& attempt, const arrival& at, const answer& got);
+    /// \}
+
+    /// Sends a command again, because the master refused its variant.
+    void again(claim& attempt, const arrival& at, bool alone);
+
+private:
+    void name_intent(operation& wanted);
+    void refuse_absent(claim& attempt, vote_counts master_metrics::*counts);
+    void ask_masters(operation& wanted, claim& attempt, std::size_t arbiter, time_point now);
+    void give_up_in_time(operation& wanted, const claim& attempt, time_point now);
+    attempt::decision acquired(claim& attempt, const arrival& at, const answer& got);
+    attempt::decision raised(claim& attempt, const arrival& at, const answer& got);
+    attempt::decision extended(claim& attempt, const arrival& at, const answer& got);
+    attempt::decision
+    follow(operation& wanted, claim& attempt, attempt::decision next, time_point now);
+    attempt::decision
+    raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
+
+    const settings& rules_;
+    quorum& masters_;
+    sender& sender_;
+    timers& timers_;
+    pool<claim>& claims_;
+    metrics& counters_;
+    random_source& random_;
+};
+
+} // namespace redlock::core
