@@ -66,6 +66,17 @@ void acquires::answered(claim& attempt, const arrival& at, const answer& got) {
     }
 }
 
+void acquires::count_for_newer(const claim& ended, const arrival& at, const answer& got) {
+    const wait_queue* const mine = waiting_.find(ended);
+    const operation* const newer = mine != nullptr ? waiting::front_of(*mine) : nullptr;
+    claim* const attempt = newer != nullptr ? claims_.find(newer->attempt) : nullptr;
+    if (attempt != nullptr && attempt->is_asking()) {
+        sent_command command = at.command;
+        command.round = attempt->handoffs;
+        answered(*attempt, {at.master, command, at.sent, at.now}, got);
+    }
+}
+
 void acquires::break_off(claim& attempt, time_point now) {
     if (operation* const wanted = operations_.find(attempt.operation)) {
         fail(*wanted, attempt, errc::no_quorum, now);

@@ -8,14 +8,11 @@
 #include "attempts.hpp"
 #include "claim.hpp"
 #include "engine_callbacks.hpp"
+#include "essentials.hpp"
 #include "leases.hpp"
 #include "operation.hpp"
-#include "quorum.hpp"
 #include "removals.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
 #include "slot_scans.hpp"
-#include "timers.hpp"
 #include "waiting.hpp"
 
 #include <redlock/errc.hpp>
@@ -44,12 +41,10 @@ struct acquire_request {
     std::uint32_t wants = 1; // number of slots, all or none; more than one in the guarded protocol
 };
 
-class acquires {
+class acquires : essentials {
 public:
     acquires(
-        const settings& rules,
-        quorum& masters,
-        timers& due,
+        const essentials& with,
         pool<claim>& claims,
         jitter& random,
         metrics& counters,
@@ -60,9 +55,7 @@ public:
         removals& rollbacks,
         acquire_reports& reports,
         log_sink& log) noexcept
-        : rules_(rules),
-          masters_(masters),
-          timers_(due),
+        : essentials(with),
           claims_(claims),
           random_(random),
           counters_(counters),
@@ -92,6 +85,8 @@ public:
     void due(handle name, time_point now);
     /// A reply to an attempt.
     void answered(claim& attempt, const arrival& at, const answer& got);
+    /// A mistake of the simulator: a grant for an ended claim counts for the newer attempt.
+    void count_for_newer(const claim& ended, const arrival& at, const answer& got);
     /// Bytes were written, or a connection broke: ends acquires whose rollback has been sent.
     void end_finished(time_point now);
     void slots_found(slot_scan& asking, time_point now);
@@ -139,9 +134,6 @@ private:
     void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
     bool try_next_slot(operation& wanted, claim& attempt, time_point now);
 
-    const settings& rules_;
-    quorum& masters_;
-    timers& timers_;
     pool<claim>& claims_;
     jitter& random_;
     metrics& counters_;

@@ -5,12 +5,8 @@
 
 #include "claim.hpp"
 #include "engine_callbacks.hpp"
+#include "essentials.hpp"
 #include "operation.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
-#include "timers.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -18,20 +14,14 @@
 
 namespace redlock::core {
 
-class attempts {
+class attempts : essentials {
 public:
     attempts(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        timers& due,
+        const essentials& with,
         pool<claim>& claims,
         metrics& counters,
         random_source& random) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
-          timers_(due),
+        : essentials(with),
           claims_(claims),
           counters_(counters),
           random_(random) {}
@@ -70,10 +60,6 @@ private:
     attempt::decision
     raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
-    timers& timers_;
     pool<claim>& claims_;
     metrics& counters_;
     random_source& random_;

@@ -13,17 +13,15 @@
 #include "attempts.hpp"
 #include "claim.hpp"
 #include "engine_callbacks.hpp"
+#include "essentials.hpp"
+#include "holders.hpp"
 #include "leases.hpp"
 #include "listeners.hpp"
+#include "master_log.hpp"
 #include "queries.hpp"
-#include "quorum.hpp"
 #include "removals.hpp"
 #include "replies.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
 #include "slot_scans.hpp"
-#include "timers.hpp"
 #include "waiting.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -92,10 +90,14 @@ public:
         queries_.ask(cookie, resource, now);
     }
     void
-    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
+    query_slots(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
+        scans_.ask(cookie, pool, slots, now);
+    }
     /// Reports notifications of this lock by `heard` until `unlisten` was called as often.
-    void listen(std::string_view resource, time_point now);
-    void unlisten(std::string_view resource, time_point now);
+    void listen(std::string_view resource, time_point now) {
+        waiting_.listen(resource, running(), now);
+    }
+    void unlisten(std::string_view resource, time_point now) { waiting_.unlisten(resource, now); }
     /// \}
 
     /// Returns the bytes to be written. Call `written` after taking some.
@@ -121,8 +123,8 @@ private:
     enum class life : std::uint8_t { created, running, closing, closed };
 
     // connection_events
-    void open(std::size_t master) override;
-    void close(std::size_t master) override;
+    void open(std::size_t master) override { host_.open(master); }
+    void close(std::size_t master) override { host_.close(master); }
     void admission_changed(std::size_t master, time_point now) override;
     void replied(
         std::size_t master,
@@ -131,14 +133,17 @@ private:
         time_point sent,
         time_point now) override;
     void dropped(std::size_t master, const sent_command& command, time_point now) override;
-    void noted(std::size_t master, std::string_view text) override;
+    void noted(std::size_t master, std::string_view text) override { log_.noted(master, text); }
     void clock_stepped(std::size_t master, std::chrono::microseconds by, time_point now) override;
     void publish_refused(std::size_t master, time_point now) override;
     void random(std::span<unsigned char> out) override { host_.random(out); }
 
+    /// `got`: null if the connection broke before the reply.
+    void route(const arrival& at, const reply* got);
+
     // subscriber_events
-    void open_subscriber(std::size_t master) override;
-    void close_subscriber(std::size_t master) override;
+    void open_subscriber(std::size_t master) override { host_.open(size() + master); }
+    void close_subscriber(std::size_t master) override { host_.close(size() + master); }
     void release_notified(
         std::size_t master,
         std::string_view channel,
@@ -153,17 +158,11 @@ private:
     void members_changed(time_point now);
     void notifications_changed(time_point now);
     void fire(const timer& due, time_point now);
-    void lose(claim& lease, loss_reason reason, time_point now);
-    void lose_if(claim& lease, leases::loss lost, time_point now) {
-        if (lost) {
-            lose(lease, *lost, now);
-        }
-    }
-    void end_lost(claim& lease, time_point now);
     void end_of_event(time_point now);
     void finish_closing(time_point now);
     bool waits_to_close() const noexcept {
-        return acquires_.finishing() || waiting_.leaving() || lost_ > 0 || removals_.under_way();
+        return acquires_.finishing() || waiting_.leaving() || holders_.lost() > 0
+               || removals_.under_way();
     }
     void closing_moved(time_point now) noexcept {
         if (life_ == life::closing) {
@@ -184,6 +183,7 @@ private:
     quorum masters_;
     mutable pool<claim> claims_;
     sender sender_;
+    essentials essentials_{rules_, masters_, sender_, timers_};
     replies replies_;
     queries queries_;
     slot_scans scans_;
@@ -192,9 +192,10 @@ private:
     attempts attempts_;
     waiting waiting_;
     acquires acquires_;
+    holders holders_;
+    master_log log_;
     life life_ = life::created;
     time_point close_by_ = forever;
-    std::size_t lost_ = 0; // leases that were lost, and whose holders have not let go
 };
 
 } // namespace redlock::core

@@ -71,9 +71,11 @@ void fair_queue::send(const wait_queue& waiters, time_point now) {
 }
 
 fair_queue::turn
-fair_queue::answered(wait_queue* waiters, const arrival& at, const reply& answered) {
-    const answer got = read_turn(answered, at.command.how);
-    masters_[at.master].link->learn(at.command, answered, got);
+fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answered) {
+    const answer got = answered != nullptr ? read_turn(*answered, at.command.how) : answer{};
+    if (answered != nullptr) {
+        masters_[at.master].link->learn(at.command, *answered, got);
+    }
     if (at.command.kind == command_kind::leave_queue) {
         --leaving_; // if it was not understood, the ticket expires
         return {};
@@ -81,12 +83,15 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply& answer
     if (waiters == nullptr || at.command.round != waiters->place.round) {
         return {}; // the ticket was given up; its leave command follows
     }
+    if (answered == nullptr) {
+        return {turn::what::none}; // another master may keep the queue
+    }
     if (got.use_eval) {
         send(*waiters, at.now);
         return {};
     }
     if (got.said != vote::granted && got.said != vote::held) {
-        give_up(*waiters, answered.is_error() ? answered.text : "unexpected reply", at.now);
+        give_up(*waiters, answered->is_error() ? answered->text : "unexpected reply", at.now);
         return {turn::what::none};
     }
     waiters->place.answered(got.said == vote::granted || got.counter == 0, at.sent);
@@ -102,15 +107,6 @@ void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point n
                 + ": keeps no queue, so the order is not that of arrival: " + std::string(why));
     }
     waiters.place.refused(later(now, rules_.health_check_interval));
-}
-
-fair_queue::turn fair_queue::dropped(const wait_queue* waiters, const sent_command& command) {
-    if (command.kind == command_kind::leave_queue) {
-        --leaving_;
-        return {};
-    }
-    const bool awaited = waiters != nullptr && command.round == waiters->place.round;
-    return {awaited ? turn::what::none : turn::what::nothing};
 }
 
 void fair_queue::leave(wait_queue& waiters, time_point now) {

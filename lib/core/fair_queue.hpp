@@ -10,9 +10,7 @@
 
 #include "answer.hpp"
 #include "engine_callbacks.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
+#include "essentials.hpp"
 #include "wait_queue.hpp"
 
 #include <cstddef>
@@ -21,17 +19,10 @@
 namespace redlock::core {
 
 /// Sends the requests of this process, and reads the replies.
-class fair_queue {
+class fair_queue : essentials {
 public:
-    fair_queue(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        random_source& random,
-        log_sink& log) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
+    fair_queue(const essentials& with, random_source& random, log_sink& log) noexcept
+        : essentials(with),
           random_(random),
           log_(log) {}
 
@@ -52,10 +43,9 @@ public:
         what next = what::nothing;
         answer got = {};
     };
-    /// `waiters`: the subject of the command; null if it is gone.
-    turn answered(wait_queue* waiters, const arrival& at, const reply& answered);
-    /// The connection broke before the reply: another master may keep the queue.
-    turn dropped(const wait_queue* waiters, const sent_command& command);
+    /// `waiters`: the subject of the command; null if it is gone. `answered`: null if the
+    /// connection broke before the reply.
+    turn answered(wait_queue* waiters, const arrival& at, const reply* answered);
 
     /// Whether commands that give up a ticket are in flight.
     bool leaving() const noexcept { return leaving_ > 0; }
@@ -64,9 +54,6 @@ private:
     void send(const wait_queue& waiters, time_point now);
     void give_up(wait_queue& waiters, std::string_view why, time_point now);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
     random_source& random_;
     log_sink& log_;
     std::size_t leaving_ = 0;

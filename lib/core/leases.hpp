@@ -8,10 +8,7 @@
 
 #include "claim.hpp"
 #include "engine_callbacks.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "timers.hpp"
+#include "essentials.hpp"
 
 #include <redlock/metrics.hpp>
 #include <redlock/options.hpp>
@@ -23,24 +20,18 @@
 
 namespace redlock::core {
 
-class leases {
+class leases : essentials {
 public:
     /// Why a lease must be ended by `lose`; empty: it goes on.
     using loss = std::optional<loss_reason>;
 
     leases(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        timers& due,
+        const essentials& with,
         jitter& random,
         metrics& counters,
         lease_reports& reports,
         log_sink& log) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
-          timers_(due),
+        : essentials(with),
           random_(random),
           counters_(counters),
           reports_(reports),
@@ -95,10 +86,6 @@ private:
     loss move_deadline(claim& lease, time_point now);
     void schedule(claim& lease) { timers_.set(lease.wake, lease.held().next_due(lease)); }
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
-    timers& timers_;
     jitter& random_;
     metrics& counters_;
     lease_reports& reports_;

@@ -34,21 +34,18 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
     }
 }
 
-void queries::answered(std::size_t master, const sent_command& command, const reply& answer) {
-    if (query* const asked = queries_.find(command.subject)) {
-        asked->answered(master, command.kind, answer);
-        if (asked->complete()) {
-            end(*asked);
-        }
+void queries::answered(const arrival& at, const reply* answer) {
+    query* const asked = queries_.find(at.command.subject);
+    if (asked == nullptr) {
+        return;
     }
-}
-
-void queries::dropped(std::size_t master, const sent_command& command) {
-    if (query* const asked = queries_.find(command.subject)) {
-        asked->dropped(master, masters_[master].link->why_down());
-        if (asked->complete()) {
-            end(*asked);
-        }
+    if (answer != nullptr) {
+        asked->answered(at.master, at.command.kind, *answer);
+    } else {
+        asked->dropped(at.master, masters_[at.master].link->why_down());
+    }
+    if (asked->complete()) {
+        end(*asked);
     }
 }
 

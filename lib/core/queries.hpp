@@ -3,12 +3,8 @@
 #pragma once
 
 #include "engine_callbacks.hpp"
+#include "essentials.hpp"
 #include "query.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
-#include "timers.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,26 +12,16 @@
 
 namespace redlock::core {
 
-class queries {
+class queries : essentials {
 public:
-    queries(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        timers& due,
-        query_reports& reports) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
-          timers_(due),
+    queries(const essentials& with, query_reports& reports) noexcept
+        : essentials(with),
           reports_(reports) {}
 
     /// Asks every connected master for the owner of a lock.
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
-    /// The reply to one of the commands.
-    void answered(std::size_t master, const sent_command& command, const reply& answer);
-    /// The connection broke before the reply.
-    void dropped(std::size_t master, const sent_command& command);
+    /// The reply to one of the commands; null if the connection broke before.
+    void answered(const arrival& at, const reply* answer);
     /// The time of a query is up: reports what is known.
     void due(handle name);
     /// Reports what is known to all callers.
@@ -44,10 +30,6 @@ public:
 private:
     void end(query& asked);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
-    timers& timers_;
     query_reports& reports_;
     pool<query> queries_;
 };

@@ -8,12 +8,8 @@
 
 #include "claim.hpp"
 #include "engine_callbacks.hpp"
-#include "quorum.hpp"
+#include "essentials.hpp"
 #include "removal_limits.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
-#include "timers.hpp"
 
 #include <redlock/metrics.hpp>
 
@@ -21,24 +17,15 @@
 
 namespace redlock::core {
 
-class removals {
+class removals : essentials {
 public:
     removals(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        timers& due,
-        pool<claim>& claims,
-        metrics& counters,
-        removal_reports& reports)
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
-          timers_(due),
+        const essentials& with, pool<claim>& claims, metrics& counters, removal_reports& reports)
+        : essentials(with),
           claims_(claims),
           counters_(counters),
           reports_(reports),
-          limits_(rules.size(), rules.removals_max, rules.turn_max) {}
+          limits_(with.rules_.size(), with.rules_.removals_max, with.rules_.turn_max) {}
 
     /// Each function below may end in `removal_reports::removed`, and destroys a claim of which
     /// nothing is left on the masters.
@@ -73,10 +60,6 @@ private:
     void send_pending(std::size_t master, time_point now);
     void decide(claim& ended, time_point now);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
-    timers& timers_;
     pool<claim>& claims_;
     metrics& counters_;
     removal_reports& reports_;

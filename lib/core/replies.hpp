@@ -6,12 +6,9 @@
 
 #include "answer.hpp"
 #include "claim.hpp"
+#include "essentials.hpp"
 #include "listeners.hpp"
 #include "outbox.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
 
 #include <cstddef>
 #include <string>
@@ -34,18 +31,14 @@ protected:
     ~reply_events() = default;
 };
 
-class replies {
+class replies : essentials {
 public:
     replies(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
+        const essentials& with,
         pool<claim>& claims,
         listeners& heard,
         reply_events& events) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
+        : essentials(with),
           claims_(claims),
           listeners_(heard),
           events_(events) {}
@@ -75,9 +68,6 @@ private:
     void certified(const arrival& at, const batch& what, const reply& answered);
     void batch_dropped(const arrival& at);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
     pool<claim>& claims_;
     listeners& listeners_;
     reply_events& events_;

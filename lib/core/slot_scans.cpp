@@ -35,8 +35,10 @@ slot_scan& slot_scans::start(
 }
 
 void slot_scans::ask(
-    std::uint64_t cookie, std::string_view pool_key, std::uint32_t slots, time_point now) {
-    slot_scan& asking = create(pool_key, slots, slots, true);
+    std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now) {
+    std::string key;
+    assign_pool_key(key, rules_.key_prefix, pool);
+    slot_scan& asking = create(key, slots, slots, true);
     asking.cookie = cookie;
     ask_masters(asking, now);
     if (asking.found.over()) {
@@ -87,17 +89,16 @@ void slot_scans::send(
         now);
 }
 
-slot_scan*
-slot_scans::answered(std::size_t master, const sent_command& command, const reply* answer) {
-    slot_scan* const asking = scans_.find(command.subject);
+slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
+    slot_scan* const asking = scans_.find(at.command.subject);
     if (asking == nullptr) {
         return nullptr; // the search has continued without this scan
     }
     if (answer == nullptr) {
-        asking->dropped(master, masters_[master].link->why_down());
+        asking->dropped(at.master, masters_[at.master].link->why_down());
     } else {
-        const bool native = command.how == command_variant::native;
-        asking->answered(master, command.round, native, *answer, rules_.max_ttl);
+        const bool native = at.command.how == command_variant::native;
+        asking->answered(at.master, at.command.round, native, *answer, rules_.max_ttl);
     }
     if (!asking->decided()) {
         return nullptr;

@@ -5,12 +5,8 @@
 #pragma once
 
 #include "engine_callbacks.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
+#include "essentials.hpp"
 #include "slot_scan.hpp"
-#include "timers.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,18 +14,10 @@
 
 namespace redlock::core {
 
-class slot_scans {
+class slot_scans : essentials {
 public:
-    slot_scans(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        timers& due,
-        query_reports& reports) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
-          timers_(due),
+    slot_scans(const essentials& with, query_reports& reports) noexcept
+        : essentials(with),
           reports_(reports) {}
 
     /// \name Of an acquire, which sets the time limit and ends the scan
@@ -47,7 +35,7 @@ public:
 
     /// \name The status of a pool
     /// \{
-    void ask(std::uint64_t cookie, std::string_view pool_key, std::uint32_t slots, time_point now);
+    void ask(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
     /// The time of a query is up: reports what is known.
     void due(handle name);
     /// Reports what is known to all callers.
@@ -56,7 +44,7 @@ public:
 
     /// The reply to one command; null if the connection broke before. Returns the scan of an
     /// acquire if that decides it.
-    slot_scan* answered(std::size_t master, const sent_command& command, const reply* answer);
+    slot_scan* answered(const arrival& at, const reply* answer);
 
 private:
     slot_scan&
@@ -65,10 +53,6 @@ private:
     void send(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
     void report(slot_scan& done);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
-    timers& timers_;
     query_reports& reports_;
     pool<slot_scan> scans_;
 };

@@ -1,6 +1,7 @@
 #include "waiting.hpp"
 
 #include "decisions.hpp"
+#include "keys.hpp"
 #include "lock_keys.hpp"
 
 #include <algorithm>
@@ -181,12 +182,12 @@ void waiting::ask_lease_left(operation& front, const claim& attempt, time_point 
         who, {"PTTL", attempt.key}, {.kind = command_kind::lease_left, .subject = front.self}, now);
 }
 
-void waiting::lease_left(operation* wanted, const arrival& at, const reply& answered) {
-    if (wanted == nullptr || wanted->queue == nullptr || wanted->queue->front() != wanted
-        || wanted->stage != operation::phase::paused) {
+void waiting::lease_left(operation* wanted, const arrival& at, const reply* answered) {
+    if (answered == nullptr || wanted == nullptr || wanted->queue == nullptr
+        || wanted->queue->front() != wanted || wanted->stage != operation::phase::paused) {
         return;
     }
-    const auto left = read_lease_left(answered);
+    const auto left = read_lease_left(*answered);
     const auto due =
         left ? wanted->queue->told_left(at.master, *left, view_of(*wanted->queue, at.now), random_)
              : std::nullopt;
@@ -206,28 +207,19 @@ bool waiting::take_turn(operation& front, time_point now) {
     return true;
 }
 
-waiting::front_step waiting::turn_answered(const arrival& at, const reply& answered) {
+waiting::front_step waiting::turn_answered(const arrival& at, const reply* answered) {
     wait_queue* const mine = queues_.find(at.command.subject);
-    return turn_came(mine, turns_.answered(mine, at, answered), at.now);
-}
-
-waiting::front_step waiting::turn_dropped(const arrival& at) {
-    wait_queue* const mine = queues_.find(at.command.subject);
-    return turn_came(mine, turns_.dropped(mine, at.command), at.now);
-}
-
-waiting::front_step
-waiting::turn_came(wait_queue* mine, const fair_queue::turn& what, time_point now) {
+    const fair_queue::turn what = turns_.answered(mine, at, answered);
     using next = fair_queue::turn::what;
     operation* const front = what.next == next::nothing ? nullptr : front_of(*mine);
     if (front == nullptr || front->stage != operation::phase::turning) {
         return {}; // the front has continued without a turn
     }
     if (what.next == next::none) {
-        return {front, due(*front, now)};
+        return {front, due(*front, at.now)};
     }
     if (what.next == next::wait || held_here(*mine) != nullptr) {
-        return {front, wait_for_turn(*front, what.got, now)};
+        return {front, wait_for_turn(*front, what.got, at.now)};
     }
     front->ask_arbiter = false; // it has just replied
     return {front, step::ask};
@@ -308,6 +300,23 @@ bool waiting::notified(
     const time_point due = mine.notified(master, release, granted, view_of(mine, now));
     wake(mine, due);
     return due != forever && mine.acts();
+}
+
+void waiting::listen(std::string_view resource, bool subscribes, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (subscriptions_.listen(key) && rules_.pushes && subscribes) {
+        subscriptions_.subscribe(key, now);
+        sender_.write_soon();
+    }
+}
+
+void waiting::unlisten(std::string_view resource, time_point now) {
+    std::string key;
+    assign_lock_key(key, rules_.key_prefix, resource);
+    if (subscriptions_.unlisten(key, now)) {
+        sender_.write_soon();
+    }
 }
 
 void waiting::poll_soon(operation& front, time_point now) {

@@ -11,14 +11,10 @@
 
 #include "claim.hpp"
 #include "engine_callbacks.hpp"
+#include "essentials.hpp"
 #include "fair_queue.hpp"
 #include "operation.hpp"
-#include "quorum.hpp"
-#include "sender.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
 #include "subscriptions.hpp"
-#include "timers.hpp"
 #include "wait_queues.hpp"
 
 #include <cstddef>
@@ -27,7 +23,7 @@
 
 namespace redlock::core {
 
-class waiting {
+class waiting : essentials {
 public:
     /// The next step of the front. It waits: its timer is set.
     using step = next_step::what;
@@ -38,22 +34,16 @@ public:
     };
 
     waiting(
-        const settings& rules,
-        quorum& masters,
-        sender& commands,
-        timers& due,
+        const essentials& with,
         pool<claim>& claims,
         jitter& random,
         engine_callbacks& host) noexcept
-        : rules_(rules),
-          masters_(masters),
-          sender_(commands),
-          timers_(due),
+        : essentials(with),
           claims_(claims),
           random_(random),
           reports_(host),
-          turns_(rules, masters, commands, host, host),
-          subscriptions_(masters, queues_) {}
+          turns_(with, host, host),
+          subscriptions_(masters_, queues_) {}
 
     /// \name Waiters
     /// \{
@@ -94,12 +84,15 @@ public:
 
     /// \name Masters
     /// \{
-    void lease_left(operation* wanted, const arrival& at, const reply& answered);
-    front_step turn_answered(const arrival& at, const reply& answered);
-    front_step turn_dropped(const arrival& at);
+    void lease_left(operation* wanted, const arrival& at, const reply* answered);
+    /// `answered`: null if the connection broke before the reply.
+    front_step turn_answered(const arrival& at, const reply* answered);
     /// `release` was announced by a master for this queue; if it is empty, a release may have been
     /// missed. Returns whether that justifies an attempt.
     bool notified(wait_queue& mine, std::size_t master, std::string_view release, time_point now);
+    /// A caller waits for releases without an acquire. `subscribes`: the engine runs.
+    void listen(std::string_view resource, bool subscribes, time_point now);
+    void unlisten(std::string_view resource, time_point now);
     /// No majority announces releases any more.
     void poll_soon(operation& front, time_point now);
     /// A majority is admitted again, and the front may have paused because of the outage.
@@ -121,15 +114,10 @@ private:
     const claim* held_here(const wait_queue& waiters);
     void wake(const wait_queue& waiters, time_point due);
     bool take_turn(operation& front, time_point now);
-    front_step turn_came(wait_queue* mine, const fair_queue::turn& what, time_point now);
     step wait_for_turn(operation& front, const answer& got, time_point now);
     bool watch(wait_queue& waiters, time_point now);
     void ask_lease_left(operation& front, const claim& attempt, time_point now);
 
-    const settings& rules_;
-    quorum& masters_;
-    sender& sender_;
-    timers& timers_;
     pool<claim>& claims_;
     jitter& random_;
     acquire_reports& reports_;
