@@ -1,8 +1,7 @@
 // The quorum alone: which masters may vote, which one is asked first, and when a majority is known.
 
 #include "core/quorum.hpp"
-#include "virtual_master.hpp"
-#include "virtual_quorum.hpp"
+#include "quorum_site.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -26,82 +25,7 @@ constexpr unsigned bit(unsigned master) {
     return 1U << master;
 }
 
-// A quorum and its masters. The test plays the sockets.
-struct site final : connection_events, subscriber_events {
-    explicit site(settings with) : rules(std::move(with)), servers(rules.size()) {
-        for (std::size_t i = 0; i < servers.size(); ++i) {
-            servers[i].run_id = "server " + std::to_string(i);
-        }
-    }
-    explicit site(std::size_t size) : site(unit::settings_for(size)) {}
-
-    void open(std::size_t) override {}
-    void close(std::size_t) override {}
-    void open_subscriber(std::size_t) override {}
-    void close_subscriber(std::size_t) override {}
-    void admission_changed(std::size_t master, time_point at) override {
-        note(masters.admission_changed(master, at));
-    }
-    void replied(std::size_t, const sent_command&, const reply&, time_point, time_point) override {}
-    void dropped(std::size_t, const sent_command&, time_point) override {}
-    void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
-    void noted(std::size_t, std::string_view) override {}
-    void random(std::span<unsigned char> out) override { std::ranges::fill(out, 7); }
-    void release_notified(std::size_t, std::string_view, std::string_view, time_point) override {}
-
-    void note(const admission_change& change) {
-        changed |= change.masters;
-        readied += change.ready ? 1U : 0U;
-    }
-    /// Takes what is to be written on a link, and has it answered.
-    std::vector<std::string> talk(std::size_t link) {
-        std::vector<std::string> said;
-        std::string bytes = std::exchange(masters.output(link), {});
-        while (const auto words = virtual_master::take_command(bytes)) {
-            said.push_back(words->front());
-            const std::string reply = servers[link % servers.size()].execute(*words, now);
-            masters.received(link, reply, now);
-        }
-        return said;
-    }
-    void introduce(std::size_t link) {
-        masters.opened(link, now);
-        talk(link);
-    }
-    void bring_up() {
-        masters.start(now);
-        for (std::size_t i = 0; i < servers.size(); ++i) {
-            introduce(i);
-        }
-    }
-    void wait(std::chrono::nanoseconds span) {
-        now += span;
-        for (std::size_t i = 0; i < servers.size(); ++i) {
-            note(masters.time_passed(i, now));
-        }
-    }
-    /// A command of the test's own is sent, and not answered.
-    void ask(std::size_t master) {
-        masters.send(
-            master, "*1\r\n$4\r\nPING\r\n", {.kind = command_kind::get, .subject = {1, 1}}, now);
-    }
-    std::vector<vote> votes() const {
-        std::vector<vote> out;
-        for (const member& one : masters) {
-            out.push_back(one.otherwise);
-        }
-        return out;
-    }
-
-    settings rules;
-    std::vector<virtual_master> servers;
-    jitter chance{1};
-    time_point now{1'000'000s};
-    unsigned changed = 0;
-    unsigned readied = 0;
-    quorum masters{rules, *this, *this, chance};
-};
-
+using site = unit::quorum_site;
 using all = std::vector<vote>;
 constexpr vote admitted = vote::granted;
 constexpr vote away = vote::unreachable;

@@ -1,0 +1,288 @@
+// The parts of the engine, each without the others and without an engine.
+
+#include "core/acquires.hpp"
+#include "core/attempts.hpp"
+#include "core/fair_queue.hpp"
+#include "core/leases.hpp"
+#include "core/queries.hpp"
+#include "core/removals.hpp"
+#include "core/replies.hpp"
+#include "core/report.hpp"
+#include "core/slot_scans.hpp"
+#include "core/waiting.hpp"
+#include "parts_site.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace parts_test {
+
+using namespace redlock::core;
+using namespace std::chrono_literals;
+using redlock::acquire_options;
+using redlock::errc;
+using redlock::fairness;
+using redlock::lock_state;
+using redlock::loss_reason;
+using redlock::vote;
+using redlock::wait_for;
+using unit::parts_site;
+using lines = std::vector<std::string>;
+
+namespace {
+
+acquire_options waits() {
+    acquire_options out = unit::once();
+    out.wait = wait_for::forever();
+    return out;
+}
+
+operation waiting_for(std::string_view key, std::uint64_t cookie) {
+    operation out;
+    out.cookie = cookie;
+    out.key = key;
+    out.options = waits();
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("queries: each is reported once, when all masters have replied or its time is up") {
+    parts_site it(3);
+    queries asked(it.with, it.host);
+    it.on_reply = [&](const arrival& at, const reply* got) { asked.answered(at, got); };
+    asked.ask(1, "r", it.now);
+    it.disconnect(2);
+    it.talk_all();
+    REQUIRE(it.host.statuses.size() == 1);
+    CHECK(it.host.statuses[0].state == lock_state::free);
+    CHECK(it.host.statuses[0].masters[2].vote == vote::unreachable);
+    CHECK(it.due.size() == 0);
+
+    asked.ask(2, "r", it.now);
+    const timer* const late = it.due.pop(it.now + it.rules.master_timeout);
+    REQUIRE(late != nullptr);
+    asked.due(late->subject);
+    CHECK(it.host.statuses.size() == 2);
+}
+
+TEST_CASE("slot scans: the status of a pool is reported, the scan of an acquire returned") {
+    parts_site it(3);
+    slot_scans scans(it.with, it.host);
+    slot_scan* found = nullptr;
+    it.on_reply = [&](const arrival& at, const reply* got) {
+        slot_scan* const decided = scans.answered(at, got);
+        found = decided != nullptr ? decided : found;
+    };
+    scans.ask(1, "r", 3, it.now);
+    it.talk_all();
+    REQUIRE(it.host.pools.size() == 1);
+    CHECK(found == nullptr);
+
+    const slot_scan& mine = scans.start({1, 1}, "p:{r}:slot", 3, 1, it.now);
+    it.talk_all();
+    REQUIRE(found == &mine);
+    CHECK(mine.found.found() == 3);
+    CHECK(it.host.pools.size() == 1);
+}
+
+TEST_CASE("replies: each is an answer for a claim, also the one that a broken connection keeps") {
+    struct heard final : reply_events {
+        void answered(claim&, const arrival& at, const answer& got) override {
+            said.at(at.master) = got.said;
+        }
+        void again(claim&, const arrival&, const answer& got) override {
+            repeats += got.use_eval ? 1 : 0;
+        }
+        void voters_changed(const admission_change&, redlock::time_point) override {}
+        std::vector<vote> said = std::vector(3, vote::pending);
+        int repeats = 0;
+    } events;
+    parts_site it(3);
+    replies all(it.with, it.claims, it.heard, events);
+    it.on_reply = [&](const arrival& at, const reply* got) {
+        got != nullptr ? all.replied(at, *got) : all.dropped(at);
+    };
+    claim& mine = it.granted("p:{r}");
+    it.servers[0].drop("p:{r}");
+    mine.ask({attempt::origin::acquire, 3, 2});
+    it.commands.acquire(mine, 0b111, it.now);
+    it.commands.flush();
+    it.disconnect(2);
+    it.talk_all();
+    CHECK(events.said == std::vector{vote::granted, vote::held, vote::unreachable});
+    CHECK(mine.left_behind.sets == 0b100);
+
+    reply refusal;
+    refusal.type = reply_type::error;
+    refusal.text = "NOSCRIPT No matching script";
+    const sent_command removing{.kind = command_kind::remove, .subject = mine.self};
+    all.replied({0, removing, it.now, it.now}, refusal);
+    CHECK(events.repeats == 1);
+}
+
+TEST_CASE(
+    "removals: the result is known by a majority, and the rest is sent once a master is back") {
+    parts_site it(3);
+    removals all(it.with, it.claims, it.counters, it.host);
+    it.on_reply = [&](const arrival& at, const reply* got) {
+        if (claim* const ended =
+                it.claims.find(at.command.shared ? it.host.won : at.command.subject)) {
+            all.answered(*ended, at, got != nullptr ? vote::granted : vote::unreachable);
+        }
+    };
+    claim& lease = it.granted("p:{r}");
+    lease.hold({{}, it.now, it.now + 9s, forever});
+    it.disconnect(2);
+    all.begin(lease, it.now);
+    it.talk_all();
+    CHECK(it.host.taken() == lines{"released"});
+    CHECK(it.claims.size() == 1);
+    CHECK(!all.under_way());
+
+    it.reconnect(2);
+    all.connection_changed(2, it.now);
+    it.talk_all();
+    CHECK(it.claims.size() == 0);
+    CHECK(it.host.taken().empty());
+    CHECK(it.counters.removals_repeated == 1);
+}
+
+TEST_CASE("leases: one is renewed in time, and its loss returned when no master answers") {
+    parts_site it(3);
+    leases all(it.with, it.chance, it.counters, it.host, it.host);
+    claim& lease = it.granted("p:{r}");
+    all.begin(lease, {}, it.now + unit::usable(10s), forever, it.now);
+    it.now = it.due.next();
+    CHECK(!all.due(lease, it.now));
+    CHECK(it.host.taken() == lines{"renewing"});
+    const sent_command command{
+        .kind = command_kind::extend, .round = lease.extending.round, .subject = lease.self};
+    CHECK(!all.answered(
+        lease, {.master = 0, .command = command, .now = it.now}, {.said = vote::granted}));
+    CHECK(!all.answered(
+        lease, {.master = 1, .command = command, .now = it.now}, {.said = vote::granted}));
+    CHECK(it.host.taken() == lines{"changed", "renewed"});
+
+    it.now = lease.held().held_until();
+    const leases::loss lost = all.due(lease, it.now);
+    REQUIRE(lost);
+    all.lose(lease, *lost, it.now);
+    CHECK(it.host.taken().back() == "lost");
+    CHECK(lease.is_lost());
+}
+
+TEST_CASE("the fair queue: a turn comes at once to the first, and none is asked without an order") {
+    parts_site it(3);
+    wait_queues queues;
+    wait_queue& mine = queues.create(lock_form::exclusive, "p:{r}");
+    fair_queue turns(it.with, it.host, it.host);
+    fair_queue::turn turn;
+    it.on_reply = [&](const arrival& at, const reply* got) {
+        turn = turns.answered(&mine, at, got);
+    };
+    acquire_options options;
+    CHECK(!turns.ask(mine, options, it.now));
+    options.order = fairness::fifo;
+    CHECK(turns.ask(mine, options, it.now));
+    it.talk_all();
+    CHECK(turn.next == fair_queue::turn::what::come);
+
+    turns.leave(mine, it.now);
+    CHECK(turns.leaving());
+    it.talk_all();
+    CHECK(!turns.leaving());
+}
+
+TEST_CASE("attempts: one is open until a majority has answered") {
+    parts_site it(3);
+    attempts tries(it.with, it.claims, it.counters, it.host);
+    using kind = attempt::decision::kind;
+    operation wanted = waiting_for("p:{r}", 1);
+    CHECK(tries.begin(wanted, {}, it.now).next == kind::open);
+    claim& mine = *it.claims.find(wanted.attempt);
+    CHECK(it.said(0) == lines{"SET p:{r} " + std::string(mine.token_text()) + " NX PX 10000"});
+    const sent_command command{.kind = command_kind::acquire, .subject = mine.self};
+    const auto told = [&](std::size_t master, vote what) {
+        return tries.answered(
+            wanted, mine, {.master = master, .command = command, .now = it.now}, {.said = what});
+    };
+    CHECK(told(0, vote::granted).next == kind::open);
+    CHECK(told(1, vote::held).next == kind::open);
+    CHECK(told(2, vote::granted).next == kind::won);
+    it.due.cancel(wanted.wake);
+}
+
+TEST_CASE("waiting: only the front asks, and the next one is woken when it leaves") {
+    parts_site it(3);
+    waiting all(it.with, it.claims, it.chance, it.host);
+    operation first = waiting_for("p:{r}", 1);
+    operation second = waiting_for("p:{r}", 2);
+    CHECK(all.join(first, it.now) == waiting::step::ask);
+    CHECK(all.join(second, it.now) == waiting::step::wait);
+    CHECK(it.due.next() == forever);
+    all.leave(first, it.now);
+    it.now = it.due.next();
+    CHECK(it.due.pop(it.now) == &second.wake);
+    CHECK(all.due(second, it.now) == waiting::step::ask);
+    all.leave(second, it.now);
+}
+
+TEST_CASE("acquires: one gets the lock, and hands it off to the next") {
+    parts_site it(3);
+    it.rules.local_handoff_time = 1s;
+    attempts tries(it.with, it.claims, it.counters, it.host);
+    waiting queues(it.with, it.claims, it.chance, it.host);
+    slot_scans scans(it.with, it.host);
+    leases won(it.with, it.chance, it.counters, it.host, it.host);
+    removals ended(it.with, it.claims, it.counters, it.host);
+    acquires all(
+        it.with,
+        it.claims,
+        it.chance,
+        it.counters,
+        tries,
+        queues,
+        scans,
+        won,
+        ended,
+        it.host,
+        it.host);
+    const auto begin = [&](std::uint64_t cookie) {
+        return all.begin({.cookie = cookie, .resource = "r", .options = waits()}, {}, it.now);
+    };
+    const operation& first = *all.find(begin(1));
+    claim& lease = *it.claims.find(first.attempt);
+    begin(2);
+    const sent_command command{.kind = command_kind::acquire, .subject = lease.self};
+    for (const std::size_t master : {0U, 1U}) {
+        all.answered(
+            lease, {.master = master, .command = command, .now = it.now}, {.said = vote::granted});
+    }
+    CHECK(it.host.taken() == lines{"acquired 1"});
+    CHECK(all.hand_off(lease, it.now));
+    CHECK(it.host.taken() == lines{"released", "acquired 2"});
+    CHECK(!all.hand_off(lease, it.now));
+    CHECK(all.size() == 0);
+
+    all.begin({.cookie = 3, .resource = "s", .options = waits()}, errc::closed, it.now);
+    CHECK(it.host.taken() == lines{"not acquired 3"});
+}
+
+TEST_CASE("a report describes votes, and counts claims by their phase") {
+    parts_site it(3);
+    claim& lease = it.granted("p:{r}");
+    lease.hold({{}, it.now, it.now + 9s, forever});
+    lease.votes.of[1].said = vote::held;
+    const auto votes = describe(lease.votes, it.rules, it.masters, it.now);
+    REQUIRE(votes.size() == 3);
+    CHECK(votes[1].vote == vote::held);
+    CHECK(count(it.counters, it.claims, it.rules, it.masters).held == 1);
+    CHECK(examine(it.rules, it.masters, true, it.now).ready);
+    CHECK(!examine(it.rules, it.masters, false, it.now).ready);
+}
+
+} // namespace parts_test

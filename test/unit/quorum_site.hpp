@@ -1,0 +1,117 @@
+// What the tests of a quorum, and of the parts of the engine around it, have in common.
+
+#pragma once
+
+#include "core/quorum.hpp"
+#include "virtual_master.hpp"
+#include "virtual_quorum.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace unit {
+
+namespace core = redlock::core;
+
+/// A quorum and its masters. The test plays the sockets.
+struct quorum_site : core::connection_events, core::subscriber_events {
+    explicit quorum_site(core::settings with) : rules(std::move(with)), servers(rules.size()) {
+        for (std::size_t i = 0; i < servers.size(); ++i) {
+            servers[i].run_id = "server " + std::to_string(i);
+        }
+    }
+    explicit quorum_site(std::size_t size) : quorum_site(settings_for(size)) {}
+
+    void open(std::size_t) override {}
+    void close(std::size_t) override {}
+    void open_subscriber(std::size_t) override {}
+    void close_subscriber(std::size_t) override {}
+    void admission_changed(std::size_t master, time_point at) override {
+        note(masters.admission_changed(master, at));
+    }
+    void replied(
+        std::size_t master,
+        const core::sent_command& command,
+        const core::reply& got,
+        time_point sent,
+        time_point at) override {
+        if (on_reply) {
+            on_reply({master, command, sent, at}, &got);
+        }
+    }
+    void dropped(std::size_t master, const core::sent_command& command, time_point at) override {
+        if (on_reply) {
+            on_reply({.master = master, .command = command, .now = at}, nullptr);
+        }
+    }
+    void clock_stepped(std::size_t, std::chrono::microseconds, time_point) override {}
+    void noted(std::size_t, std::string_view) override {}
+    void random(std::span<unsigned char> out) override { std::ranges::fill(out, 7); }
+    void release_notified(std::size_t, std::string_view, std::string_view, time_point) override {}
+
+    void note(const core::admission_change& change) {
+        changed |= change.masters;
+        readied += change.ready ? 1U : 0U;
+    }
+    /// Takes what is to be written on a link, and has it answered.
+    std::vector<std::string> talk(std::size_t link) {
+        std::vector<std::string> said;
+        std::string bytes = std::exchange(masters.output(link), {});
+        while (const auto words = virtual_master::take_command(bytes)) {
+            said.push_back(words->front());
+            const std::string reply = servers[link % servers.size()].execute(*words, now);
+            masters.received(link, reply, now);
+        }
+        return said;
+    }
+    void introduce(std::size_t link) {
+        masters.opened(link, now);
+        talk(link);
+    }
+    void bring_up() {
+        masters.start(now);
+        for (std::size_t i = 0; i < servers.size(); ++i) {
+            introduce(i);
+        }
+    }
+    void wait(nanoseconds span) {
+        now += span;
+        for (std::size_t i = 0; i < servers.size(); ++i) {
+            note(masters.time_passed(i, now));
+        }
+    }
+    /// A command of the test's own is sent, and not answered.
+    void ask(std::size_t master) {
+        masters.send(
+            master,
+            "*1\r\n$4\r\nPING\r\n",
+            {.kind = core::command_kind::get, .subject = {1, 1}},
+            now);
+    }
+    std::vector<vote> votes() const {
+        std::vector<vote> out;
+        for (const core::member& one : masters) {
+            out.push_back(one.otherwise);
+        }
+        return out;
+    }
+
+    /// Replies to commands of the test; null: the connection broke before.
+    std::function<void(const core::arrival&, const core::reply*)> on_reply;
+    core::settings rules;
+    std::vector<virtual_master> servers;
+    core::jitter chance{1};
+    time_point now{seconds(1'000'000)};
+    unsigned changed = 0;
+    unsigned readied = 0;
+    core::quorum masters{rules, *this, *this, chance};
+};
+
+} // namespace unit
