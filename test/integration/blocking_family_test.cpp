@@ -13,8 +13,8 @@ namespace redlock::test::blocking_use {
 
 namespace {
 
-struct family : site {
-    family() : site(3, guarded_and_brisk), one(client()), two(client()) {}
+struct two_clients : site {
+    two_clients() : site(3, guarded_and_brisk), one(client()), two(client()) {}
 
     /// Begins `wait` in a thread as the second process, and stops it when it waits.
     template <typename Wait>
@@ -59,7 +59,7 @@ struct family : site {
 } // namespace
 
 TEST_CASE("blocking: slots are taken one by one and together, and a wait for them is stopped") {
-    family here;
+    two_clients here;
     lock_manager& mine = here.one->async();
     lock_manager& theirs = here.two->async();
     lock single = here.one->call(
@@ -90,7 +90,7 @@ TEST_CASE("blocking: slots are taken one by one and together, and a wait for the
 }
 
 TEST_CASE("blocking: one campaigns, is observed and resigns, and another's campaign is stopped") {
-    family here;
+    two_clients here;
     election mine(here.one->async(), "leader");
     election theirs(here.two->async(), "leader");
     lock leads = here.one->call([&](auto token) { return mine.async_campaign(std::move(token)); });
@@ -110,7 +110,7 @@ TEST_CASE("blocking: one campaigns, is observed and resigns, and another's campa
 }
 
 TEST_CASE("blocking: readers, writers and a downgrade, and waits for them that are stopped") {
-    family here;
+    two_clients here;
     const auto as = [](lock_mode mode, acquire_options options) {
         options.mode = mode;
         return options;
@@ -142,7 +142,7 @@ TEST_CASE("blocking: readers, writers and a downgrade, and waits for them that a
 }
 
 TEST_CASE("blocking: several resources at once, and a wait for them that is stopped") {
-    family here;
+    two_clients here;
     redlock::lock both = here.one->call([&](auto token) {
         return here.one->async().async_acquire({"a", "b"}, once(), std::move(token));
     });

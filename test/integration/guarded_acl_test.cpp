@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace guarded_acl_test {
+
 using namespace redlock;
 using namespace redlock::test;
 
@@ -248,3 +250,5 @@ TEST_CASE("guarded: readers and writers need the commands of sorted sets, and al
         CHECK_FALSE(site.shares());
     }
 }
+
+} // namespace guarded_acl_test

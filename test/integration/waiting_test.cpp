@@ -8,14 +8,14 @@ using namespace redlock::test;
 namespace {
 
 // Nothing is sent but what the locks need.
-void quiet(config& settings) {
+void handing_off(config& settings) {
     settings.health_check_interval = 1h;
     settings.local_handoff_time = 1h;
 }
 
-void quiet_and_guarded(config& settings) {
+void handing_off_guarded(config& settings) {
     guarded(settings);
-    quiet(settings);
+    handing_off(settings);
 }
 
 // Scripts are one command; what they call is not counted here.
@@ -26,7 +26,7 @@ std::uint64_t commands_of(const master_process& master) {
 } // namespace
 
 TEST_CASE("waiters of one process have the lock in order, and hand it over among themselves") {
-    quorum_fixture site(3, quiet);
+    quorum_fixture site(3, handing_off);
     constexpr std::size_t waiters = 40;
     lock mine = site.take_everywhere("r");
     std::vector<acquisition_ptr> line;
@@ -53,7 +53,7 @@ TEST_CASE("waiters of one process have the lock in order, and hand it over among
 }
 
 TEST_CASE("a lease that is handed off comes with a larger fencing token, each time") {
-    quorum_fixture site(3, quiet_and_guarded);
+    quorum_fixture site(3, handing_off_guarded);
     acquire_options wants = with_token(waiting(60s));
     lock mine = site.me.take("r", wants);
     std::uint64_t latest = token_of(mine);
@@ -72,14 +72,14 @@ TEST_CASE("a lease that is handed off comes with a larger fencing token, each ti
     }
     CHECK(site.me.count().local_handoffs >= 19);
     // The next owner, in another process, counts on from the last.
-    client other(site.io, site.changed(quiet_and_guarded));
+    client other(site.io, site.changed(handing_off_guarded));
     other.until_admitted(3);
     lock its = other.take("r", wants);
     CHECK(token_of(its) > latest);
 }
 
 TEST_CASE("a handle that was released cannot end the lease of the next owner") {
-    quorum_fixture site(3, quiet);
+    quorum_fixture site(3, handing_off);
     lock mine = site.take_everywhere("r");
     const acquisition_ptr next = site.me.begin("r", waiting(60s));
     CHECK(site.me.release(mine) == release_result::released);
@@ -87,14 +87,14 @@ TEST_CASE("a handle that was released cannot end the lease of the next owner") {
     REQUIRE(next->lock.held());
     CHECK(!mine.held());
     mine = lock(); // nor does its destruction
-    client other(site.io, site.changed(quiet));
+    client other(site.io, site.changed(handing_off));
     other.until_admitted(3);
     CHECK(other.acquire("r")->error == errc::contended);
     CHECK(next->lock.held());
 }
 
 TEST_CASE("a cancelled waiter costs the others nothing, wherever it stood") {
-    quorum_fixture site(3, quiet_and_guarded);
+    quorum_fixture site(3, handing_off_guarded);
     lock mine = site.take_everywhere("r");
     std::vector<acquisition_ptr> line;
     for (int i = 0; i < 9; ++i) {
@@ -121,12 +121,12 @@ TEST_CASE("a cancelled waiter costs the others nothing, wherever it stood") {
 }
 
 TEST_CASE("64 waiters in 4 processes send the masters nothing while the lock is held") {
-    quorum_fixture site(3, quiet_and_guarded);
+    quorum_fixture site(3, handing_off_guarded);
     lock mine = site.take_everywhere("r", once(30s));
     std::vector<std::unique_ptr<client>> others;
     std::vector<acquisition_ptr> waiters;
     for (int i = 0; i < 4; ++i) {
-        others.push_back(std::make_unique<client>(site.io, site.changed(quiet_and_guarded)));
+        others.push_back(std::make_unique<client>(site.io, site.changed(handing_off_guarded)));
         others.back()->until_admitted(3);
         for (int j = 0; j < 16; ++j) {
             waiters.push_back(others.back()->begin("r", waiting(60s)));
@@ -168,7 +168,7 @@ TEST_CASE("64 waiters in 4 processes send the masters nothing while the lock is 
 
 TEST_CASE("10,000 locks are held and renewed together, in few calls") {
     quorum_fixture site(3, [](config& settings) {
-        quiet_and_guarded(settings);
+        handing_off_guarded(settings);
         settings.master_timeout = 5s;
         settings.max_ttl = 20s;
     });
