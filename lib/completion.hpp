@@ -24,7 +24,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <list>
+#include <forward_list>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -87,7 +88,7 @@ public:
         if (own != io.fallback) {
             // Another context must not run out of work while the handler waits. The manager's own
             // context has the timer or the socket of the operation.
-            elsewhere_.emplace(boost::asio::prefer(
+            elsewhere_ = std::make_unique<boost::asio::any_completion_executor>(boost::asio::prefer(
                 std::move(own), boost::asio::execution::outstanding_work_t::tracked));
         }
     }
@@ -105,7 +106,7 @@ public:
         if (elsewhere_) {
             // Via the manager's executor: a dispatch from here could run the handler inline.
             boost::asio::post(
-                io.executor, boost::asio::bind_executor(*std::move(elsewhere_), std::move(call)));
+                io.executor, boost::asio::bind_executor(std::move(*elsewhere_), std::move(call)));
         } else {
             io.post(std::move(call));
         }
@@ -113,7 +114,7 @@ public:
 
 private:
     handler handler_;
-    std::optional<boost::asio::any_completion_executor> elsewhere_;
+    std::unique_ptr<boost::asio::any_completion_executor> elsewhere_; // seven pointers, mostly none
 };
 
 /// Handlers that wait for one event, in order of arrival; each can be cancelled by its number.
@@ -126,7 +127,7 @@ public:
         completion<Arguments...> done;
     };
 
-    void add(entry&& waiting) { entries_.push_back(std::move(waiting)); }
+    void add(entry&& waiting) { entries_.push_front(std::move(waiting)); }
 
     bool empty() const noexcept { return entries_.empty(); }
 
@@ -151,25 +152,29 @@ public:
 
     /// Completes all with the same result.
     void complete_all(const home& io, Arguments... arguments) {
-        for (entry& waiting : std::exchange(entries_, {})) {
+        auto all = std::exchange(entries_, {});
+        all.reverse();
+        for (entry& waiting : all) {
             std::move(waiting.done)(io, arguments...);
         }
     }
 
     /// Completes the handler with this number, if it still waits.
     void complete(const home& io, std::uint64_t id, Arguments... arguments) {
-        const auto at = std::find_if(entries_.begin(), entries_.end(), [id](const entry& waiting) {
-            return waiting.id == id;
-        });
-        if (at != entries_.end()) {
-            completion<Arguments...> done = std::move(at->done);
-            entries_.erase(at);
-            std::move(done)(io, std::move(arguments)...);
+        auto before = entries_.before_begin();
+        for (auto at = entries_.begin(); at != entries_.end(); before = at++) {
+            if (at->id == id) {
+                completion<Arguments...> done = std::move(at->done);
+                entries_.erase_after(before);
+                std::move(done)(io, std::move(arguments)...);
+                return;
+            }
         }
     }
 
 private:
-    std::list<entry> entries_; // Boost 1.81 cannot assign handlers, as a vector would
+    // The latest first, in one pointer. (Boost 1.81 cannot assign handlers, as a vector would.)
+    std::forward_list<entry> entries_;
 };
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -10,9 +10,11 @@ namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 held_leases::~held_leases() {
     for (const lease_ptr& lease : leases_) {
         if (lease) {
-            std::exchange(lease->extending, {});
             lease->releasing.clear();
-            lease->watching.clear();
+            if (lease_handle::particulars* const more = lease->more()) {
+                std::exchange(more->extending, {});
+                more->watching.clear();
+            }
         }
     }
 }
@@ -41,13 +43,14 @@ void held_leases::extend(
     if (const validation valid =
             ttl ? validate_extension(*ttl, driver_.configuration()) : validation();
         !valid) {
-        driver_.refuse(sink.out, lease->resource, to_string(valid.error()));
+        driver_.refuse(sink.out, lease->resource(), to_string(valid.error()));
         fail(errc::invalid_argument);
         return;
     }
     if (lease->stage != lease_handle::phase::held) {
         if (sink.out != nullptr) {
-            *sink.out = lease->loss ? *lease->loss : diagnostics();
+            *sink.out = lease->more() != nullptr ? lease->more()->loss.value_or(diagnostics())
+                                                 : diagnostics();
         }
         fail(lease->why_not_held());
         return;
@@ -56,30 +59,30 @@ void held_leases::extend(
     if (!ttl && !engine.writes(lease->claim)) {
         driver_.refuse(
             sink.out,
-            lease->resource,
+            lease->resource(),
             "this is not a writer's lock; allowed for a downgrade: one of lock_mode::writer");
         fail(errc::invalid_argument);
         return;
     }
     const std::uint64_t observed = observer_.started(
         {.kind = operation_kind::extend,
-         .resource = lease->resource,
-         .lock = lease->observed,
+         .resource = lease->resource(),
+         .lock = lease->observed(),
          .ttl = ttl.value_or(std::chrono::milliseconds(0))});
-    lease->extending.push_back({id, sink, std::move(waiting), observed});
+    lease->need_more().extending.push_back({id, sink, std::move(waiting), observed});
     driver_.dispatch([&](time_point now) {
         ttl ? engine.extend(lease->claim, *ttl, now) : engine.downgrade(lease->claim, now);
     });
 }
 
 void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
-    for (auto& waiting : lease.extending) {
+    for (auto& waiting : lease.need_more().extending) {
         if (waiting.id == id && waiting.done) {
             observer_.ended(
                 {.id = waiting.observed,
                  .kind = operation_kind::extend,
-                 .resource = lease.resource,
-                 .lock = lease.observed,
+                 .resource = lease.resource(),
+                 .lock = lease.observed(),
                  .error = aborted},
                 diagnostics());
             completion<error_code, extend_result> complete = *std::move(waiting.done);
@@ -102,9 +105,10 @@ void held_leases::release(
     const net::link_callbacks::section lock(driver_);
     if (lease->result) {
         if (out != nullptr) {
-            *out = lease->removal ? *lease->removal : diagnostics();
+            *out = lease->more() != nullptr ? lease->more()->removal.value_or(diagnostics())
+                                            : diagnostics();
             out->message = to_string(*lease->result);
-            out->resource = lease->resource;
+            out->resource = lease->resource();
         }
         std::move(waiting)(driver_.io(), error_code(), *lease->result);
         return;
@@ -126,16 +130,18 @@ void held_leases::end_lease(lease_handle& lease, bool release) {
         lease.stage == lease_handle::phase::held; // else the loss was reported as its end
     if (held) {
         lease.stage = lease_handle::phase::released;
-        if (!lease.watching.empty()) {
-            lease.watching.complete_all(driver_.io(), errc::released, loss_reason::none);
-        }
-        if (lease.observed_renewal != 0) {
-            end_renewal(lease, errc::released, diagnostics());
+        if (lease_handle::particulars* const more = lease.more()) {
+            more->watching.complete_all(driver_.io(), errc::released, loss_reason::none);
+            if (more->observed_renewal != 0) {
+                end_renewal(lease, errc::released, diagnostics());
+            }
         }
     }
-    if (held && release) {
-        lease.observed_release = observer_.started(
-            {.kind = operation_kind::release, .resource = lease.resource, .lock = lease.observed});
+    if (held && release && observer_) {
+        lease.need_more().observed_release = observer_.started(
+            {.kind = operation_kind::release,
+             .resource = lease.resource(),
+             .lock = lease.observed()});
     }
     bool abandoned = false;
     driver_.dispatch([&](time_point now) {
@@ -158,21 +164,21 @@ void held_leases::wait_lost(
     const auto id = driver_.on_cancel(
         done, without_effects, [this, weak = std::weak_ptr(lease)](std::uint64_t id) {
             if (const auto found = weak.lock()) {
-                found->watching.complete(driver_.io(), id, aborted, loss_reason::none);
+                found->need_more().watching.complete(driver_.io(), id, aborted, loss_reason::none);
             }
         });
     completion<error_code, loss_reason> waiting(std::move(done), driver_.io());
     const net::link_callbacks::section lock(driver_);
     switch (lease->stage) {
     case lease_handle::phase::held:
-        lease->watching.add({id, out, std::move(waiting)});
+        lease->need_more().watching.add({id, out, std::move(waiting)});
         break;
     case lease_handle::phase::released:
         std::move(waiting)(driver_.io(), errc::released, loss_reason::none);
         break;
     case lease_handle::phase::lost:
         if (out != nullptr) {
-            *out = *lease->loss;
+            *out = *lease->need_more().loss;
         }
         std::move(waiting)(driver_.io(), error_code(), lease->reason);
         break;
@@ -182,22 +188,30 @@ void held_leases::wait_lost(
 // --- For the engine -----------------------------------------------------------------------------
 
 void held_leases::belong_to(const std::shared_ptr<manager_impl>& manager) {
-    origin_ = std::make_shared<const lease_origin>(
-        lease_origin{manager, driver_.io().executor, driver_.time()});
+    origin_ = std::make_shared<const lease_origin>(lease_origin{
+        manager, driver_.io().executor, driver_.time(), driver_.configuration().key_prefix});
 }
 
 held_leases::lease_ptr
-held_leases::add(const core::claim& claim, std::string&& resource, std::uint64_t observed) {
+held_leases::add(const core::claim& claim, std::string_view resource, std::uint64_t observed) {
+    std::unique_ptr<const lease_handle::naming> named;
+    if (claim.is_slot()) {
+        const std::vector<std::uint32_t>& numbers = claim.slots->numbers;
+        named = std::make_unique<const lease_handle::naming>(
+            lease_handle::naming{name_of_slots(std::string(resource), numbers), numbers});
+    } else if (claim.form != core::lock_form::exclusive) {
+        named = std::make_unique<const lease_handle::naming>(
+            lease_handle::naming{std::string(resource), {}});
+    }
     auto lease = std::make_shared<lease_handle>(
         origin_,
-        claim.is_slot() ? name_of_slots(resource, claim.slots->numbers) : std::move(resource),
-        claim.token,
+        claim.key,
+        std::move(named),
         claim.fencing ? std::optional(claim.fencing_token) : std::nullopt);
     lease->claim = claim.self;
-    if (claim.is_slot()) {
-        lease->slots = claim.slots->numbers;
+    if (observed != 0) {
+        lease->need_more().observed = observed;
     }
-    lease->observed = observed;
     if (leases_.size() <= claim.self.index) {
         leases_.resize(claim.self.index + 1);
     }

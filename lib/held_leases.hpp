@@ -12,7 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -49,8 +49,9 @@ public:
     /// \{
     /// Sets the manager of the leases. Called before the first lease.
     void belong_to(const std::shared_ptr<manager_impl>& manager);
-    /// A claim has become a lease. `observed` identifies its acquire for the observer.
-    lease_ptr add(const core::claim& claim, std::string&& resource, std::uint64_t observed);
+    /// A claim has become a lease. `resource` is the readable name of the lock, of slots the pool;
+    /// `observed` identifies its acquire for the observer.
+    lease_ptr add(const core::claim& claim, std::string_view resource, std::uint64_t observed);
     void acquired(const lease_handle& lease);
     void changed(const core::claim& claim);
     void lost(const core::claim& claim, loss_reason reason);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "completion.hpp"
+#include "core/keys.hpp"
+#include "core/owned_key.hpp"
 #include "core/slot_map.hpp"
 #include "time_source.hpp"
 
@@ -11,14 +13,15 @@
 #include <redlock/lock.hpp>
 #include <redlock/observer.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -30,51 +33,64 @@ struct lease_origin {
     const std::weak_ptr<manager_impl> manager;
     const boost::asio::any_io_executor io;
     const time_source time;
+    const std::string key_prefix;
 };
 
+/// A process may hold very many: what most leases never have is behind a pointer.
 class lease_handle {
 public:
+    /// What the key does not tell: the lock is not one exclusive lock.
+    struct naming {
+        std::string resource;             // several resources, readers and writers, or slots
+        std::vector<std::uint32_t> slots; // their numbers
+    };
+
     lease_handle(
         std::shared_ptr<const lease_origin> origin,
-        std::string resource,
-        const std::array<char, 40>& token,
+        core::owned_key key,
+        std::unique_ptr<const naming> named,
         std::optional<std::uint64_t> fencing_token)
-        : origin(std::move(origin)),
-          resource(std::move(resource)),
-          token(token),
-          fencing_token(fencing_token) {}
+        : fenced_(fencing_token.has_value()),
+          origin_(std::move(origin)),
+          key_(std::move(key)),
+          named_(std::move(named)),
+          fencing_token_(fencing_token.value_or(0)) {}
 
     static lock make_lock(std::shared_ptr<lease_handle> handle) { return lock(std::move(handle)); }
 
     /// \name From any thread
     /// \{
     time_point held_until() const noexcept {
-        return ended.load(std::memory_order_acquire)
+        return ended_.load(std::memory_order_acquire)
                    ? time_point::min()
                    : time_point(clock::duration(stop_at.load(std::memory_order_relaxed)));
     }
     /// Null if the manager is gone.
-    std::shared_ptr<manager_impl> manager() const noexcept { return origin->manager.lock(); }
-    const boost::asio::any_io_executor& io() const noexcept { return origin->io; }
-    time_point now() const noexcept { return origin->time.now(); }
+    std::shared_ptr<manager_impl> manager() const noexcept { return origin_->manager.lock(); }
+    const boost::asio::any_io_executor& io() const noexcept { return origin_->io; }
+    time_point now() const noexcept { return origin_->time.now(); }
+    std::string_view resource() const noexcept {
+        return named_ ? named_->resource : core::resource_of(key_, origin_->key_prefix);
+    }
+    std::span<const std::uint32_t> slots() const noexcept {
+        return named_ ? std::span<const std::uint32_t>(named_->slots)
+                      : std::span<const std::uint32_t>();
+    }
+    std::string_view token() const noexcept { return key_.token(); }
+    std::optional<std::uint64_t> fencing_token() const noexcept {
+        return fenced_ ? std::optional(fencing_token_) : std::nullopt;
+    }
     /// Makes `held()` false: the lease was lost, or its holder ends it.
-    void end() noexcept { ended.store(true, std::memory_order_release); }
+    void end() noexcept { ended_.store(true, std::memory_order_release); }
     /// The holder ends the lease, even a lost one: nothing acts on it any more. Returns true the
     /// first time.
     bool end_lease() noexcept {
         end();
-        return !gone.exchange(true, std::memory_order_acq_rel);
+        return !gone_.exchange(true, std::memory_order_acq_rel);
     }
 
-    const std::shared_ptr<const lease_origin> origin;
-    const std::string resource;
-    const std::array<char, 40> token;
-    const std::optional<std::uint64_t> fencing_token;
     std::atomic<clock::rep> stop_at{0};
     std::atomic<clock::rep> deadline{0};
-    std::atomic<bool> ended{false};
-    std::atomic<bool> gone{false};
-    std::vector<std::uint32_t> slots; // numbers of its slots: set before the lock is returned
     /// \}
 
     /// \name Under the manager's guard
@@ -88,6 +104,29 @@ public:
         std::uint64_t observed = 0;                                // its number for the observer
     };
 
+    /// What a lease has while somebody extends or watches it, after its loss, and with an observer.
+    struct particulars {
+        std::list<extend_waiter> extending; // a deque would allocate for every lease
+        waiters<error_code, loss_reason> watching;
+        std::uint64_t observed = 0; // number of the lock, then of its operations, for the observer
+        std::uint64_t observed_renewal = 0;
+        std::uint64_t observed_release = 0;
+        std::optional<diagnostics> loss;    // the votes at the time of the loss
+        std::optional<diagnostics> removal; // the votes on the removal after that
+    };
+
+    /// Null if there are none.
+    particulars* more() noexcept { return more_.get(); }
+    const particulars* more() const noexcept { return more_.get(); }
+    particulars& need_more() {
+        if (!more_) {
+            more_ = std::make_unique<particulars>();
+        }
+        return *more_;
+    }
+    /// Number of the lock for the observer; 0 without one.
+    std::uint64_t observed() const noexcept { return more_ ? more_->observed : 0; }
+
     /// Why it cannot be used, once it is lost or released.
     error_code why_not_held() const {
         return stage == phase::released        ? errc::released
@@ -95,21 +134,26 @@ public:
                                                : errc::lost;
     }
     /// The lock as the observer sees it.
-    held_lock seen() const { return {observed, resource, fencing_token}; }
+    held_lock seen() const { return {observed(), resource(), fencing_token()}; }
 
     core::handle claim;
+    waiters<error_code, release_result> releasing;
     phase stage = phase::held;
     loss_reason reason = loss_reason::none;
     std::optional<release_result> result;
-    std::list<extend_waiter> extending; // a deque would allocate for every lease
-    waiters<error_code, release_result> releasing;
-    waiters<error_code, loss_reason> watching;
-    std::uint64_t observed = 0; // number of the lock, then of its operations, for the observer
-    std::uint64_t observed_renewal = 0;
-    std::uint64_t observed_release = 0;
-    std::unique_ptr<diagnostics> loss;    // the votes at the time of the loss
-    std::unique_ptr<diagnostics> removal; // the votes on the removal after that
     /// \}
+
+private:
+    std::atomic<bool> ended_{false};
+    std::atomic<bool> gone_{false};
+    const bool fenced_;
+    const std::shared_ptr<const lease_origin> origin_;
+    const core::owned_key key_;
+    const std::unique_ptr<const naming> named_;
+    const std::uint64_t fencing_token_;
+    std::unique_ptr<particulars> more_;
 };
+
+static_assert(sizeof(void*) > 8 || sizeof(lease_handle) <= 88, "a process may hold very many");
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -27,16 +27,17 @@ void held_leases::lost(const core::claim& claim, loss_reason reason) {
     lease.end();
     lease.stage = lease_handle::phase::lost;
     lease.reason = reason;
-    lease.loss = std::make_unique<diagnostics>();
+    lease_handle::particulars& more = lease.need_more();
+    diagnostics& loss = more.loss.emplace();
     driver_.explain(
-        *lease.loss, lease.resource, errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
-    lease.loss->message = "lost: " + std::string(to_string(reason));
-    if (lease.observed_renewal != 0) {
-        end_renewal(lease, lease.why_not_held(), *lease.loss);
+        loss, lease.resource(), errc::lost, 0, driver_.now() - claim.asked_at, claim.votes);
+    loss.message = "lost: " + std::string(to_string(reason));
+    if (more.observed_renewal != 0) {
+        end_renewal(lease, lease.why_not_held(), loss);
     }
-    observer_.lost(lease.seen(), reason, *lease.loss);
-    lease.watching.explain_all(*lease.loss);
-    lease.watching.complete_all(driver_.io(), error_code(), reason);
+    observer_.lost(lease.seen(), reason, loss);
+    more.watching.explain_all(loss);
+    more.watching.complete_all(driver_.io(), error_code(), reason);
 }
 
 void held_leases::held_long(const core::claim& claim) {
@@ -45,27 +46,31 @@ void held_leases::held_long(const core::claim& claim) {
         const auto whole = std::chrono::floor<std::chrono::milliseconds>(held);
         driver_.log(
             log_level::warning,
-            claim.key + ": held for " + std::to_string(whole.count()) + " ms already");
+            std::string(claim.key) + ": held for " + std::to_string(whole.count()) + " ms already");
     }
     observer_.held_long(of(claim).seen(), held);
 }
 
 void held_leases::renewing(const core::claim& claim) {
+    if (!observer_) {
+        return;
+    }
     lease_handle& lease = of(claim);
-    lease.observed_renewal = observer_.started(
+    lease.need_more().observed_renewal = observer_.started(
         {.kind = operation_kind::renew,
-         .resource = lease.resource,
-         .lock = lease.observed,
+         .resource = lease.resource(),
+         .lock = lease.observed(),
          .ttl = claim.extending.ttl});
 }
 
 void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
     lease_handle& lease = of(claim);
-    if (lease.observed_renewal != 0) { // else an earlier holder started it
+    if (lease.more() != nullptr
+        && lease.more()->observed_renewal != 0) { // else an earlier holder's
         diagnostics votes;
         const error_code result = result_of(error);
         driver_.explain(
-            votes, lease.resource, result, 1, driver_.now() - claim.extending.sent, claim.votes);
+            votes, lease.resource(), result, 1, driver_.now() - claim.extending.sent, claim.votes);
         end_renewal(lease, result, votes);
     }
 }
@@ -73,30 +78,31 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
 void held_leases::end_renewal(
     lease_handle& lease, const error_code& error, const diagnostics& votes) {
     observer_.ended(
-        {.id = std::exchange(lease.observed_renewal, 0),
+        {.id = std::exchange(lease.need_more().observed_renewal, 0),
          .kind = operation_kind::renew,
-         .resource = lease.resource,
-         .lock = lease.observed,
+         .resource = lease.resource(),
+         .lock = lease.observed(),
          .error = error},
         votes);
 }
 
 void held_leases::extended(const core::claim& claim, std::optional<errc> error) {
     lease_handle& lease = of(claim);
-    lease_handle::extend_waiter& oldest = lease.extending.front();
+    std::list<lease_handle::extend_waiter>& extending = lease.need_more().extending;
+    lease_handle::extend_waiter& oldest = extending.front();
     if (oldest.done) {
         const error_code result = result_of(error);
         observer_.ended(
             oldest.sink.on(result),
             {.id = oldest.observed,
              .kind = operation_kind::extend,
-             .resource = lease.resource,
-             .lock = lease.observed,
+             .resource = lease.resource(),
+             .lock = lease.observed(),
              .error = result},
             [&](diagnostics& votes) {
                 driver_.explain(
                     votes,
-                    lease.resource,
+                    lease.resource(),
                     result,
                     1,
                     driver_.now() - claim.extending.sent,
@@ -108,7 +114,7 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
             !error && ends_early(claim, driver_.engine().rules().drift) ? extend_result::capped
                                                                         : extend_result::extended);
     }
-    lease.extending.pop_front();
+    extending.pop_front();
 }
 
 void held_leases::removed(const core::claim& claim, release_result result) {
@@ -116,33 +122,34 @@ void held_leases::removed(const core::claim& claim, release_result result) {
     lease->result = result;
     const bool lost = lease->stage == lease_handle::phase::lost; // its holder may ask for it later
     if (lost || lease->releasing.wants_explanation()
-        || (observer_ && lease->observed_release != 0)) {
+        || (lease->more() != nullptr && lease->more()->observed_release != 0)) {
         diagnostics votes;
         // A lease that was handed off within this process, or held until its manager closed, was
         // not removed on any master.
         const bool asked = claim.is_ending();
         const auto elapsed = asked ? driver_.now() - claim.ending().began() : clock::duration(0);
         driver_.explain(
-            votes, lease->resource, {}, 1, elapsed, asked ? claim.votes : core::ballots());
+            votes, lease->resource(), {}, 1, elapsed, asked ? claim.votes : core::ballots());
         votes.message = to_string(result);
         end_release(*lease, votes);
         lease->releasing.explain_all(votes);
         if (lost) {
-            lease->removal = std::make_unique<diagnostics>(std::move(votes));
+            lease->need_more().removal = std::move(votes);
         }
     }
     lease->releasing.complete_all(driver_.io(), error_code(), result);
 }
 
 void held_leases::end_release(const lease_handle& lease, const diagnostics& votes) {
-    if (lease.observed_release == 0) {
+    const lease_handle::particulars* const more = lease.more();
+    if (more == nullptr || more->observed_release == 0) {
         return;
     }
     observer_.ended(
-        {.id = lease.observed_release,
+        {.id = more->observed_release,
          .kind = operation_kind::release,
-         .resource = lease.resource,
-         .lock = lease.observed,
+         .resource = lease.resource(),
+         .lock = lease.observed(),
          .released = lease.result},
         votes);
     observer_.released(lease.seen(), *lease.result);

@@ -73,7 +73,7 @@ std::chrono::nanoseconds lock::remaining() const noexcept {
 }
 
 std::string_view lock::resource() const {
-    return checked(handle_).resource;
+    return checked(handle_).resource();
 }
 
 std::size_t lock::slot() const {
@@ -86,12 +86,11 @@ std::size_t lock::slot() const {
 }
 
 std::span<const std::uint32_t> lock::slots() const {
-    return checked(handle_).slots;
+    return checked(handle_).slots();
 }
 
 std::string_view lock::token() const {
-    const auto& token = checked(handle_).token;
-    return {token.data(), token.size()};
+    return checked(handle_).token();
 }
 
 std::string lock::owner() const {
@@ -99,7 +98,7 @@ std::string lock::owner() const {
 }
 
 std::optional<std::uint64_t> lock::fencing_token() const {
-    return checked(handle_).fencing_token;
+    return checked(handle_).fencing_token();
 }
 
 lock::executor_type lock::get_executor() const {

@@ -126,7 +126,8 @@ void manager_impl::acquire(
             io(), errc::invalid_argument, redlock::lock());
         return;
     }
-    calls::call& call = calls_.add(std::move(wanted.resource));
+    const bool named_by_key = wanted.form() == core::lock_form::exclusive && !wanted.pool_size;
+    calls::call& call = named_by_key ? calls_.add() : calls_.add(std::string(wanted.resource));
     const std::uint64_t cookie = call.cookie();
     on_cancel(
         done, without_effects, [this, cookie](std::uint64_t, boost::asio::cancellation_type type) {
@@ -138,10 +139,10 @@ void manager_impl::acquire(
     calls::wait(call, completion<error_code, redlock::lock>(std::move(done), io()));
     call.sink = sink;
     call.observed = observer_.started(
-        {.resource = call.resource, .ttl = wanted.options.ttl, .options = &wanted.options});
+        {.resource = wanted.resource, .ttl = wanted.options.ttl, .options = &wanted.options});
     const core::acquire_request request{
         .cookie = cookie,
-        .resource = call.resource,
+        .resource = wanted.resource,
         .options = wanted.options,
         .token = wanted.token,
         .attaches = wanted.uses == lock_request::token_use::attach,
@@ -160,8 +161,8 @@ void manager_impl::acquire(
 
 void manager_impl::acquired(const core::operation& done, const core::claim& claim) {
     calls::call& call = *calls_.find(done.cookie);
-    held_leases::lease_ptr lease = leases_.add(claim, std::move(call.resource), call.observed);
-    report(call, done, lease->resource, {}, claim.votes);
+    held_leases::lease_ptr lease = leases_.add(claim, resource_of(call, done), call.observed);
+    report(call, done, lease->resource(), {}, claim.votes);
     leases_.acquired(*lease);
     calls_.end<lock>(call)(io(), {}, lease_handle::make_lock(std::move(lease)));
 }
@@ -169,8 +170,14 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
 void manager_impl::not_acquired(const core::operation& done) {
     calls::call& call = *calls_.find(done.cookie);
     const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
-    report(call, done, call.resource, error, done.last);
+    report(call, done, resource_of(call, done), error, done.last);
     calls_.end<lock>(call)(io(), error, lock());
+}
+
+std::string_view
+manager_impl::resource_of(const calls::call& ended, const core::operation& wanted) const {
+    return ended.resource ? std::string_view(*ended.resource)
+                          : core::resource_of(wanted.key, configuration().key_prefix);
 }
 
 void manager_impl::report(
@@ -228,8 +235,8 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
     }
     if (calls::call* const call = begin_query(std::move(resource), std::move(done))) {
         call->observed =
-            observer_.started({.kind = operation_kind::query, .resource = call->resource});
-        dispatch([&](time_point now) { engine().ask(call->cookie(), call->resource, now); });
+            observer_.started({.kind = operation_kind::query, .resource = *call->resource});
+        dispatch([&](time_point now) { engine().ask(call->cookie(), *call->resource, now); });
     }
 }
 
@@ -251,7 +258,7 @@ void manager_impl::observe_query(
         observer_.ended(
             {.id = ended.observed,
              .kind = operation_kind::query,
-             .resource = ended.resource,
+             .resource = *ended.resource,
              .error = error,
              .found = found},
             votes);

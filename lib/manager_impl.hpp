@@ -132,6 +132,8 @@ private:
         const error_code& error,
         std::optional<lock_state> found,
         const diagnostics& votes);
+    /// The readable name of the lock; of slots the pool.
+    std::string_view resource_of(const calls::call& ended, const core::operation& wanted) const;
     /// Reports the end of an acquire to the caller and to the observer.
     void report(
         const calls::call& ended,

@@ -7,6 +7,7 @@
 #include "core/slot_map.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -19,9 +20,9 @@ class pending {
 public:
     struct call {
         core::handle self;
-        core::handle wanted;        // of the engine, for a cancellation
-        std::uint64_t observed = 0; // its number for the observer
-        std::string resource;
+        core::handle wanted;                         // of the engine, for a cancellation
+        std::uint64_t observed = 0;                  // its number for the observer
+        std::unique_ptr<const std::string> resource; // null: the key tells it
         diagnostics_sink sink;
         std::variant<std::monostate, completion<error_code, Results>...> done;
 
@@ -31,15 +32,17 @@ public:
         void reset() {
             wanted = {};
             observed = 0;
+            resource.reset();
             sink = {};
             done.template emplace<std::monostate>();
         }
     };
 
-    /// A call on `resource`. `wait` adds its handler.
+    /// `wait` adds the handler.
+    call& add() { return calls_.create(); }
     call& add(std::string&& resource) {
         call& made = calls_.create();
-        made.resource = std::move(resource);
+        made.resource = std::make_unique<const std::string>(std::move(resource));
         return made;
     }
     template <typename Result>

@@ -44,6 +44,7 @@ CORE_RANKS = {
     'batch_answers': 2,
     'admission': 2,
     'hex': 0,
+    'owned_key': 0,
     'listeners': 0,
     'login': 1,
     'liveness': 1,

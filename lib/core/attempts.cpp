@@ -22,13 +22,15 @@ attempt::limits limits_of(const operation& wanted) noexcept {
         wanted.wait_until > wanted.began ? wanted.wait_until : forever};
 }
 
-// The target of the next attempt: one slot, or several as one lock.
-void name_slots(claim& attempt, operation& wanted) {
+// Sets the target of the next attempt: one slot, or several as one lock. Returns its key.
+std::string name_slots(claim& attempt, operation& wanted) {
     attempt.slots = std::make_unique<slot_part>();
     std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
     wanted.search->next(numbers);
     attempt.slots->pool_key = wanted.key;
-    attempt.form = assign_slot_keys(attempt.key, wanted.key, numbers);
+    std::string key;
+    attempt.form = assign_slot_keys(key, wanted.key, numbers);
+    return key;
 }
 
 } // namespace
@@ -38,21 +40,23 @@ claim& attempts::create(operation& wanted, std::string_view token, time_point no
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
     attempt.operation = wanted.self;
+    std::string slots;
     if (wanted.search) {
-        name_slots(attempt, wanted);
+        slots = name_slots(attempt, wanted);
     } else {
         attempt.form = wanted.form;
-        attempt.key = wanted.key;
     }
     attempt.intent = wanted.intent;
     attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
     random_.random(secret);
-    write_hex(secret, attempt.token);
-    if (wrong::token_reused && claims_.find(wanted.attempt) != nullptr) {
-        attempt.token = claims_.find(wanted.attempt)->token;
+    std::array<char, owned_key::token_size> drawn{};
+    write_hex(secret, drawn);
+    const claim* const last = wrong::token_reused ? claims_.find(wanted.attempt) : nullptr;
+    if (token.empty()) { // else it is one of the caller's own
+        token = last != nullptr ? last->token_text() : std::string_view(drawn.data(), drawn.size());
     }
-    token.copy(attempt.token.data(), attempt.token.size()); // one of the caller's own
+    attempt.key = owned_key(wanted.search ? slots : wanted.key, token);
     attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
@@ -141,9 +145,8 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     attempt.wake.subject = attempt.self;
     attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed(), masters_.voters()});
     attempt.operation = wanted.self;
-    attempt.key = wanted.key;
+    attempt.key = owned_key(wanted.key, token);
     attempt.fencing = wanted.options.fencing;
-    token.copy(attempt.token.data(), attempt.token.size());
     attempt.ttl = wanted.options.ttl;
     attempt.ttl_max = rules_.max_ttl; // the ttl of the other process is unknown
     attempt.asked_at = now;

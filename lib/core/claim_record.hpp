@@ -5,12 +5,12 @@
 
 #include "extension_round.hpp"
 #include "form.hpp"
+#include "owned_key.hpp"
 #include "validity.hpp"
 
 #include <redlock/diagnostics.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -116,10 +116,9 @@ struct claim_record {
     bool announced = false;           // its removal is published; false for most rollbacks
     bool drops_intent = false;        // the removal also removes the writer's intent
     bool removal_seen = false;        // a key was missing that the protocol had not removed
-    std::string key;                  // of several resources: all keys, packed
+    owned_key key;                    // of several resources: all keys, packed; with the token
     std::unique_ptr<slot_part> slots; // null for a lock
-    std::array<char, 40> token{};
-    std::uint64_t intent = 0; // name of the intent of a writer; 0: none
+    std::uint64_t intent = 0;         // name of the intent of a writer; 0: none
     /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
     /// its own attempt.
     std::uint16_t handoffs = 0;
@@ -136,15 +135,18 @@ struct claim_record {
     extension extending; // the latest extension of a held lease
     strays left_behind;
 
-    std::string_view token_text() const noexcept { return {token.data(), token.size()}; }
+    std::string_view token_text() const noexcept { return key.token(); }
 
     /// The key of the wait queue: the lock's, or the pool's for a slot.
-    const std::string& line_key() const noexcept { return is_slot() ? slots->pool_key : key; }
+    std::string_view line_key() const noexcept {
+        return is_slot() ? std::string_view(slots->pool_key) : key;
+    }
     lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
     bool is_slot() const noexcept { return slots != nullptr; }
 
     /// Resets for reuse. Keeps buffers, and members that every new claim assigns.
     void reset() {
+        key = {};
         form = lock_form::exclusive;
         announced = drops_intent = removal_seen = false;
         slots.reset();

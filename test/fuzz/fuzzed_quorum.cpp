@@ -396,12 +396,14 @@ void fuzzed_quorum::acquired(const core::operation& done, const core::claim& cla
     require_proof(claim);
     for (const lease& one : leases_) {
         require(!(one.name == claim.self), "each lease has a name of its own");
-        require(!honest_ || one.key != claim.key || !one.acts(now_), "one holder at a time");
+        require(
+            !honest_ || one.key != std::string_view(claim.key) || !one.acts(now_),
+            "one holder at a time");
     }
     leases_.push_back(
         {.is = lease::state::held,
          .name = claim.self,
-         .key = claim.key,
+         .key = std::string(claim.key),
          .token = std::string(claim.token_text()),
          .held_until = claim.held().held_until(),
          .deadline = claim.held().deadline(),

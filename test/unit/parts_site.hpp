@@ -79,8 +79,7 @@ struct parts_site : quorum_site {
     core::claim& granted(std::string_view key) {
         core::claim& made = claims.create();
         made.wake.subject = made.self;
-        made.key = key;
-        made.token.fill('t');
+        made.key = core::owned_key(key, std::string(core::owned_key::token_size, 't'));
         made.ttl = made.ttl_max = made.asked_ttl = seconds(10);
         made.asked_at = made.given_at = now;
         made.expires_at = now + seconds(11);
@@ -91,7 +90,7 @@ struct parts_site : quorum_site {
             one.confirm(now + usable(seconds(10)));
         }
         for (virtual_master& one : servers) {
-            one.put(made.key, std::string(made.token_text()), now + seconds(10));
+            one.put(std::string(key), std::string(made.token_text()), now + seconds(10));
         }
         return made;
     }

@@ -49,7 +49,7 @@ TEST_CASE("pending: a call is found by its cookie until it is completed, and the
     CHECK(one != other);
     CHECK(table.find(one) == &first);
     CHECK(table.find(other) == &second);
-    CHECK(table.find(other)->resource == "b");
+    CHECK(*table.find(other)->resource == "b");
 
     first.observed = 7;
     diagnostics out;

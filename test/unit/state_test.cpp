@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace state_test {
@@ -42,10 +43,25 @@ TEST_CASE("of a master that was sent nothing no removal is in flight") {
     CHECK(ballot{}.left == lease_unknown);
 }
 
+TEST_CASE("the key and the token of a claim outlive it in the handle of its holder") {
+    const std::string token = "0123456789abcdef0123456789abcdef01234567";
+    claim lease;
+    CHECK(std::string_view(lease.key).empty());
+    CHECK(lease.token_text().empty());
+    lease.key = owned_key("redlock:{r}", token);
+    const owned_key of_holder = lease.key;
+    owned_key moved = std::move(lease.key);
+    lease.reset();
+    moved = owned_key("another", std::string(token.rbegin(), token.rend()));
+    CHECK(std::string_view(of_holder) == "redlock:{r}");
+    CHECK(of_holder.token() == token);
+    CHECK(std::string_view(moved) == "another");
+}
+
 TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a lock") {
     claim lease;
     lease.form = lock_form::writer;
-    lease.key = "k";
+    lease.key = owned_key("k", std::string(owned_key::token_size, '0'));
     CHECK(lease.waiting_form() == lock_form::writer);
     CHECK(lease.line_key() == "k");
     lease.form = lock_form::all; // several slots at once

@@ -184,7 +184,9 @@ private:
     void not_acquired(const redlock::core::operation& done) override;
     void lease_changed(const redlock::core::claim& lease) override;
     void lease_lost(const redlock::core::claim& lease, loss_reason reason) override;
-    void held_long(const redlock::core::claim& lease) override { long_holds.push_back(lease.key); }
+    void held_long(const redlock::core::claim& lease) override {
+        long_holds.emplace_back(lease.key);
+    }
     void contention(std::string_view key, std::size_t waiting) override {
         contentions.emplace_back(key, waiting);
     }
