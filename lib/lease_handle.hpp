@@ -36,7 +36,7 @@ struct lease_origin {
     const std::string key_prefix;
 };
 
-/// A process may hold very many: what most leases never have is behind a pointer.
+/// A process may hold very many: a pointer refers to what most leases never have.
 class lease_handle {
 public:
     /// What the key does not tell: the lock is not one exclusive lock.

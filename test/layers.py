@@ -45,6 +45,7 @@ CORE_RANKS = {
     'admission': 2,
     'hex': 0,
     'owned_key': 0,
+    'row': 0,
     'listeners': 0,
     'login': 1,
     'liveness': 1,

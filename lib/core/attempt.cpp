@@ -32,7 +32,7 @@ master_set attempt::ask(claim_record& mine, std::size_t arbiter) noexcept {
 
 vote attempt::note(claim_record& mine, std::size_t master, const answer& got, drift_bound drift) {
     ballot& theirs = mine.votes.of[master];
-    theirs.left = got.left.value_or(lease_unknown);
+    mine.votes.set_left(master, got.left.value_or(lease_unknown));
     if (got.said != vote::granted) {
         return got.said;
     }
@@ -41,19 +41,22 @@ vote attempt::note(claim_record& mine, std::size_t master, const answer& got, dr
     }
     theirs.confirm(guaranteed_until(
         mine.asked_at, wrong::late_grant_lasts_anew ? mine.ttl : mine.asked_ttl, drift));
-    theirs.counter = got.counter;
+    if (mine.fencing) {
+        mine.votes.set_counter(master, got.counter);
+    }
     return vote::granted;
 }
 
 attempt::decision attempt::acquired(claim_record& mine, std::size_t master, vote what) {
     ballot& theirs = mine.votes.of[master];
     theirs.said = what;
-    if (what == vote::granted && theirs.counter < raise_to_) {
+    const std::uint64_t counter = mine.votes.counter(master);
+    if (what == vote::granted && counter < raise_to_) {
         return raise_late(mine, master);
     }
     // A counter beyond the token does not count as a vote for it: this grant came after the choice
     // of the token.
-    const bool ahead = what == vote::granted && raise_to_ != 0 && theirs.counter > raise_to_;
+    const bool ahead = what == vote::granted && raise_to_ != 0 && counter > raise_to_;
     if (ahead) {
         mine.votes.note(master, "its fencing counter is ahead");
     }
@@ -105,7 +108,7 @@ attempt::read_or_raised(claim_record& mine, std::size_t master, const answer& go
         mine.votes.note(master, "it has no fencing counter for this lock");
     } else if (stage_ == stage::reads || got.counter == raise_to_) {
         theirs.said = vote::granted;
-        theirs.counter = got.counter;
+        mine.votes.set_counter(master, got.counter);
     } else if (got.counter < raise_to_) { // it reported its counter late
         return raise_late(mine, master);
     } else {
@@ -179,16 +182,17 @@ attempt::level(claim_record& mine, master_set up, time_point now, const settings
     if (from_ == origin::hand_off) {
         return accept_handoff(mine, up, now);
     }
-    for (const ballot& one : mine.votes.of) {
-        raise_to_ = wrong::token_minimum && raise_to_ != 0 && one.counter != 0
-                        ? std::min(raise_to_, one.counter)
-                        : std::max(raise_to_, one.counter);
+    for (std::size_t i = 0; i < mine.votes.of.size(); ++i) {
+        const std::uint64_t counter = mine.votes.counter(i);
+        raise_to_ = wrong::token_minimum && raise_to_ != 0 && counter != 0
+                        ? std::min(raise_to_, counter)
+                        : std::max(raise_to_, counter);
     }
     count_ = {mine.votes.of.size(), count_.quorum()};
     decision next{.next = decision::kind::raise, .anew = true};
     for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
         if (!wrong::fencing_without_raise && theirs.said == vote::granted
-            && theirs.counter < raise_to_) {
+            && mine.votes.counter(i) < raise_to_) {
             if ((up & set_of(i)) != 0) {
                 next.masters |= set_of(i);
                 return;
@@ -218,8 +222,8 @@ attempt::decision attempt::level_attach(claim_record& mine, master_set up) noexc
         stage_ = stage::reads;
     } else {
         stage_ = stage::raises;
-        for (const ballot& one : mine.votes.of) {
-            raise_to_ = std::max(raise_to_, one.counter + 1);
+        for (std::size_t i = 0; i < mine.votes.of.size(); ++i) {
+            raise_to_ = std::max(raise_to_, mine.votes.counter(i) + 1);
         }
     }
     decision next{.next = decision::kind::raise, .anew = true};

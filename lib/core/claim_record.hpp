@@ -6,6 +6,7 @@
 #include "extension_round.hpp"
 #include "form.hpp"
 #include "owned_key.hpp"
+#include "row.hpp"
 #include "validity.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -25,15 +26,12 @@ namespace redlock::core {
 /// The remaining time of a lease, if it is unknown.
 constexpr std::chrono::milliseconds lease_unknown{-1};
 
-/// Value of `removal_mark` for a removal that is queued but not formatted yet.
+/// Value of a removal mark for a removal that is queued but not formatted yet.
 inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
 
 /// The state of one claim on one master: its vote, its key, and until when both count. Every lock
 /// and every waiter has one per master: kept small.
 struct ballot : vote_term {
-    std::uint64_t removal_mark = 0;                 // end of the removal in the master's stream
-    std::uint64_t counter = 0;                      // the fencing counter that came with the grant
-    std::chrono::milliseconds left = lease_unknown; // remaining lease of the holder
     std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
     key_state found = key_state::unknown; // by the current extension, or the last
@@ -43,31 +41,61 @@ struct ballot : vote_term {
 };
 
 /// The votes of all masters, in the order of the configuration, with their texts.
-struct ballots {
-    std::vector<ballot> of;
-    std::vector<std::pair<std::size_t, std::string>> texts;
+class ballots {
+public:
+    row<ballot> of;
 
     void reset(std::size_t masters) {
-        of.assign(masters, ballot{});
-        texts.clear();
+        of.assign(masters);
+        details_.clear();
     }
-    void note(std::size_t master, std::string_view text) {
-        for (auto& [who, what] : texts) {
-            if (who == master) {
-                what = text;
-                return;
-            }
-        }
-        texts.emplace_back(master, text);
+    void clear() noexcept {
+        of.clear();
+        details_.clear();
+    }
+    void clear_details() noexcept { details_.clear(); }
+
+    /// \name What few votes have
+    /// \{
+    /// The fencing counter that came with the grant; 0: none.
+    std::uint64_t counter(std::size_t master) const noexcept {
+        return details_.empty() ? 0 : details_[master].counter;
+    }
+    void set_counter(std::size_t master, std::uint64_t counter) {
+        set(master, &detail::counter, counter);
+    }
+    bool has_counter_below(std::uint64_t token) const noexcept {
+        return std::ranges::any_of(details_, [token](const detail& one) {
+            return one.counter != 0 && one.counter < token;
+        });
+    }
+    /// The remaining lease of the holder.
+    std::chrono::milliseconds left(std::size_t master) const noexcept {
+        return details_.empty() ? lease_unknown : details_[master].left;
+    }
+    void set_left(std::size_t master, std::chrono::milliseconds left) {
+        set(master, &detail::left, left);
+    }
+    /// Of a rollback: the end of the removal in the stream to the master.
+    std::uint64_t removal_mark(std::size_t master) const noexcept {
+        return details_.empty() ? 0 : details_[master].removal_mark;
+    }
+    void set_removal_mark(std::size_t master, std::uint64_t mark) {
+        set(master, &detail::removal_mark, mark);
     }
     std::string_view text(std::size_t master) const noexcept {
-        for (const auto& [who, what] : texts) {
-            if (who == master) {
-                return what;
-            }
-        }
-        return {};
+        return details_.empty() ? std::string_view() : details_[master].text;
     }
+    void note(std::size_t master, std::string_view text) {
+        set(master, &detail::text, std::string(text));
+    }
+    void clear_texts() noexcept {
+        for (detail& one : details_) {
+            one.text.clear();
+        }
+    }
+    /// \}
+
     std::size_t count(vote what) const noexcept {
         std::size_t found = 0;
         for (const ballot& one : of) {
@@ -87,6 +115,27 @@ struct ballots {
     time_point lasts_until(std::size_t quorum) const noexcept {
         return nth_largest(of, quorum, &ballot::until);
     }
+
+private:
+    struct detail {
+        std::uint64_t counter = 0;
+        std::uint64_t removal_mark = 0;
+        std::chrono::milliseconds left = lease_unknown;
+        std::string text;
+    };
+
+    template <typename T>
+    void set(std::size_t master, T detail::*what, T value) {
+        if (details_.empty()) {
+            if (value == detail().*what) {
+                return;
+            }
+            details_.assign(of.size());
+        }
+        details_[master].*what = std::move(value);
+    }
+
+    row<detail> details_; // empty, or one for each master
 };
 
 /// Additional state of a claim on slots of a pool. Separate, because most claims are on locks.
@@ -154,7 +203,7 @@ struct claim_record {
         handoffs = 0;
         queued_in = 0;
         believed_until = never;
-        votes.texts.clear();
+        votes.clear_details();
         extending = {};
         left_behind = {};
     }

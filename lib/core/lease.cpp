@@ -15,7 +15,7 @@ lease::renewal_time(time_point since, std::chrono::milliseconds ttl, jitter& ran
 }
 
 loss_reason lease::reason(const claim_record& mine, std::size_t quorum) const noexcept {
-    if (deadline_ == terms_.hold_limit) {
+    if (capped()) {
         return loss_reason::max_hold_reached;
     }
     const std::size_t foreign = mine.votes.count(vote::owned_by_other);
@@ -23,15 +23,14 @@ loss_reason lease::reason(const claim_record& mine, std::size_t quorum) const no
     if (deadline_ == never || foreign + absent + quorum > mine.votes.of.size()) {
         return foreign > absent ? loss_reason::owned_by_other : loss_reason::expired;
     }
-    return terms_.renew == renewal::automatic ? loss_reason::majority_unreachable
-                                              : loss_reason::expired;
+    return renew_ == renewal::automatic ? loss_reason::majority_unreachable : loss_reason::expired;
 }
 
 bool lease::move_deadline(claim_record& mine, std::size_t quorum) noexcept {
     const time_point before = deadline_;
-    deadline_ = std::min(
-        mine.votes.lasts_until(wrong::extended_without_quorum ? 1 : quorum), terms_.hold_limit);
-    deadline_ = std::max(deadline_, kept_);
+    deadline_ =
+        std::min(mine.votes.lasts_until(wrong::extended_without_quorum ? 1 : quorum), hold_limit());
+    deadline_ = std::max(deadline_, more_ ? more_->kept : never);
     if (mine.extending.active && !mine.extending.judged) {
         deadline_ = std::max(deadline_, before);
     }
@@ -40,19 +39,22 @@ bool lease::move_deadline(claim_record& mine, std::size_t quorum) noexcept {
 }
 
 std::optional<std::chrono::milliseconds> lease::next_wanted(const claim_record& mine) {
-    if (mine.extending.active || wanted_.empty()) {
+    if (mine.extending.active || !more_ || more_->wanted.empty()) {
         return std::nullopt;
     }
-    const auto ttl = wanted_.front();
-    wanted_.erase(wanted_.begin());
+    const auto ttl = more_->wanted.front();
+    more_->wanted.erase(more_->wanted.begin());
     return ttl;
 }
 
 std::size_t lease::drop_wanted(claim_record& mine) noexcept {
     const bool under_way = mine.extending.active && mine.extending.asked_for;
     mine.extending.active = mine.extending.active && !under_way;
-    const std::size_t dropped = wanted_.size() + (under_way ? 1U : 0U);
-    wanted_.clear();
+    std::size_t dropped = under_way ? 1 : 0;
+    if (more_) {
+        dropped += more_->wanted.size();
+        more_->wanted.clear();
+    }
     return dropped;
 }
 
@@ -71,7 +73,7 @@ bool lease::extend(
         .ttl = ttl};
     const time_point executed_by = rules.guarded() ? deadline_ : now;
     mine.expires_at = std::max(mine.expires_at, executed_by + ttl + rules.drift.of(ttl));
-    mine.votes.texts.clear();
+    mine.votes.clear_texts();
     return ttl < std::exchange(mine.ttl_max, std::max(mine.ttl_max, ttl));
 }
 
@@ -93,7 +95,7 @@ lease::next lease::answered(
     }
     ballot& theirs = mine.votes.of[master];
     theirs.said = said;
-    theirs.left = lease_unknown;
+    mine.votes.set_left(master, lease_unknown);
     theirs.found = found;
     if (mine.extending.active) {
         return next::judge;
@@ -118,7 +120,9 @@ ruling lease::judge(
     if (next != ruling::open) {
         next = next == ruling::won ? next : ruling::failed;
         round.judged = true;
-        kept_ = next == ruling::won ? never : kept_;
+        if (more_ && next == ruling::won) {
+            more_->kept = never;
+        }
         round.confirmed = next == ruling::won && rules.guarded() && !round.healing;
         round.heals = next == ruling::won && (round.heals || round.confirmed);
     }
@@ -126,8 +130,8 @@ ruling lease::judge(
 }
 
 // Votes for the members before do not count together with those for the present ones.
-void lease::members_changed(claim_record& mine) noexcept {
-    kept_ = deadline_;
+void lease::members_changed(claim_record& mine) {
+    need_more().kept = deadline_;
     mine.extending.round += wrong::earlier_votes_count ? 0 : 1;
     mine.extending.heals = mine.extending.confirmed = false;
 }
@@ -143,7 +147,7 @@ void lease::end_extension(
     if (extended) {
         renewal_delay_.reset();
     }
-    if (terms_.renew == renewal::off || deadline_ >= terms_.hold_limit) {
+    if (renew_ == renewal::off || deadline_ >= hold_limit()) {
         renew_at_ = forever;
     } else if (extended) {
         renew_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
@@ -170,8 +174,8 @@ lease::event lease::due(const claim_record& mine, time_point now) noexcept {
     if (now >= lost_at(mine)) {
         return event::stop;
     }
-    if (now >= terms_.warn_at) {
-        terms_.warn_at = forever;
+    if (now >= warn_at()) {
+        more_->warn_at = forever;
         return event::warn;
     }
     if (mine.extending.active) {
@@ -182,7 +186,7 @@ lease::event lease::due(const claim_record& mine, time_point now) noexcept {
 
 time_point lease::next_due(const claim_record& mine) const noexcept {
     const time_point next = mine.extending.active ? mine.extending.give_up_at : renew_at_;
-    return std::min({lost_at(mine), terms_.warn_at, next});
+    return std::min({lost_at(mine), warn_at(), next});
 }
 
 } // namespace redlock::core

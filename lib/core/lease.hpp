@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -41,11 +42,18 @@ public:
     lease() noexcept = default;
     /// Requires that a majority of the votes in the record is valid until `deadline`. The first
     /// renewal is at `renew_at`.
-    lease(const terms& how, time_point now, time_point deadline, time_point renew_at) noexcept
-        : terms_(how),
+    lease(const terms& how, time_point now, time_point deadline, time_point renew_at)
+        : renew_(how.renew),
+          stop_margin_(how.stop_margin),
           held_since_(now),
           deadline_(deadline),
-          renew_at_(renew_at) {}
+          renew_at_(renew_at) {
+        if (how.hold_limit != forever || how.warn_at != forever) {
+            more_ = std::make_unique<particulars>();
+            more_->hold_limit = how.hold_limit;
+            more_->warn_at = how.warn_at;
+        }
+    }
 
     /// Returns the time of the next renewal: a third of the ttl after the last extension, minus a
     /// random part, rounded to 1 % of the ttl. The random part spreads locks that were acquired
@@ -56,9 +64,9 @@ public:
     time_point held_since() const noexcept { return held_since_; }
     time_point deadline() const noexcept { return deadline_; }
     /// Until when the holder may rely on it.
-    time_point held_until() const noexcept { return deadline_ - terms_.stop_margin; }
+    time_point held_until() const noexcept { return deadline_ - stop_margin_; }
     /// Whether the deadline is the end of `max_hold`, so that no extension moves it.
-    bool capped() const noexcept { return deadline_ == terms_.hold_limit; }
+    bool capped() const noexcept { return deadline_ == hold_limit(); }
     /// When the lease is lost unless it is extended.
     time_point lost_at(const claim_record& mine) const noexcept {
         return wrong::heal_after_deadline ? held_until() + mine.ttl : held_until();
@@ -74,12 +82,12 @@ public:
 
     /// The members of the quorum have changed: the deadline stays until an extension is counted by
     /// the new ones.
-    void members_changed(claim_record& mine) noexcept;
+    void members_changed(claim_record& mine);
 
     /// \name Extensions, one at a time
     /// \{
     /// Queues an extension at the holder's request. Extensions run one at a time.
-    void want(std::chrono::milliseconds ttl) { wanted_.push_back(ttl); }
+    void want(std::chrono::milliseconds ttl) { need_more().wanted.push_back(ttl); }
     std::optional<std::chrono::milliseconds> next_wanted(const claim_record& mine);
     /// Drops the requested extensions. Returns their number.
     std::size_t drop_wanted(claim_record& mine) noexcept;
@@ -140,13 +148,30 @@ public:
     time_point next_due(const claim_record& mine) const noexcept;
 
 private:
-    terms terms_;
+    /// What few leases have.
+    struct particulars {
+        time_point hold_limit = forever;
+        time_point warn_at = forever;
+        time_point kept = never; // what earlier members have granted
+        std::vector<std::chrono::milliseconds> wanted;
+    };
+
+    particulars& need_more() {
+        if (!more_) {
+            more_ = std::make_unique<particulars>();
+        }
+        return *more_;
+    }
+    time_point hold_limit() const noexcept { return more_ ? more_->hold_limit : forever; }
+    time_point warn_at() const noexcept { return more_ ? more_->warn_at : forever; }
+
+    renewal renew_ = renewal::automatic;
+    std::chrono::milliseconds stop_margin_{};
     time_point held_since_ = never;
     time_point deadline_ = never;
-    time_point kept_ = never; // what earlier members have granted
     time_point renew_at_ = forever;
     backoff renewal_delay_;
-    std::vector<std::chrono::milliseconds> wanted_;
+    std::unique_ptr<particulars> more_;
 };
 
 } // namespace redlock::core

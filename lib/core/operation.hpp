@@ -16,17 +16,17 @@ struct operation : waiter {
     handle self;
     std::uint64_t cookie = 0; // identifies the operation for the host
     lock_form form = lock_form::exclusive;
-    std::string key; // the key of its claims; for slots the pool's
-    time_point decided_at = never;
     unsigned attempts = 0;
+    std::string
+        key; // of its claims; for slots the pool's; empty while it is queued, but not at the front
+    time_point decided_at = never;
     handle attempt;           // the claim of the last attempt
     std::uint64_t intent = 0; // a waiting writer's intent, perhaps on the masters; 0: none
     std::unique_ptr<slot_search> search; // for any slot of a pool; null: a lock is wanted
 
     void reset() {
         form = lock_form::exclusive;
-        last.of.clear();
-        last.texts.clear();
+        last.clear();
         search.reset();
         slots = 0;
         wants = 1;

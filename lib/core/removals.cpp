@@ -47,10 +47,10 @@ void removals::begin(claim& ended, time_point now) {
 
 // Resets the votes, so that they explain the result of the removal only.
 void removals::begin_votes(claim& ended) {
-    ended.votes.texts.clear();
+    ended.votes.clear_texts();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
         ballot& mine = ended.votes.of[i];
-        mine.left = lease_unknown;
+        ended.votes.set_left(i, lease_unknown);
         mine.latency = {};
         mine.said = mine.asked || masters_[i].admitted ? vote::pending : masters_[i].otherwise;
         if (!mine.asked && masters_[i].admitted) {
@@ -119,8 +119,7 @@ void removals::time_passed(time_point now) {
 bool removals::on_wire(const claim& ended) const noexcept {
     const removal& left = ended.ending();
     for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if (left.in_flight(i)
-            && masters_[i].link->written_mark() < ended.votes.of[i].removal_mark) {
+        if (left.in_flight(i) && masters_[i].link->written_mark() < ended.votes.removal_mark(i)) {
             return false;
         }
     }

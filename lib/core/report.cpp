@@ -19,8 +19,8 @@ describe(const ballots& votes, const settings& rules, const quorum& masters, tim
         const ballot& mine = votes.of[i];
         out[i].vote = mine.said;
         out[i].latency = mine.latency;
-        if (mine.left != lease_unknown) {
-            out[i].time_left = mine.left;
+        if (votes.left(i) != lease_unknown) {
+            out[i].time_left = votes.left(i);
         }
         out[i].text = votes.text(i);
         if (out[i].text.empty() && mine.said == masters[i].otherwise

@@ -238,7 +238,7 @@ void sender::remove(claim& ended, master_set to, time_point now) {
         const command_variant how = commands.of(ended.form, command_kind::remove);
         if (shares && how != command_variant::native) {
             together |= set_of(i);
-            ended.votes.of[i].removal_mark = not_written;
+            keep_mark(ended, i, not_written);
             continue;
         }
         if (written == nullptr || how != said
@@ -297,7 +297,7 @@ void sender::send_removal(
     std::string_view channel,
     time_point now) {
     const bool by_script = how != command_variant::native && !publishes_separately(ended);
-    ended.votes.of[master].removal_mark = send(
+    const std::uint64_t mark = send(
         master,
         bytes_,
         {.kind = command_kind::remove,
@@ -306,6 +306,7 @@ void sender::send_removal(
          .publishes = by_script && !channel.empty(),
          .subject = ended.self},
         now);
+    keep_mark(ended, master, mark);
     if (!by_script && !channel.empty()) {
         send_publish(ended, master, channel, now);
     }

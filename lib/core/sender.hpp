@@ -131,6 +131,13 @@ private:
         const server_capabilities& commands,
         command_variant how,
         bool publishes = true);
+    /// For an acquire that waits until its rollback is on the wire. Nobody waits for that of a
+    /// release.
+    static void keep_mark(claim& ended, std::size_t master, std::uint64_t mark) {
+        if (!ended.ending().wanted()) {
+            ended.votes.set_removal_mark(master, mark);
+        }
+    }
     void send_removal(
         claim& ended,
         std::size_t master,

@@ -26,10 +26,8 @@ outbox::command sender::command_for(const claim& of, command_kind kind, master_s
     }
     // Without a token there is no counter to raise. A removal also raises the counters that are
     // known to be lower than the token, which saves the next owner a raise.
-    const bool lower = std::ranges::any_of(of.votes.of, [&](const ballot& one) {
-        return one.counter != 0 && one.counter < of.fencing_token;
-    });
-    if (of.fencing_token != 0 && (lower || kind != command_kind::remove)) {
+    if (of.fencing_token != 0
+        && (kind != command_kind::remove || of.votes.has_counter_below(of.fencing_token))) {
         out.fencing = fence_of(of, of.fencing_token);
     }
     if (kind == command_kind::remove) {
@@ -164,9 +162,10 @@ void sender::send_batch(const batch& what) {
             outbox_.added_at());
         for (std::size_t n = 0; (removes || certifies) && n < what.items.size(); ++n) {
             if (claim* const owner = claims_.find(what.items[n].claim)) {
-                ballot& mine = owner->votes.of[i];
-                mine.unvouched |= certifies;
-                mine.removal_mark = removes ? mark : mine.removal_mark;
+                owner->votes.of[i].unvouched |= certifies;
+                if (removes) {
+                    keep_mark(*owner, i, mark);
+                }
             }
         }
         if (certifies) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,43 +23,46 @@ struct handle {
 };
 
 /// Requires of `T`: a member `handle self`, and `void reset()`, which prepares it for reuse and may
-/// keep buffers.
+/// keep buffers. It sets `self`, also of an object that is free: to `nowhere`, with the generation
+/// of the next one.
 template <typename T>
 class pool {
 public:
     T& create() {
         if (free_.empty()) {
-            free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-            slots_.push_back(std::make_unique<slot>());
+            if (end_ == blocks_.size() * in_block) {
+                blocks_.push_back(std::make_unique<block>());
+            }
+            T& made = at(end_);
+            made.self = {static_cast<std::uint32_t>(end_++), 1};
+            ++size_;
+            return made;
         }
-        const std::uint32_t index = free_.back();
+        T& made = at(free_.back());
+        made.self.index = free_.back();
         free_.pop_back();
-        slot& place = *slots_[index];
-        place.used = true;
-        place.value.self = {index, place.generation};
         ++size_;
-        return place.value;
+        return made;
     }
 
     /// The object, or null if it is gone.
     T* find(handle name) noexcept {
-        if (name.index >= slots_.size()) {
+        if (name.index >= end_) {
             return nullptr;
         }
-        slot& place = *slots_[name.index];
-        return place.used && place.generation == name.generation ? &place.value : nullptr;
+        T& found = at(name.index);
+        return found.self == name ? &found : nullptr;
     }
 
     const T* find(handle name) const noexcept { return const_cast<pool*>(this)->find(name); }
 
     void destroy(T& object) {
-        slot& place = *slots_[object.self.index];
-        object.reset();
-        place.used = false;
-        if (++place.generation == 0) {
-            place.generation = 1; // 0 identifies nothing
-        }
         free_.push_back(object.self.index);
+        object.reset();
+        object.self.index = nowhere;
+        if (++object.self.generation == 0) {
+            object.self.generation = 1; // 0 identifies nothing
+        }
         --size_;
     }
 
@@ -67,9 +71,9 @@ public:
     /// Calls `f` with each object. `f` may destroy the one it is given, and may create others.
     template <typename F>
     void for_each(F f) {
-        for (std::size_t i = 0; i < slots_.size(); ++i) {
-            if (slots_[i]->used) {
-                f(slots_[i]->value);
+        for (std::size_t i = 0; i < end_; ++i) {
+            if (at(i).self.index != nowhere) {
+                f(at(i));
             }
         }
     }
@@ -79,25 +83,27 @@ public:
     /// object that it is given, and may create others.
     template <typename F>
     std::size_t for_some(std::size_t from, std::size_t places, F f) {
-        const std::size_t limit =
-            from + std::min(places, slots_.size() - std::min(from, slots_.size()));
+        const std::size_t limit = from + std::min(places, end_ - std::min(from, end_));
         for (; from < limit; ++from) {
-            if (slots_[from]->used && !f(slots_[from]->value)) {
+            if (at(from).self.index != nowhere && !f(at(from))) {
                 break;
             }
         }
         return from;
     }
-    std::size_t end() const noexcept { return slots_.size(); }
+    std::size_t end() const noexcept { return end_; }
 
 private:
-    struct slot {
-        T value{};
-        std::uint32_t generation = 1;
-        bool used = false;
-    };
-    std::vector<std::unique_ptr<slot>> slots_; // stable addresses
+    static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+    static constexpr std::size_t in_block = 16; // one allocation
+
+    using block = std::array<T, in_block>;
+
+    T& at(std::size_t place) noexcept { return (*blocks_[place / in_block])[place % in_block]; }
+
+    std::vector<std::unique_ptr<block>> blocks_; // stable addresses
     std::vector<std::uint32_t> free_;
+    std::size_t end_ = 0; // places that have been used
     std::size_t size_ = 0;
 };
 

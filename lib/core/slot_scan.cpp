@@ -37,11 +37,10 @@ void slot_scan::answered(
         !native && got.type == reply_type::array && got.elements.size() == 2
         && got.elements[0].text.size() == count && got.elements[1].type == reply_type::integer) {
         free = got.elements[0].text;
-        ballot& mine = votes.of[master];
         const std::chrono::milliseconds left(got.elements[1].integer);
         if (left.count() >= 0 && left <= max_ttl
-            && (mine.left == lease_unknown || left < mine.left)) {
-            mine.left = left;
+            && (votes.left(master) == lease_unknown || left < votes.left(master))) {
+            votes.set_left(master, left);
         }
     }
     if (free.empty()) {

@@ -75,7 +75,7 @@ public:
     void reset() {
         operation = {};
         owners_.clear();
-        votes.texts.clear();
+        votes.clear_texts();
     }
 
 private:

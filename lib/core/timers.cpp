@@ -13,7 +13,7 @@ void timers::set(timer& entry, time_point due) {
     if (entry.place == timer::idle) {
         entry.due = due;
         heap_.push_back(&entry);
-        entry.place = heap_.size() - 1;
+        entry.place = static_cast<std::uint32_t>(heap_.size() - 1);
         up(entry.place);
         return;
     }
@@ -52,7 +52,7 @@ timer* timers::pop(time_point now) noexcept {
 
 void timers::put(std::size_t place, timer* entry) noexcept {
     heap_[place] = entry;
-    entry->place = place;
+    entry->place = static_cast<std::uint32_t>(place);
 }
 
 void timers::up(std::size_t place) noexcept {

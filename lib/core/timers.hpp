@@ -17,12 +17,12 @@ enum class timer_owner : std::uint8_t { claim, operation, query, slot_scan };
 
 /// One entry; a member of the object that it wakes, at a stable address.
 struct timer {
-    static constexpr std::size_t idle = ~std::size_t{0};
+    static constexpr std::uint32_t idle = ~std::uint32_t{0};
 
-    timer_owner owner = timer_owner::claim;
-    handle subject;
     time_point due = forever;
-    std::size_t place = idle;
+    handle subject;
+    std::uint32_t place = idle;
+    timer_owner owner = timer_owner::claim;
 };
 
 class timers {

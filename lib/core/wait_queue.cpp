@@ -13,10 +13,11 @@ constexpr int splits_max = 8; // doublings of a delay
 /// The shortest remaining lease that a vote reported.
 std::chrono::milliseconds shortest_left(const ballots& votes, bool by_holders_only) noexcept {
     std::chrono::milliseconds left = lease_unknown;
-    for (const ballot& one : votes.of) {
-        if ((!by_holders_only || one.said == vote::held) && one.left != lease_unknown
-            && (left == lease_unknown || one.left < left)) {
-            left = one.left;
+    for (std::size_t i = 0; i < votes.of.size(); ++i) {
+        const std::chrono::milliseconds theirs = votes.left(i);
+        if ((!by_holders_only || votes.of[i].said == vote::held) && theirs != lease_unknown
+            && (left == lease_unknown || theirs < left)) {
+            left = theirs;
         }
     }
     return left;
@@ -162,7 +163,7 @@ wait_queue::refused(bool missed, const ballots& votes, const wait_view& at, jitt
 std::optional<time_point> wait_queue::told_left(
     std::size_t master, std::chrono::milliseconds left, const wait_view& at, jitter& random) {
     if (master < front_->last.of.size() && left.count() != 0) {
-        front_->last.of[master].left = left;
+        front_->last.set_left(master, left);
     }
     if (left.count() != 0 && !at.notified) {
         return std::nullopt;
@@ -249,7 +250,7 @@ wait_queue::must_wait(std::uint64_t before, std::chrono::milliseconds left, cons
         front.last.reset(at.rules.size());
         front.last.of[place.queue_master].said = vote::held;
         if (before == 0) {
-            front.last.of[place.queue_master].left = left;
+            front.last.set_left(place.queue_master, left);
         } else {
             front.last.note(place.queue_master, std::to_string(before) + " before it in the queue");
         }
@@ -288,8 +289,7 @@ void wait_queue::reset() {
     outcome_.reset();
     polls_.reset();
     place.reset();
-    last_.of.clear();
-    last_.texts.clear();
+    last_.clear();
 }
 
 } // namespace redlock::core

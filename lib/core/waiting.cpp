@@ -43,6 +43,7 @@ waiting::step waiting::join(operation& wanted, time_point now) {
         reports_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
     }
     if (!is_front) {
+        std::string().swap(wanted.key); // there may be very many
         timers_.set(wanted.wake, wanted.wait_until);
     } else if (!take_turn(wanted, now)) {
         const claim* const holder = held_here(mine);
@@ -59,6 +60,12 @@ void waiting::leave(operation& wanted, time_point now) {
     if (mine == nullptr) {
         return;
     }
+    const auto name = [&](operation& one) {
+        if (one.key.empty()) {
+            one.key = mine->key;
+        }
+    };
+    name(wanted);
     const bool was_front = mine->leave(wanted);
     if (mine->empty()) {
         turns_.leave(*mine, now);
@@ -69,6 +76,7 @@ void waiting::leave(operation& wanted, time_point now) {
         end_if_unused(*mine);
     } else if (!wrong::leaver_blocks_its_queue && was_front) {
         operation& next = *front_of(*mine);
+        name(next);
         if (next.options.order != fairness::fifo) {
             turns_.leave(*mine, now);
         }

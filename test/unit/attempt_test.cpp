@@ -107,7 +107,7 @@ TEST_CASE("attempt: a grant lasts from before the first byte, and a late one as 
     CHECK(
         attempt::note(one.mine, 2, {.said = vote::held, .left = 3s}, one.rules.drift)
         == vote::held);
-    CHECK(one.mine.votes.of[2].left == 3s);
+    CHECK(one.mine.votes.left(2) == 3s);
     CHECK(one.mine.votes.of[2].until == never);
 }
 

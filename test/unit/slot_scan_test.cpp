@@ -59,7 +59,7 @@ TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority h
     }
     CHECK(scan.decided());
     CHECK(scan.found.found() == 1);
-    CHECK(scan.votes.of[0].left == 300ms); // the earliest end of a lease
+    CHECK(scan.votes.left(0) == 300ms); // the earliest end of a lease
 
     scan.explain();
     CHECK(scan.votes.of[0].said == vote::held);
@@ -77,7 +77,7 @@ TEST_CASE("a reply of another size or with an impossible lease is not believed")
     CHECK(scan.votes.of[0].said == vote::error);
     CHECK(scan.votes.text(0) == "unexpected reply");
     scan.answered(1, 0, false, array({text("0000"), number(5000)}), 1s);
-    CHECK(scan.votes.of[1].left == redlock::core::lease_unknown);
+    CHECK(scan.votes.left(1) == redlock::core::lease_unknown);
     scan.dropped(2, "reset");
     CHECK(scan.votes.of[2].said == vote::unreachable);
     CHECK(scan.votes.text(2) == "reset");

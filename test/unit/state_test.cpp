@@ -10,6 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,9 +39,44 @@ TEST_CASE("a vote that was not granted leaves no key, one that is not known may"
     }
 }
 
+// A process may hold very many locks, and have very many waiters. Each lock also has a ballot for
+// each master, its key with the token, and the handle of its holder.
+static_assert(sizeof(void*) > 8 || sizeof(ballot) <= 24);
+static_assert(sizeof(void*) > 8 || sizeof(claim) <= 304);
+static_assert(sizeof(void*) > 8 || sizeof(operation) <= 280);
+
+TEST_CASE("what few votes have is copied with them, and gone when they are used again") {
+    ballots votes;
+    votes.reset(3);
+    votes.set_left(0, lease_unknown);
+    votes.note(2, "OOM");
+    votes.set_left(1, std::chrono::milliseconds(250));
+    votes.set_counter(0, 17);
+    ballots copy = votes;
+    votes.clear_texts();
+    CHECK(copy.text(2) == "OOM");
+    CHECK(votes.text(2).empty());
+    CHECK(votes.left(1) == std::chrono::milliseconds(250));
+    CHECK(copy.left(0) == lease_unknown);
+    CHECK(copy.counter(0) == 17);
+    CHECK(copy.has_counter_below(18));
+    CHECK(!copy.has_counter_below(17));
+    copy.of[1].said = vote::held;
+    copy.reset(3);
+    CHECK(copy.text(2).empty());
+    CHECK(copy.counter(0) == 0);
+    CHECK(copy.left(1) == lease_unknown);
+    CHECK(copy.of[1].said == vote::pending);
+    copy = ballots();
+    CHECK(copy.of.empty());
+    CHECK(copy.text(2).empty());
+}
+
 TEST_CASE("of a master that was sent nothing no removal is in flight") {
-    CHECK(ballot{}.removal_mark == 0);
-    CHECK(ballot{}.left == lease_unknown);
+    ballots votes;
+    votes.reset(2);
+    CHECK(votes.removal_mark(1) == 0);
+    CHECK(votes.left(1) == lease_unknown);
 }
 
 TEST_CASE("the key and the token of a claim outlive it in the handle of its holder") {

@@ -83,7 +83,7 @@ ballots held_for(std::vector<std::chrono::milliseconds> left) {
     votes.reset(5);
     for (std::size_t i = 0; i < left.size(); ++i) {
         votes.of[i].said = vote::held;
-        votes.of[i].left = left[i];
+        votes.set_left(i, left[i]);
     }
     return votes;
 }
@@ -551,10 +551,10 @@ TEST_CASE("wait queue: a front that is not next in the fair queue waits, and say
     CHECK(it.queue.must_wait(0, 700ms, it.view()).does == what::wait);
     CHECK(one.outcome == errc::contended);
     CHECK(one.last.of[2].said == vote::held);
-    CHECK(one.last.of[2].left == 700ms);
+    CHECK(one.last.left(2) == 700ms);
     one.last = {};
     it.queue.must_wait(4, 700ms, it.view());
-    CHECK(one.last.of[2].left == lease_unknown);
+    CHECK(one.last.left(2) == lease_unknown);
     CHECK(one.last.text(2) == "4 before it in the queue");
     one.wait_until = it.now + 10ms; // two round trips: too few for an attempt after that
     CHECK(it.queue.must_wait(4, 700ms, it.view()).does == what::time_out);
