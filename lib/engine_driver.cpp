@@ -36,7 +36,8 @@ void engine_driver::schedule_flush() {
     if (turn_posted_) {
         return;
     }
-    if (!engine_.wants_write()) {
+    const bool continues = std::exchange(handler_posted_, false);
+    if (!engine_.wants_write() && !continues) {
         end_turn();
         return;
     }
@@ -44,10 +45,19 @@ void engine_driver::schedule_flush() {
     io_.post([me = std::static_pointer_cast<engine_driver>(shared_from_this())] {
         const section lock(*me);
         me->turn_posted_ = false;
-        me->engine_.wants_write();
+        me->engine_.flush();
+        me->engine_.wants_write(); // answered by the next line
         me->write_all();
-        me->end_turn();
+        me->backend_->read(); // of the masters that were written to first
+        me->all_received();
     });
+}
+
+void engine_driver::all_received() {
+    schedule_flush();
+    if (!turn_posted_) {
+        backend_->wait();
+    }
 }
 
 void engine_driver::end_turn() {
@@ -113,7 +123,7 @@ void engine_driver::link_closed(std::size_t master, std::string_view why) {
 }
 
 void engine_driver::link_received(std::size_t master, std::span<const char> bytes) {
-    dispatch([&](time_point now) { engine_.received(master, bytes, now); });
+    engine_.received(master, bytes, time_.now());
 }
 
 void engine_driver::link_written(std::size_t master, std::size_t bytes) {

@@ -60,6 +60,9 @@ public:
     /// Does what the engine wants after an event: at once, or once for all events of this turn of
     /// the loop if there are bytes to send.
     void schedule_flush();
+    /// The handler of a caller was posted, and probably starts its next operation: the turn ends
+    /// after it, which saves a turn.
+    void handler_posted() noexcept { handler_posted_ = true; }
     /// Describes an outcome and its votes as text.
     void explain(
         diagnostics& out,
@@ -99,6 +102,7 @@ private:
     void link_opened(std::size_t master) override;
     void link_closed(std::size_t master, std::string_view why) override;
     void link_received(std::size_t master, std::span<const char> bytes) override;
+    void all_received() override;
     void link_written(std::size_t master, std::size_t bytes) override;
 
     void end_turn();
@@ -111,6 +115,7 @@ private:
     std::unique_ptr<net::backend> backend_;
     core::engine engine_;
     bool turn_posted_ = false;
+    bool handler_posted_ = false; // in this turn
 };
 
 template <typename Handler, typename F>

@@ -137,7 +137,10 @@ void held_leases::removed(const core::claim& claim, release_result result) {
             lease->need_more().removal = std::move(votes);
         }
     }
-    lease->releasing.complete_all(driver_.io(), error_code(), result);
+    if (!lease->releasing.empty()) {
+        lease->releasing.complete_all(driver_.io(), error_code(), result);
+        driver_.handler_posted();
+    }
 }
 
 void held_leases::end_release(const lease_handle& lease, const diagnostics& votes) {

@@ -165,6 +165,7 @@ void manager_impl::acquired(const core::operation& done, const core::claim& clai
     report(call, done, lease->resource(), {}, claim.votes);
     leases_.acquired(*lease);
     calls_.end<lock>(call)(io(), {}, lease_handle::make_lock(std::move(lease)));
+    handler_posted();
 }
 
 void manager_impl::not_acquired(const core::operation& done) {
@@ -172,6 +173,7 @@ void manager_impl::not_acquired(const core::operation& done) {
     const error_code error = done.outcome ? make_error_code(*done.outcome) : aborted;
     report(call, done, resource_of(call, done), error, done.last);
     calls_.end<lock>(call)(io(), error, lock());
+    handler_posted();
 }
 
 std::string_view

@@ -128,6 +128,7 @@ void virtual_backend::send_back(connection& one, std::string bytes) {
         all_.client_events, one.last_reply, one, [this, text = std::move(bytes)](connection& here) {
             const net::link_callbacks::section lock(owner_);
             owner_.link_received(here.link, text);
+            owner_.all_received();
         });
 }
 

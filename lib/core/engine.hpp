@@ -103,6 +103,9 @@ public:
     /// Returns the bytes to be written. Call `written` after taking some.
     std::string& output(std::size_t link) { return sender_.output(link); }
 
+    /// Formats the commands that were queued. `output` does it as well.
+    void flush() { sender_.flush(); }
+
     /// Whether output may have been queued since the last call.
     bool wants_write() noexcept { return sender_.wants_write(); }
 

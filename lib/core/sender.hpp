@@ -51,7 +51,9 @@ public:
     bool wants_write() noexcept { return std::exchange(wants_write_, false); }
     /// The bytes to be written, with all commands that were queued.
     std::string& output(std::size_t link) {
-        flush();
+        if (!outbox_.empty()) {
+            flush();
+        }
         return masters_.output(link);
     }
     /// \}

@@ -26,6 +26,11 @@ public:
     /// Takes what it can of `bytes`. Returns how much was written at once; `link_written` reports
     /// the rest.
     virtual std::size_t write(std::size_t link, std::string& bytes) = 0;
+    /// Reports bytes that have arrived, unless `wait` waits for them already.
+    virtual void read() {}
+    /// Waits for more bytes. Called after `all_received`, possibly later: the owner may write and
+    /// call `read` first.
+    virtual void wait() {}
     /// Calls `time_came` at `moment` at the latest, possibly earlier.
     virtual void wake_by(time_point moment) = 0;
     /// Stops the timer.

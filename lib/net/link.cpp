@@ -139,6 +139,7 @@ void link::read() {
         const auto mine = channel_;
         heard();
         owner_.link_received(master_, {mine->read_buffer.data(), size});
+        owner_.all_received();
         if (mine == channel_) {
             read();
         }

@@ -45,9 +45,7 @@ error_code ready_set::watch(std::size_t master, int socket) {
         return {errno, boost::system::system_category()};
     }
     ++watched_;
-    if (!waiting_) {
-        wait();
-    }
+    wait();
     return {};
 }
 
@@ -64,19 +62,28 @@ void ready_set::forget(int socket) noexcept {
     }
 }
 
+void ready_set::read() {
+    if (!waiting_ && watched_ > 0) {
+        call_ready();
+    }
+}
+
 void ready_set::wait() {
+    if (waiting_ || watched_ == 0) {
+        return;
+    }
     waiting_ = true;
     set_.async_wait(
         boost::asio::posix::descriptor_base::wait_read,
         [this, owner = owner_.shared_from_this()](const error_code& error) {
             const link_callbacks::section lock(*owner);
             waiting_ = false;
-            if (!error) {
-                call_ready();
+            if (error) {
+                wait(); // for sockets that have been added since
+                return;
             }
-            if (watched_ > 0 && !waiting_) {
-                wait();
-            }
+            call_ready();
+            owner_.all_received();
         });
 }
 

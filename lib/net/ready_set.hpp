@@ -35,8 +35,13 @@ public:
     /// Must be called before the socket is closed.
     void forget(int socket) noexcept;
 
-private:
+    /// Calls `ready` for the sockets that are ready now, unless the reactor waits for them.
+    void read();
+    /// Lets the reactor wait. After it has called `ready`, it does not wait until the next call:
+    /// its owner may read what has arrived by the time that it has written, which is cheaper.
     void wait();
+
+private:
     void call_ready();
 
     link_callbacks& owner_;

@@ -24,6 +24,10 @@ public:
     std::size_t write(std::size_t link, std::string& bytes) override {
         return links_[link]->write(bytes);
     }
+#if REDLOCK_LINUX
+    void read() override { ready_sockets_.read(); }
+    void wait() override { ready_sockets_.wait(); }
+#endif
     void wake_by(time_point moment) override { timer_.wake_by(moment); }
     void sleep() noexcept override { timer_.cancel(); }
     void random(std::span<unsigned char> out) override;

@@ -56,6 +56,7 @@ public:
 
     void link_opened(std::size_t) override { ++opened; }
     void link_closed(std::size_t, std::string_view why) override { closed.emplace_back(why); }
+    void all_received() override {}
     void link_received(std::size_t, std::span<const char> bytes) override {
         received.append(bytes.data(), bytes.size());
     }
