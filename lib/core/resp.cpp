@@ -116,7 +116,8 @@ std::string too_large() {
            + " bytes";
 }
 
-// Replies that are parsed in place: "+OK", ":1", "$-1", an error, and "*3" followed by numbers.
+// Replies that are parsed in place: "+OK", ":1", "$-1", an error, a string, and "*3" followed by
+// numbers.
 // Each function returns the position after the reply, or null for an incomplete, rare or invalid
 // one, which hiredis parses.
 
@@ -151,6 +152,25 @@ const char* read_number(const char* at, const char* end, reply& into) noexcept {
     return at + 2;
 }
 
+// "3\r\nabc\r\n", after its mark.
+const char* read_string(const char* at, const char* end, reply& into) noexcept {
+    const char* const digits = at;
+    std::size_t length = 0;
+    for (; at != end && is_digit(*at) && length <= reply_reader::reply_bytes_max; ++at) {
+        length = 10 * length + static_cast<std::size_t>(*at - '0');
+    }
+    const bool odd = at == digits || (*digits == '0' && at - digits > 1);
+    if (odd || length > reply_reader::reply_bytes_max || !ends_line(at, end)) {
+        return nullptr;
+    }
+    const char* const text = at + 2;
+    if (static_cast<std::size_t>(end - text) < length || !ends_line(text + length, end)) {
+        return nullptr;
+    }
+    into = {reply_type::string, 0, {text, length}, {}};
+    return text + length + 2;
+}
+
 const char* read_line(const char* at, const char* end, reply& into) noexcept {
     static constexpr std::string_view ok = "+OK\r\n";
     static constexpr std::string_view nil = "$-1\r\n";
@@ -171,7 +191,7 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
     }
     case '$':
         if (!std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(nil)) {
-            return nullptr;
+            return read_string(at + 1, end, into);
         }
         into = {reply_type::nil, 0, {}, {}};
         return at + nil.size();

@@ -332,6 +332,9 @@ TEST_CASE("what locks are answered with is read where it lies, without a copy") 
           std::string(":0\r\n"),
           std::string(":-3\r\n"),
           std::string("$-1\r\n"),
+          std::string("$0\r\n\r\n"),
+          std::string("$12\r\nquarantine 1\r\n"),
+          bulk(std::string(reply_reader::reply_bytes_max, 'i')),
           std::string("-NOSCRIPT No matching script\r\n"),
           std::string("*3\r\n:1\r\n:0\r\n:1700000000000000\r\n"),
           longest}) {
@@ -353,6 +356,22 @@ TEST_CASE("a line ends with both of its characters") {
     CHECK(first_of("+a\nb\r\n") != "+");
     CHECK(first_of("+a\n").starts_with("nothing"));
     CHECK(first_of(":1\n").starts_with("nothing"));
+}
+
+TEST_CASE("a string that is odd is the same wherever the stream is cut") {
+    for (const std::string bytes :
+         {"$03\r\nabc\r\n", "$00\r\n\r\n", "$3\r\nabcxx", "$3\nabc\r\n"}) {
+        CAPTURE(bytes);
+        reply_reader reader;
+        const std::string_view whole = bytes;
+        feed(reader, whole.substr(0, 2));
+        CHECK(reader.next() == nullptr);
+        feed(reader, whole.substr(2));
+        const reply* const found = reader.next();
+        CHECK(
+            (found != nullptr ? "$" + std::string(found->text) : "nothing: " + reader.error())
+            == first_of(bytes));
+    }
 }
 
 TEST_CASE("nothing has no number, wherever the stream is cut") {
