@@ -73,7 +73,8 @@ void membership::read(
         adopt(one.list);
         if (std::ranges::none_of(
                 seen_, [](const seen& each) { return each.list.founded() || !each.known; })) {
-            view_ = {}; // what a client remembers proves nothing: the quorum is founded again
+            adopt(generation()); // what a client remembers proves nothing: the quorum is founded
+                                 // again
         }
     } else {
         one.refused_at = one.proposed_at == look ? look : one.refused_at;
@@ -92,6 +93,14 @@ bool membership::accepts(const member_names& members) const {
     return 2 * shared > members.size() && 2 * shared > own_.members.size();
 }
 
+void membership::adopt(generation&& newer) {
+    view_ = std::move(newer);
+    known_members_ = 0;
+    for (std::size_t i = 0; i < rules_.members.size(); ++i) {
+        known_members_ |= view_.contains(rules_.members[i]) ? set_of(i) : 0U;
+    }
+}
+
 void membership::adopt(const recorded_list& of) {
     if (is_ours(of) && of.what == state::final) {
         view_.last = of.list.last; // a plan does not tell what the change before it was
@@ -104,7 +113,7 @@ void membership::adopt(const recorded_list& of) {
     }
     ++adopted_;
     const std::uint64_t before = view_.number;
-    view_ = of.what == state::final ? of.list : generation{of.number(), of.voting(), {}};
+    adopt(of.what == state::final ? generation(of.list) : generation{of.number(), of.voting(), {}});
     voters_ = view_.members.size();
     quorum_ = quorum_of(voters_);
     stage_ = stage::agreeing;

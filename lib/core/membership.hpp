@@ -63,7 +63,7 @@ public:
     }
     /// Whether its reply counts: it is a member, or there are no members (plain protocol).
     bool is_known_member(std::size_t master) const {
-        return !enforced() || view_.contains(rules_.members[master]);
+        return !enforced() || (known_members_ & set_of(master)) != 0;
     }
     /// Whether this configured master is a member, and votes by its record for this generation.
     bool serves(std::size_t master) const;
@@ -106,6 +106,7 @@ private:
     enum class stage : std::uint8_t { agreeing, waiting, committing }; // of the change
 
     bool accepts(const member_names& members) const;
+    void adopt(generation&& newer);
     void adopt(const recorded_list& of);
     void look_for_agreement(time_point now);
     bool is_ours(const recorded_list& list) const;
@@ -136,6 +137,7 @@ private:
     const settings& rules_;
     generation own_; // the list of this client
     generation view_;
+    master_set known_members_ = 0; // the configured masters among them
     std::size_t voters_;
     std::size_t quorum_;
     std::vector<seen> seen_;
