@@ -44,8 +44,11 @@ void replies::batch_replied(const arrival& at, const reply& answered) {
         }
         // It may have granted this key after it had forgotten another one.
         got.forgot = got.forgot || (extends && all.forgot() && got.said == vote::owned_by_other);
-        if (all.executed() && (got.forgot || got.unpublished || of_lock.publishes)) {
+        if (all.executed() && (got.forgot || got.unpublished)) {
             note_server(one, {}, got);
+        } else if (all.executed() && of_lock.publishes && got.said == vote::granted) {
+            masters_[at.master].link->published({}, at.now);
+            note_listeners(at.master, each.lock, got.counter);
         }
         if (!all.error().empty() && all.executed()) {
             notice(at.master, all.error(), at.now);

@@ -36,6 +36,7 @@ struct batch {
         handle claim;
         std::uint16_t round = 0;  // as `sent_command::round`
         master_set publishes = 0; // where the removal notifies waiters
+        std::uint64_t lock = 0;   // then, the hash of its key
     };
 
     handle self;

@@ -105,11 +105,15 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
         link.published({}, at.now);
         const claim* const ended = claims_.find(at.command.subject);
         if (ended != nullptr && ended->form == lock_form::exclusive && !ended->is_slot()) {
-            const std::uint64_t lock = hash_of(ended->key);
-            if (masters_.arbiter_of(lock) == at.master) {
-                listeners_.counted(lock, got.counter);
-            }
+            note_listeners(at.master, hash_of(ended->key), got.counter);
         }
+    }
+}
+
+// `lock`: the hash of its key.
+void replies::note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count) {
+    if (masters_.arbiter_of(lock) == master) {
+        listeners_.counted(lock, count);
     }
 }
 

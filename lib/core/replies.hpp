@@ -56,6 +56,7 @@ public:
 private:
     void notice(std::size_t master, const answer& got, time_point now);
     void note_server(const arrival& at, const reply& answered, const answer& got);
+    void note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count);
     void note_stray(claim& owner, std::size_t master, command_kind what) const;
     void claim_replied(claim& owner, const arrival& at, const answer& got, std::string_view error);
     void claim_unreachable(claim& owner, const arrival& at);

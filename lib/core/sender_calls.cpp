@@ -55,6 +55,7 @@ void sender::publish_where_heard(const claim& ended, batch::item& one, master_se
     const bool alone = arbiter != nobody && (to & set_of(arbiter)) != 0
                        && ended.votes.of[arbiter].until != never && listeners_.none(lock);
     one.publishes = alone ? set_of(arbiter) : to;
+    one.lock = lock;
 }
 
 void sender::queue(claim& of, command_kind kind, master_set to, time_point now, bool alone) {
