@@ -104,20 +104,21 @@ void sender::send_extension_alone(claim& owner, const batch::item& one, master_s
 }
 
 void sender::send_removal_alone(claim& ended, const batch::item& one, master_set to) {
-    command_variant said = command_variant::native; // a marker: nothing has been written yet
-    bool publishes = false;
-    std::string_view channel;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) != 0) {
-            const server_capabilities& commands = masters_[i].link->commands();
-            const command_variant how = commands.remove_script();
-            const bool here = (one.publishes & set_of(i)) != 0;
-            if (how != said || here != publishes) {
-                channel = write_removal(ended, commands, how, here);
-                said = how;
-                publishes = here;
+    // First where it is not published, so that each of the two commands is formatted once.
+    for (const bool publishes : {false, true}) {
+        const master_set there = to & (publishes ? one.publishes : ~one.publishes);
+        command_variant said = command_variant::native; // a marker: nothing has been written yet
+        std::string_view channel;
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            if ((there & set_of(i)) != 0) {
+                const server_capabilities& commands = masters_[i].link->commands();
+                const command_variant how = commands.remove_script();
+                if (how != said) {
+                    channel = write_removal(ended, commands, how, publishes);
+                    said = how;
+                }
+                send_removal(ended, i, how, channel, outbox_.added_at());
             }
-            send_removal(ended, i, how, channel, outbox_.added_at());
         }
     }
 }
