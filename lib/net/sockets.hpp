@@ -25,11 +25,19 @@ public:
         return links_[link]->write(bytes);
     }
 #if REDLOCK_LINUX
-    void read() override { ready_sockets_.read(); }
-    void wait() override { ready_sockets_.wait(); }
+    void read() override {
+        ready_sockets_.read();
+    }
+    void wait() override {
+        ready_sockets_.wait();
+    }
 #endif
-    void wake_by(time_point moment) override { timer_.wake_by(moment); }
-    void sleep() noexcept override { timer_.cancel(); }
+    void wake_by(time_point moment) override {
+        timer_.wake_by(moment);
+    }
+    void sleep() noexcept override {
+        timer_.cancel();
+    }
     void random(std::span<unsigned char> out) override;
 
 private:
