@@ -45,9 +45,10 @@ class ballots {
 public:
     row<ballot> of;
 
+    /// Keeps the buffers: a claim with fencing needs them each time.
     void reset(std::size_t masters) {
         of.assign(masters);
-        details_.clear();
+        details_.assign(details_.empty() ? 0 : masters);
     }
     void clear() noexcept {
         of.clear();
@@ -203,7 +204,9 @@ struct claim_record {
         handoffs = 0;
         queued_in = 0;
         believed_until = never;
-        votes.clear_details();
+        if (!fencing) { // else each vote has a counter
+            votes.clear_details();
+        }
         extending = {};
         left_behind = {};
     }
