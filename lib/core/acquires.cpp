@@ -61,8 +61,12 @@ void acquires::try_it(operation& wanted, time_point now, std::string_view token)
 }
 
 void acquires::answered(claim& attempt, const arrival& at, const answer& got) {
+    const auto next = attempts_.answered(attempt, at, got);
+    if (next.next == attempt::decision::kind::open) {
+        return;
+    }
     if (operation* const wanted = operations_.find(attempt.operation)) {
-        act(*wanted, attempts_.answered(*wanted, attempt, at, got), at.now);
+        act(*wanted, attempts_.follow(*wanted, attempt, next, at.now), at.now);
     }
 }
 

@@ -174,16 +174,11 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     return {};
 }
 
-attempt::decision
-attempts::answered(operation& wanted, claim& attempt, const arrival& at, const answer& got) {
+attempt::decision attempts::answered(claim& attempt, const arrival& at, const answer& got) {
     const command_kind kind = at.command.kind;
-    return follow(
-        wanted,
-        attempt,
-        kind == command_kind::acquire ? acquired(attempt, at, got)
-        : kind == command_kind::raise ? raised(attempt, at, got)
-                                      : extended(attempt, at, got),
-        at.now);
+    return kind == command_kind::acquire ? acquired(attempt, at, got)
+           : kind == command_kind::raise ? raised(attempt, at, got)
+                                         : extended(attempt, at, got);
 }
 
 attempt::decision attempts::acquired(claim& attempt, const arrival& at, const answer& got) {
@@ -266,7 +261,6 @@ void attempts::again(claim& attempt, const arrival& at, bool alone) {
     }
 }
 
-// Does what an attempt has decided.
 attempt::decision
 attempts::follow(operation& wanted, claim& attempt, attempt::decision next, time_point now) {
     using kind = attempt::decision::kind;

@@ -39,10 +39,14 @@ public:
     attempt::decision accept(operation& next, claim& lease, time_point deadline, time_point now);
     /// The time of an attempt is up.
     attempt::decision due(operation& wanted, claim& attempt, time_point now);
-    /// A reply to its command, a raise, or the extension of an attach.
+    /// Executes what an attempt has decided, until it is open, won or lost.
     attempt::decision
-    answered(operation& wanted, claim& attempt, const arrival& at, const answer& got);
+    follow(operation& wanted, claim& attempt, attempt::decision next, time_point now);
     /// \}
+
+    /// Counts a reply to its command, a raise, or the extension of an attach. Unless it is open,
+    /// call `follow`.
+    attempt::decision answered(claim& attempt, const arrival& at, const answer& got);
 
     /// Sends a command again, because the master refused its variant.
     void again(claim& attempt, const arrival& at, bool alone);
@@ -55,8 +59,6 @@ private:
     attempt::decision acquired(claim& attempt, const arrival& at, const answer& got);
     attempt::decision raised(claim& attempt, const arrival& at, const answer& got);
     attempt::decision extended(claim& attempt, const arrival& at, const answer& got);
-    attempt::decision
-    follow(operation& wanted, claim& attempt, attempt::decision next, time_point now);
     attempt::decision
     raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
 

@@ -207,8 +207,9 @@ TEST_CASE("attempts: one is open until a majority has answered") {
     CHECK(it.said(0) == lines{"SET p:{r} " + std::string(mine.token_text()) + " NX PX 10000"});
     const sent_command command{.kind = command_kind::acquire, .subject = mine.self};
     const auto told = [&](std::size_t master, vote what) {
-        return tries.answered(
-            wanted, mine, {.master = master, .command = command, .now = it.now}, {.said = what});
+        const auto next = tries.answered(
+            mine, {.master = master, .command = command, .now = it.now}, {.said = what});
+        return tries.follow(wanted, mine, next, it.now);
     };
     CHECK(told(0, vote::granted).next == kind::open);
     CHECK(told(1, vote::held).next == kind::open);
