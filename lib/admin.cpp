@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <functional>
 #include <future>
+#include <initializer_list>
 #include <random>
 #include <set>
 #include <utility>
@@ -79,6 +80,17 @@ std::string literal(std::string_view text) {
     return out;
 }
 
+// Returns what a master has replied, if it is of a type that this command can have.
+reply checked(reply it, const char* command, std::initializer_list<reply::kind> types) {
+    if (it.failed()) {
+        throw connection_error(it.text);
+    }
+    if (std::ranges::count(types, it.what) == 0) {
+        throw connection_error(fmt::format("invalid reply to {}", command));
+    }
+    return it;
+}
+
 // The resources whose locks one master has.
 std::set<std::string> scan(connection& master, std::string_view prefix) {
     std::set<std::string> out;
@@ -89,11 +101,15 @@ std::set<std::string> scan(connection& master, std::string_view prefix) {
     do { // NOLINT(cppcoreguidelines-avoid-do-while)
         if (++scans > scans_max || std::chrono::steady_clock::now() > deadline) {
             throw connection_error(
-                fmt::format("SCAN did not end within 1 minute and {} calls", scans_max));
+                fmt::format("SCAN did not end within 1 minute or {} calls", scans_max));
         }
-        const reply page = master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count});
-        if (page.failed() || page.items.size() != 2) {
-            throw connection_error(page.failed() ? page.text : "invalid reply to SCAN");
+        const reply page = checked(
+            master.ask({"SCAN", cursor, "MATCH", pattern, "COUNT", scan_count}),
+            "SCAN",
+            {reply::kind::list});
+        if (page.items.size() != 2 || page.items[0].what != reply::kind::text
+            || page.items[1].what != reply::kind::list) {
+            throw connection_error("invalid reply to SCAN");
         }
         cursor = page.items[0].text;
         for (const reply& key : page.items[1].items) {
@@ -131,10 +147,8 @@ std::string other_quorum(
 }
 
 core::recorded_list list_on(connection& master, const std::string& record_key) {
-    const reply found = master.ask({"GET", record_key});
-    if (found.failed()) {
-        throw connection_error(found.text);
-    }
+    const reply found =
+        checked(master.ask({"GET", record_key}), "GET", {reply::kind::text, reply::kind::nothing});
     const std::string_view record = found.text;
     return core::read_list(record.substr(record.rfind(' ') + 1));
 }
@@ -142,25 +156,24 @@ core::recorded_list list_on(connection& master, const std::string& record_key) {
 // Whether the holder has no key after it, and what was done.
 std::pair<bool, std::string>
 take_from(connection& master, const std::string& key, const std::string& other, force when) {
-    const reply seen = master.ask({"GET", key});
-    if (seen.what == reply::kind::nothing) {
-        return {true, "had no key"};
-    }
-    if (seen.failed()) {
-        return {false, seen.text};
-    }
+    const reply seen =
+        checked(master.ask({"GET", key}), "GET", {reply::kind::text, reply::kind::nothing});
+    // The script is sent also if there is no key: nil alone does not show that this is a Redis.
     std::string channel;
     core::assign_channel(channel, key);
     const bool at_once = when == force::at_once;
-    const reply done = master.ask(
-        {"EVAL",
-         at_once ? remove_seen : replace_seen,
-         "1",
-         key,
-         seen.text,
-         at_once ? channel : other});
-    if (done.failed()) {
-        return {false, done.text};
+    const reply done = checked(
+        master.ask(
+            {"EVAL",
+             at_once ? remove_seen : replace_seen,
+             "1",
+             key,
+             seen.text,
+             at_once ? channel : other}),
+        "EVAL",
+        {reply::kind::number});
+    if (done.number < -1 || done.number > 1) {
+        throw connection_error("invalid reply to EVAL");
     }
     if (done.number == 0) {
         return {false, "has another holder now"};

@@ -49,6 +49,10 @@ bool forbidden(const reply& answer) {
            && (answer.text.starts_with("NOPERM") || answer.text.starts_with("ERR unknown command"));
 }
 
+bool is_ok(const reply& answer) {
+    return answer.what == reply::kind::text && answer.text == "OK";
+}
+
 class examination {
 public:
     examination(const redlock::endpoint& where, const redlock::config& how, facts& out)
@@ -84,7 +88,7 @@ public:
             const auto wall = std::chrono::system_clock::now();
             const reply time = master_.ask({"TIME"});
             const auto took = redlock::clock::now() - before;
-            if (time.items.size() != 2) {
+            if (!understood("TIME", time, time.items.size() == 2) || time.failed()) {
                 return;
             }
             const us theirs(
@@ -112,7 +116,10 @@ private:
         // No lock needs it, and it would show passwords, so the user may lack the permission.
         for (const char* name : {"appendfsync", "min-replicas-to-write"}) {
             const reply answer = master_.ask({"CONFIG", "GET", name});
-            if (answer.items.size() == 2) {
+            // Servers of Redis' kind have no value for a parameter that they lack.
+            const bool known = answer.items.size() == 2;
+            const bool lacks = answer.what == reply::kind::list && answer.items.empty();
+            if (understood("CONFIG GET", answer, known || lacks) && known) {
                 out_.configuration[name] = answer.items[1].text;
             }
         }
@@ -126,29 +133,36 @@ private:
         const std::string fence = how_.key_prefix + "{" + name + "}:fence";
         const std::string channel = lock + ":free";
         const reply set = attempt("+set", true, {"SET", lock, "doctor", "NX", "PX", "2000"});
+        understood("SET", set, is_ok(set));
         if (set.failed() && !forbidden(set)) {
             out_.write_refusal = set.text;
         }
-        attempt("+get", true, {"GET", lock});
-        attempt("+pttl", true, {"PTTL", lock});
-        attempt("+pexpire", true, {"PEXPIRE", lock, "2000"});
+        const reply value = attempt("+get", true, {"GET", lock});
+        const bool expired = value.what == reply::kind::nothing; // on a slow master
+        understood("GET", value, expired || value.text == "doctor");
+        number_of("PTTL", attempt("+pttl", true, {"PTTL", lock}));
+        number_of("PEXPIRE", attempt("+pexpire", true, {"PEXPIRE", lock, "2000"}));
         const bool guarded = how_.protocol == redlock::protocol::guarded;
-        attempt("+eval", true, {"EVAL", "return 1", "1", lock});
+        number_of("EVAL", attempt("+eval", true, {"EVAL", "return 1", "1", lock}));
         attempt("+evalsha", false, {"EVALSHA", std::string(40, '0'), "1", lock});
         if (guarded) {
             attempt("+time", true, {"TIME"});
             const reply script = master_.ask({"EVAL", "return 1", "3", lock, fence, out_.record});
+            number_of("EVAL", script);
             if (script.failed() && !forbidden(script)) {
                 out_.script_refusal = script.text;
             }
         }
-        attempt("+exists", false, {"EXISTS", lock});
-        attempt("+ping", false, {"PING"});
-        attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
+        number_of("EXISTS", attempt("+exists", false, {"EXISTS", lock}));
+        const reply pong = attempt("+ping", false, {"PING"});
+        understood("PING", pong, pong.text == "PONG");
+        const reply named =
+            attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
+        understood("CLIENT SETNAME", named, is_ok(named));
         if (how_.release_notifications == redlock::release_notifications::on) {
-            attempt("+publish", false, {"PUBLISH", channel, "doctor"});
+            number_of("PUBLISH", attempt("+publish", false, {"PUBLISH", channel, "doctor"}));
         }
-        attempt("+del", true, {"DEL", lock, fence});
+        number_of("DEL", attempt("+del", true, {"DEL", lock, fence}));
     }
 
     // "3 RUN-ID PROMOTED-FROM BORN QUARANTINE ID"
@@ -183,6 +197,21 @@ private:
         reply answer = master_.ask(words);
         out_.permissions.push_back({rule, needed, forbidden(answer) ? answer.text : ""});
         return answer;
+    }
+
+    // Whether the reply is an error, which is judged elsewhere, or fits the command.
+    bool understood(std::string_view command, const reply& answer, bool fits) {
+        if (answer.failed() || fits) {
+            return true;
+        }
+        if (std::ranges::find(out_.not_understood, command) == out_.not_understood.end()) {
+            out_.not_understood.emplace_back(command);
+        }
+        return false;
+    }
+
+    void number_of(std::string_view command, const reply& answer) {
+        understood(command, answer, answer.what == reply::kind::number);
     }
 
     const redlock::config& how_;

@@ -38,6 +38,8 @@ struct facts {
     std::vector<std::chrono::microseconds> round_trips;
     std::vector<clock_sample> clock;
     std::vector<permission> permissions;
+    /// Commands with a reply that no Redis sends, each once: what they test is unknown.
+    std::vector<std::string> not_understood;
     std::string write_refusal;   ///< why it refuses a lock: READONLY, MISCONF, MOVED and so on
     std::string script_refusal;  ///< why it refuses a script on the keys of one lock
     std::string record;          ///< key of its memory record

@@ -52,6 +52,7 @@ public:
         memory();
         durability();
         permissions();
+        replies();
         latency();
         quarantine();
         transport();
@@ -209,6 +210,18 @@ private:
                 "the ACL refuses optional commands (for speed, or for this report): " + useful,
                 acl_line(how_));
         }
+    }
+
+    void replies() {
+        if (it_.not_understood.empty()) {
+            return;
+        }
+        add(severity::warning,
+            "replies",
+            fmt::format(
+                "its reply was not understood, so what this tests is unknown: {}",
+                fmt::join(it_.not_understood, ", ")),
+            "check that it is a Redis-compatible server, without a proxy that changes replies");
     }
 
     void latency() {

@@ -295,6 +295,74 @@ def _():
         found(quorum, 'proxy', 'broken', 'no run_id', master=quorum.masters[0], alone=False)
 
 
+class Altered:
+    """A way to a master that changes the replies to doctor's own commands."""
+
+    def __init__(self, master, wrong):
+        self.master = master
+        self.wrong = wrong
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = f'redis://127.0.0.1:{self.listener.getsockname()[1]}'
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def changed(self, words):
+        ours = words[0] in ('TIME', 'CONFIG') or len(words) > 1 and '{redlock-doctor-' in words[1]
+        return self.wrong.get(words[0]) if ours else None
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with contextlib.suppress(OSError), client, client.makefile('rb') as commands, \
+                self.master.connect() as master, master.makefile('rb') as replies:
+            while count := commands.readline():
+                words, sent = [], count
+                for _ in range(int(count[1:])):
+                    length = commands.readline()
+                    word = commands.read(int(length[1:]) + 2)
+                    words.append(word[:-2].decode(errors='replace'))
+                    sent += length + word
+                master.sendall(sent)
+                answer = raw_reply(replies)
+                client.sendall(self.changed(words) or answer)
+
+
+def raw_reply(stream):
+    line = stream.readline()
+    if line[:1] == b'$' and int(line[1:]) >= 0:
+        return line + stream.read(int(line[1:]) + 2)
+    if line[:1] == b'*':
+        return line + b''.join(raw_reply(stream) for _ in range(int(line[1:])))
+    return line
+
+
+@case('replies: a check whose reply is of a wrong type is a warning')
+def _():
+    with Quorum() as quorum:
+        wrong = {}
+        quorum.env['REDLOCK_MASTERS'] = ','.join(Altered(master, wrong).url for master in quorum.masters)
+        aged(quorum)
+        for command, sent in (('TIME', b':1\r\n'), ('TIME', b'*0\r\n'), ('TIME', b'$-1\r\n'),
+                              ('CONFIG', b'$-1\r\n'), ('CONFIG', b'+OK\r\n'), ('SET', b'$-1\r\n'),
+                              ('SET', b'$0\r\n\r\n'), ('GET', b':1\r\n'), ('PTTL', b'+OK\r\n'),
+                              ('PEXPIRE', b'$-1\r\n'), ('EXISTS', b'$-1\r\n'), ('DEL', b'+OK\r\n')):
+            wrong.clear()
+            wrong[command] = sent
+            report = examine(quorum)
+            serious = [one for one in report['findings'] if one['severity'] != 'note']
+            equal((report['verdict'], [(one['check'], one['severity']) for one in serious]),
+                  ('warning', [('replies', 'warning')] * 3), f'{command} {sent}')
+            for one in serious:
+                contains(one['what'], command)
+        # A server of Redis' kind that lacks a parameter.
+        wrong.clear()
+        wrong['CONFIG'] = b'*0\r\n'
+        equal(examine(quorum)['verdict'], 'healthy')
+
+
 @case('run ids: the same server twice')
 def _():
     with Quorum() as quorum:
