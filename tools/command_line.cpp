@@ -79,6 +79,18 @@ std::string known_as(std::string_view name, const CLI::App& asked) {
     return did_you_mean(name, flags);
 }
 
+// The commands that have this option, if another one was given.
+std::string elsewhere(const std::string& name, const CLI::App& app) {
+    std::vector<std::string> out;
+    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+        const CLI::Option* const option = one->get_option_no_throw(name);
+        if (option != nullptr && option->get_group() != hidden) {
+            out.push_back(one->get_name());
+        }
+    }
+    return out.empty() ? "" : fmt::format("; {} is an option of {}", name, fmt::join(out, ", "));
+}
+
 std::string known_as(std::string_view name, const std::vector<std::string>& commands) {
     constexpr std::array<std::array<std::string_view, 2>, 12> synonyms{{
         {"lock", "run or acquire"},
@@ -102,12 +114,34 @@ std::string known_as(std::string_view name, const std::vector<std::string>& comm
     return did_you_mean(name, commands);
 }
 
+// CLI11 leaves out empty parts. A variable without a value, as in $A,$B,$C, must not make a smaller
+// quorum. The text is not shown, because it may contain passwords.
+std::vector<std::string> addresses_of(const std::vector<std::string>& lists) {
+    std::vector<std::string> out;
+    for (std::string_view list : lists) {
+        std::size_t comma = 0;
+        while ((comma = list.find(',')) != std::string_view::npos) {
+            out.emplace_back(list.substr(0, comma));
+            list.remove_prefix(comma + 1);
+        }
+        out.emplace_back(list);
+    }
+    if (const auto empty = std::find(out.begin(), out.end(), ""); empty != out.end()) {
+        throw CLI::ValidationError(
+            "--masters",
+            fmt::format(
+                "address {} of {} is empty; write redis://host:6379, separated by commas",
+                empty - out.begin() + 1,
+                out.size()));
+    }
+    return out;
+}
+
 void add_masters(CLI::App& app, settings& into) {
-    app.add_option(
+    app.add_option_function<std::vector<std::string>>(
            "--masters",
-           into.masters,
+           [&into](const std::vector<std::string>& lists) { into.masters = addresses_of(lists); },
            "URLs of the masters (redis://, rediss:// or unix://), separated by commas or repeated")
-        ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("URL,...")
         ->group("The quorum");
@@ -187,12 +221,13 @@ void add_credentials(CLI::App& app, settings& into) {
                         name,
                         asked.get_name()));
             }
+            const std::string others = elsewhere(name, from.app);
             throw failure(
                 exit_code::usage,
                 fmt::format(
                     "unknown option {}{}{}",
                     printable(name),
-                    known_as(name, asked),
+                    others.empty() ? known_as(name, asked) : others,
                     no_mark ? "; put -- before the command and its options" : ""));
         }
         if (&asked == &from.app) {

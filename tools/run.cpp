@@ -68,19 +68,21 @@ public:
 
 private:
     redlock::acquire_options wishes(const redlock::config& configuration) {
-        auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
-        options_.lock.ttl = out.ttl;
-        if (out.ttl < command_ttl_min) {
+        // Before the range without a command, which is wider.
+        if (const milliseconds ttl = ttl_of(options_.lock.ttl, configuration);
+            ttl < command_ttl_min || ttl > configuration.max_ttl) {
             const bool too_short = configuration.max_ttl < command_ttl_min;
             throw failure(
                 exit_code::configuration,
                 fmt::format(
                     "{} is {}; allowed with a command: {} to {}",
                     too_short ? "--max-ttl" : "--ttl",
-                    duration_text(too_short ? configuration.max_ttl : out.ttl),
+                    duration_text(too_short ? configuration.max_ttl : ttl),
                     duration_text(command_ttl_min),
                     too_short ? "1d" : "--max-ttl, " + duration_text(configuration.max_ttl)));
         }
+        auto out = options_of(options_.lock, redlock::wait_for::forever(), configuration);
+        options_.lock.ttl = out.ttl;
         if (options_.grace.count() == 0) {
             options_.grace = std::min(out.ttl / 4, milliseconds(2'000));
         }
@@ -292,11 +294,15 @@ private:
                              || (reason == redlock::loss_reason::expired && unguarded());
         supervisor_->stop(at_once ? now : now + options_.grace);
         refresh();
+        // The reason is said already: of the rest, only the votes.
+        const std::string why = to_string(why_lost_);
+        const std::size_t votes = why.find(", ", why_lost_.message.size());
         say(fmt::format(
-            "lost '{}' ({}), stopping the command: {}",
+            "lost '{}' ({}), stopping the command{}",
             printable(options_.lock.resource),
             to_string(reason),
-            to_string(why_lost_)));
+            why_lost_.votes.empty() || votes == std::string::npos ? ""
+                                                                  : ": " + why.substr(votes + 2)));
     }
 
     /// Whether the masters may have granted the lost lock to another owner: a majority has no key
@@ -404,14 +410,16 @@ private:
 public:
     static int not_started(const std::string& program, int error, bool found) {
         const bool by_name = program.find('/') == std::string::npos;
+        const bool line = error == ENOENT && !found && program.find(' ') != std::string::npos;
         say(fmt::format(
-            "the command '{}' cannot be run: {}",
+            "the command '{}' cannot be run: {}{}",
             printable(program),
             error == ENOENT && program.empty() ? "the name is empty"
             : error == ENOENT && found         ? "the interpreter in its first line does not exist"
             : by_name && program.starts_with("-") ? "not found in PATH; options go before --"
             : error == ENOENT && by_name          ? "not found in PATH"
-                                                  : std::strerror(error)));
+                                                  : std::strerror(error),
+            line ? "; to run a line of the shell, write: sh -c 'LINE'" : ""));
         return static_cast<int>(error == ENOENT ? exit_code::not_found : exit_code::not_executable);
     }
 

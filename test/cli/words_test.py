@@ -57,6 +57,9 @@ def _():
                 (['run', '--timeout', '3', *run], 'unknown option --timeout, did you mean --wait?'),
                 (['run', '-x', *run], 'unknown option -x, did you mean --exclusive?'),
                 (['status', '-n', 'a'], 'unknown option -n'),
+                (['run', '--size', '3', *run],
+                 'unknown option --size; --size is an option of pool'),
+                (['metrics', '--wait', '3s'], 'unknown option --wait; --wait is an option of run, pool, acquire'),
                 (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
                 (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
                 (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
@@ -98,6 +101,9 @@ def _():
                  '--wait is an option of run; write: redlock run --wait ...'),
                 (['run', 'a', '--', '--ttl', '5s', 'true'], NOT_FOUND,
                  "the command '--ttl' cannot be run: not found in PATH; options go before --"),
+                (['run', 'a', '--', 'echo hi'], NOT_FOUND,
+                 "the command 'echo hi' cannot be run: not found in PATH; to run a line of the shell, write: "
+                 "sh -c 'LINE'"),
                 (['run', '--', 'true'], USAGE, 'RESOURCE is missing; see redlock run --help'),
                 (['acquire', *run], USAGE, 'acquire takes nothing after --' + run_it),
                 (['status', *run], USAGE, 'status takes nothing after --'),
@@ -113,6 +119,13 @@ def _():
                 (['run', '--password', SECRET, *run], USAGE,
                  'a password on the command line is visible to all users of this machine: use REDLOCK_PASSWORD, '
                  '--password-file or the file of --config'),
+                # addresses
+                (['status', '--masters', ',', 'a'], USAGE, '--masters: address 1 of 2 is empty; write '
+                 'redis://host:6379, separated by commas; see redlock status --help'),
+                (['--masters', '', 'status', 'a'], USAGE, '--masters: address 1 of 1 is empty; write '
+                 'redis://host:6379, separated by commas; see redlock status --help'),
+                (['status', '--masters', f'redis://:{SECRET}@a,,redis://b', 'a'], USAGE, '--masters: address 2 of 3 '
+                 'is empty; write redis://host:6379, separated by commas; see redlock status --help'),
                 # URLs
                 (['run', '--masters', 'localhost:6379', *run], CONFIGURATION,
                  "master 'localhost:6379': not a URL; expected redis://host:6379/0, rediss://host:6379/0 or "
@@ -154,11 +167,11 @@ def _():
     with Quorum(0) as quorum:
         masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
         for words, exactly in (
-                (['--ttl', '31s'], '--ttl is 31s; allowed: 4ms to 30s'),
-                (['--ttl', '0'], '--ttl is 0s; allowed: 4ms to 30s'),
+                (['--ttl', '31s'], '--ttl is 31s; allowed with a command: 50ms to --max-ttl, 30s'),
+                (['--ttl', '0'], '--ttl is 0s; allowed with a command: 50ms to --max-ttl, 30s'),
                 (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
                 (['--max-ttl', '5s', '--ttl', '6s'],
-                 '--ttl is 6s; allowed: 4ms to 5s'),
+                 '--ttl is 6s; allowed with a command: 50ms to --max-ttl, 5s'),
                 (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
                 (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
                 (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
@@ -170,6 +183,8 @@ def _():
                 (['--tls-certificate-file', '/c'], '--tls-private-key-file is empty; a certificate needs its '
                                                    'private key')):
             refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
+        refused(quorum, ['acquire', '--ttl', '60s', 'a'], CONFIGURATION, env=masters,
+                exactly='--ttl is 1m; allowed: 4ms to --max-ttl, 30s')
         for name, exactly in (('', "the name has 0 bytes; allowed: 1 to 1024"),
                               ('x' * 1025, "the name has 1025 bytes; allowed: 1 to 1024")):
             refused(quorum, ['run', name, '--', 'true'], USAGE, env=masters, exactly=exactly)
@@ -181,6 +196,8 @@ def _():
         run = ['run', 'a', '--', 'true']
         refused(quorum, run, CONFIGURATION, env={'REDLOCK_TTL': '5'},
                 exactly="REDLOCK_TTL: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d")
+        refused(quorum, run, CONFIGURATION, env={'REDLOCK_MASTERS': ','},
+                exactly='REDLOCK_MASTERS: address 1 of 2 is empty; write redis://host:6379, separated by commas')
         refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
                 exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
         file = quorum.path('redlock.toml')
