@@ -117,8 +117,17 @@ redlock::lock attach(
             if (error.code() != redlock::errc::no_quorum || now.signal() != 0) {
                 throw;
             }
-            now.settle(need::most); // until the handshakes with their present records
-            if (!members_moved(before, now.manager.get_health())) {
+            now.settle(need::most);
+            // A master whose record has changed refuses the command, and is introduced again, which
+            // takes two round trips.
+            const bool refused =
+                std::ranges::find(why.votes, redlock::vote::error, &redlock::master_vote::vote)
+                != why.votes.end();
+            const auto moved = [&] { return members_moved(before, now.manager.get_health()); };
+            for (int i = 0; refused && !moved() && i < 20; ++i) {
+                now.pause(milliseconds(5));
+            }
+            if (!moved()) {
                 throw;
             }
         }
