@@ -158,7 +158,7 @@ std::pair<bool, std::string>
 take_from(connection& master, const std::string& key, const std::string& other, force when) {
     const reply seen =
         checked(master.ask({"GET", key}), "GET", {reply::kind::text, reply::kind::nothing});
-    // The script is sent also if there is no key: nil alone does not show that this is a Redis.
+    // The script is sent even if there is no key: nil alone does not show that this is a Redis.
     std::string channel;
     core::assign_channel(channel, key);
     const bool at_once = when == force::at_once;
