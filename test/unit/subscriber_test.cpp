@@ -168,6 +168,31 @@ TEST_CASE("unwatch leaves nothing, and the connection stays") {
     CHECK(it.closes == 0);
 }
 
+TEST_CASE(
+    "a refused UNSUBSCRIBE changes nothing: Valkey 8.0 has NOSUB outside of subscribed mode") {
+    const std::string no_sub = "-NOSUB 'unsubscribe' command executed not in subscribed mode\r\n";
+    harness it;
+    it.bring_up();
+    it.link.unwatch("a", it.now);
+    it.hear(no_sub);
+    it.link.watch("b", it.now);
+    it.hear(confirmed("subscribe", "b") + message("b"));
+    CHECK(it.hints == lines{"b", "b"});
+    CHECK(it.link.live());
+    CHECK(it.closes == 0);
+    CHECK(it.notes.empty());
+
+    harness refused; // its UNSUBSCRIBE is for a channel that was never subscribed to
+    refused.link.watch("a", refused.now);
+    refused.link.opened(refused.now);
+    refused.hear("+PONG\r\n-NOPERM no channel\r\n");
+    refused.link.unwatch("a", refused.now);
+    refused.hear(no_sub);
+    CHECK(refused.link.refused());
+    CHECK(refused.link.why_not() == "NOPERM no channel");
+    CHECK(refused.closes == 0);
+}
+
 TEST_CASE("a refused SUBSCRIBE is said once, and nothing is asked again on this connection") {
     harness it;
     it.link.watch("a", it.now);
