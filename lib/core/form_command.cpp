@@ -5,291 +5,185 @@
 #include "heal_scripts.hpp"
 #include "keys.hpp"
 
-#include <array>
 #include <cassert>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 namespace redlock::core {
 
 namespace {
 
-// The call of a script with a variable number of keys.
-void append_call(
-    std::string& out,
-    command_variant how,
-    const script& what,
-    std::string_view packed,
-    std::string_view last_key,
-    std::initializer_list<std::string_view> arguments) {
-    std::vector<std::string_view> words{verb(how), body(how, what), {}};
-    for_each_packed(packed, [&](std::string_view key) { words.push_back(key); });
-    if (!last_key.empty()) {
-        words.push_back(last_key);
+// The arguments of a command as text.
+struct argument_texts {
+    explicit argument_texts(const form_command& of)
+        : ttl(of.ttl.count()),
+          fence(of.fencing.token),
+          fence_ttl(of.fencing.ttl.count()),
+          run_id(of.guard.run_id),
+          quarantine(of.guard.quarantine.count()),
+          not_after(of.guard.not_after_us),
+          intent_lease(of.intent.lease.count()),
+          intent(of.intent.name) {}
+
+    decimal ttl;
+    decimal fence;
+    decimal fence_ttl;
+    std::string_view run_id;
+    decimal quarantine;
+    decimal not_after;
+    decimal intent_lease;
+    decimal intent;
+};
+
+// The call of one script.
+class call {
+public:
+    call(std::string& out, command_variant how) noexcept : out_(out), how_(how) {}
+
+    void operator()(
+        const script& what,
+        std::span<const std::string_view> keys,
+        std::initializer_list<std::string_view> arguments) const {
+        append_array(out_, 3 + keys.size() + arguments.size());
+        append_argument(out_, verb(how_));
+        append_argument(out_, body(how_, what));
+        append_argument(out_, decimal(keys.size()));
+        append_all(keys);
+        append_all(arguments);
     }
-    const decimal keys(words.size() - 3);
-    words[2] = keys;
-    words.insert(words.end(), arguments);
-    append_command(out, words);
+    void operator()(
+        const script& what,
+        std::initializer_list<std::string_view> keys,
+        std::initializer_list<std::string_view> arguments) const {
+        (*this)(what, std::span(keys.begin(), keys.size()), arguments);
+    }
+
+private:
+    template <typename Words>
+    void append_all(const Words& words) const {
+        for (const std::string_view word : words) {
+            append_argument(out_, word);
+        }
+    }
+
+    std::string& out_;
+    command_variant how_;
+};
+
+void append_exclusive(std::string& out, const form_command& what) {
+    if (what.kind == command_kind::raise) {
+        append_raise(out, what.how, what.names, what.fencing);
+    } else {
+        assert(what.kind == command_kind::heal); // the others are in outbox.hpp
+        append_guarded_heal(out, what.how, what.names, what.guard, what.ttl, what.fencing);
+    }
 }
 
-// An extension and a heal of several resources have the same arguments.
-void append_keep_all(
-    std::string& out,
-    command_variant how,
-    const script& what,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing) {
-    append_call(
-        out,
-        how,
-        what,
-        names.lock,
-        names.record,
-        {names.token,
-         decimal(ttl.count()),
-         decimal(fencing.token),
-         decimal(fencing.ttl.count()),
-         guard.run_id,
-         decimal(guard.quarantine.count()),
-         decimal(guard.not_after_us)});
+void append_all(const call& append, const form_command& what) {
+    const argument_texts is(what);
+    const std::string_view token = what.names.token;
+    std::vector<std::string_view> keys;
+    for_each_packed(what.names.lock, [&](std::string_view key) { keys.push_back(key); });
+    keys.push_back(what.names.record);
+    const auto of_locks = std::span(keys).first(keys.size() - 1);
+    switch (what.kind) {
+    case command_kind::acquire:
+        append(
+            all_acquire,
+            keys,
+            {token, is.ttl, is.run_id, is.quarantine, is.not_after, is.fence_ttl});
+        break;
+    case command_kind::raise:
+        append(all_raise, of_locks, {token, is.fence, is.fence_ttl});
+        break;
+    case command_kind::remove: {
+        const std::string_view publishes = what.channel.empty() ? what.channel : channel_suffix;
+        append(all_release, of_locks, {token, is.fence, is.fence_ttl, publishes});
+        break;
+    }
+    default:
+        append(
+            what.kind == command_kind::extend ? all_extend : all_heal,
+            keys,
+            {token, is.ttl, is.fence, is.fence_ttl, is.run_id, is.quarantine, is.not_after});
+    }
 }
 
-// The same for a writer.
-void append_keep_writer(
-    std::string& out,
-    command_variant how,
-    const script& what,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing) {
-    append_command(
-        out,
-        {verb(how),
-         body(how, what),
-         "4",
-         names.lock,
-         names.fence,
-         names.record,
-         key_beside(names.fence, "readers"),
-         names.token,
-         decimal(ttl.count()),
-         decimal(fencing.token),
-         decimal(fencing.ttl.count()),
-         guard.run_id,
-         decimal(guard.quarantine.count()),
-         decimal(guard.not_after_us)});
+void append_shared(const call& append, const form_command& what) {
+    const argument_texts is(what);
+    const auto& [lock, fence, record, token] = what.names;
+    const std::string readers = key_beside(fence, "readers");
+    switch (what.kind) {
+    case command_kind::acquire:
+        append(
+            shared_acquire,
+            {lock, readers, key_beside(fence, "intent"), record},
+            {token, is.ttl, is.run_id, is.quarantine, is.not_after});
+        break;
+    case command_kind::extend:
+        append(
+            shared_extend,
+            {lock, readers, record},
+            {token, is.ttl, is.run_id, is.quarantine, is.not_after, what.channel});
+        break;
+    case command_kind::remove:
+        append(shared_release, {lock, readers}, {token, what.channel});
+        break;
+    default: // a reader has no fencing token to raise
+        assert(what.kind == command_kind::heal);
+        append(
+            shared_heal,
+            {lock, readers, record},
+            {token, is.ttl, is.run_id, is.quarantine, is.not_after});
+    }
+}
+
+void append_writer(const call& append, const form_command& what) {
+    const argument_texts is(what);
+    const auto& [lock, fence, record, token] = what.names;
+    const std::string readers = key_beside(fence, "readers");
+    const std::string intent = key_beside(fence, "intent");
+    switch (what.kind) {
+    case command_kind::acquire:
+        append(
+            writer_acquire,
+            {lock, fence, record, readers, intent},
+            {token,
+             is.ttl,
+             is.run_id,
+             is.quarantine,
+             is.not_after,
+             is.fence_ttl,
+             is.intent_lease,
+             is.intent});
+        break;
+    case command_kind::remove:
+        append(
+            writer_release,
+            {lock, fence, intent},
+            {token, is.fence, is.fence_ttl, what.channel, is.intent});
+        break;
+    default:
+        append(
+            what.kind == command_kind::extend ? writer_extend : writer_heal,
+            {lock, fence, record, readers},
+            {token, is.ttl, is.fence, is.fence_ttl, is.run_id, is.quarantine, is.not_after});
+    }
 }
 
 } // namespace
 
-void append_acquire(
-    std::string& out,
-    lock_form form,
-    command_variant how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing,
-    const writer_intent& intent) {
-    switch (form) {
-    case lock_form::exclusive:
-        assert(false); // outbox.hpp
-        break;
-    case lock_form::all:
-        append_call(
-            out,
-            how,
-            all_acquire,
-            names.lock,
-            names.record,
-            {names.token,
-             decimal(ttl.count()),
-             guard.run_id,
-             decimal(guard.quarantine.count()),
-             decimal(guard.not_after_us),
-             decimal(fencing.ttl.count())});
-        break;
-    case lock_form::shared:
-        append_command(
-            out,
-            {verb(how),
-             body(how, shared_acquire),
-             "4",
-             names.lock,
-             key_beside(names.fence, "readers"),
-             key_beside(names.fence, "intent"),
-             names.record,
-             names.token,
-             decimal(ttl.count()),
-             guard.run_id,
-             decimal(guard.quarantine.count()),
-             decimal(guard.not_after_us)});
-        break;
-    case lock_form::writer:
-        append_command(
-            out,
-            {verb(how),
-             body(how, writer_acquire),
-             "5",
-             names.lock,
-             names.fence,
-             names.record,
-             key_beside(names.fence, "readers"),
-             key_beside(names.fence, "intent"),
-             names.token,
-             decimal(ttl.count()),
-             guard.run_id,
-             decimal(guard.quarantine.count()),
-             decimal(guard.not_after_us),
-             decimal(fencing.ttl.count()),
-             decimal(intent.lease.count()),
-             decimal(intent.name)});
-        break;
-    }
-}
-
-void append_raise(
-    std::string& out,
-    lock_form form,
-    command_variant how,
-    const lock_names& names,
-    const fence& fencing) {
-    if (form == lock_form::all) {
-        append_call(
-            out,
-            how,
-            all_raise,
-            names.lock,
-            {},
-            {names.token, decimal(fencing.token), decimal(fencing.ttl.count())});
+void append_form_command(std::string& out, const form_command& what) {
+    const call append(out, what.how);
+    if (!has_own_script(what.form, what.kind)) {
+        append_exclusive(out, what);
+    } else if (what.form == lock_form::all) {
+        append_all(append, what);
+    } else if (what.form == lock_form::shared) {
+        append_shared(append, what);
     } else {
-        append_raise(out, how, names, fencing);
-    }
-}
-
-void append_extend(
-    std::string& out,
-    lock_form form,
-    command_variant how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing,
-    std::string_view channel) {
-    switch (form) {
-    case lock_form::exclusive:
-        assert(false); // outbox.hpp
-        break;
-    case lock_form::all:
-        append_keep_all(out, how, all_extend, names, guard, ttl, fencing);
-        break;
-    case lock_form::shared:
-        append_command(
-            out,
-            {verb(how),
-             body(how, shared_extend),
-             "3",
-             names.lock,
-             key_beside(names.fence, "readers"),
-             names.record,
-             names.token,
-             decimal(ttl.count()),
-             guard.run_id,
-             decimal(guard.quarantine.count()),
-             decimal(guard.not_after_us),
-             channel});
-        break;
-    case lock_form::writer:
-        append_keep_writer(out, how, writer_extend, names, guard, ttl, fencing);
-        break;
-    }
-}
-
-void append_heal(
-    std::string& out,
-    lock_form form,
-    command_variant how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing) {
-    switch (form) {
-    case lock_form::exclusive:
-        append_guarded_heal(out, how, names, guard, ttl, fencing);
-        break;
-    case lock_form::all:
-        append_keep_all(out, how, all_heal, names, guard, ttl, fencing);
-        break;
-    case lock_form::shared:
-        append_command(
-            out,
-            {verb(how),
-             body(how, shared_heal),
-             "3",
-             names.lock,
-             key_beside(names.fence, "readers"),
-             names.record,
-             names.token,
-             decimal(ttl.count()),
-             guard.run_id,
-             decimal(guard.quarantine.count()),
-             decimal(guard.not_after_us)});
-        break;
-    case lock_form::writer:
-        append_keep_writer(out, how, writer_heal, names, guard, ttl, fencing);
-        break;
-    }
-}
-
-void append_remove(
-    std::string& out,
-    lock_form form,
-    command_variant how,
-    const lock_names& names,
-    const fence& fencing,
-    std::string_view channel,
-    std::uint64_t intent) {
-    if (form == lock_form::writer) {
-        append_command(
-            out,
-            {verb(how),
-             body(how, writer_release),
-             "3",
-             names.lock,
-             names.fence,
-             key_beside(names.fence, "intent"),
-             names.token,
-             decimal(fencing.token),
-             decimal(fencing.ttl.count()),
-             channel,
-             decimal(intent)});
-    } else if (form == lock_form::shared) {
-        append_command(
-            out,
-            {verb(how),
-             body(how, shared_release),
-             "2",
-             names.lock,
-             key_beside(names.fence, "readers"),
-             names.token,
-             channel});
-    } else if (form == lock_form::all) {
-        append_call(
-            out,
-            how,
-            all_release,
-            names.lock,
-            {},
-            {names.token,
-             decimal(fencing.token),
-             decimal(fencing.ttl.count()),
-             channel.empty() ? std::string_view() : channel_suffix});
-    } else {
-        assert(false); // outbox.hpp
+        append_writer(append, what);
     }
 }
 

@@ -95,15 +95,15 @@ void sender::acquire_again(const claim& attempt, std::size_t master, time_point 
 void sender::write_acquire(const claim& attempt, std::size_t master, command_variant how) {
     bytes_.clear();
     if (rules_.guarded()) {
-        append_acquire(
+        append_form_command(
             bytes_,
-            attempt.form,
-            how,
-            names_of(attempt),
-            masters_[master].link->guard_until(attempt.vote_by),
-            attempt.asked_ttl,
-            fence_of(attempt, 0),
-            intent_of(attempt));
+            {.form = attempt.form,
+             .how = how,
+             .names = names_of(attempt),
+             .fencing = fence_of(attempt, 0),
+             .ttl = attempt.asked_ttl,
+             .guard = masters_[master].link->guard_until(attempt.vote_by),
+             .intent = intent_of(attempt)});
     } else {
         append_set(bytes_, attempt.key, attempt.token_text(), attempt.asked_ttl);
     }
@@ -126,7 +126,13 @@ void sender::raise(const claim& attempt, std::size_t master, time_point now) {
         attempt.is_asking() ? attempt.asking().token() : attempt.fencing_token;
     const command_variant how = variant_of(attempt, master, command_kind::raise);
     bytes_.clear();
-    append_raise(bytes_, attempt.form, how, names_of(attempt), fence_of(attempt, token));
+    append_form_command(
+        bytes_,
+        {.kind = command_kind::raise,
+         .form = attempt.form,
+         .how = how,
+         .names = names_of(attempt),
+         .fencing = fence_of(attempt, token)});
     send_for(attempt, master, command_kind::raise, how, attempt.handoffs, now);
 }
 
@@ -194,15 +200,16 @@ void sender::send_extend(
     bytes_.clear();
     if (rules_.guarded()) {
         const bool publishes = rules_.pushes && lease.form == lock_form::shared;
-        append_extend(
+        append_form_command(
             bytes_,
-            lease.form,
-            how,
-            names_of(lease),
-            masters_[master].link->guard_until(lease.held().deadline()),
-            lease.extending.ttl,
-            fence_of(lease, lease.fencing_token),
-            publishes ? channel_of(lease.key) : std::string_view());
+            {.kind = command_kind::extend,
+             .form = lease.form,
+             .how = how,
+             .names = names_of(lease),
+             .fencing = fence_of(lease, lease.fencing_token),
+             .ttl = lease.extending.ttl,
+             .guard = masters_[master].link->guard_until(lease.held().deadline()),
+             .channel = publishes ? channel_of(lease.key) : std::string_view()});
     } else {
         append_extend(bytes_, how, lease.key, lease.token_text(), lease.extending.ttl);
     }
@@ -212,15 +219,16 @@ void sender::send_extend(
 void sender::heal(const claim& lease, std::size_t master, std::uint16_t round, time_point now) {
     const command_variant how = variant_of(lease, master, command_kind::heal);
     bytes_.clear();
-    append_heal(
+    append_form_command(
         bytes_,
-        lease.form,
-        how,
-        names_of(lease),
-        masters_[master].link->guard_until(
-            lease.is_held() ? lease.held().deadline() : lease.vote_by), // of an attach
-        lease.extending.ttl,
-        fence_of(lease, lease.fencing_token));
+        {.kind = command_kind::heal,
+         .form = lease.form,
+         .how = how,
+         .names = names_of(lease),
+         .fencing = fence_of(lease, lease.fencing_token),
+         .ttl = lease.extending.ttl,
+         .guard = masters_[master].link->guard_until(
+             lease.is_held() ? lease.held().deadline() : lease.vote_by)}); // of an attach
     send_for(lease, master, command_kind::heal, how, round, now);
 }
 
@@ -276,14 +284,15 @@ std::string_view sender::write_removal(
         channel = channel_of(ended.line_key());
     }
     if (rules_.guarded()) {
-        append_remove(
+        append_form_command(
             bytes_,
-            ended.form,
-            how,
-            names_of(ended),
-            fence_of(ended, ended.fencing_token),
-            publishes_separately(ended) ? std::string_view() : channel,
-            ended.drops_intent ? ended.intent : 0);
+            {.kind = command_kind::remove,
+             .form = ended.form,
+             .how = how,
+             .names = names_of(ended),
+             .fencing = fence_of(ended, ended.fencing_token),
+             .channel = publishes_separately(ended) ? std::string_view() : channel,
+             .intent = {.name = ended.drops_intent ? ended.intent : 0}});
     } else {
         append_remove(bytes_, how, commands.delete_command, ended.key, ended.token_text(), channel);
     }
