@@ -66,7 +66,7 @@ public:
 
 // A link to a socket of the test's own.
 struct pair {
-    explicit pair(bool watched) {
+    explicit pair([[maybe_unused]] bool watched) {
         asio::ip::tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
         const endpoint where(
             "redis://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()));
