@@ -302,4 +302,27 @@ TEST_CASE("blocking shared mutex: what is locked when the object goes is release
     CHECK(here.clean());
 }
 
+TEST_CASE("a stop token that was requested before makes readers and writers send nothing") {
+    readers_and_writers it;
+    std::stop_source stopped;
+    stopped.request_stop();
+    const auto scripts = [&] {
+        std::uint64_t sum = 0;
+        for (const master_process& master : it.masters) {
+            sum += calls_of(master, "eval") + calls_of(master, "evalsha") + calls_of(master, "set");
+        }
+        return sum;
+    };
+    const std::uint64_t before = scripts();
+    for (int i = 0; i < 3; ++i) {
+        CHECK(
+            error_of([&] { it.mine.lock(stopped.get_token()); }) == asio::error::operation_aborted);
+        CHECK(
+            error_of([&] { it.mine.lock_shared(stopped.get_token()); })
+            == asio::error::operation_aborted);
+    }
+    CHECK(scripts() == before);
+    CHECK(it.clean());
+}
+
 } // namespace redlock::test::blocking_use

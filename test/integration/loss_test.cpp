@@ -1,6 +1,8 @@
 // How a held lock is lost, and that its holder is notified in time and with the reason.
 #include "quorum_fixture.hpp"
 
+#include <thread>
+
 using namespace redlock;
 using namespace redlock::test;
 
@@ -104,6 +106,31 @@ TEST_CASE("when a majority is killed, the lock is held until its deadline and th
     CHECK((mine.held() || mine.deadline() <= clock::now())); // unknown is not lost
     CHECK(await_loss(site, watched).reason == loss_reason::majority_unreachable);
     CHECK(mine.deadline() <= clock::now());
+}
+
+TEST_CASE("a holder whose io_context was blocked past the cut-off loses the lock as stalled") {
+    std::vector<std::string> errors;
+    quorum_fixture site(3, [&](config& c) {
+        c.master_timeout = 100ms;
+        c.log.level = log_level::error;
+        c.log.write = [&](log_level, std::string_view line) { errors.emplace_back(line); };
+    });
+    acquire_options options = once(2s);
+    options.stop_margin = 500ms;
+    lock mine = site.take_everywhere("r", options);
+    const auto watched = site.me.watch(mine);
+    // A handler of the program that does not return: no renewal, and no timer of the library.
+    std::this_thread::sleep_until(mine.deadline() - 500ms + 1ms);
+    CHECK_FALSE(mine.held()); // before the loop runs again
+    CHECK(mine.remaining() == 0ns);
+    const loss& lost = await_loss(site, watched);
+    CHECK(lost.reason == loss_reason::stalled);
+    CHECK(site.me.count().lost_by[loss_reason::stalled] == 1);
+    CHECK(site.me.release(mine) != release_result::released);
+    REQUIRE(errors.size() == 1);
+    CHECK(contains(errors[0], "lost: stalled"));
+    CHECK(site.settled());
+    CHECK(site.no_key_left());
 }
 
 TEST_CASE("a majority that hangs for less than the lease loses nothing") {

@@ -88,54 +88,6 @@ TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
     check_gone(q, hasty);
 }
 
-TEST_CASE("a coroutine that was cancelled before begins no operation") {
-    quorum q;
-    q.start();
-    lock held = q.acquired("held");
-    q.run_until([&] { return q.keys() == 3; });
-    const std::size_t before = q.count("SET") + q.count("EVAL") + q.count("GET");
-    asio::cancellation_signal cancel;
-    std::size_t refused = 0;
-    bool ended = false;
-    const auto work = [&]() -> asio::awaitable<void> {
-        cancel.emit(asio::cancellation_type::terminal);
-        const acquire_options options = patiently();
-        const std::vector<std::function<asio::awaitable<void>()>> all = {
-            [&]() -> asio::awaitable<void> {
-                std::string name = "r";
-                static_cast<void>(co_await q.manager->async_acquire(
-                    std::move(name), options, asio::use_awaitable));
-            },
-            [&]() -> asio::awaitable<void> {
-                std::string name = "held";
-                static_cast<void>(
-                    co_await q.manager->async_query(std::move(name), asio::use_awaitable));
-            },
-            [&]() -> asio::awaitable<void> { co_await held.async_extend(25s); },
-            [&]() -> asio::awaitable<void> { co_await held.async_release(); },
-            [&]() -> asio::awaitable<void> { co_await q.manager->async_close(); },
-        };
-        for (const auto& one : all) {
-            try {
-                co_await one();
-            } catch (const boost::system::system_error& error) {
-                refused += error.code() == aborted ? 1 : 0;
-            }
-        }
-        // Asio's own step after the coroutine would throw as well.
-        co_await asio::this_coro::reset_cancellation_state();
-    };
-    asio::co_spawn(q.io, work, asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr) {
-                       ended = true;
-                   }));
-    q.run_until([&] { return ended; });
-    q.poll();
-    CHECK(refused == 5);
-    CHECK(q.count("SET") + q.count("EVAL") + q.count("GET") == before);
-    CHECK(held.held());
-    CHECK_FALSE(q.running->done());
-}
-
 TEST_CASE("an acquire is cancelled while its SET is unanswered") {
     const auto type = any_type_with_effects();
     const auto action = GENERATE(fake_action::hang(), fake_action::execute_then_hang());
