@@ -126,7 +126,8 @@ def without_decisions(text):
         inside = re.search(r'(\|\||&&|[?:=,]) \($', before)
         if statement and not found['no'] and found['then'] in ('&&', ')'):
             brace = closing(closing(begin, ')') + 1, '{')
-            text = cut(statement.start(), closing(brace + 1, '}') + 1)
+            end = closing(brace + 1, '}') + 1
+            text = cut(statement.start(), re.compile(r'( else )?').match(text, end).end())
         elif bool(found['no']) == (found['then'] == '&&') and found['then'] in ('||', '&&'):
             text = cut(begin, found.end())
         elif not found['no'] and found['then'] in ('?', '&&'):

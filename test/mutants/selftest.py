@@ -102,6 +102,7 @@ DECISIONS = {  # with what the simulator takes the wrong way, and without
     'wrong::a ? void() : f(b);': 'f(b);',
     'if (wrong::a) {\n    for (auto& one : all) { f(one); }\n}\ng();': '\n\n\ng();',
     'if (wrong::a && b) { f(); }\ng();': '\ng();',
+    'if (wrong::a && b) { f(); } else if (c) { g(); }': 'if (c) { g(); }',
 }
 WRITTEN_OTHERWISE = ('x = wrong::a && b; y = c ? d : e;', 'x = a && wrong::b;', 'if (!wrong::a) { f(); }', 'x = !wrong::a ? 1 : 2;')
 
