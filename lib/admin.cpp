@@ -111,6 +111,9 @@ std::set<std::string> scan(connection& master, std::string_view prefix) {
             || page.items[1].what != reply::kind::list) {
             throw connection_error("invalid reply to SCAN");
         }
+        if (page.items[0].text == cursor && cursor != "0") { // Redis never stays where it is
+            throw connection_error("invalid reply to SCAN: the cursor does not advance");
+        }
         cursor = page.items[0].text;
         for (const reply& key : page.items[1].items) {
             const std::string_view name = key.text;

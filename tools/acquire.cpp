@@ -2,6 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "hints.hpp"
 #include "json.hpp"
 #include "session.hpp"
 
@@ -68,7 +69,9 @@ int acquire(const acquire_wishes& mine, const settings& common) {
         }
     } catch (const boost::system::system_error& error) {
         if (now.signal() == 0) {
-            return refused(mine, common.json, error, why);
+            const int status = refused(mine, common.json, error, why);
+            hint_at_votes(now.how(), mine.lock.resource, why);
+            return status;
         }
     }
     if (now.signal() != 0) {

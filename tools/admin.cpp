@@ -2,6 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "hints.hpp"
 #include "json.hpp"
 #include "session.hpp"
 #include "status.hpp"
@@ -137,6 +138,11 @@ int force_release(const forced& wanted, const settings& common) {
     if (common.json) {
         print(
             {{"resource", resource}, {"released", done.released}, {"masters", std::move(masters)}});
+    }
+    if (std::ranges::any_of(done.masters, [](const redlock::admin::master_result& one) {
+            return one.text.starts_with("WRONGTYPE");
+        })) {
+        hint_at_types(how, resource);
     }
     if (!done.released) {
         say("a majority may still have the lock: a holder that is alive can restore it");

@@ -437,6 +437,41 @@ void add_wishes(CLI::App& app, lock_wishes& into, const std::string& usual_wait)
     app.add_flag("--fifo", into.fifo, "Serve waiters in the order of arrival");
 }
 
+namespace {
+
+// CLI11 takes a number or any other text after a flag: "--parent-death=5".
+void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>& words) {
+    auto apps = app.get_subcommands([](const CLI::App*) { return true; });
+    for (const std::string& word : words) {
+        const std::size_t mark = word.find('=');
+        if (!word.starts_with("--") || mark == std::string::npos) {
+            continue;
+        }
+        const std::string name = word.substr(0, mark);
+        std::vector<const CLI::Option*> found{app.get_option_no_throw(name)};
+        for (const CLI::App* one : apps) {
+            found.push_back(one->get_option_no_throw(name));
+        }
+        std::erase(found, nullptr);
+        if (found.empty() || std::ranges::any_of(found, [](const CLI::Option* one) {
+                return one->get_items_expected_max() > 0;
+            })) {
+            continue;
+        }
+        const std::string value = word.substr(mark + 1);
+        const bool fixed = !found.front()->get_configurable();
+        if (fixed || (value != "true" && value != "false")) {
+            throw failure(
+                exit_code::usage,
+                fixed ? fmt::format("{} takes no value", name)
+                      : fmt::format(
+                          "{}: invalid value '{}'; allowed: true, false", name, printable(value)));
+        }
+    }
+}
+
+} // namespace
+
 void read_command_line(command_line& into, int argc, char** argv) {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     const auto mark = std::find(words.begin(), words.end(), "--");
@@ -445,6 +480,7 @@ void read_command_line(command_line& into, int argc, char** argv) {
         into.command.assign(mark + 1, words.end());
         words.erase(mark, words.end());
     }
+    refuse_values_of_flags(into.app, words);
     std::reverse(words.begin(), words.end());
     try {
         into.app.parse(std::move(words));

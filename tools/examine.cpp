@@ -1,6 +1,7 @@
 #include "examine.hpp"
 
 #include "admin.hpp"
+#include "hints.hpp"
 
 #include <redlock/admin.hpp>
 #include <redlock/clock.hpp>
@@ -174,7 +175,11 @@ private:
             out_.foreign_record = true;
             return;
         }
-        if (forbidden(kept) || kept.what == reply::kind::nothing) {
+        if (kept.failed()) { // an error of another kind is judged elsewhere
+            out_.foreign_record = kept.text.starts_with("WRONGTYPE");
+            return;
+        }
+        if (kept.what == reply::kind::nothing) {
             return;
         }
         std::istringstream words(kept.text);
@@ -185,7 +190,7 @@ private:
         std::uint64_t quarantine = 0;
         std::string id;
         words >> format >> run_id >> promoted_from >> born >> quarantine >> id;
-        out_.foreign_record = kept.failed() || format != "3" || words.fail();
+        out_.foreign_record = format != "3" || words.fail();
         if (!out_.foreign_record) {
             out_.record_quarantine =
                 std::chrono::duration_cast<milliseconds>(us(static_cast<us::rep>(quarantine)));
@@ -249,6 +254,12 @@ std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
     }
     for (std::future<void>& one : all) {
         one.get();
+    }
+    if (std::ranges::any_of(
+            out, [](const facts& one) { return one.unreachable.starts_with("TLS handshake"); })) {
+        for (const std::size_t one : masters_without_tls(how)) {
+            out[one].without_tls = true;
+        }
     }
     return out;
 }

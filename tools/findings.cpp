@@ -42,8 +42,11 @@ public:
         if (!it_.unreachable.empty()) {
             add(severity::broken,
                 "reachable",
-                "not reachable: " + it_.unreachable,
-                "check that it runs, and check address, password and TLS");
+                "not reachable: " + it_.unreachable
+                    + (it_.without_tls ? "; the server replies without TLS" : ""),
+                it_.without_tls
+                    ? "enable TLS there (tls-port), or write redis:// in place of rediss://"
+                    : "check that it runs, and check address, password and TLS");
             return;
         }
         kind();
@@ -251,11 +254,15 @@ private:
         // The memory record keeps the longest that any client asked for.
         const milliseconds ours = quarantine_of(how_);
         if (guarded() && it_.foreign_record) {
+            // A key may be deleted on a master of this quorum only.
+            const bool is_redis = !it_["run_id"].empty() && it_.not_understood.empty();
             add(severity::broken,
                 "record",
                 "its memory record '" + it_.record
                     + "' is of another version of redlock, or damaged",
-                "stop all clients of another version, then on each such master: DEL " + it_.record);
+                is_redis ? "stop all clients of another version, then on each such master: DEL "
+                               + it_.record
+                         : "check that it is a Redis-compatible server");
         }
         if (guarded() && it_.record_quarantine && !how_.masters.empty()
             && *it_.record_quarantine > ours + milliseconds(1)) {

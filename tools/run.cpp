@@ -1,6 +1,7 @@
 #include "run.hpp"
 
 #include "exit_code.hpp"
+#include "hints.hpp"
 #include "session.hpp"
 #include "supervisor.hpp"
 
@@ -134,7 +135,11 @@ private:
                     say(fmt::format("'{}' is held, skipped", printable(options_.lock.resource)));
                     return 0;
                 }
-                return ended_with(options_.lock, error.code(), why);
+                const int out = ended_with(options_.lock, error.code(), why);
+                if (options_.token.empty()) {
+                    hint_at_votes(session_->how(), options_.lock.resource, why);
+                }
+                return out;
             }
         }
         if (session_->signal() != 0) {

@@ -40,10 +40,8 @@ bool decided(const redlock::master_health& one) {
 } // namespace
 
 session::session(redlock::config configuration)
-    : patience_(configuration.connect_timeout + configuration.master_timeout),
-      master_timeout_(configuration.master_timeout),
-      founds_(configuration.founds_quorum),
-      manager(made_of(io, std::move(configuration))),
+    : how_(std::move(configuration)),
+      manager(made_of(io, how_)),
       signals_(io) {
     add_ending_signals(signals_);
     listen();
@@ -74,11 +72,11 @@ void session::listen() {
 
 void session::settle(need how_many, milliseconds limit) {
     using clock = std::chrono::steady_clock;
-    auto until = clock::now() + std::min(limit, patience_);
+    auto until = clock::now() + std::min(limit, how_.connect_timeout + how_.master_timeout);
     bool ready = false;
     while (signal_ == 0 && clock::now() < until) {
         const redlock::health now = manager.get_health();
-        const bool unfounded = !founds_ && now.generation == 0; // and stays so
+        const bool unfounded = !how_.founds_quorum && now.generation == 0; // and stays so
         if (std::ranges::all_of(now.masters, [&](const auto& one) {
                 return decided(one) || (unfounded && one.state == redlock::master_state::founding);
             })) {
@@ -86,7 +84,7 @@ void session::settle(need how_many, milliseconds limit) {
         }
         if (how_many == need::most && now.ready && !ready) {
             ready = true;
-            until = std::min(until, clock::now() + master_timeout_);
+            until = std::min(until, clock::now() + how_.master_timeout);
         }
         io.run_one_for(milliseconds(5));
     }
@@ -99,7 +97,7 @@ redlock::wait_for session::settle_for(redlock::wait_for wait) {
     }
     // An acquire that may retry waits for the connections itself.
     const auto began = std::chrono::steady_clock::now();
-    settle(need::most, std::min(wait.limit() / 2, master_timeout_));
+    settle(need::most, std::min(wait.limit() / 2, how_.master_timeout));
     if (wait == redlock::wait_for::forever()) {
         return wait;
     }

@@ -37,11 +37,12 @@ public:
     session& operator=(const session&) = delete;
 
 private:
-    milliseconds patience_;
-    milliseconds master_timeout_;
-    bool founds_;
+    redlock::config how_;
 
 public:
+    /// The configuration of the manager.
+    const redlock::config& how() const noexcept { return how_; }
+
     asio::io_context io;
     redlock::lock_manager manager;
 

@@ -126,10 +126,11 @@ std::string in_options(const redlock::invalid_value& bad) {
         bad.unit);
     if (!low.empty()) {
         out += "; allowed: "
-               + (high.empty()         ? low + " or more"
-                  : low == high        ? low
-                  : bad.field == "ttl" ? fmt::format("{} to --max-ttl, {}", low, high)
-                                       : fmt::format("{} to {}", low, high));
+               + (bad.field == "max_hold" ? low + " (longer than --grace) or more"
+                  : high.empty()          ? low + " or more"
+                  : low == high           ? low
+                  : bad.field == "ttl"    ? fmt::format("{} to --max-ttl, {}", low, high)
+                                          : fmt::format("{} to {}", low, high));
     }
     return bad.rule.empty() ? out : out + (low.empty() ? "; " : ", ") + bad.rule;
 }

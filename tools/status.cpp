@@ -2,6 +2,7 @@
 
 #include "command_line.hpp"
 #include "exit_code.hpp"
+#include "hints.hpp"
 #include "json.hpp"
 #include "session.hpp"
 
@@ -104,7 +105,9 @@ int status(const status_wishes& wanted, const settings& common) {
             all.push_back(std::move(one));
         } else {
             fmt::print("{}", text_of(resource, found));
+            std::fflush(stdout);
         }
+        hint_at_status(now.how(), resource, found);
     }
     if (common.json) {
         print(all);

@@ -64,20 +64,22 @@ std::string_view unit_meant(std::string_view word) {
         unit_meant(word)));
 }
 
+// Number of characters to insert, remove or change, or to swap with the next.
 std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
+    std::vector<std::vector<std::size_t>> rows(
+        a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    std::iota(rows[0].begin(), rows[0].end(), std::size_t{0});
     for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t corner = row[0];
-        row[0] = i;
+        rows[i][0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t above = row[j];
-            row[j] =
-                std::min({row[j - 1] + 1, above + 1, corner + (a[i - 1] == b[j - 1] ? 0U : 1U)});
-            corner = above;
+            const std::size_t changed = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U);
+            rows[i][j] = std::min({rows[i][j - 1] + 1, rows[i - 1][j] + 1, changed});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+            }
         }
     }
-    return row.back();
+    return rows.back().back();
 }
 
 char lower(char c) {
@@ -233,7 +235,8 @@ std::string latency_text(std::chrono::microseconds time) {
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& words) {
     std::optional<std::string> best;
-    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+    // One mistake in a short name, two in a long one: what is farther off was not meant.
+    std::size_t least = (word.size() < 7 ? 1 : 2) + 1;
     for (const std::string& one : words) {
         // Half a name is a good abbreviation: --prot.
         const std::size_t far = word.size() >= 4 && one.starts_with(word) ? 1 : distance(word, one);

@@ -170,6 +170,7 @@ COMMANDS = {
     'run --shared': ['run', '--shared', '--wait', '300ms', 'backup', '--', 'true'],
     'pool': ['pool', '--size', '3', '--wait', '300ms', 'backup', '--', 'true'],
     'metrics': ['metrics'],
+    'members': ['members'],
 }
 # Those that end by a signal.
 ENDLESS = {
@@ -201,8 +202,8 @@ class Attempt:
     def end(self, succeeds, by_signal):
         try:
             if by_signal:
-                until(lambda: self.server.heard >= 2 or self.process.poll() is not None, 'its commands')
-                self.process.send_signal(signal.SIGTERM)
+                until(lambda: self.server.heard >= 2 or self.has_ended(), 'its commands')
+                os.kill(self.process.pid, signal.SIGTERM) # it has not been waited for
             _, status, usage = os.wait4(self.process.pid, 0)
             self.process.returncode = code = os.waitstatus_to_exitcode(status)
             self.output.seek(0)
@@ -219,6 +220,9 @@ class Attempt:
             text.decode()
         finally:
             self.close()
+
+    def has_ended(self):
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def close(self):
         self.timer.cancel()
@@ -257,8 +261,38 @@ for one, its_words in ENDLESS.items():
 # The introduction is a part of the library that all commands share; the guarded protocol is one of scripts.
 for one in ('doctor', 'list', 'force-release', 'status', 'run'):
     declare(one, COMMANDS[one], info=False)
-for one in ('doctor', 'run', 'acquire --fencing --fifo'):
+for one in ('doctor', 'run', 'acquire --fencing --fifo', 'members'):
     declare(one, COMMANDS[one], protocol='guarded')
+# A change waits until the members reply.
+declare('members add', ['members', 'add', 'm2', '--masters', 'redis://127.0.0.1:1?name=m2'], protocol='guarded',
+        by_signal=True)
+
+
+@contextlib.contextmanager
+def quorum_of(reply):
+    """The environment of a quorum of one such server that has an INFO."""
+    server = Hostile(lambda words: [bulk(INFO)] if words[0] == 'INFO' else reply(words))
+    with harness.Quorum(0) as quorum:
+        quorum.env['REDLOCK_MASTERS'] = server.url
+        yield quorum, server
+    server.close()
+
+
+@case('list gives up a SCAN whose cursor does not advance')
+def _():
+    with quorum_of(ANSWERS['a cursor without end']) as (quorum, server):
+        result = harness.ended(quorum.run('list'), NO_QUORUM)
+        contains(result.stderr, 'invalid reply to SCAN: the cursor does not advance')
+        assert server.heard <= 3, server.heard
+
+
+@case('doctor advises to delete nothing on a server that is not a Redis')
+def _():
+    for reply in (ANSWERS['OK to everything'], ANSWERS['an empty string'], REPLIES['no RESP'], REPLIES['LOADING']):
+        with quorum_of(reply) as (quorum, _):
+            result = quorum.run('doctor', '--clock-time', '10ms')
+            assert result.returncode == BROKEN, result
+            assert 'DEL ' not in result.stdout, result.stdout
 
 
 @case('list leaves out a key that cannot be a lock, and shows the others')

@@ -5,9 +5,10 @@ words_test.py REDLOCK [CASE...]"""
 import json
 import os
 import re
+import signal
 
-from harness import (CONFIGURATION, HELD, INTERNAL, NOT_EXECUTABLE, NOT_FOUND, NO_QUORUM, USAGE, Quorum, case,
-                     contains, ended, equal, main)
+from harness import (BROKEN, CONFIGURATION, HELD, INTERNAL, NOT_EXECUTABLE, NOT_FOUND, NO_QUORUM, UNDECIDED, USAGE,
+                     Quorum, case, contains, ended, equal, main)
 
 SECRET = 'sesame'
 
@@ -45,7 +46,12 @@ def _():
                 (['--protocol', 'gaurded', 'run', *run],
                  "--protocol: invalid value 'gaurded'; allowed: guarded, plain, did you mean guarded?; see redlock run --help"),
                 (['--no-quarantine=perhaps', 'run', *run],
-                 "--no-quarantine: invalid value 'perhaps'; allowed: true, false; see redlock run --help"),
+                 "--no-quarantine: invalid value 'perhaps'; allowed: true, false"),
+                (['run', '--parent-death=5', *run], "--parent-death: invalid value '5'; allowed: true, false"),
+                (['run', '--fencing=', *run], "--fencing: invalid value ''; allowed: true, false"),
+                (['--help=x'], '--help takes no value'),
+                (['run', '--help=x', *run], '--help takes no value'),
+                (['--version=2'], '--version takes no value'),
                 (['run', '--shared', '--exclusive', *run],
                  '--shared cannot be combined with --exclusive; see redlock run --help'),
                 (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; put -- before the command: "
@@ -62,6 +68,12 @@ def _():
                 (['metrics', '--wait', '3s'], 'unknown option --wait; --wait is an option of run, pool, acquire'),
                 (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
                 (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
+                # no guess that is far off
+                (['foo'], "unknown command 'foo'"),
+                (['rnu', *run[:1]], "unknown command 'rnu', did you mean run?"),
+                (['statu', 'a'], "unknown command 'statu', did you mean status?"),
+                (['run', '--port', '6379', *run], 'unknown option --port'),
+                (['run', '--max-time', '3s', *run], 'unknown option --max-time'),
                 (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
                 (['run', '--slots', '2', '--fifo', *run],
                  '--fifo cannot be combined with --slots; see redlock run --help'),
@@ -175,7 +187,8 @@ def _():
                 (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
                 (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
                 (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
-                (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms or more, or 0 for no limit'),
+                (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms (longer than --grace) or more, or 0 for '
+                 'no limit'),
                 (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
                 (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
                 (['--masters', 'redis://ttl,redis://ttl'],
@@ -270,7 +283,57 @@ def _():
         one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
         one('redis://no-such-host.invalid', 'look-up of the name')
         one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
-        one(first.url.replace('redis:', 'rediss:'), 'connect_timeout (300 ms) expired during')
+
+
+@case('a server without TLS is named, also after a wait that is shorter than connect_timeout')
+def _():
+    with Quorum(2, options=['--requirepass', SECRET]) as quorum:
+        urls = [master.url.replace('redis://', f'rediss://:{SECRET}@') for master in quorum.masters]
+        masters = {'REDLOCK_MASTERS': ','.join(urls)}
+        names = ', '.join(master.name for master in quorum.masters)
+        for words in (['run', '--wait', '300ms', 'a', '--', 'true'], ['acquire', '--wait', '300ms', 'a'],
+                      ['run', '--wait', 'none', '--connect-timeout', '300ms', 'a', '--', 'true'],
+                      ['status', '--connect-timeout', '300ms', 'a']):
+            result = ended(quorum.run(*words, env=masters), NO_QUORUM)
+            contains(result.stderr, f'redlock: {names} replied without TLS: enable TLS there (tls-port), or write '
+                                    'redis:// in place of rediss://\n')
+            assert SECRET not in result.stderr, result.stderr
+        result = quorum.run('doctor', '--clock-time', '10ms', '--connect-timeout', '300ms', env=masters)
+        contains(ended(result, BROKEN).stdout, 'TLS handshake: no reply within 300 ms; the server replies without TLS',
+                 'enable TLS there (tls-port), or write redis:// in place of rediss://')
+        # One that hangs has not replied.
+        for master in quorum.masters:
+            master.signal(signal.SIGSTOP)
+        result = ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true', env=masters), NO_QUORUM)
+        assert 'without TLS' not in result.stderr, result.stderr
+
+
+@case('a key of another type than a lock has: which one, where, and how to remove it')
+def _():
+    with Quorum() as quorum:
+        first, second, third = quorum.masters
+        for master in (first, second):
+            master.ask('LPUSH', 'redlock:{a}', 'x')
+            master.ask('LPUSH', 'redlock:{b}:fence', 'x')
+            master.ask('SET', 'redlock:{c}:readers', 'x')
+        third.ask('LPUSH', 'redlock:{a}', 'x')
+        on_two = f'redlock: on {first.name}, {second.name}: the key '
+        type_of = 'has the type {}, a lock needs {}; if no other program uses it: DEL '
+        for words, status, said in (
+                (['status', 'a'], UNDECIDED, f'redlock: on {first.name}, {second.name}, {third.name}: the key redlock:{{a}} '
+                 + type_of.format('list', 'string') + 'redlock:{a}\n'),
+                (['force-release', '--yes', 'a'], NO_QUORUM, type_of.format('list', 'string') + 'redlock:{a}\n'),
+                (['run', '--wait', 'none', '--fencing', 'b', '--', 'true'], NO_QUORUM,
+                 on_two + 'redlock:{b}:fence ' + type_of.format('list', 'string') + 'redlock:{b}:fence\n'),
+                (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n'),
+                (['run', '--wait', 'none', '--shared', 'c', '--', 'true'], NO_QUORUM,
+                 on_two + 'redlock:{c}:readers ' + type_of.format('string', 'zset') + 'redlock:{c}:readers\n')):
+            contains(ended(quorum.run(*words), status).stderr, said)
+        # The advice helps.
+        for master in quorum.masters:
+            master.ask('DEL', 'redlock:{a}', 'redlock:{b}:fence')
+        ended(quorum.run('run', '--wait', 'none', '--fencing', 'b', '--', 'true'), 0)
+        equal(ended(quorum.run('status', 'a'), 0).stderr, '')
 
 
 @case('no password is shown, wherever it was put')

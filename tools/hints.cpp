@@ -1,0 +1,221 @@
+#include "hints.hpp"
+
+#include "admin.hpp"
+#include "text.hpp"
+
+#include <redlock/admin.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace cli {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+constexpr std::chrono::milliseconds probe_time{300};
+
+// A PING over TCP, of which only the beginning of the reply is read.
+class plain_probe : public std::enable_shared_from_this<plain_probe> {
+public:
+    plain_probe(asio::io_context& io, const redlock::endpoint& where)
+        : resolver_(io),
+          socket_(io),
+          where_(where) {}
+
+    void begin() {
+        resolver_.async_resolve(
+            where_.host,
+            std::to_string(where_.port),
+            [self = shared_from_this()](const redlock::error_code& error, const auto& found) {
+                if (!error) {
+                    self->connect(found);
+                }
+            });
+    }
+
+    /// Whether a server of RESP replied: "+PONG", or an error such as "-NOAUTH ...".
+    bool replied() const noexcept {
+        const std::string_view reply(reply_.data(), reply_.size());
+        return reply == "+PONG" || (reply[0] == '-' && reply[1] >= 'A' && reply[1] <= 'Z');
+    }
+
+private:
+    void connect(const tcp::resolver::results_type& found) {
+        asio::async_connect(
+            socket_,
+            found,
+            [self = shared_from_this()](const redlock::error_code& error, const tcp::endpoint&) {
+                if (!error) {
+                    self->ping();
+                }
+            });
+    }
+
+    void ping() {
+        asio::async_write(
+            socket_,
+            asio::buffer(std::string_view("PING\r\n")),
+            [self = shared_from_this()](const redlock::error_code& error, std::size_t) {
+                if (!error) {
+                    asio::async_read(
+                        self->socket_,
+                        asio::buffer(self->reply_),
+                        [self](const redlock::error_code&, std::size_t) {});
+                }
+            });
+    }
+
+    tcp::resolver resolver_;
+    tcp::socket socket_;
+    const redlock::endpoint& where_;
+    std::array<char, 5> reply_{};
+};
+
+struct lock_key {
+    std::string_view suffix; ///< after "{resource}"
+    std::string_view type;   ///< as TYPE names it
+};
+
+// Of all forms of a lock, as docs/interoperability.md lists them.
+constexpr std::array lock_keys{
+    lock_key{"", "string"},
+    lock_key{":fence", "string"},
+    lock_key{":readers", "zset"},
+    lock_key{":intent", "string"},
+    lock_key{":queue", "zset"},
+    lock_key{":queue:until", "zset"}};
+
+// A line for each such key of one master.
+std::vector<std::string>
+wrong_types(const redlock::endpoint& where, const redlock::config& how, std::string_view resource) {
+    std::vector<std::string> out;
+    try {
+        redlock::admin::connection master(where, how);
+        for (const lock_key& one : lock_keys) {
+            const std::string key =
+                one.suffix.empty()
+                    ? key_of(how, std::string(resource))
+                    : fmt::format("{}{{{}}}{}", how.key_prefix, resource, one.suffix);
+            const redlock::admin::reply type = master.ask({"TYPE", key});
+            if (type.what == redlock::admin::reply::kind::text && type.text != "none"
+                && type.text != one.type) {
+                out.push_back(fmt::format(
+                    "the key {0} has the type {1}, a lock needs {2}; if no other program uses it: "
+                    "DEL {0}",
+                    printable(key),
+                    printable(type.text),
+                    one.type));
+            }
+        }
+    } catch (const redlock::admin::connection_error&) { // reported by the command
+        out.clear();
+    }
+    return out;
+}
+
+bool is_type_error(std::string_view text) {
+    return text.find("WRONGTYPE") != std::string_view::npos;
+}
+
+// The reasons of a master that has not completed its TLS handshake.
+bool may_lack_tls(std::string_view text) {
+    return text.find("not connected yet") != std::string_view::npos
+           || text.find("TLS handshake") != std::string_view::npos;
+}
+
+} // namespace
+
+std::vector<std::size_t> masters_without_tls(const redlock::config& how) {
+    asio::io_context io;
+    std::vector<std::pair<std::size_t, std::shared_ptr<plain_probe>>> probes;
+    for (std::size_t i = 0; i < how.masters.size(); ++i) {
+        if (how.masters[i].transport == redlock::transport::tls) {
+            probes.emplace_back(i, std::make_shared<plain_probe>(io, how.masters[i]));
+            probes.back().second->begin();
+        }
+    }
+    io.run_for(probe_time);
+    std::vector<std::size_t> out;
+    for (const auto& [number, probe] : probes) {
+        if (probe->replied()) {
+            out.push_back(number);
+        }
+    }
+    return out;
+}
+
+void hint_at_tls(const redlock::config& how) {
+    std::vector<std::string> names;
+    for (const std::size_t one : masters_without_tls(how)) {
+        names.push_back(to_string(how.masters[one]));
+    }
+    if (!names.empty()) {
+        say(fmt::format(
+            "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
+            "rediss://",
+            fmt::join(names, ", ")));
+    }
+}
+
+void hint_at_types(const redlock::config& how, const std::string& resource) {
+    std::vector<std::future<std::vector<std::string>>> all;
+    all.reserve(how.masters.size());
+    for (const redlock::endpoint& one : how.masters) {
+        all.push_back(
+            std::async(std::launch::async, [&] { return wrong_types(one, how, resource); }));
+    }
+    std::map<std::string, std::vector<std::string>> masters_of; // by line
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        for (const std::string& line : all[i].get()) {
+            masters_of[line].push_back(to_string(how.masters[i]));
+        }
+    }
+    for (const auto& [line, masters] : masters_of) {
+        say(fmt::format("on {}: {}", fmt::join(masters, ", "), line));
+    }
+}
+
+void hint_at_votes(
+    const redlock::config& how, const std::string& resource, const redlock::diagnostics& why) {
+    // An acquire finds this vote only where a key of the lock has another type.
+    if (std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
+            return one.vote == redlock::vote::owned_by_other || is_type_error(one.text);
+        })) {
+        hint_at_types(how, resource);
+    }
+    if (std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
+            return one.vote == redlock::vote::unreachable && may_lack_tls(one.text);
+        })) {
+        hint_at_tls(how);
+    }
+}
+
+void hint_at_status(
+    const redlock::config& how, const std::string& resource, const redlock::lock_status& found) {
+    if (std::ranges::any_of(
+            found.masters, [](const auto& one) { return is_type_error(one.text); })) {
+        hint_at_types(how, resource);
+    }
+    if (std::ranges::any_of(found.masters, [](const redlock::master_lock_status& one) {
+            return one.vote == redlock::vote::unreachable && may_lack_tls(one.text);
+        })) {
+        hint_at_tls(how);
+    }
+}
+
+} // namespace cli

@@ -1,0 +1,32 @@
+// What the tool looks up after a failure, where an error of the library cannot name the cause.
+
+#pragma once
+
+#include <redlock/config.hpp>
+#include <redlock/diagnostics.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// Returns the indexes of the TLS masters that reply to a PING without TLS. Sends no password, and
+/// takes at most 300 ms.
+std::vector<std::size_t> masters_without_tls(const redlock::config& how);
+
+/// Prints which masters do not use TLS although their URLs do, if there are any.
+void hint_at_tls(const redlock::config& how);
+
+/// Prints which keys of the lock have a type that no lock has, and how to remove them.
+void hint_at_types(const redlock::config& how, const std::string& resource);
+
+/// Prints the hints on the votes of a failed acquire.
+void hint_at_votes(
+    const redlock::config& how, const std::string& resource, const redlock::diagnostics& why);
+
+/// Prints the hints on a status.
+void hint_at_status(
+    const redlock::config& how, const std::string& resource, const redlock::lock_status& found);
+
+} // namespace cli
