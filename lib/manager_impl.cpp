@@ -219,7 +219,7 @@ manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& 
     calls::call& call = calls_.add(std::move(resource));
     on_cancel(done, without_effects, [this, cookie = call.cookie()](std::uint64_t) {
         if (calls::call* const found = calls_.find(cookie)) {
-            observe_query(*found, aborted, {}, diagnostics());
+            observer_.query_ended(found->observed, *found->resource, aborted);
             calls_.end<Result> (*found)(io(), aborted, Result());
         }
     });
@@ -244,26 +244,8 @@ void manager_impl::query(std::string resource, handler<error_code, lock_status> 
 
 void manager_impl::queried(core::query& done) {
     if (calls::call* const call = calls_.find(done.cookie)) { // else it was cancelled
-        if (observer_) {
-            observe_query(*call, {}, done.result.state, votes_of(done.result, engine().needed()));
-        }
+        observer_.query_ended(call->observed, *call->resource, {}, &done.result, engine().needed());
         calls_.end<lock_status> (*call)(io(), {}, std::move(done.result));
-    }
-}
-
-void manager_impl::observe_query(
-    const calls::call& ended,
-    const error_code& error,
-    std::optional<lock_state> found,
-    const diagnostics& votes) {
-    if (ended.observed != 0) {
-        observer_.ended(
-            {.id = ended.observed,
-             .kind = operation_kind::query,
-             .resource = *ended.resource,
-             .error = error,
-             .found = found},
-            votes);
     }
 }
 

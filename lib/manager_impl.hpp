@@ -127,11 +127,6 @@ private:
     /// does not run; the handler has been posted with that error.
     template <typename Result>
     calls::call* begin_query(std::string&& resource, handler<error_code, Result>&& done);
-    void observe_query(
-        const calls::call& ended,
-        const error_code& error,
-        std::optional<lock_state> found,
-        const diagnostics& votes);
     /// The readable name of the lock; of slots the pool.
     std::string_view resource_of(const calls::call& ended, const core::operation& wanted) const;
     /// Reports the end of an acquire to the caller and to the observer.
