@@ -8,41 +8,30 @@
 namespace fuzz {
 
 namespace core = redlock::core;
+namespace test = redlock::test;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 namespace {
 
 core::settings settings_of(const fuzzed_quorum::rules& chosen) {
-    core::settings out;
-    for (std::size_t i = 0; i < fuzzed_quorum::masters; ++i) {
-        out.masters.emplace_back();
-        out.masters.back().password = chosen.password ? "pw" : "";
-        out.masters.back().client_name = "fuzz";
-        out.names.push_back("m" + std::to_string(i));
+    core::settings out = test::settings_for(fuzzed_quorum::masters);
+    for (auto& master : out.masters) {
+        master.password = chosen.password ? "pw" : "";
+        master.client_name = "fuzz";
     }
-    out.key_prefix = "p:";
-    out.max_ttl = seconds(30);
-    out.drift = {0.01, milliseconds(2)};
     out.quarantine = chosen.quarantine;
-    out.connect_timeout = seconds(2);
-    out.master_timeout = milliseconds(100);
-    out.reconnect_delay_min = milliseconds(50);
-    out.reconnect_delay_max = seconds(2);
     out.health_check_interval = seconds(1);
     out.retry_delay_min = milliseconds(20);
-    out.retry_delay_max = milliseconds(200);
     return out;
 }
 
 } // namespace
 
-fuzzed_quorum::fuzzed_quorum(rules chosen)
-    : servers_(masters),
-      paths_(masters),
-      engine_(settings_of(chosen), *this) {
+fuzzed_quorum::fuzzed_quorum(rules chosen) : servers_(masters), paths_(masters) {
+    make_engine(settings_of(chosen));
     for (std::size_t i = 0; i < masters; ++i) {
-        proof_.push_back(std::make_unique<evidence>(engine_.rules().drift));
+        proof_.push_back(std::make_unique<evidence>(engine_->rules().drift));
         servers_[i].run_id = "run-" + std::to_string(i);
         servers_[i].password = "pw";
         servers_[i].started_us = chosen.young ? servers_[i].wall_us(now_) : 0;
@@ -52,46 +41,41 @@ fuzzed_quorum::fuzzed_quorum(rules chosen)
 // --- The network ---------------------------------------------------------------------------------
 
 void fuzzed_quorum::connect(std::size_t master) {
-    path& way = paths_[master];
-    if (way.is == path::state::asked) {
-        way.is = path::state::up;
-        engine_.opened(master, now_);
+    if (links_[master].asked_for()) {
+        link_opened(master);
         end_of_event();
     }
 }
 
 void fuzzed_quorum::refuse(std::size_t master) {
-    path& way = paths_[master];
-    if (way.is == path::state::asked) {
-        way.is = path::state::down;
-        engine_.closed(master, "connection refused", now_);
+    if (links_[master].asked_for()) {
+        link_closed(master, "connection refused");
         end_of_event();
     }
 }
 
 void fuzzed_quorum::disconnect(std::size_t master) {
-    path& way = paths_[master];
-    if (way.is == path::state::up) {
-        way = {};
-        engine_.closed(master, "connection reset by peer", now_);
+    if (links_[master].up) {
+        paths_[master] = {};
+        link_closed(master, "connection reset by peer");
         end_of_event();
     }
 }
 
 void fuzzed_quorum::take_output(std::size_t master) {
     path& way = paths_[master];
-    if (way.is == path::state::up && way.writing.empty()) {
-        way.writing = std::exchange(engine_.output(master), {});
+    if (links_[master].up && way.writing.empty()) {
+        way.writing = std::exchange(engine_->output(master), {});
         way.seen = 0;
     }
 }
 
 void fuzzed_quorum::complete_write(std::size_t master) {
     path& way = paths_[master];
-    if (way.is == path::state::up && !way.writing.empty()) {
+    if (links_[master].up && !way.writing.empty()) {
         const std::size_t size = way.writing.size();
         way.inbox += std::exchange(way.writing, {});
-        engine_.written(master, size, now_);
+        engine_->written(master, size, now_);
         end_of_event();
     }
 }
@@ -112,17 +96,16 @@ void fuzzed_quorum::answer_with(std::size_t master, std::string_view bytes) {
 }
 
 void fuzzed_quorum::say(std::size_t master, std::string_view bytes) {
-    path& way = paths_[master];
-    if (way.is == path::state::up) {
+    if (links_[master].up) {
         honest_ = false;
-        way.outbox += bytes;
+        paths_[master].outbox += bytes;
     }
 }
 
 void fuzzed_quorum::deliver(std::size_t master, std::size_t bytes) {
     path& way = paths_[master];
     const std::string piece = way.outbox.substr(0, bytes);
-    if (way.is == path::state::up && !piece.empty()) {
+    if (links_[master].up && !piece.empty()) {
         way.outbox.erase(0, piece.size());
         arrive(master, piece);
     }
@@ -131,7 +114,7 @@ void fuzzed_quorum::deliver(std::size_t master, std::size_t bytes) {
 void fuzzed_quorum::arrive(std::size_t master, std::string_view bytes) {
     proof_[master]->heard(bytes);
     const std::vector<char> piece(bytes.begin(), bytes.end()); // a sanitizer sees its end
-    engine_.received(master, piece, now_);
+    engine_->received(master, piece, now_);
     end_of_event();
 }
 
@@ -207,7 +190,7 @@ void fuzzed_quorum::restart(std::size_t master) {
 // --- Time ----------------------------------------------------------------------------------------
 
 void fuzzed_quorum::tick() {
-    engine_.time_passed(now_);
+    engine_->time_passed(now_);
     for (const lease& one : leases_) {
         require(
             one.is != lease::state::held || now_ < one.held_until,
@@ -220,8 +203,8 @@ void fuzzed_quorum::pass(std::chrono::nanoseconds span) {
     constexpr int at_once_max = 1000;
     const time_point until = now_ + span;
     int at_once = 0;
-    while (engine_.next_due() <= until) {
-        const time_point due = engine_.next_due();
+    while (engine_->next_due() <= until) {
+        const time_point due = engine_->next_due();
         at_once = due > now_ ? 0 : at_once + 1;
         require(at_once < at_once_max, "time goes on");
         now_ = std::max(now_, due);
@@ -241,8 +224,8 @@ void fuzzed_quorum::wake() {
 // --- Callers -------------------------------------------------------------------------------------
 
 void fuzzed_quorum::start() {
-    if (starts_++ == 0 && !engine_.closing()) {
-        engine_.start(now_);
+    if (starts_++ == 0 && !engine_->closing()) {
+        engine_->start(now_);
         end_of_event();
     }
 }
@@ -251,7 +234,7 @@ void fuzzed_quorum::acquire(std::size_t resource, const redlock::acquire_options
     const std::uint64_t cookie = next_cookie_++;
     waiting_[cookie] = {};
     const std::string name = "r" + std::to_string(resource);
-    const core::handle operation = engine_.acquire({cookie, name, options}, now_);
+    const core::handle operation = engine_->acquire({cookie, name, options}, now_);
     if (const auto still = waiting_.find(cookie); still != waiting_.end()) {
         still->second = operation;
     }
@@ -261,7 +244,7 @@ void fuzzed_quorum::acquire(std::size_t resource, const redlock::acquire_options
 
 void fuzzed_quorum::cancel(std::size_t which) {
     if (!asked_.empty()) {
-        engine_.cancel(asked_[which % asked_.size()], now_);
+        engine_->cancel(asked_[which % asked_.size()], now_);
         end_of_event();
     }
 }
@@ -270,7 +253,7 @@ void fuzzed_quorum::extend(std::size_t which, milliseconds ttl) {
     if (!leases_.empty()) {
         lease& one = leases_[which % leases_.size()];
         one.extensions += one.is == lease::state::held ? 1U : 0U;
-        engine_.extend(one.name, ttl, now_);
+        engine_->extend(one.name, ttl, now_);
         end_of_event();
     }
 }
@@ -280,7 +263,7 @@ void fuzzed_quorum::release(std::size_t which) {
         lease& one = leases_[which % leases_.size()];
         const bool may_act = one.is == lease::state::held || one.is == lease::state::lost;
         one.is = may_act ? lease::state::ending : one.is;
-        engine_.release(one.name, now_);
+        engine_->release(one.name, now_);
         require(one.extensions == 0, "a release ends the extensions");
         end_of_event();
     }
@@ -289,7 +272,7 @@ void fuzzed_quorum::release(std::size_t which) {
 void fuzzed_quorum::abandon(std::size_t which) {
     if (!leases_.empty()) {
         lease& one = leases_[which % leases_.size()];
-        if (engine_.abandon(one.name)) {
+        if (engine_->abandon(one.name)) {
             one.is = lease::state::over;
             abandoned_.insert(one.token);
         }
@@ -298,15 +281,15 @@ void fuzzed_quorum::abandon(std::size_t which) {
 }
 
 void fuzzed_quorum::ask(std::size_t resource) {
-    if (engine_.running()) {
+    if (engine_->running()) {
         ++queries_;
-        engine_.ask(next_cookie_++, "r" + std::to_string(resource), now_);
+        engine_->ask(next_cookie_++, "r" + std::to_string(resource), now_);
         end_of_event();
     }
 }
 
 void fuzzed_quorum::look() {
-    const redlock::health seen = engine_.examine(now_);
+    const redlock::health seen = engine_->examine(now_);
     require(seen.masters.size() == masters, "health knows every master");
     std::size_t admitted = 0;
     for (const redlock::master_health& one : seen.masters) {
@@ -318,55 +301,50 @@ void fuzzed_quorum::look() {
     }
     require(admitted == seen.admitted, "health counts the admitted masters");
     require(
-        seen.ready == (engine_.running() && admitted >= seen.quorum), "ready with a majority only");
+        seen.ready == (engine_->running() && admitted >= seen.quorum),
+        "ready with a majority only");
 }
 
 void fuzzed_quorum::close() {
-    if (!engine_.closing()) {
-        engine_.close(now_);
+    if (!engine_->closing()) {
+        engine_->close(now_);
         end_of_event();
     }
 }
 
 void fuzzed_quorum::finish() {
     close();
-    require(engine_.closing(), "what is closed is closing");
-    pass(engine_.rules().master_timeout);
-    require(engine_.closed_down() && closings_ == 1, "closing ends, once");
-    require(engine_.next_due() == core::forever, "nothing is due after the end");
+    require(engine_->closing(), "what is closed is closing");
+    pass(engine_->rules().master_timeout);
+    require(engine_->closed_down() && closings_ == 1, "closing ends, once");
+    require(engine_->next_due() == core::forever, "nothing is due after the end");
     require(waiting_.empty(), "every acquire was answered");
     require(queries_ == 0, "every query was answered");
     for (const lease& one : leases_) {
         require(one.is == lease::state::over, "every lease came to its end");
         require(one.extensions == 0, "every extension was answered");
     }
-    const redlock::metrics counters = engine_.count();
+    const redlock::metrics counters = engine_->count();
     require(
         counters.waiting == 0 && counters.held == 0 && counters.pending_removals == 0,
         "nothing is left");
-    for (const path& way : paths_) {
-        require(way.is == path::state::down, "no connection is left");
+    for (const link& one : links_) {
+        require(one.id == test::no_connection, "no connection is left");
     }
 }
 
 // --- What the engine wants -----------------------------------------------------------------------
 
 void fuzzed_quorum::open(std::size_t master) {
-    require(paths_[master].is == path::state::down, "one connection for each master");
-    paths_[master].is = path::state::asked;
+    require(links_[master].id == test::no_connection, "one connection for each master");
+    links_[master].id = 0;
     proof_[master]->restart();
 }
 
 void fuzzed_quorum::close(std::size_t master) {
+    links_[master] = {};
     paths_[master] = {};
     proof_[master]->restart();
-}
-
-void fuzzed_quorum::random(std::span<unsigned char> out) {
-    for (unsigned char& byte : out) {
-        next_random_ = next_random_ * 6364136223846793005U + 1442695040888963407U;
-        byte = static_cast<unsigned char>(next_random_ >> 56U);
-    }
 }
 
 fuzzed_quorum::lease& fuzzed_quorum::lease_of(const core::claim& claim) {
@@ -386,7 +364,7 @@ void fuzzed_quorum::require_proof(const core::claim& claim) {
     }
     std::sort(until.rbegin(), until.rend());
     require(
-        claim.held().deadline() <= until[engine_.rules().quorum() - 1],
+        claim.held().deadline() <= until[engine_->rules().quorum() - 1],
         "a majority of the masters supports a deadline");
 }
 
@@ -444,7 +422,7 @@ void fuzzed_quorum::extended(const core::claim& claim, std::optional<redlock::er
 void fuzzed_quorum::removed(const core::claim& claim, redlock::release_result result) {
     lease& mine = lease_of(claim);
     // What is not let go while the engine closes is left to its ttl.
-    const bool must_have_stopped = !mine.acts(now_) || engine_.closed_down();
+    const bool must_have_stopped = !mine.acts(now_) || engine_->closed_down();
     require(
         mine.is == lease::state::ending || (mine.is == lease::state::lost && must_have_stopped),
         "a lease is removed once, after its end");
@@ -468,7 +446,7 @@ void fuzzed_quorum::closed() {
 // Reads what the engine has queued since the last look.
 void fuzzed_quorum::listen() {
     for (std::size_t i = 0; i < masters; ++i) {
-        const std::string& output = engine_.output(i);
+        const std::string& output = engine_->output(i);
         std::string fresh = output.substr(std::min(paths_[i].seen, output.size()));
         new_output_ = new_output_ || !fresh.empty();
         paths_[i].seen = output.size();
@@ -481,7 +459,7 @@ void fuzzed_quorum::listen() {
 
 void fuzzed_quorum::end_of_event() {
     listen();
-    const bool told = engine_.wants_write();
+    const bool told = engine_->wants_write();
     require(told || !new_output_, "the writer is notified that something waits to be written");
     new_output_ = false;
 
@@ -489,13 +467,13 @@ void fuzzed_quorum::end_of_event() {
     for (const lease& one : leases_) {
         held += one.is == lease::state::held ? 1U : 0U;
         require(
-            one.is != lease::state::held || engine_.next_due() <= one.held_until,
+            one.is != lease::state::held || engine_->next_due() <= one.held_until,
             "somebody is woken at the end of a lease");
         require(
-            !one.acts(now_) || engine_.closed_down() || engine_.next_due() <= one.deadline,
+            !one.acts(now_) || engine_->closed_down() || engine_->next_due() <= one.deadline,
             "somebody is woken when a holder must have stopped");
     }
-    const redlock::metrics counters = engine_.count();
+    const redlock::metrics counters = engine_->count();
     require(counters.held == held, "the held leases are those that were given and not ended");
     require(counters.waiting == waiting_.size(), "the waiters are the callers without a result");
     require_rollbacks();

@@ -7,8 +7,8 @@
 
 #pragma once
 
-#include "core/engine.hpp"
 #include "evidence.hpp"
+#include "support/engine_host.hpp"
 #include "unit/virtual_master.hpp"
 
 #include <chrono>
@@ -24,7 +24,7 @@
 
 namespace fuzz {
 
-class fuzzed_quorum final : private redlock::core::engine_callbacks {
+class fuzzed_quorum final : private redlock::test::engine_host {
 public:
     static constexpr std::size_t masters = 3;
 
@@ -85,7 +85,6 @@ public:
 
 private:
     struct path {
-        enum class state : std::uint8_t { down, asked, up } is = state::down;
         std::size_t seen = 0; // of the output: read by `listen`
         std::string writing;  // taken by the socket
         std::string inbox;    // at the master
@@ -108,7 +107,7 @@ private:
 
     void open(std::size_t master) override;
     void close(std::size_t master) override;
-    void random(std::span<unsigned char> out) override;
+    time_point now() const noexcept override { return now_; }
     bool logs(redlock::log_level) const override { return true; }
     void log(redlock::log_level, std::string_view line) override { logged_ += line.size(); }
     void acquired(const redlock::core::operation& done, const redlock::core::claim& claim) override;
@@ -137,7 +136,6 @@ private:
     std::vector<lease> leases_;
     std::set<std::string> abandoned_;
     std::uint64_t next_cookie_ = 1;
-    std::uint64_t next_random_ = 1;
     std::size_t queries_ = 0;
     std::size_t logged_ = 0;
     std::size_t closings_ = 0;
@@ -145,8 +143,6 @@ private:
     bool new_output_ = false;
     bool honest_ = true; // no master has said anything that a master would not say
     time_point now_ = time_point(std::chrono::seconds(1'000'000));
-
-    redlock::core::engine engine_; // last: it asks for random bytes as it is made
 };
 
 } // namespace fuzz

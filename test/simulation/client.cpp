@@ -81,12 +81,9 @@ void client::start() {
     ++incarnation_;
     flush_planned_ = false;
     wake_planned_ = no_time;
-    core::settings rules = settings();
-    connections_.assign(2 * rules.size(), no_connection);
-    core::engine_callbacks& outside = *this;
-    engine_ = std::make_unique<core::engine>(std::move(rules), outside);
+    make_engine(settings());
     tell("starts");
-    engine_->start(local());
+    engine_->start(now());
     after_call();
     for (unsigned i = 0; i < workers_.size(); ++i) {
         plan_next(i);
@@ -119,10 +116,8 @@ void client::drop_engine() {
         one.doing = activity::idle;
     }
     here_.judge.all_leave(number_);
-    for (connection_id& id : connections_) {
-        if (id != no_connection) {
-            net_.leave(std::exchange(id, no_connection));
-        }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        close(i);
     }
     add_to(here_.count);
     engine_.reset();
@@ -133,7 +128,7 @@ void client::drop_engine() {
 void client::close() {
     if (engine_ != nullptr && !engine_->closing()) {
         tell("closes");
-        engine_->close(local());
+        engine_->close(now());
         after_call();
     }
 }
@@ -177,7 +172,7 @@ void client::after_call() {
         const nanos by = random_.between(0, here_.what.air.flush_max);
         here_.queue.push(here_.now + by, event_kind::flush, number_, incarnation_);
     }
-    for (std::size_t i = 0; !flush_planned_ && i < connections_.size(); ++i) {
+    for (std::size_t i = 0; !flush_planned_ && i < links_.size(); ++i) {
         if (!engine_->output(i).empty()) {
             here_.judge.fail(
                 promise::sane,
@@ -201,8 +196,8 @@ void client::wake(unsigned incarnation) {
         return; // or another one was planned instead, which must not grow into two
     }
     wake_planned_ = no_time;
-    if (engine_->next_due() <= local()) {
-        engine_->time_passed(local());
+    if (engine_->next_due() <= now()) {
+        engine_->time_passed(now());
     }
     after_call();
 }
@@ -212,58 +207,44 @@ void client::flush(unsigned incarnation) {
         return;
     }
     flush_planned_ = false;
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-        std::string& waiting = engine_->output(i);
-        if (connections_[i] != no_connection && !waiting.empty()) {
-            std::string bytes = std::exchange(waiting, {});
-            const std::size_t size = bytes.size();
-            net_.send(connections_[i], std::move(bytes));
-            engine_->written(i, size, local());
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        if (links_[i].up && !engine_->output(i).empty()) {
+            write(i, [&](std::string bytes) { net_.send(links_[i].id, std::move(bytes)); });
         }
     }
     after_call();
 }
 
 void client::connected(connection_id id, bool accepted) {
-    const unsigned place = net_.place_of(id);
-    if (engine_ == nullptr || connections_[place] != id) {
+    if (!has(id)) {
         return;
     }
-    if (accepted) {
-        engine_->opened(place, local());
-    } else {
-        connections_[place] = no_connection;
-        engine_->closed(place, "connection refused", local());
-    }
+    const unsigned place = net_.place_of(id);
+    accepted ? link_opened(place) : link_closed(place, "connection refused");
     after_call();
 }
 
 void client::bytes(connection_id id) {
-    const unsigned place = net_.place_of(id);
-    if (engine_ == nullptr || connections_[place] != id) {
-        return;
-    }
-    const std::string arrived = net_.take(id);
+    const std::string arrived = has(id) ? net_.take(id) : std::string();
     if (!arrived.empty()) {
-        engine_->received(place, arrived, local());
+        engine_->received(net_.place_of(id), arrived, now());
         after_call();
     }
 }
 
 void client::hung_up(connection_id id) {
-    const unsigned place = net_.place_of(id);
-    if (engine_ == nullptr || connections_[place] != id || !net_.hang_up(id)) {
+    if (!has(id) || !net_.hang_up(id)) {
         return;
     }
-    connections_[place] = no_connection;
+    const unsigned place = net_.place_of(id);
     tell("finds the connection to ", name_of(place), " closed");
-    engine_->closed(place, "connection reset by peer", local());
+    link_closed(place, "connection reset by peer");
     after_call();
 }
 
 void client::open(std::size_t link) {
-    const std::size_t masters = connections_.size() / 2;
-    connections_[link] = net_.open(
+    const std::size_t masters = links_.size() / 2;
+    links_[link].id = net_.open(
         number_,
         static_cast<unsigned>(link),
         static_cast<unsigned>(link % masters),
@@ -271,13 +252,13 @@ void client::open(std::size_t link) {
 }
 
 void client::close(std::size_t link) {
-    if (connections_[link] != no_connection) {
-        net_.leave(std::exchange(connections_[link], no_connection));
+    if (links_[link].id != no_connection) {
+        net_.leave(std::exchange(links_[link], {}).id);
     }
 }
 
 std::string client::name_of(std::size_t place) const {
-    const std::size_t masters = connections_.size() / 2;
+    const std::size_t masters = links_.size() / 2;
     return "m" + std::to_string(place % masters) + (place < masters ? "" : ", for pushes,");
 }
 
@@ -296,7 +277,7 @@ void client::look_for_listeners() {
 // Not those of a pause: whatever is due is reported when the process continues.
 void client::look_for_untold_losses() {
     for (const worker& one : workers_) {
-        const nanos late = one.held.open ? (local() - one.held.until).count() : 0;
+        const nanos late = one.held.open ? (now() - one.held.until).count() : 0;
         if (late > loss_tolerance) {
             here_.judge.loss_told(here_.now, number_, late, resumed_at_ == here_.now);
         }
@@ -325,7 +306,7 @@ void client::look_for_idle_waiters() {
     idle_since_.resize(here_.what.resources(), here_.now);
     const redlock::metrics counted = engine_->count();
     const bool tried = std::exchange(attempts_before_, counted.attempts) != counted.attempts;
-    const redlock::health seen = engine_->examine(local());
+    const redlock::health seen = engine_->examine(now());
     for (unsigned resource = 0; resource < idle_since_.size(); ++resource) {
         const auto wants = [&](const worker& one) {
             return one.doing == activity::waiting && one.now.resource == resource;
@@ -345,18 +326,6 @@ void client::look_for_idle_waiters() {
                     + std::to_string(resource) + " since "
                     + std::to_string(idle_since_[resource] / us) + " us");
         }
-    }
-}
-
-void client::random(std::span<unsigned char> out) {
-    std::string hex;
-    for (unsigned char& byte : out) {
-        byte = static_cast<unsigned char>(random_.next() >> 56U);
-        hex += "0123456789abcdef"[byte >> 4U];
-        hex += "0123456789abcdef"[byte & 15U];
-    }
-    if (out.size() == 20) {
-        net_.note_attempt(std::move(hex), here_.now);
     }
 }
 

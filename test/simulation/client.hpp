@@ -5,10 +5,9 @@
 
 #pragma once
 
-#include "core/engine.hpp"
 #include "network.hpp"
+#include "support/engine_host.hpp"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +24,7 @@ inline constexpr nanos clock_base = 1'000'000 * sec;
 /// that is late enough.
 inline constexpr nanos loss_tolerance = us;
 
-class client final : private redlock::core::engine_callbacks {
+class client final : private redlock::test::engine_host {
 public:
     client(unsigned number, surroundings& here, network& net, writes_under_way& writes);
 
@@ -121,7 +120,10 @@ private:
 
     void open(std::size_t link) override;
     void close(std::size_t link) override;
-    void random(std::span<unsigned char> out) override;
+    unsigned char random_byte() override {
+        return static_cast<unsigned char>(random_.next() >> 56U);
+    }
+    void token_drawn(std::string hex) override { net_.note_attempt(std::move(hex), here_.now); }
     bool logs(redlock::log_level) const override { return static_cast<bool>(here_.story); }
     void log(redlock::log_level, std::string_view line) override { note(line); }
     void acquired(const redlock::core::operation& done, const redlock::core::claim& lease) override;
@@ -134,7 +136,8 @@ private:
     void closed() override;
 
     redlock::core::settings settings() const;
-    redlock::time_point local() const noexcept {
+    /// By the client's clock.
+    redlock::time_point now() const noexcept override {
         return to_moment(clock_.at(here_.now - stopped_));
     }
     nanos when(redlock::time_point moment) const noexcept;
@@ -150,6 +153,10 @@ private:
     void look_for_untold_losses();
     bool is_free(unsigned resource, const redlock::health& seen) const;
     std::string name_of(std::size_t place) const;
+    /// Whether the engine has this connection.
+    bool has(connection_id id) const {
+        return engine_ != nullptr && links_[net_.place_of(id)].id == id;
+    }
     void look_for_listeners();
     worker* holder_of(redlock::core::handle claim);
     worker* owner_of(std::uint64_t cookie);
@@ -179,13 +186,11 @@ private:
     bool may_take_last_ = false;
     bool flush_planned_ = false;
     nanos wake_planned_ = no_time;
-    std::vector<connection_id> connections_;
     std::vector<worker> workers_;
     std::vector<lost_hold> lost_;
     std::vector<ended_hold> ended_;
     std::vector<nanos> idle_since_;     // per resource: free since then without an attempt
     std::uint64_t attempts_before_ = 0; // at the last look
-    std::unique_ptr<redlock::core::engine> engine_; // last: it asks for random bytes as it is made
 };
 
 } // namespace simulation

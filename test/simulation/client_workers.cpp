@@ -137,7 +137,7 @@ void client::begin(unsigned number) {
     if (one.queues) {
         here_.judge.joins(number_, line_of(one.now), number);
     }
-    one.wanted = engine_->acquire(request, local());
+    one.wanted = engine_->acquire(request, now());
     if (one.now.cancel_after != no_time) {
         here_.queue.push(
             here_.now + one.now.cancel_after, event_kind::cancel, number_, number, one.cookie);
@@ -207,7 +207,7 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
         here_.judge.served(here_.now, number_, number);
     }
     const auto needed = std::max(done.options.min_validity, done.options.stop_margin);
-    if (lease.held().deadline() - local() <= needed || (fencing != 0) != done.options.fencing) {
+    if (lease.held().deadline() - now() <= needed || (fencing != 0) != done.options.fencing) {
         here_.judge.fail(
             promise::sane,
             here_.now,
@@ -306,7 +306,7 @@ void client::lease_changed(const core::claim& lease) {
         return;
     }
     hold& mine = one->held;
-    if (mine.until <= local() && lease.held().held_until() > local()) {
+    if (mine.until <= now() && lease.held().held_until() > now()) {
         here_.judge.fail(
             promise::sane, here_.now, "c" + std::to_string(number_) + " holds a lost lock again");
     }
@@ -337,7 +337,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
     hold& mine = one->held;
     const redlock::time_point deadline =
         mine.changed == here_.now ? std::max(mine.until, mine.until_before) : mine.until;
-    const nanos late = (local() - deadline).count();
+    const nanos late = (now() - deadline).count();
     here_.judge.loss_told(
         here_.now, number_, late > loss_tolerance ? late : 0, resumed_at_ == here_.now);
     tell(
@@ -346,7 +346,7 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
         ": ",
         redlock::to_string(reason),
         ", its clock shows ",
-        in_ms(local()));
+        in_ms(now()));
     for (const std::size_t each : mine.ownerships) {
         here_.judge.loses(each);
     }
@@ -420,7 +420,7 @@ void client::stop(unsigned which) {
     lets_go(one.ownerships);
     if (engine_ != nullptr && one.incarnation == incarnation_) {
         tell("releases a lock that it has lost");
-        engine_->release(one.claim, local());
+        engine_->release(one.claim, now());
         after_call();
     }
 }
@@ -456,7 +456,7 @@ void client::end_op(unsigned number, unsigned name) {
         engine_->abandon(claim);
     } else {
         ended_.push_back({one.held.ownerships, claim});
-        engine_->release(claim, local());
+        engine_->release(claim, now());
     }
     after_call();
     plan_next(number);
@@ -468,7 +468,7 @@ void client::extend(unsigned number, unsigned name) {
         return;
     }
     tell("extends by ", std::to_string(one.now.extend_ttl_ms), " ms");
-    engine_->extend(one.held.claim, milliseconds(one.now.extend_ttl_ms), local());
+    engine_->extend(one.held.claim, milliseconds(one.now.extend_ttl_ms), now());
     after_call();
 }
 
@@ -481,7 +481,7 @@ void client::downgrade(unsigned number, unsigned name) {
     }
     tell("downgrades r", std::to_string(one.now.resource));
     here_.judge.reads_only(one.held.ownerships.front());
-    engine_->downgrade(one.held.claim, local());
+    engine_->downgrade(one.held.claim, now());
     after_call();
 }
 
@@ -492,7 +492,7 @@ void client::cancel(unsigned number, unsigned cookie) {
     }
     tell("cancels");
     here_.judge.leaves(number_, number, here_.now);
-    engine_->cancel(one.wanted, local());
+    engine_->cancel(one.wanted, now());
     after_call();
 }
 
@@ -548,7 +548,7 @@ std::string client::waiting() const {
     if (engine_ == nullptr) {
         return "is not running";
     }
-    return to_string(engine_->examine(local()));
+    return to_string(engine_->examine(now()));
 }
 
 std::string client::leftovers() const {

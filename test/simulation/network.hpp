@@ -10,6 +10,7 @@
 #include "memory.hpp"
 #include "plan.hpp"
 #include "random.hpp"
+#include "support/engine_host.hpp"
 #include "timeline.hpp"
 
 #include <cstddef>
@@ -45,8 +46,8 @@ struct surroundings {
     std::vector<abandoned_lock> abandoned = {};
 };
 
-using connection_id = std::uint32_t;
-inline constexpr connection_id no_connection = ~connection_id{0};
+using redlock::test::connection_id;
+using redlock::test::no_connection;
 
 class network {
 public:

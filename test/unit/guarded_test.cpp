@@ -743,7 +743,7 @@ TEST_CASE("a debt lasts for as long as the key can, whichever command may have s
         q.it.run_for(10ms);
         REQUIRE(q.it.extensions_of(got).size() == 1);
     }
-    REQUIRE(!q.it.paths[2].connected);
+    REQUIRE(!q.it.connected(2));
     q.it.release(got);
     q.it.run_for(10ms);
     CHECK(q.it.removal_of(got)->what == release_result::released);

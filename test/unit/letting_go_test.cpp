@@ -363,7 +363,7 @@ TEST_CASE("closing removes each of many locks that were let go, however long the
     for (int i = 1; i <= 3'000; ++i) {
         it.at(began + i * 60ms, [&] {
             for (std::size_t master = 0; master < 3; ++master) {
-                if (it.paths[master].connected) {
+                if (it.connected(master)) {
                     budget[master] = 1;
                     it.resume(master);
                 }

@@ -355,7 +355,7 @@ TEST_CASE("a removal that finds nothing is repeated while a stray SET may still 
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(once());
     REQUIRE(got.won);
-    REQUIRE(it.run_while_not([&] { return it.engine.ready() && it.paths[1].connected; }));
+    REQUIRE(it.run_while_not([&] { return it.engine.ready() && it.connected(1); }));
     it.run_for(10ms);
     it.release(got);
     it.run_for(10ms);

@@ -6,26 +6,6 @@ namespace unit {
 
 namespace core = redlock::core;
 
-core::settings settings_for(std::size_t masters) {
-    core::settings rules;
-    for (std::size_t i = 0; i < masters; ++i) {
-        rules.masters.emplace_back();
-        rules.names.push_back("m" + std::to_string(i));
-    }
-    rules.key_prefix = "p:";
-    rules.max_ttl = seconds(30);
-    rules.drift = {0.01, milliseconds(2)};
-    rules.quarantine = false;
-    rules.connect_timeout = seconds(2);
-    rules.master_timeout = milliseconds(100);
-    rules.reconnect_delay_min = milliseconds(50);
-    rules.reconnect_delay_max = seconds(2);
-    rules.health_check_interval = std::chrono::hours(1);
-    rules.retry_delay_min = milliseconds(2);
-    rules.retry_delay_max = milliseconds(200);
-    return rules;
-}
-
 core::settings guarded_settings_for(std::size_t masters) {
     core::settings rules = settings_for(masters);
     rules.protocol = redlock::protocol::guarded;
@@ -50,7 +30,7 @@ acquire_options renewed() {
 virtual_quorum::virtual_quorum(core::settings rules)
     : masters(rules.size()),
       paths(2 * rules.size()),
-      engine(std::move(rules), *this) {
+      engine(make_engine(std::move(rules))) {
     for (std::size_t i = 0; i < masters.size(); ++i) {
         masters[i].run_id = "run-" + std::to_string(i);
     }
@@ -112,22 +92,22 @@ void virtual_quorum::flush() {
         if (!asked_to && !way.left_over) {
             throw std::runtime_error("bytes wait to be written, without a request");
         }
-        way.left_over = !way.connected || !way.takes_bytes;
+        way.left_over = !links_[i].up || !way.takes_bytes;
         if (way.left_over) {
             continue;
         }
-        const std::string bytes = std::exchange(engine.output(i), {});
-        on_path(i, now_ + way.there, [this, i, bytes] {
-            paths[i].inbox += bytes;
-            read(i);
+        write(i, [&](std::string bytes) {
+            on_path(i, now_ + way.there, [this, i, bytes = std::move(bytes)] {
+                paths[i].inbox += bytes;
+                read(i);
+            });
         });
-        engine.written(i, bytes.size(), now_);
     }
 }
 
 void virtual_quorum::on_path(std::size_t link, time_point when, std::function<void()> f) {
-    at(when, [this, link, epoch = paths[link].epoch, f = std::move(f)] {
-        if (paths[link].connected && paths[link].epoch == epoch) {
+    at(when, [this, link, id = links_[link].id, f = std::move(f)] {
+        if (links_[link].up && links_[link].id == id) {
             f();
         }
     });
@@ -136,7 +116,7 @@ void virtual_quorum::on_path(std::size_t link, time_point when, std::function<vo
 void virtual_quorum::read(std::size_t link) {
     path& way = paths[link];
     virtual_master& server = masters[link % masters.size()];
-    while (way.connected && !way.hung) {
+    while (links_[link].up && !way.hung) {
         std::string rest = way.inbox;
         const std::optional<arguments> words = virtual_master::take_command(rest);
         if (!words) {
@@ -173,15 +153,17 @@ void virtual_quorum::send_reply(std::size_t link, const std::string& bytes) {
 }
 
 void virtual_quorum::disconnect(std::size_t link) {
-    path& way = paths[link];
-    if (!way.connected) {
-        return;
+    if (links_[link].up) {
+        forget_bytes(link);
+        link_closed(link, "connection reset by peer");
     }
-    ++way.epoch;
-    way.connected = way.hung = way.mute = false;
+}
+
+void virtual_quorum::forget_bytes(std::size_t link) {
+    path& way = paths[link];
+    way.hung = way.mute = false;
     way.inbox.clear();
     way.outbox.clear();
-    engine.closed(link, "connection reset by peer", now_);
 }
 
 void virtual_quorum::resume(std::size_t link) {
@@ -221,42 +203,24 @@ void virtual_quorum::restart(std::size_t master, const std::string& run_id) {
 
 void virtual_quorum::open(std::size_t link) {
     opens.emplace_back(link, now_);
-    path& way = paths[link];
-    const unsigned epoch = ++way.epoch;
-    at(now_, [this, link, epoch] {
+    links_[link] = {.id = connections_++};
+    at(now_, [this, link, id = links_[link].id] {
         path& way = paths[link];
-        if (way.epoch != epoch || !way.opens) {
+        if (links_[link].id != id || !way.opens) {
             return;
         }
         if (!way.reachable) {
-            engine.closed(link, "connection refused", now_);
+            link_closed(link, "connection refused");
             return;
         }
-        way.connected = true;
         way.last_reply = now_;
-        engine.opened(link, now_);
+        link_opened(link);
     });
 }
 
 void virtual_quorum::close(std::size_t link) {
-    path& way = paths[link];
-    ++way.epoch;
-    way.connected = way.hung = way.mute = false;
-    way.inbox.clear();
-    way.outbox.clear();
-}
-
-void virtual_quorum::random(std::span<unsigned char> out) {
-    std::string hex;
-    for (unsigned char& byte : out) {
-        random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-        byte = static_cast<unsigned char>(random_ >> 56U);
-        hex += "0123456789abcdef"[byte >> 4U];
-        hex += "0123456789abcdef"[byte & 15U];
-    }
-    if (out.size() == 20) {
-        tokens.push_back(hex);
-    }
+    forget_bytes(link);
+    links_[link] = {};
 }
 
 std::uint64_t virtual_quorum::acquire(const acquire_options& options, std::string_view resource) {

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "core/engine.hpp"
+#include "support/engine_host.hpp"
 #include "virtual_master.hpp"
 
 #include <chrono>
@@ -22,12 +22,11 @@ using redlock::errc;
 using redlock::loss_reason;
 using redlock::release_result;
 using redlock::vote;
+using redlock::test::settings_for;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-/// No quarantine, 100 ms for a master, ttl at most 30 s, drift 1 % + 2 ms.
-redlock::core::settings settings_for(std::size_t masters);
 /// The same in the guarded protocol.
 redlock::core::settings guarded_settings_for(std::size_t masters);
 
@@ -69,14 +68,14 @@ struct extension_end {
     std::optional<errc> error;
 };
 
-class virtual_quorum : private redlock::core::engine_callbacks {
+class virtual_quorum : private redlock::test::engine_host {
 public:
     explicit virtual_quorum(std::size_t masters) : virtual_quorum(settings_for(masters)) {}
     explicit virtual_quorum(redlock::core::settings rules);
 
     /// \name Time
     /// \{
-    time_point now() const noexcept { return now_; }
+    time_point now() const noexcept override { return now_; }
     /// Everything that happens until `until`, that moment included.
     void run_until(time_point until);
     void run_for(nanoseconds span) { run_until(now_ + span); }
@@ -134,6 +133,7 @@ public:
 
     /// Whether a live key of that resource is anywhere.
     bool has_key(std::string_view resource = "r");
+    bool connected(std::size_t link) const { return links_[link].up; }
     std::string key(std::string_view resource = "r") const {
         return "p:{" + std::string(resource) + "}";
     }
@@ -150,11 +150,9 @@ public:
         bool opens = true;                   // ... or refused; false: nothing happens at all
         bool takes_bytes = true;             // the socket accepts writes
         // The rest is the harness's.
-        bool connected = false;
         bool hung = false;
         bool mute = false;
         bool left_over = false; // bytes wait for the socket
-        unsigned epoch = 0;
         time_point last_reply{};
         std::string inbox;
         std::vector<std::string> outbox;
@@ -177,7 +175,7 @@ public:
 private:
     void open(std::size_t link) override;
     void close(std::size_t link) override;
-    void random(std::span<unsigned char> out) override;
+    void token_drawn(std::string hex) override { tokens.push_back(std::move(hex)); }
     bool logs(redlock::log_level) const override { return true; }
     void log(redlock::log_level, std::string_view line) override { log_lines.emplace_back(line); }
     void acquired(const redlock::core::operation& done, const redlock::core::claim& lease) override;
@@ -211,7 +209,8 @@ private:
     void flush();
     void read(std::size_t link);
     void send_reply(std::size_t link, const std::string& bytes);
-    /// `f` after `delay`, unless the connection breaks before.
+    void forget_bytes(std::size_t link);
+    /// `f` at that moment, unless the connection breaks before.
     void on_path(std::size_t link, time_point when, std::function<void()> f);
 
     using claim_name = std::pair<std::uint32_t, std::uint32_t>;
@@ -226,12 +225,12 @@ private:
     std::map<claim_name, std::vector<extension_end>> extensions_;
     std::map<claim_name, std::vector<time_point>> deadlines_;
     std::uint64_t next_cookie_ = 1;
-    std::uint64_t random_ = 42;
+    redlock::test::connection_id connections_ = 0; // so far
     unsigned steps_at_once_ = 0;
     time_point now_ = time_point(seconds(1'000'000));
 
 public:
-    redlock::core::engine engine; // last: it asks for random bytes as it is made
+    redlock::core::engine& engine; // last: it asks for random bytes as it is made
 };
 
 /// A lock without waiting, renewed by nobody, for 10 s.
