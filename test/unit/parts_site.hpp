@@ -19,7 +19,7 @@ struct reports_noted final : core::engine_callbacks {
     void closed() override {}
     void random(std::span<unsigned char> out) override { std::ranges::fill(out, ++drawn); }
     bool logs(redlock::log_level) const override { return true; }
-    void log(redlock::log_level, std::string_view) override {}
+    void log(redlock::log_level, std::string_view line) override { note(std::string(line)); }
     void acquired(const core::operation& done, const core::claim& lease) override {
         note("acquired " + std::to_string(done.cookie));
         won = lease.self;

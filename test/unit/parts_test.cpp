@@ -3,7 +3,9 @@
 #include "core/acquires.hpp"
 #include "core/attempts.hpp"
 #include "core/fair_queue.hpp"
+#include "core/holders.hpp"
 #include "core/leases.hpp"
+#include "core/master_log.hpp"
 #include "core/queries.hpp"
 #include "core/removals.hpp"
 #include "core/replies.hpp"
@@ -39,6 +41,34 @@ acquire_options waits() {
     out.wait = wait_for::forever();
     return out;
 }
+
+/// All acquires, and the parts that they are made of.
+struct acquires_site {
+    explicit acquires_site(parts_site& it)
+        : tries(it.with, it.claims, it.counters, it.host),
+          queues(it.with, it.claims, it.chance, it.host),
+          scans(it.with, it.host),
+          held(it.with, it.chance, it.counters, it.host, it.host),
+          ended(it.with, it.claims, it.counters, it.host),
+          all(it.with,
+              it.claims,
+              it.chance,
+              it.counters,
+              tries,
+              queues,
+              scans,
+              held,
+              ended,
+              it.host,
+              it.host) {}
+
+    attempts tries;
+    waiting queues;
+    slot_scans scans;
+    leases held;
+    removals ended;
+    acquires all;
+};
 
 operation waiting_for(std::string_view key, std::uint64_t cookie) {
     operation out;
@@ -235,23 +265,8 @@ TEST_CASE("waiting: only the front asks, and the next one is woken when it leave
 TEST_CASE("acquires: one gets the lock, and hands it off to the next") {
     parts_site it(3);
     it.rules.local_handoff_time = 1s;
-    attempts tries(it.with, it.claims, it.counters, it.host);
-    waiting queues(it.with, it.claims, it.chance, it.host);
-    slot_scans scans(it.with, it.host);
-    leases won(it.with, it.chance, it.counters, it.host, it.host);
-    removals ended(it.with, it.claims, it.counters, it.host);
-    acquires all(
-        it.with,
-        it.claims,
-        it.chance,
-        it.counters,
-        tries,
-        queues,
-        scans,
-        won,
-        ended,
-        it.host,
-        it.host);
+    acquires_site parts(it);
+    acquires& all = parts.all;
     const auto begin = [&](std::uint64_t cookie) {
         return all.begin({.cookie = cookie, .resource = "r", .options = waits()}, {}, it.now);
     };
@@ -271,6 +286,67 @@ TEST_CASE("acquires: one gets the lock, and hands it off to the next") {
 
     all.begin({.cookie = 3, .resource = "s", .options = waits()}, errc::closed, it.now);
     CHECK(it.host.taken() == lines{"not acquired 3"});
+}
+
+TEST_CASE("holders: the keys of a lost lease stay until its holder must have stopped") {
+    parts_site it(3);
+    acquires_site parts(it);
+    holders all(it.with, it.claims, parts.all, parts.queues, parts.held, parts.ended);
+    const auto begin = [&]() -> claim& {
+        claim& made = it.granted("p:{r}");
+        parts.held.begin(made, {}, it.now + 9s, forever, it.now);
+        made.believed_until = it.now + 9s;
+        return made;
+    };
+    claim& lease = begin();
+    all.lose_if(lease, {}, it.now);
+    CHECK(it.host.taken().empty());
+    all.lose_if(lease, loss_reason::owned_by_other, it.now);
+    CHECK(it.host.taken() == lines{"p:{r}: lost: owned_by_other", "lost"});
+    CHECK(all.lost() == 1);
+    CHECK(it.said(0).empty());
+    CHECK(it.due.next() == lease.believed_until);
+    SECTION("released before") {
+        all.release(lease, it.now);
+    }
+    SECTION("never released") {
+        all.end_lost(lease, it.due.next());
+    }
+    SECTION("abandoned") {
+        all.abandon(lease);
+        CHECK(it.claims.size() == 0);
+        CHECK(it.due.size() == 0);
+        it.commands.flush();
+        CHECK(it.said(0).empty());
+        all.release(begin(), it.now); // a lock that is held
+    }
+    CHECK(all.lost() == 0);
+    it.commands.flush();
+    CHECK(it.said(0).size() == 1);
+}
+
+TEST_CASE("the log of the masters: each line names its master and says what happened") {
+    parts_site it(3);
+    const master_log log(it.rules, it.masters, it.host);
+    log.noted(0, "has no EVALSHA");
+    log.clock_stepped(1, -1500ms);
+    log.clocks_stepped(2);
+    log.voter_changed(1, it.now);
+    it.disconnect(2);
+    log.voter_changed(2, it.now);
+    log.members_changed();
+    CHECK(
+        it.host.taken()
+        == lines{
+            "m0: has no EVALSHA",
+            "m1: its clock was stepped by -1500 ms, or this machine's was",
+            "the clocks of 2 masters seem to have been stepped at once: taken for a step of this "
+            "machine's clock",
+            "m1: admitted",
+            "m2: does not vote: reset",
+            "members of the quorum, generation 0: "});
+    log.publish_refused(0);
+    CHECK(it.host.taken().front().starts_with("m0: PUBLISH is refused"));
 }
 
 TEST_CASE("a report describes votes, and counts claims by their phase") {
