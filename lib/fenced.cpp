@@ -1,3 +1,5 @@
+#include "core/sha1.hpp"
+
 #include <redlock/fenced.hpp>
 
 #include <boost/system/errc.hpp>
@@ -52,6 +54,7 @@ constexpr auto fenced_set_text = [] {
     }
     return whole;
 }();
+constexpr core::sha1_digest fenced_set_digest({fenced_set_text.data(), fenced_set_text.size()});
 
 constexpr bool is_token(std::uint64_t token) noexcept {
     return token >= 1 && token <= fencing_token_max;
@@ -171,7 +174,7 @@ void fenced_reply::require(std::uint64_t token) const {
 
 constinit const std::string_view fence_check = check_text;
 constinit const std::string_view fenced_set::script{fenced_set_text.data(), fenced_set_text.size()};
-constinit const std::string_view fenced_set::sha1 = "56267f8927a83f34a558135b6c0a478c881d22ef";
+constinit const std::string_view fenced_set::sha1 = fenced_set_digest;
 
 fenced_set::fenced_set(std::string key) : key_(std::move(key)), fence_(fence_key::for_key(key_)) {}
 

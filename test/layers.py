@@ -27,6 +27,7 @@ CORE_RANKS = {
     'slot_tally': 1,
     'append_command': 0,
     'resp': 0,
+    'sha1': 0,
     'scripts': 0,
     'keys': 0,
     'lock_keys': 1,

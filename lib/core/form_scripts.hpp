@@ -1,6 +1,6 @@
 // The Lua of the forms of a lock other than the exclusive one. They check a master's memory and
 // late commands like the scripts of `guarded_scripts.hpp`. Reply: {status, value, the server's
-// clock in us}. A unit test checks the digests, and so does the server at each EVALSHA.
+// clock in us}.
 
 #pragma once
 
@@ -44,8 +44,7 @@ for i = 1, #KEYS - 1, 2 do
   redis.call('SET', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2])
   if ARGV[6] ~= '0' then redis.call('SET', KEYS[i + 1], string.format('%.0f', f), 'PX', ARGV[6]) end
 end
-return {1, f, now})",
-    "37539f46a3cc4c80e14a2f64ae2e3a695c476a23"};
+return {1, f, now})"};
 
 /// KEYS: lock, fence of each. ARGV: as guarded_raise. Reply as guarded_raise: all locks are ours,
 /// and all counters have the requested value | {0, the largest counter} if one is ahead | {0, 0} if
@@ -59,8 +58,7 @@ for i = 1, #KEYS, 2 do
 end
 if f > t then return {0, f, 0} end
 for i = 2, #KEYS, 2 do redis.call('SET', KEYS[i], ARGV[2], 'PX', ARGV[3]) end
-return {1, t, 0})",
-    "d4ad57c7d82d7a2407d05a022097079db54b5584"};
+return {1, t, 0})"};
 
 /// KEYS: lock and fence of each, then record. ARGV: token, ttl ms, fencing token (0: none), fence
 /// ttl ms, run id, quarantine us, not after us. Extends all or none. Reply {1 extended} | {0
@@ -98,8 +96,7 @@ end
 for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
-return {1, 0, now})",
-    "4421c527685bf8244adccc6b59549d83e0f3de3b"};
+return {1, 0, now})"};
 
 /// Release and rollback: removes its own keys, one by one. KEYS: lock, fence of each. ARGV: token,
 /// fencing token (0: none), fence ttl ms, the prefix that makes a lock's channel of its key ('':
@@ -129,8 +126,7 @@ for i = 1, #KEYS, 2 do
     st = -1
   end
 end
-return {st, refused, now})",
-    "b47cae6c9fa5888c4abea6465bd5a2d765ed5922"};
+return {st, refused, now})"};
 
 /// A writer. KEYS: lock, fence, record, readers, intent. ARGV: as all_acquire, then the lease of
 /// the intent in ms (0: no intent) and its name, which is the same for all attempts of one acquire.
@@ -160,8 +156,7 @@ end
 redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if ARGV[6] ~= '0' then redis.call('SET', KEYS[2], string.format('%.0f', f), 'PX', ARGV[6]) end
 redis.call('DEL', KEYS[4], KEYS[5])
-return {1, f, now})",
-    "359c3609ebc87e1f8edd8d819bbf7f1d735b3414"};
+return {1, f, now})"};
 
 /// Release and rollback of a writer. KEYS: lock, fence, intent. ARGV: token, fencing token (0:
 /// none), fence ttl ms, channel ('': publishes nothing), name of the intent to remove (0: none).
@@ -192,8 +187,7 @@ if told and ARGV[4] ~= '' then
   local r = redis.pcall('PUBLISH', ARGV[4], string.sub(ARGV[1], 1, 16))
   if type(r) == 'table' and r.err then refused = 1 end
 end
-return {st, refused, now})",
-    "ba36e2fd4cc5088664012096cca4ab02fb5fd3c8"};
+return {st, refused, now})"};
 
 /// KEYS: lock, fence, record, readers. ARGV and reply: as all_extend; if the key is missing and
 /// there is a reader, {0, the remaining time of the last reader's lease}.
@@ -219,8 +213,7 @@ if ARGV[3] ~= '0' then
   else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return {1, 0, now})",
-    "2e98991357040bb193e63484ca0da625c333084d"};
+return {1, 0, now})"};
 
 /// A reader. `readers` is a sorted set: tokens by the end of their leases, in ms of the master's
 /// clock. The last millisecond still belongs to the lease. KEYS: lock, readers, intent, record.
@@ -243,8 +236,7 @@ local ms = math.floor(now / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
 redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
-return {1, 0, now})",
-    "e317218c81a00439dc318b60a03d9d46970c5489"};
+return {1, 0, now})"};
 
 /// Extends a reader's lease. If the writer has this token, turns it into a reader with at least its
 /// remaining lease. KEYS: lock, readers, record. ARGV: token, ttl ms, run id, quarantine us, not
@@ -278,8 +270,7 @@ if wrote then
     if type(r) == 'table' and r.err then refused = 1 end
   end
 end
-return {1, refused, now})",
-    "bcb710fca83059f70a489bc47d62c38bbb17e189"};
+return {1, refused, now})"};
 
 /// Release and rollback of a reader, and of the writer that became one. KEYS: lock, readers. ARGV:
 /// token, the channel on which the last reader's or the writer's removal is published ('': none).
@@ -307,7 +298,6 @@ if st == 1 and ARGV[2] ~= '' and (owner == ARGV[1]
   local r = redis.pcall('PUBLISH', ARGV[2], string.sub(ARGV[1], 1, 16))
   if type(r) == 'table' and r.err then refused = 1 end
 end
-return {st, refused, now})",
-    "95ad9463ccd504603820600f503a4b3298b169b1"};
+return {st, refused, now})"};
 
 } // namespace redlock::core

@@ -20,8 +20,7 @@
 //   hexadecimal digits. The list of the quorum's masters may follow (member_list.hpp).
 //
 // A client version with another format reports an error for this record and never trusts it. Only
-// the handshake writes the record. A unit test checks the digests, and so does the server at each
-// EVALSHA.
+// the handshake writes the record.
 
 #pragma once
 
@@ -63,8 +62,7 @@ if not e or said ~= string.sub(e, 1, #said) or list ~= string.sub(id, 33) then
   e = said .. ARGV[5] .. list
   redis.call('SET', KEYS[1], e)
 end
-return {fresh, born + q, now, e})",
-    "efd4eb8f2f5808f61e80dc44c7e3d1919e9bf569"};
+return {fresh, born + q, now, e})"};
 
 /// KEYS: record, then per lock its key, or with fencing its key and its counter. ARGV: ttl ms,
 /// fence ttl ms (0: without fencing), the token of each, run id, quarantine us, not after us.
@@ -118,8 +116,7 @@ for i = 1, (#KEYS - 1) / 2 do
   end
   out[i + 2] = type(r) == 'table' and r.err or r
 end
-return out)",
-    "41037ba53ec5e9d260b555c0c18ddd1c3b619f84"};
+return out)"};
 
 /// KEYS: lock, fence. ARGV: token, counter, fence ttl ms. Reply {1: the lock is ours and its
 /// counter has the requested value} | {0, the counter, if it is ahead; 0 if the lock is not ours}.
@@ -129,8 +126,7 @@ local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
 local t = tonumber(ARGV[2])
 if f < t then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) f = t end
 if f == t then return {1, f, 0} end
-return {0, f, 0})",
-    "5b4aa3d61f05c264e1f6a6dc62a45b7ed1dc9285"};
+return {0, f, 0})"};
 
 /// KEYS: record, then as guarded_acquire. ARGV: ttl ms, fence ttl ms (0: without fencing), the
 /// token of each, with fencing the fencing token of each, run id, quarantine us, not after us.
@@ -174,8 +170,7 @@ for i = 1, each do
     out[#out + 1] = type(r) == 'table' and r.err or r
   end
 end
-return out)",
-    "6684cae35602664ea5086fc922023f778b8545ad"};
+return out)"};
 
 /// Release and rollback. KEYS: the lock of each; with fencing tokens lock and fence of each. ARGV:
 /// fence ttl ms (0: without fencing tokens), the token of each, the fencing token of each if there
@@ -210,7 +205,6 @@ for i = 1, each do
     out[#out + 1] = type(r) == 'table' and r.err or r
   end
 end
-return out)",
-    "05721c5e5ef6d070c7055a602813957c27b460f6"};
+return out)"};
 
 } // namespace redlock::core

@@ -1,15 +1,18 @@
-// The Lua of the plain protocol. `printf %s 'TEXT' | sha1sum` prints the digest of a script. A unit
-// test checks it, and so does the server at each EVALSHA.
+// The Lua of the plain protocol. `printf %s 'TEXT' | sha1sum` prints the digest of a script.
 
 #pragma once
+
+#include "sha1.hpp"
 
 #include <string_view>
 
 namespace redlock::core {
 
 struct script {
+    constexpr explicit script(std::string_view lua) noexcept : text(lua), sha1(lua) {}
+
     std::string_view text;
-    std::string_view sha1;
+    sha1_digest sha1;
 };
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel for the release notification, optional.
@@ -17,14 +20,12 @@ struct script {
 /// was refused, so that no waiter is notified, n + 2 removed and n subscribers were notified, 0
 /// another owner's, -1 missing.
 inline constexpr script compare_and_delete{
-    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then local r = redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) if type(r) == "table" then return 2 end if r > 0 then return r + 2 end end return n end if v then return 0 end return -1)",
-    "ceb7e5a2eb8190898c3fa6a0edf51c8cfc1ac620"};
+    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then local n = redis.call("DEL", KEYS[1]) if ARGV[2] then local r = redis.pcall("PUBLISH", ARGV[2], string.sub(v, 1, 16)) if type(r) == "table" then return 2 end if r > 0 then return r + 2 end end return n end if v then return 0 end return -1)"};
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the ttl in ms. Reply 1 extended, 0 another owner's,
 /// -1 missing. Never shortens: a late extension with a smaller ttl must not undo a newer one.
 inline constexpr script compare_and_extend{
-    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 1 end if v then return 0 end return -1)",
-    "1f3328dfb974ba8ac4ca107d3d97d24092297c97"};
+    R"(local v = redis.call("GET", KEYS[1]) if v == ARGV[1] then if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 1 end if v then return 0 end return -1)"};
 
 /// The same for several locks in one call. KEYS: the locks. ARGV: the ttl in ms, the token of each.
 /// The reply is that of guarded_extend.
@@ -44,7 +45,6 @@ for i, lock in ipairs(KEYS) do
     out[#out + 1] = type(r) == 'table' and r.err or r
   end
 end
-return out)",
-    "7eae8827234bf57fa0db9cbda3a86be90903aa17"};
+return out)"};
 
 } // namespace redlock::core

@@ -9,8 +9,7 @@ import re
 from mutant import Mutant
 
 SCRIPT = re.compile(
-    r'inline constexpr (?:(script) (?P<name>\w+)\{\s*|std::string_view (?P<bare>\w+) =\s*)R"\((?P<text>.*?)\)"'
-    r'(?P<digest>,\s*"[0-9a-f]{40}"\})?',
+    r'inline constexpr (?:(script) (?P<name>\w+)\{\s*|std::string_view (?P<bare>\w+) =\s*)R"\((?P<text>.*?)\)"',
     re.S,
 )
 TOKEN = re.compile(

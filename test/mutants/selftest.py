@@ -72,8 +72,7 @@ TOY_MUTANTS = {
 TOY_LUA = '''inline constexpr script toy{
     R"(local a = redis.call('GET', KEYS[1])
 if a ~= ARGV[1] and ARGV[2] == '0' then redis.call('DEL', KEYS[1]) return {0, 1} end
-return math.max(a, 2))",
-    "0123456789012345678901234567890123456789"};
+return math.max(a, 2))"};
 '''
 
 TOY_LUA_MUTANTS = {

@@ -152,7 +152,7 @@ class Tree:
             for one in mutants:
                 headers.add(one.file.removeprefix('core/'))
                 text = f'R"lua({one.text})lua"'
-                rows.append(f'    {{0x{one.number:08x}U, {name}, {text}, "{lua.digest(one.text)}"}},\n')
+                rows.append(f'    {{0x{one.number:08x}U, {name}, {text}}},\n')
         includes = ''.join(f'#include "{header}"\n' for header in sorted(headers | {'mutants.hpp'}))
         return f'''#pragma once
 
@@ -160,15 +160,14 @@ class Tree:
 namespace redlock::core {{
 
 struct other_text {{
-    constexpr other_text(mutants::number n, script& of, const char* t, const char* d) noexcept
-        : which(n), script_of(&of), text(t), digest(d) {{}}
-    constexpr other_text(mutants::number n, std::string_view& of, const char* t, const char* d) noexcept
-        : which(n), bare(&of), text(t), digest(d) {{}}
+    constexpr other_text(mutants::number n, script& of, const char* t) noexcept
+        : which(n), script_of(&of), text(t) {{}}
+    constexpr other_text(mutants::number n, std::string_view& of, const char* t) noexcept
+        : which(n), bare(&of), text(t) {{}}
     mutants::number which;
     script* script_of = nullptr;
     std::string_view* bare = nullptr;
     const char* text;
-    const char* digest;
 }};
 
 struct changed_script {{
@@ -180,7 +179,7 @@ struct changed_script {{
                 continue;
             }}
             if (one.script_of != nullptr) {{
-                *one.script_of = {{one.text, one.digest}};
+                *one.script_of = script(one.text);
             }} else {{
                 *one.bare = one.text;
             }}

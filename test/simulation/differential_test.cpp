@@ -8,7 +8,6 @@
 #include "core/keys.hpp"
 #include "core/scripts.hpp"
 #include "memory.hpp"
-#include "memory/sha1.hpp"
 #include "random.hpp"
 #include "real_master.hpp"
 #include "support/process.hpp"
@@ -672,7 +671,7 @@ TEST_CASE("values travel between Lua and the simulated master as in a real one")
              {"EVAL", "return 1", "x", "key"},
              {"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"},
              {"SCRIPT", "LOAD", "return 7"},
-             {"EVALSHA", sha1_hex("return 7"), "0"},
+             {"EVALSHA", std::string(core::sha1_digest("return 7")), "0"},
              {"SCRIPT", "LOAD", "return 1 +"},
              {"NOSUCH", "a\r\nb"},
          }) {

@@ -267,7 +267,7 @@ TEST_CASE("a call for several locks does what calls for one lock each do") {
                 const bool refuses = random.percent(20);
                 const std::int64_t listeners = random.percent(50) ? 2 : 0;
                 const std::size_t locks = all.locks.size();
-                CAPTURE(what->sha1, fenced, seed, locks);
+                CAPTURE(std::string_view(what->sha1), fenced, seed, locks);
 
                 site together(lua, keys, refuses, listeners);
                 const texts said = statuses(all, together.ask(words_of(all, 0, locks)), locks);
@@ -284,7 +284,7 @@ TEST_CASE("a call for several locks does what calls for one lock each do") {
                 }
             }
             // The cases are not all of one sort.
-            CAPTURE(what->sha1, fenced);
+            CAPTURE(std::string_view(what->sha1), fenced);
             CHECK(met["a number"] > 100);
             CHECK(met["below zero"] > 100);
             CHECK((met["not"] > 100 || !checks));

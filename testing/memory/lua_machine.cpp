@@ -1,6 +1,6 @@
 #include "lua_machine.hpp"
 
-#include "sha1.hpp"
+#include "core/sha1.hpp"
 
 #include <cstdio>
 #include <lua.hpp>
@@ -87,7 +87,7 @@ const lua_machine::script& lua_machine::compile(std::string_view text) {
     }
     auto made = std::make_unique<script>();
     made->text = text;
-    made->sha1 = sha1_hex(text);
+    made->sha1 = std::string_view(core::sha1_digest(text));
     const std::string executed = edits_ ? edits_(text) : made->text;
     lua_State* const lua = lua_.get();
     if (luaL_loadbuffer(lua, executed.data(), executed.size(), "@user_script") == 0) {
