@@ -47,8 +47,7 @@ std::vector<std::string> traffic(const virtual_master& server) {
 } // namespace
 
 TEST_CASE("a lock that is free is acquired on every master, with one token") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(once());
     CHECK(got.won);
@@ -68,8 +67,7 @@ TEST_CASE("a lock that is free is acquired on every master, with one token") {
 }
 
 TEST_CASE("an acquire is answered at the deciding vote") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     for (std::size_t i = 0; i < 5; ++i) {
         it.paths[i].back = milliseconds(10 * (i + 1));
     }
@@ -87,8 +85,7 @@ TEST_CASE("an acquire is answered at the deciding vote") {
 }
 
 TEST_CASE("a hopeless acquire is answered at the vote that makes it so") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     hold_everywhere(it);
     for (std::size_t i = 0; i < 5; ++i) {
         it.paths[i].back = milliseconds(10 * (i + 1));
@@ -103,8 +100,7 @@ TEST_CASE("every mask of keys that others hold has the right outcome, and leaves
     for (std::size_t masters = 1; masters <= 5; ++masters) {
         for (unsigned mask = 0; mask < (1U << masters); ++mask) {
             CAPTURE(masters, mask);
-            virtual_quorum it(masters);
-            it.start();
+            started_quorum it(masters);
             std::size_t theirs = 0;
             for (std::size_t i = 0; i < masters; ++i) {
                 if ((mask >> i & 1U) != 0) {
@@ -149,8 +145,7 @@ TEST_CASE("three dead masters of five fail at once, and nothing is sent") {
 }
 
 TEST_CASE("three hung masters of five fail at master_timeout, and at once from then on") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     for (std::size_t i = 0; i < 3; ++i) {
         it.paths[i].hung = true;
     }
@@ -168,8 +163,7 @@ TEST_CASE("three hung masters of five fail at master_timeout, and at once from t
 }
 
 TEST_CASE("two hung masters of five slow nothing down") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     it.paths[0].hung = it.paths[3].hung = true;
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(once());
@@ -207,8 +201,7 @@ TEST_CASE("a majority that granted too late is too slow") {
     };
     for (const auto& one : cases) {
         CAPTURE(one.min_validity.count(), one.stop_margin.count(), one.back.count());
-        virtual_quorum it(3);
-        it.start();
+        started_quorum it(3);
         acquire_options options = once();
         options.ttl = 1s;
         options.min_validity = one.min_validity;
@@ -229,8 +222,7 @@ TEST_CASE("a majority that granted too late is too slow") {
 }
 
 TEST_CASE("an attempt is given up when what is left of the lease is worth nothing") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[0].hung = it.paths[1].hung = true;
     acquire_options options = once();
     options.ttl = 50ms;
@@ -242,17 +234,15 @@ TEST_CASE("an attempt is given up when what is left of the lease is worth nothin
 }
 
 TEST_CASE("a rollback goes to every master that was asked, after the SET, before the next SET") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
     it.masters[2].replies["SET"] = "-OOM command not allowed\r\n";
     const std::uint64_t name = it.acquire(waiting(40ms));
     it.run_for(200ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(!it.answer_to(name)->won);
+    CHECK(!it.answered(name).won);
     CHECK(it.tokens.size() >= 3);
-    CHECK(it.answer_to(name)->attempts == it.tokens.size());
+    CHECK(it.answered(name).attempts == it.tokens.size());
     CHECK(std::set<std::string>(it.tokens.begin(), it.tokens.end()).size() == it.tokens.size());
     const auto asked = [](const virtual_master& server) {
         return static_cast<std::size_t>(server.count("SET"));
@@ -283,8 +273,7 @@ TEST_CASE("a rollback goes to every master that was asked, after the SET, before
 }
 
 TEST_CASE("without a wait there is one attempt") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     const answer got = it.acquire_now(once());
     CHECK(got.attempts == 1);
@@ -293,8 +282,7 @@ TEST_CASE("without a wait there is one attempt") {
 }
 
 TEST_CASE("an acquire that waits ends at its limit, no later and no earlier") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(waiting(1s));
@@ -306,8 +294,7 @@ TEST_CASE("an acquire that waits ends at its limit, no later and no earlier") {
 }
 
 TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[0].hung = it.paths[1].hung = true;
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(waiting(60ms));
@@ -317,8 +304,7 @@ TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") 
 }
 
 TEST_CASE("an acquire that waits without limit gets the lock once it is free") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     const std::uint64_t name = it.acquire(waiting_forever());
     it.run_for(1h);
@@ -328,14 +314,12 @@ TEST_CASE("an acquire that waits without limit gets the lock once it is free") {
         server.data.clear();
     }
     it.run_for(210ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->won);
-    CHECK(it.masters[0].value_of("p:{r}", it.now()) == it.answer_to(name)->token);
+    CHECK(it.answered(name).won);
+    CHECK(it.masters[0].value_of("p:{r}", it.now()) == it.answered(name).token);
 }
 
 TEST_CASE("pauses between attempts stay within the back-off's bounds") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     std::vector<redlock::time_point> sets;
     it.masters[0].when = [&](const arguments& words) -> mishap {
@@ -360,8 +344,7 @@ TEST_CASE("pauses between attempts stay within the back-off's bounds") {
 }
 
 TEST_CASE("a pause is never shorter than the round trip of a majority") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (virtual_quorum::path& way : it.paths) {
         way.back = 40ms;
     }
@@ -384,8 +367,7 @@ TEST_CASE("a pause is never shorter than the round trip of a majority") {
 }
 
 TEST_CASE("a grant that arrives after the rollback is not counted, and is undone") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
     it.paths[2].back = 60ms;
@@ -396,14 +378,12 @@ TEST_CASE("a grant that arrives after the rollback is not counted, and is undone
         return words[0] == "SET" ? mishap::hang_before : mishap::none;
     };
     it.run_for(300ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(!it.answer_to(name)->won);
+    CHECK(!it.answered(name).won);
     CHECK(it.masters[2].data.entries().empty());
 }
 
 TEST_CASE("a straggler's grant carries the lease when another vote is gone") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[2].back = 50ms;
     acquire_options options = once();
     const answer got = it.acquire_now(options);
@@ -422,8 +402,7 @@ TEST_CASE("a straggler's grant carries the lease when another vote is gone") {
 }
 
 TEST_CASE("a straggler that grants is released as well") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[2].there = 50ms;
     const answer got = it.acquire_now(once());
     it.release(got);
@@ -434,8 +413,7 @@ TEST_CASE("a straggler that grants is released as well") {
 }
 
 TEST_CASE("an acquire that failed completes only when its rollback is on the wire") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     const redlock::time_point began = it.now();
     const std::uint64_t name = it.acquire(once());
@@ -445,27 +423,23 @@ TEST_CASE("an acquire that failed completes only when its rollback is on the wir
     CHECK(it.answer_to(name) == nullptr);
     it.paths[1].takes_bytes = true;
     it.run_for(0ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->why == errc::contended);
-    CHECK(it.answer_to(name)->at > began + 20ms);
+    CHECK(it.answered(name).why == errc::contended);
+    CHECK(it.answered(name).at > began + 20ms);
 }
 
 TEST_CASE("a socket that takes no bytes holds a failed acquire up for master_timeout at most") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     const redlock::time_point began = it.now();
     const std::uint64_t name = it.acquire(once());
     it.run_for(500us);
     it.paths[1].takes_bytes = false;
     it.run_for(300ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->at == began + 101ms);
+    CHECK(it.answered(name).at == began + 101ms);
 }
 
 TEST_CASE("a connection that breaks does not hold a failed acquire up") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     const std::uint64_t name = it.acquire(once());
     it.run_for(500us);
@@ -481,20 +455,17 @@ TEST_CASE("a connection that breaks does not hold a failed acquire up") {
 TEST_CASE("an engine that does not run answers at once") {
     virtual_quorum it(3);
     const std::uint64_t early = it.acquire(once());
-    REQUIRE(it.answer_to(early) != nullptr);
-    CHECK(it.answer_to(early)->why == errc::not_running);
+    CHECK(it.answered(early).why == errc::not_running);
     it.start();
     it.close();
     it.run_for(10ms);
     const std::uint64_t late = it.acquire(once());
-    REQUIRE(it.answer_to(late) != nullptr);
-    CHECK(it.answer_to(late)->why == errc::closed);
+    CHECK(it.answered(late).why == errc::closed);
     CHECK(it.engine.count().waiting == 0);
 }
 
 TEST_CASE("an acquire that asked nobody reports no votes of an earlier one") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold_everywhere(it);
     CHECK(it.acquire_now(once()).why == errc::contended);
     it.close();
@@ -506,8 +477,7 @@ TEST_CASE("an acquire that asked nobody reports no votes of an earlier one") {
 }
 
 TEST_CASE("a master that lags too far is not asked") {
-    virtual_quorum it(1);
-    it.start();
+    started_quorum it(1);
     it.paths[0].takes_bytes = false;
     for (std::size_t i = 0; i < redlock::core::connection::in_flight_max; ++i) {
         it.acquire(once(), std::to_string(i));
@@ -518,8 +488,7 @@ TEST_CASE("a master that lags too far is not asked") {
 }
 
 TEST_CASE("no token reaches the log") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer got = it.acquire_now(once());
     CHECK(it.acquire_now(waiting(20ms)).why == errc::contended);
     it.run_until(got.deadline + 1s);
@@ -534,8 +503,7 @@ TEST_CASE("no token reaches the log") {
 TEST_CASE("a majority that hangs during a short wait is an outage, and slow replies are not") {
     auto rules = settings_for(3);
     rules.master_timeout = 10s;
-    virtual_quorum it(rules);
-    it.start();
+    started_quorum it(rules);
     acquire_options brief = once();
     SECTION("it hangs, and the wait is long enough for an answer") {
         it.paths[0].hung = it.paths[1].hung = true;
@@ -564,8 +532,8 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
             path.hung = true;
         }
         REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
-        CHECK(it.answer_to(name)->why == errc::no_quorum);
-        CHECK(it.answer_to(name)->votes == std::vector<vote>(3, vote::pending));
+        CHECK(it.answered(name).why == errc::no_quorum);
+        CHECK(it.answered(name).votes == std::vector<vote>(3, vote::pending));
     }
     SECTION("the wait is too short for any answer") {
         brief.wait = 1ms;

@@ -30,14 +30,13 @@ void put(virtual_quorum& q, std::size_t master, const std::string& token, nanose
 answer attach(virtual_quorum& q, const acquire_options& options, const std::string& token = mine) {
     const std::uint64_t cookie = q.attach(options, token);
     REQUIRE(q.run_while_not([&] { return q.answer_to(cookie) != nullptr; }));
-    return *q.answer_to(cookie);
+    return q.answered(cookie);
 }
 
 } // namespace
 
 TEST_CASE("a lock that a majority has under the token is held, for a ttl from the request on") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     put(q, 0, mine, 5s);
     put(q, 1, mine, 5s);
     const time_point began = q.now();
@@ -57,8 +56,7 @@ TEST_CASE("a lock that a majority has under the token is held, for a ttl from th
 }
 
 TEST_CASE("an attach is answered at the deciding vote") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 5s);
         q.masters[i].know(core::compare_and_extend);
@@ -77,8 +75,7 @@ TEST_CASE("an attach is answered at the deciding vote") {
 }
 
 TEST_CASE("an attach knows nothing of the acquires before it") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 20s);
     }
@@ -92,8 +89,7 @@ TEST_CASE("an attach knows nothing of the acquires before it") {
 }
 
 TEST_CASE("a master that lags too far is not asked to keep a lock") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 5s);
     }
@@ -110,8 +106,7 @@ TEST_CASE("a master that lags too far is not asked to keep a lock") {
 }
 
 TEST_CASE("an attached lock is renewed, and lost when it is not") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 1s);
     }
@@ -145,8 +140,7 @@ TEST_CASE("an extension never shortens what was asked for elsewhere") {
 }
 
 TEST_CASE("a lock that is gone from a majority is lost, and what is left of it stays") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     put(q, 0, mine, 5s);
     const bool foreign = GENERATE(false, true);
     if (foreign) {
@@ -164,16 +158,14 @@ TEST_CASE("a lock that is gone from a majority is lost, and what is left of it s
 }
 
 TEST_CASE("a lock that may be there, on a master that is away, is neither claimed nor removed") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     put(q, 0, mine, 5s);
     put(q, 2, mine, 5s);
     const bool hangs = GENERATE(false, true);
     if (hangs) {
         q.masters[2].when = [](const arguments&) { return mishap::hang_before; };
     } else {
-        q.paths[2].reachable = false;
-        q.disconnect(2);
+        q.cut_off(2);
     }
     const answer got = attach(q, once());
     CHECK(!got.won);
@@ -185,8 +177,7 @@ TEST_CASE("a lock that may be there, on a master that is away, is neither claime
 }
 
 TEST_CASE("a majority is enough to attach, and a slow master adds to the lease") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     put(q, 0, mine, 5s);
     put(q, 1, mine, 5s);
     put(q, 2, mine, 5s);
@@ -203,13 +194,11 @@ TEST_CASE("a majority is enough to attach, and a slow master adds to the lease")
 }
 
 TEST_CASE("the removal of an attached lock is owed to a master that was away all the time") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 20s);
     }
-    q.paths[2].reachable = false;
-    q.disconnect(2);
+    q.cut_off(2);
     const answer got = attach(q, once());
     REQUIRE(got.won);
     q.release(got);
@@ -222,17 +211,15 @@ TEST_CASE("the removal of an attached lock is owed to a master that was away all
 }
 
 TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 20s);
     }
     const std::uint64_t cookie = q.attach(once(), mine);
     q.cancel(cookie);
     q.run_for(100ms);
-    REQUIRE(q.answer_to(cookie) != nullptr);
-    CHECK(!q.answer_to(cookie)->won);
-    CHECK(!q.answer_to(cookie)->why);
+    CHECK(!q.answered(cookie).won);
+    CHECK(!q.answered(cookie).why);
     CHECK(q.has_key());
     CHECK(q.engine.count().held == 0);
     q.close();
@@ -241,8 +228,7 @@ TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner")
 }
 
 TEST_CASE("too little of the lease left is too slow, and the lock stays") {
-    virtual_quorum q(3);
-    q.start();
+    started_quorum q(3);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 20s);
         q.paths[i].back = 60ms;
@@ -259,19 +245,18 @@ TEST_CASE("too little of the lease left is too slow, and the lock stays") {
 TEST_CASE("an attach before the start, or after the end, says so") {
     virtual_quorum q(1);
     const std::uint64_t early = q.attach(once(), mine);
-    CHECK(q.answer_to(early)->why == errc::not_running);
+    CHECK(q.answered(early).why == errc::not_running);
     q.start();
     q.close();
     q.run_for(1s);
     const std::uint64_t late = q.attach(once(), mine);
-    CHECK(q.answer_to(late)->why == errc::closed);
+    CHECK(q.answered(late).why == errc::closed);
 }
 
 TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
     auto rules = settings_for(3);
     rules.local_handoff_time = 1h;
-    virtual_quorum q(rules);
-    q.start();
+    started_quorum q(rules);
     for (std::size_t i = 0; i < 3; ++i) {
         put(q, i, mine, 20s);
     }
@@ -283,8 +268,8 @@ TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
     q.run_for(10ms);
     q.release(got);
     REQUIRE(q.run_while_not([&] { return q.answer_to(next) != nullptr; }));
-    CHECK(q.answer_to(next)->won);
-    q.release(*q.answer_to(next));
+    CHECK(q.answered(next).won);
+    q.release(q.answered(next));
     q.run_for(100ms);
     CHECK(!q.has_key());
 }

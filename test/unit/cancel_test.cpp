@@ -23,9 +23,8 @@ acquire_options patient() {
 
 // Nothing is left: no key of ours, no timer, no operation, no claim.
 void check_clean(virtual_quorum& it, std::uint64_t name) {
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(!it.answer_to(name)->won);
-    CHECK(!it.answer_to(name)->why);
+    CHECK(!it.answered(name).won);
+    CHECK(!it.answered(name).why);
     CHECK(it.engine.count().cancelled == 1);
     for (virtual_master& server : it.masters) {
         for (const std::string& token : it.tokens) {
@@ -42,8 +41,7 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
     for (const bool contended : {false, true}) {
         for (int step = 0; step <= 60; ++step) {
             CAPTURE(contended, step);
-            virtual_quorum it(5);
-            it.start();
+            started_quorum it(5);
             for (std::size_t i = 0; i < 5; ++i) {
                 it.paths[i].there = milliseconds(2 * i + 1);
                 it.paths[i].back = milliseconds(3 * i + 1);
@@ -54,7 +52,7 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
             const std::uint64_t name = it.acquire(patient());
             it.run_for(step * 500us);
             if (it.answer_to(name) != nullptr) {
-                CHECK(it.answer_to(name)->won);
+                CHECK(it.answered(name).won);
                 CHECK(step > 20);
                 break;
             }
@@ -63,14 +61,13 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
             const redlock::time_point cancelled = it.now();
             it.run_for(100ms);
             check_clean(it, name);
-            CHECK(it.answer_to(name)->at == cancelled);
+            CHECK(it.answered(name).at == cancelled);
         }
     }
 }
 
 TEST_CASE("a cancelled acquire completes only when its rollback is on the wire") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[0].there = 5ms;
     const std::uint64_t name = it.acquire(patient());
     it.run_for(100us);
@@ -84,8 +81,7 @@ TEST_CASE("a cancelled acquire completes only when its rollback is on the wire")
 }
 
 TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no key") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const std::uint64_t name = it.acquire(patient());
     it.cancel(name);
     it.run_for(10ms);
@@ -96,8 +92,7 @@ TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no
 }
 
 TEST_CASE("an acquire that is cancelled in its pause is done") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (virtual_master& server : it.masters) {
         server.put(it.key(), "somebody");
     }
@@ -122,8 +117,7 @@ TEST_CASE("an acquire that is cancelled while it waits for a quorum is done") {
 }
 
 TEST_CASE("what was set on a master whose connection broke is removed when it is back") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.masters[1].when = [](const arguments& words) -> mishap {
         return words[0] == "SET" ? mishap::break_after : mishap::none;
     };
@@ -140,8 +134,7 @@ TEST_CASE("what was set on a master whose connection broke is removed when it is
 }
 
 TEST_CASE("what was set on a master that hung is removed when it goes on") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[0].hung = it.paths[1].hung = true;
     const std::uint64_t name = it.acquire(patient());
     it.run_for(20ms);
@@ -154,11 +147,10 @@ TEST_CASE("what was set on a master that hung is removed when it goes on") {
 }
 
 TEST_CASE("cancelling what is over changes nothing") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const std::uint64_t name = it.acquire(patient());
     it.run_for(10ms);
-    REQUIRE(it.answer_to(name)->won);
+    REQUIRE(it.answered(name).won);
     it.cancel(name);
     it.run_for(10ms);
     CHECK(it.engine.count().held == 1);

@@ -79,9 +79,9 @@ TEST_CASE("the locks of one turn share a certificate, and each has a reply of it
     const std::uint64_t b = q.acquire(once(), "b");
     const std::uint64_t c = q.acquire(once(), "c");
     q.run_for(10ms);
-    CHECK(q.answer_to(a)->won);
-    CHECK(q.answer_to(b)->why == errc::contended);
-    CHECK(q.answer_to(c)->won);
+    CHECK(q.answered(a).won);
+    CHECK(q.answered(b).why == errc::contended);
+    CHECK(q.answered(c).won);
     CHECK(q.masters[0].count("SET") == 3);
     CHECK(q.masters[0].count(certificate) == 1);
 }
@@ -149,8 +149,7 @@ TEST_CASE("a record that was written again says nothing of what was set before i
     q.run_for(1ms);
     q.masters[0].run({"SET", record_key, "3 " + q.masters[0].run_id + " - 0 0 ff"}, q.now());
     q.run_for(200ms);
-    REQUIRE(q.answer_to(name) != nullptr);
-    CHECK(q.answer_to(name)->won);
+    CHECK(q.answered(name).won);
     CHECK(q.state(0) == redlock::master_state::admitted); // by the handshake that followed
     CHECK(q.engine.count().masters[0].granted == 0);
 }
@@ -263,9 +262,9 @@ TEST_CASE("a waiter asks one master how long the lock is still held, and comes b
         CHECK(asked(q, "PTTL") <= 8); // one for each attempt: it also polls
         CHECK(asked(q) <= 3 * 8);
         REQUIRE(q.run_while_not([&] { return q.answer_to(waiter) != nullptr; }, 10s));
-        CHECK(q.answer_to(waiter)->won);
-        CHECK(q.answer_to(waiter)->at >= ends);
-        CHECK(q.answer_to(waiter)->at <= ends + 50ms);
+        CHECK(q.answered(waiter).won);
+        CHECK(q.answered(waiter).at >= ends);
+        CHECK(q.answered(waiter).at <= ends + 50ms);
     }
 }
 
@@ -286,8 +285,7 @@ TEST_CASE(
     REQUIRE(q.run_while_not([&] { return asked(q, "PTTL") > 0; }, 1s));
     free_everywhere(q);
     q.run_for(20ms);
-    REQUIRE(q.answer_to(waiter) != nullptr);
-    CHECK(q.answer_to(waiter)->won);
+    CHECK(q.answered(waiter).won);
 }
 
 TEST_CASE("under load the clock of a master is asked for now and then, as no reply shows it") {

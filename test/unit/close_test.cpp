@@ -12,8 +12,7 @@ using redlock::wait_for;
 using redlock::core::forever;
 
 TEST_CASE("close tells holders and waiters, and is done when all is let go and answered") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer lock = it.acquire_now(renewed(), "held");
     acquire_options patient = once();
     patient.wait = wait_for::forever();
@@ -35,8 +34,7 @@ TEST_CASE("close tells holders and waiters, and is done when all is let go and a
     it.run_for(20ms);
     CHECK(it.engine.closed_down());
     CHECK(it.closings == 1);
-    REQUIRE(it.answer_to(waiting) != nullptr);
-    CHECK(it.answer_to(waiting)->why == errc::closed);
+    CHECK(it.answered(waiting).why == errc::closed);
     CHECK(it.removal_of(lock)->what == release_result::expired);
     CHECK(!it.masters[2].value_of(it.key("held"), it.now()));
     CHECK(!it.masters[2].value_of(it.key(), it.now()));
@@ -49,8 +47,7 @@ TEST_CASE("close tells holders and waiters, and is done when all is let go and a
 }
 
 TEST_CASE("close is bounded by master_timeout") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer lock = it.acquire_now(once());
     it.paths[0].hung = it.paths[1].hung = true;
     const redlock::time_point began = it.now();
@@ -65,8 +62,7 @@ TEST_CASE("close is bounded by master_timeout") {
 }
 
 TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (virtual_quorum::path& way : it.paths) {
         way.back = 20ms;
     }
@@ -74,7 +70,7 @@ TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
     it.run_for(5ms);
     it.close();
     it.run_for(60ms);
-    CHECK(it.answer_to(name)->why == errc::closed);
+    CHECK(it.answered(name).why == errc::closed);
     CHECK(it.engine.closed_down());
     CHECK(!it.has_key());
 }
@@ -106,8 +102,7 @@ TEST_CASE("close gives up the connections that are still being made") {
 }
 
 TEST_CASE("close waits for the rollback of an acquire that was cancelled just before") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (virtual_quorum::path& way : it.paths) {
         way.there = 10ms;
     }
@@ -118,12 +113,11 @@ TEST_CASE("close waits for the rollback of an acquire that was cancelled just be
     it.run_for(99ms);
     CHECK(it.engine.closed_down());
     CHECK(!it.has_key());
-    CHECK(!it.answer_to(name)->won);
+    CHECK(!it.answered(name).won);
 }
 
 TEST_CASE("a query that is asked for is answered when the engine is closed") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.engine.ask(1, "r", it.now());
     it.close();
     CHECK(it.statuses.size() == 1);
@@ -134,8 +128,7 @@ TEST_CASE("a query that is asked for is answered when the engine is closed") {
 }
 
 TEST_CASE("close undoes nothing twice of an acquire that pauses") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (virtual_master& server : it.masters) {
         server.put(it.key(), "somebody");
         server.know(redlock::core::compare_and_delete);
@@ -147,8 +140,7 @@ TEST_CASE("close undoes nothing twice of an acquire that pauses") {
     it.run_while_not([&] { return it.masters[0].count("EVAL remove") == 1; });
     it.close(); // the rollback is under way
     it.run_for(200ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->why == errc::closed);
+    CHECK(it.answered(name).why == errc::closed);
     CHECK(it.closings == 1);
     for (const virtual_master& server : it.masters) {
         CHECK(server.count("EVAL") == server.count("SET"));

@@ -120,7 +120,7 @@ TEST_CASE("a free lock costs one question to one master, and its place is given 
         CHECK(it.turns() == 1);
         CHECK(it.masters[it.queue_master].count("EVALSHA leave") == 1);
         CHECK(it.queue().empty());
-        it.release(*it.answer_to(name));
+        it.release(it.answered(name));
         CHECK(it.idle());
     }
 }
@@ -210,8 +210,7 @@ TEST_CASE("a waiter that goes away leaves the queue") {
         CHECK(it.queue().size() == 2);
         it.cancel(name);
         it.run_for(10ms);
-        REQUIRE(it.answer_to(name) != nullptr);
-        CHECK(!it.answer_to(name)->why);
+        CHECK(!it.answered(name).why);
     }
     SECTION("cancelled before the first answer") {
         const std::uint64_t name = it.acquire(in_order());
@@ -223,10 +222,10 @@ TEST_CASE("a waiter that goes away leaves the queue") {
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(in_order(3s));
         REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
-        CHECK(it.answer_to(name)->why == errc::contended);
+        CHECK(it.answered(name).why == errc::contended);
         CHECK(it.now() <= began + 3s);
         CHECK(it.now() > began + 2900ms);
-        CHECK(it.answer_to(name)->attempts == 0);
+        CHECK(it.answered(name).attempts == 0);
         it.run_for(10ms);
     }
     SECTION("closed") {
@@ -234,7 +233,7 @@ TEST_CASE("a waiter that goes away leaves the queue") {
         it.run_for(1s);
         it.close();
         it.run_for(10ms);
-        CHECK(it.answer_to(name)->why == errc::closed);
+        CHECK(it.answered(name).why == errc::closed);
         CHECK(it.engine.closed_down());
     }
     CHECK(it.masters[it.queue_master].count("EVAL") > 0);
@@ -268,7 +267,7 @@ TEST_CASE("the next of a line goes to the end when the one before has the lock")
     REQUIRE(it.won(first));
     REQUIRE(it.queue().size() == 2);
     CHECK(it.queue()[0].waiter == "another");
-    it.release(*it.answer_to(first));
+    it.release(it.answered(first));
     it.run_for(5s);
     CHECK(it.answer_to(second) == nullptr); // no handoff past another waiter
     CHECK(!it.has_key());
@@ -285,12 +284,12 @@ TEST_CASE("a lease passes to the next of a line that is first in the queue") {
     const std::uint64_t second = it.acquire(in_order());
     it.run_for(10ms);
     const std::size_t before = it.asked();
-    it.release(*it.answer_to(first));
+    it.release(it.answered(first));
     CHECK(it.won(second));
     CHECK(it.asked() == before);
     it.run_for(10ms);
     CHECK(it.queue().empty());
-    it.release(*it.answer_to(second));
+    it.release(it.answered(second));
     CHECK(it.idle());
 }
 
@@ -316,7 +315,7 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
         const std::uint64_t name = it.acquire(in_order());
         it.run_for(20ms);
         REQUIRE(it.won(name));
-        it.engine.abandon(it.answer_to(name)->lease);
+        it.engine.abandon(it.answered(name).lease);
         it.free_everywhere();
         it.run_for(20s);
     }
@@ -365,8 +364,7 @@ TEST_CASE("a queue master that fails is not waited for") {
         it.enter("another", 1h);
         const std::uint64_t name = it.acquire(in_order());
         it.run_for(1s);
-        it.paths[it.queue_master].reachable = false;
-        it.disconnect(it.queue_master);
+        it.cut_off(it.queue_master);
         it.run_for(1s);
         CHECK(it.won(name));
         std::size_t elsewhere = 0;
@@ -390,7 +388,7 @@ TEST_CASE(
     CHECK(it.answer_to(second) == nullptr);
     CHECK(it.turns() - before <= 10);
     it.masters[it.queue_master].replies.clear();
-    it.release(*it.answer_to(first));
+    it.release(it.answered(first));
     it.run_for(1s);
     CHECK(it.won(second));
 }
@@ -399,8 +397,7 @@ TEST_CASE("an outage is not contention, also with another client first in the qu
     site q(with_pushes(3));
     for (std::size_t i = 0; i < 3; ++i) {
         if (i != q.queue_master) {
-            q.paths[i].reachable = false;
-            q.disconnect(i);
+            q.cut_off(i);
         }
     }
     const bool over = GENERATE(false, true);
@@ -413,9 +410,9 @@ TEST_CASE("an outage is not contention, also with another client first in the qu
         }
     }
     REQUIRE(q.run_while_not([&] { return q.answer_to(name) != nullptr; }, 11s));
-    REQUIRE(!q.answer_to(name)->won);
-    CHECK(q.answer_to(name)->why == (over ? errc::contended : errc::no_quorum));
-    CHECK(std::ranges::count(q.answer_to(name)->votes, redlock::vote::held) == (over ? 1 : 0));
+    REQUIRE(!q.answered(name).won);
+    CHECK(q.answered(name).why == (over ? errc::contended : errc::no_quorum));
+    CHECK(std::ranges::count(q.answered(name).votes, redlock::vote::held) == (over ? 1 : 0));
 }
 
 TEST_CASE("the name of a place is too long to be anybody else's") {

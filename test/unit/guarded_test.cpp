@@ -239,11 +239,10 @@ TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
     const redlock::time_point began = q.it.now();
     const std::uint64_t name = q.it.acquire(fenced());
     q.it.run_for(2ms); // 0 has granted it with a smaller one, and goes away
-    q.it.paths[0].reachable = false;
-    q.it.disconnect(0);
+    q.it.cut_off(0);
     REQUIRE(q.it.run_while_not([&] { return q.it.answer_to(name) != nullptr; }));
-    CHECK(q.it.answer_to(name)->why == errc::no_quorum);
-    CHECK(q.it.answer_to(name)->at == began + 100ms);
+    CHECK(q.it.answered(name).why == errc::no_quorum);
+    CHECK(q.it.answered(name).at == began + 100ms);
     CHECK(q.said("raise") == 0);
     CHECK(q.it.engine.count().raised == 0);
 }
@@ -292,16 +291,14 @@ TEST_CASE("the reply to the raise of one handoff does not count for that of the 
     q.it.paths[2].back = 30ms;
     q.it.release(first);
     q.it.run_for(5ms);
-    REQUIRE(q.it.answer_to(second) != nullptr);
-    REQUIRE(q.it.answer_to(second)->won);
+    REQUIRE(q.it.answered(second).won);
     q.it.paths[1].hung = q.it.paths[2].hung = true;
-    q.it.release(*q.it.answer_to(second));
+    q.it.release(q.it.answered(second));
     q.it.run_for(50ms);
     CHECK(q.it.answer_to(third) == nullptr);
     q.it.resume(2);
     q.it.run_for(50ms);
-    REQUIRE(q.it.answer_to(third) != nullptr);
-    CHECK(q.it.answer_to(third)->won);
+    CHECK(q.it.answered(third).won);
     CHECK(q.it.fences == std::vector<std::uint64_t>{7, 8, 9});
 }
 
@@ -330,8 +327,7 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     REQUIRE(q.said("extend") == 6);
     q.it.release(first); // the answers come while the counters are raised
     q.it.run_for(50ms);
-    REQUIRE(q.it.answer_to(second) != nullptr);
-    CHECK(q.it.answer_to(second)->won);
+    CHECK(q.it.answered(second).won);
     CHECK(q.said("extend") == 6);
 }
 
@@ -817,8 +813,7 @@ TEST_CASE("resources that a cluster keeps apart are named, with what helps") {
     q.it.start();
     const auto text = [&](std::uint64_t name) {
         q.it.run_for(500ms);
-        REQUIRE(q.it.answer_to(name) != nullptr);
-        return std::string(q.it.answer_to(name)->ballots.text(0));
+        return std::string(q.it.answered(name).ballots.text(0));
     };
     CHECK(
         text(q.it.acquire_form(core::lock_form::all, once(), "r"))
@@ -834,7 +829,7 @@ TEST_CASE("a writer that becomes a reader is extended, and knows in time that it
     const std::uint64_t name = q.it.acquire_form(core::lock_form::writer, once(), "r");
     q.it.run_for(50ms);
     REQUIRE(q.it.answer_to(name) != nullptr);
-    const answer got = *q.it.answer_to(name);
+    const answer got = q.it.answered(name);
     REQUIRE(got.won);
     CHECK(q.it.engine.writes(got.lease));
     for (std::size_t i = 0; i < 3; ++i) {
@@ -881,8 +876,7 @@ TEST_CASE("a rollback in the turn of its acquire leaves after it") {
     };
     q.it.run_for(10ms);
     CHECK(order == std::vector<std::string>{"acquire", "acquire", "remove"});
-    REQUIRE(q.it.answer_to(other) != nullptr);
-    CHECK(q.it.answer_to(other)->won);
+    CHECK(q.it.answered(other).won);
 }
 
 TEST_CASE("a lock that is released and acquired in one turn does not meet its own key") {

@@ -103,8 +103,7 @@ TEST_CASE("a release is published everywhere until the arbiter finds that nobody
         CHECK(q.releases() == 1);
     }
     SECTION("and again when another master may be the arbiter") {
-        q.paths[2].reachable = false;
-        q.disconnect(2);
+        q.cut_off(2);
         q.run_for(10ms);
         CHECK(q.releases() == 4);
         CHECK(q.releases() == 1);

@@ -96,8 +96,7 @@ TEST_CASE("there is a counter for every kind of vote and every reason of a loss"
 }
 
 TEST_CASE("an acquire and its release are counted by time and by vote") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.disconnect(2);
     it.paths[2].reachable = false;
     it.run_for(10ms);
@@ -129,8 +128,7 @@ TEST_CASE("an acquire and its release are counted by time and by vote") {
 }
 
 TEST_CASE("votes against an acquire are counted by kind, and a failed one has no wait") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer first = it.acquire_now(once());
     REQUIRE(first.won);
     it.run_for(10ms);
@@ -152,8 +150,7 @@ TEST_CASE("votes against an acquire are counted by kind, and a failed one has no
 }
 
 TEST_CASE("votes on extensions are counted, those that do not come as well") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer got = it.acquire_now(once());
     it.run_for(10ms);
     it.extend(got, 10s);
@@ -172,8 +169,7 @@ TEST_CASE("votes on extensions are counted, those that do not come as well") {
 }
 
 TEST_CASE("a loss is counted by its reason, and ends the time that the lock was held") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer expired = it.acquire_now(once());
     it.run_while_not([&] { return it.loss_of(expired).has_value(); });
     acquire_options limited = renewed();
@@ -200,8 +196,7 @@ TEST_CASE("a lock that is held for long is warned of once, whether or not it is 
     for (const acquire_options& options : {once(), renewed()}) {
         redlock::core::settings rules = settings_for(3);
         rules.held_warning = 4s;
-        virtual_quorum it(rules);
-        it.start();
+        started_quorum it(rules);
         const answer got = it.acquire_now(options);
         it.run_until(got.at + 4s - 1ns);
         CHECK(it.long_holds.empty());
@@ -221,8 +216,7 @@ TEST_CASE("a lock that is held for long is warned of once, whether or not it is 
 TEST_CASE("nobody is warned of a lock that ends in time, nor where no warning is asked for") {
     redlock::core::settings rules = settings_for(3);
     rules.held_warning = 4s;
-    virtual_quorum it(rules);
-    it.start();
+    started_quorum it(rules);
     const answer got = it.acquire_now(once());
     it.run_until(got.at + 3999ms);
     it.release(got);
@@ -237,8 +231,7 @@ TEST_CASE("nobody is warned of a lock that ends in time, nor where no warning is
 }
 
 TEST_CASE("the engine tells of its own extensions, from their start to their end") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer got = it.acquire_now(renewed());
     it.run_until(got.at + 4s);
     it.extend(got, 10s); // a user's: told to the user

@@ -42,7 +42,7 @@ struct crowd {
         }
         it.run_for(50ms);
         for (const std::uint64_t wish : wishes) {
-            locks.push_back(*it.answer_to(wish));
+            locks.push_back(it.answered(wish));
         }
         REQUIRE(std::ranges::all_of(locks, &answer::won));
     }
@@ -142,8 +142,7 @@ TEST_CASE("what a turn leaves is due at once, and losses come at their moment, h
 
 TEST_CASE("a master that is back is paid its debts at a pace, and keeps its vote") {
     crowd all(once());
-    all.it.paths[0].reachable = false;
-    all.it.disconnect(0);
+    all.it.cut_off(0);
     all.release_all();
     all.it.run_for(500ms);
     CHECK(all.it.engine.count().pending_removals == many);
@@ -170,8 +169,7 @@ TEST_CASE("what a turn leaves of the debts is sent by the next one, and waits fo
     redlock::core::settings rules = paced();
     rules.removals_max = many;
     crowd all(once(), rules);
-    all.it.paths[2].reachable = false;
-    all.it.disconnect(2);
+    all.it.cut_off(2);
     all.release_all();
     all.it.run_for(1s);
     REQUIRE(all.keys(2) == many);
@@ -184,8 +182,7 @@ TEST_CASE("what a turn leaves of the debts is sent by the next one, and waits fo
 
 TEST_CASE("debts that one turn sends are counted") {
     crowd all(once());
-    all.it.paths[0].reachable = false;
-    all.it.disconnect(0);
+    all.it.cut_off(0);
     all.release_all();
     all.it.run_for(500ms);
     all.it.paths[0].reachable = true;
@@ -200,8 +197,7 @@ TEST_CASE("debts that one turn sends are counted") {
 
 TEST_CASE("a connection that breaks while debts are paid leaves them to the next one") {
     crowd all(once());
-    all.it.paths[0].reachable = false;
-    all.it.disconnect(0);
+    all.it.cut_off(0);
     all.release_all();
     all.it.run_for(500ms);
     all.it.paths[0].reachable = true;

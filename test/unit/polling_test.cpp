@@ -101,8 +101,8 @@ struct held_quorum {
     nanoseconds time_to_win(std::uint64_t waiter) {
         const redlock::time_point began = it.now();
         REQUIRE(it.run_while_not([&] { return it.answer_to(waiter) != nullptr; }, 20s));
-        REQUIRE(it.answer_to(waiter)->won);
-        return it.answer_to(waiter)->at - began;
+        REQUIRE(it.answered(waiter).won);
+        return it.answered(waiter).at - began;
     }
 
     // The master that is asked first.
@@ -216,15 +216,13 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
     q.it.run_for(1'500ms);
     const std::size_t before = q.asked_in_all();
     SECTION("those of a minority do not matter") {
-        q.it.paths[3].reachable = false;
-        q.it.disconnect(3);
+        q.it.cut_off(3);
         q.it.run_for(300ms);
         CHECK(q.asked_in_all() - before <= 4);
     }
     SECTION("those of a majority do") {
         for (const std::size_t link : {3U, 4U}) {
-            q.it.paths[link].reachable = false;
-            q.it.disconnect(link);
+            q.it.cut_off(link);
         }
         q.it.run_for(1s);
         CHECK(q.asked_in_all() - before >= 12);
@@ -240,8 +238,7 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
 }
 
 TEST_CASE("a waiter that wants longer pauses has them") {
-    virtual_quorum it(rules_without_polling(3));
-    it.start();
+    started_quorum it(rules_without_polling(3));
     hold_everywhere(it);
     it.acquire(waiting());
     it.run_for(1s);

@@ -74,8 +74,7 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
         free_everywhere(it);
         it.push(first, channel, "release-one");
         it.run_for(50ms);
-        REQUIRE(it.answer_to(it.name) != nullptr);
-        CHECK(it.answer_to(it.name)->won);
+        CHECK(it.answered(it.name).won);
         CHECK(asked(it) == 6 + 5);
         CHECK(it.masters[0].count("UNSUBSCRIBE p:{r}:free") == 1);
     }
@@ -84,16 +83,14 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
         it.paths[first].hung = true;
         it.push(first, channel, "release-one");
         it.run_for(10h);
-        REQUIRE(it.answer_to(it.name) != nullptr);
-        CHECK(it.answer_to(it.name)->won);
+        CHECK(it.answered(it.name).won);
     }
     SECTION("an arbiter that fails does not decide") {
         free_everywhere(it);
         it.masters[first].replies["SET"] = "-OOM command not allowed\r\n";
         it.push(first, channel, "release-one");
         it.run_for(50ms);
-        REQUIRE(it.answer_to(it.name) != nullptr);
-        CHECK(it.answer_to(it.name)->won);
+        CHECK(it.answered(it.name).won);
     }
 }
 
@@ -108,8 +105,7 @@ TEST_CASE("pushes of a majority bring an attempt where the arbiter's is missing"
         }
     }
     it.run_for(50ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
     CHECK(it.masters[first].count("SET") == 3);
     CHECK(asked(it) == 6 + 5);
 }
@@ -124,8 +120,7 @@ TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
     free_everywhere(it);
     it.push(first == 0 ? 1 : 0, channel, "release-two");
     it.run_for(50ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("a push during an attempt counts when it is newer than the vote") {
@@ -137,8 +132,7 @@ TEST_CASE("a push during an attempt counts when it is newer than the vote") {
     free_everywhere(it);
     it.push(first, channel, "release-two"); // after it
     it.run_for(200ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("a push overtakes the vote that is older") {
@@ -152,8 +146,7 @@ TEST_CASE("a push overtakes the vote that is older") {
     it.run_for(5ms);
     CHECK(it.answer_to(it.name) == nullptr);
     it.run_for(200ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("news from another master does not take back what a push during an attempt has told") {
@@ -167,8 +160,7 @@ TEST_CASE("news from another master does not take back what a push during an att
     it.run_for(1ms);
     it.push((first + 1) % 3, channel, "release-one"); // late
     it.run_for(200ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("the arbiter's push counts after that of a majority") {
@@ -181,8 +173,7 @@ TEST_CASE("the arbiter's push counts after that of a majority") {
     free_everywhere(it);
     it.push(first, channel, "release-one");
     it.run_for(200ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("masters whose release may have been missed make up the majority that reports it") {
@@ -195,13 +186,11 @@ TEST_CASE("masters whose release may have been missed make up the majority that 
     CHECK(it.answer_to(it.name) == nullptr);
     it.push((first + 2) % 3, channel, ""); // as a subscription that is confirmed
     it.run_for(200ms);
-    REQUIRE(it.answer_to(it.name) != nullptr);
-    CHECK(it.answer_to(it.name)->won);
+    CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("an acquire that ends and may have kept others out notifies them") {
-    virtual_quorum it(rules_with(3, 0ms, true));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, true));
     const auto told = [&] {
         std::size_t found = 0;
         for (const virtual_master& server : it.masters) {
@@ -227,8 +216,7 @@ TEST_CASE("an acquire that ends and may have kept others out notifies them") {
             it.paths[i].back = 1s;
         }
         it.run_for(5s);
-        REQUIRE(it.answer_to(name) != nullptr);
-        CHECK_FALSE(it.answer_to(name)->won);
+        CHECK_FALSE(it.answered(name).won);
         CHECK(told() == 3);
     }
     SECTION("but not when all have said no") {
@@ -324,8 +312,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
 }
 
 TEST_CASE("a watch of a lock is notified of its releases, and subscribes once") {
-    virtual_quorum it(rules_with(3, 0ms, true));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, true));
     it.engine.listen("r", it.now());
     it.run_for(50ms);
     CHECK(asked(it, "SUBSCRIBE p:{r}:free") == 3);
@@ -346,8 +333,7 @@ TEST_CASE("a watch of a lock is notified of its releases, and subscribes once") 
 }
 
 TEST_CASE("where nothing is published nobody subscribes in order to listen") {
-    virtual_quorum it(rules_with(3, 0ms, false));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, false));
     it.engine.listen("r", it.now());
     it.engine.listen("r", it.now());
     it.run_for(50ms);

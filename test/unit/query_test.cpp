@@ -25,8 +25,7 @@ lock_status asked(virtual_quorum& it) {
 } // namespace
 
 TEST_CASE("a lock that nobody has is free") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const lock_status found = asked(it);
     CHECK(found.state == lock_state::free);
     CHECK(found.owner.empty());
@@ -36,8 +35,7 @@ TEST_CASE("a lock that nobody has is free") {
 }
 
 TEST_CASE("a lock that a majority has with one token is held, until that majority ends") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.masters[0].put(it.key(), "token", it.now() + 1s);
     it.masters[1].put(it.key(), "token", it.now() + 3s);
     it.masters[2].put(it.key(), "token", it.now() + 2s);
@@ -51,8 +49,7 @@ TEST_CASE("a lock that a majority has with one token is held, until that majorit
 }
 
 TEST_CASE("a key that stays for longer than nanoseconds can count is held for a year") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (virtual_master& server : it.masters) {
         server.put(it.key(), "somebody");
         server.replies["PTTL"] = ":9000000000000000000\r\n";
@@ -64,8 +61,7 @@ TEST_CASE("a key that stays for longer than nanoseconds can count is held for a 
 }
 
 TEST_CASE("a lock that is split between tokens is undecided") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.masters[0].put(it.key(), "a", it.now() + 1s);
     it.masters[1].put(it.key(), "b", it.now() + 1s);
     const lock_status found = asked(it);
@@ -101,8 +97,7 @@ TEST_CASE("without a majority of answers a query is undecided") {
 }
 
 TEST_CASE("a master that breaks in the middle of a query is unreachable, and counted once") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.masters[0].when = [](const arguments& words) {
         return words[0] == "PTTL" ? mishap::break_before : mishap::none;
     };
@@ -114,8 +109,7 @@ TEST_CASE("a master that breaks in the middle of a query is unreachable, and cou
 }
 
 TEST_CASE("a key without expiry or of another type is not a lock of this library") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.masters[0].put(it.key(), "token");
     it.masters[1].replies["GET"] = "-WRONGTYPE Operation against a key\r\n";
     it.masters[2].replies["GET"] = "-NOPERM no permissions\r\n";
@@ -129,8 +123,7 @@ TEST_CASE("a key without expiry or of another type is not a lock of this library
 
 TEST_CASE("a master that has not replied in time is reported, whichever it is") {
     for (const std::size_t away : {0U, 1U, 2U}) {
-        virtual_quorum it(3);
-        it.start();
+        started_quorum it(3);
         it.paths[away].hung = true;
         const lock_status found = asked(it);
         CHECK(found.state == lock_state::free);
@@ -141,8 +134,7 @@ TEST_CASE("a master that has not replied in time is reported, whichever it is") 
 }
 
 TEST_CASE("a lock in the last millisecond of its lease is held, for no time") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     REQUIRE(it.acquire_now(once()).won);
     for (virtual_master& server : it.masters) {
         server.replies["PTTL"] = ":0\r\n";

@@ -114,9 +114,8 @@ TEST_CASE("a release that is decided names masters that have not replied yet as 
 
 TEST_CASE("a release with two of three masters down is uncertain at once") {
     held one(3);
-    one.it.paths[0].reachable = one.it.paths[1].reachable = false;
-    one.it.disconnect(0);
-    one.it.disconnect(1);
+    one.it.cut_off(0);
+    one.it.cut_off(1);
     const redlock::time_point began = one.it.now();
     CHECK(one.release() == release_result::uncertain);
     CHECK(one.it.now() == began);
@@ -241,8 +240,7 @@ TEST_CASE("a removal that was lost with its connection is paid when the master i
 
 TEST_CASE("a debt is paid to a master that was down all the time") {
     held one(3);
-    one.it.paths[1].reachable = false;
-    one.it.disconnect(1);
+    one.it.cut_off(1);
     CHECK(one.release() == release_result::released);
     CHECK(one.it.engine.count().pending_removals == 1);
     one.it.run_for(3s);
@@ -255,8 +253,7 @@ TEST_CASE("a debt is paid to a master that was down all the time") {
 
 TEST_CASE("a debt is forgotten when the key must have expired, not before") {
     held one(3);
-    one.it.paths[1].reachable = false;
-    one.it.disconnect(1);
+    one.it.cut_off(1);
     const redlock::time_point asked = one.got.deadline - usable(10s);
     CHECK(one.release() == release_result::released);
     one.it.run_until(asked + 10s + 102ms - 1ns);
@@ -274,8 +271,7 @@ TEST_CASE("an extension makes a debt live as long as the longer lease") {
     one.it.extend(one.got, 20s);
     const redlock::time_point extended = one.it.now();
     one.it.run_for(10ms);
-    one.it.paths[1].reachable = false;
-    one.it.disconnect(1);
+    one.it.cut_off(1);
     CHECK(one.release() == release_result::released);
     one.it.run_until(extended + 20s + 202ms - 1ns);
     CHECK(one.it.engine.count().pending_removals == 1);
@@ -286,8 +282,7 @@ TEST_CASE("an extension makes a debt live as long as the longer lease") {
 TEST_CASE("a removal that was answered with an error is tried again at the next health check") {
     redlock::core::settings rules = settings_for(3);
     rules.health_check_interval = 1s;
-    virtual_quorum it(rules);
-    it.start();
+    started_quorum it(rules);
     const answer got = it.acquire_now(once());
     it.run_for(10ms);
     it.masters[1].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
@@ -345,8 +340,7 @@ TEST_CASE("masters that were never asked are not told to remove anything") {
 // The SET is in flight when its connection breaks; the server executes it after the removal that
 // comes on the next connection.
 TEST_CASE("a removal that finds nothing is repeated while a stray SET may still be executed") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     bool broke = false;
     it.masters[1].when = [&broke](const arguments& words) {
         return words[0] == "SET" && !std::exchange(broke, true) ? mishap::break_before
@@ -382,8 +376,7 @@ TEST_CASE("what was answered before its connection broke is not waited for") {
 }
 
 TEST_CASE("a removal that is repeated is one vote") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     std::vector<int> sets(5, 0);
     for (const std::size_t i : {3U, 4U}) {
         it.masters[i].when = [&sets, i](const arguments& words) {
@@ -411,8 +404,7 @@ TEST_CASE("each master gets the removal in the variant that it knows") {
     it.start();
     for (const std::size_t away : {2U, 1U}) { // first 0 and 1 learn the script, then 2
         it.paths[1].reachable = it.paths[2].reachable = true;
-        it.paths[away].reachable = false;
-        it.disconnect(away);
+        it.cut_off(away);
         it.run_for(3s);
         const answer got = it.acquire_now(once());
         REQUIRE(got.won);
@@ -427,8 +419,7 @@ TEST_CASE("each master gets the removal in the variant that it knows") {
 
 TEST_CASE("a debt that has expired is forgotten while another master still owes its answer") {
     held one(3);
-    one.it.paths[1].reachable = false;
-    one.it.disconnect(1);
+    one.it.cut_off(1);
     one.it.paths[2].hung = true;
     one.it.release(one.got);
     one.it.run_for(200ms);

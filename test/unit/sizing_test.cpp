@@ -75,8 +75,7 @@ TEST_CASE("the times of a lease are those by which the engine goes") {
 }
 
 TEST_CASE("a lock of the virtual quorum is renewed and ends when the times say") {
-    virtual_quorum it(3);
-    it.start();
+    unit::started_quorum it(3);
     acquire_options options;
     options.ttl = 9s;
     config known;

@@ -35,8 +35,7 @@ std::set<std::string> told_free(const virtual_quorum& it) {
 } // namespace
 
 TEST_CASE("the release of any slot wakes a waiter for one") {
-    virtual_quorum it(rules_without_polling(3));
-    it.start();
+    started_quorum it(rules_without_polling(3));
     for (std::uint32_t i = 0; i < 4; ++i) {
         hold(it, i);
     }
@@ -52,29 +51,27 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
         it.push(i, "p:{r}:slot:free", "one");
     }
     REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-    CHECK(it.answer_to(name)->slots.at(0) == 2);
-    it.release(*it.answer_to(name));
+    CHECK(it.answered(name).slots.at(0) == 2);
+    it.release(it.answered(name));
     CHECK(it.idle());
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
 }
 
 TEST_CASE("one master's push is enough, a little later") {
-    virtual_quorum it(rules_without_polling(3));
-    it.start();
+    started_quorum it(rules_without_polling(3));
     hold(it, 0);
     const auto name = it.acquire_slot(waiting(), 1);
     it.run_for(1s);
     let_go(it, 0);
     it.push(1, "p:{r}:slot:free", "one");
     REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-    CHECK(it.answer_to(name)->won);
+    CHECK(it.answered(name).won);
 }
 
 TEST_CASE("what is released while a scan is under way is not missed") {
     for (const nanoseconds delay : {0us, 200us, 400us, 600us, 800us, 1000us, 1200us, 1400us}) {
         INFO(delay.count());
-        virtual_quorum it(rules_without_polling(3));
-        it.start();
+        started_quorum it(rules_without_polling(3));
         hold(it, 0);
         hold(it, 1);
         const auto name = it.acquire_slot(waiting(), 2);
@@ -89,14 +86,13 @@ TEST_CASE("what is released while a scan is under way is not missed") {
             it.push(i, "p:{r}:slot:free", "two");
         }
         REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-        CHECK(it.answer_to(name)->slots.at(0) == 1);
+        CHECK(it.answered(name).slots.at(0) == 1);
     }
 }
 
 TEST_CASE("of the waiters of one pool only the first looks, and they are served in turn") {
     for (const milliseconds handoff_time : {0ms, 30ms, milliseconds(1h)}) {
-        virtual_quorum it(rules_with(3, handoff_time, true));
-        it.start();
+        started_quorum it(rules_with(3, handoff_time, true));
         std::vector<answer> held;
         for (int i = 0; i < 3; ++i) {
             held.push_back(it.acquire_slot_now(waiting(), 3));
@@ -110,8 +106,8 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
             CHECK(it.answer_to(names[i]) == nullptr);
             it.release(held[i]);
             REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }, 5s));
-            REQUIRE(it.answer_to(names[i])->won);
-            held.push_back(*it.answer_to(names[i]));
+            REQUIRE(it.answered(names[i]).won);
+            held.push_back(it.answered(names[i]));
             CHECK(held[i].slots.at(0) == held.back().slots.at(0));
         }
         for (std::size_t i = names.size(); i < held.size(); ++i) {
@@ -124,8 +120,7 @@ TEST_CASE("of the waiters of one pool only the first looks, and they are served 
 }
 
 TEST_CASE("what one scan found serves several of a line") {
-    virtual_quorum it(rules_with(3, 0ms, true));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, true));
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 40; ++i) {
         names.push_back(it.acquire_slot(waiting(), 40));
@@ -133,7 +128,7 @@ TEST_CASE("what one scan found serves several of a line") {
     std::set<std::uint32_t> numbers;
     for (const auto name : names) {
         REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
-        numbers.insert(it.answer_to(name)->slots.at(0));
+        numbers.insert(it.answered(name).slots.at(0));
     }
     CHECK(numbers.size() == 40);
     CHECK(asked(it, "MGET") == 3 * 40 / core::slot_search::tries_max);
@@ -141,8 +136,7 @@ TEST_CASE("what one scan found serves several of a line") {
 }
 
 TEST_CASE("a slot that is handed off costs the masters nothing") {
-    virtual_quorum it(rules_without_polling(3, 1h));
-    it.start();
+    started_quorum it(rules_without_polling(3, 1h));
     answer mine = it.acquire_slot_now(waiting(), 1);
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 5; ++i) {
@@ -154,15 +148,14 @@ TEST_CASE("a slot that is handed off costs the masters nothing") {
         it.release(mine);
         it.run_for(10ms);
         REQUIRE(it.answer_to(name) != nullptr);
-        mine = *it.answer_to(name);
+        mine = it.answered(name);
     }
     CHECK(asked(it, "MGET") == scans);
     CHECK(asked(it, "SET") == 3);
 }
 
 TEST_CASE("a slot that a handoff has made needless is announced to other processes") {
-    virtual_quorum it(rules_without_polling(3, 1h));
-    it.start();
+    started_quorum it(rules_without_polling(3, 1h));
     const answer mine = it.acquire_slot_now(waiting(), 2);
     const std::uint32_t other = 1 - mine.slots.at(0);
     hold(it, other);
@@ -176,15 +169,13 @@ TEST_CASE("a slot that a handoff has made needless is announced to other process
     REQUIRE(it.run_while_not([&] { return asked(it, "SET " + slot_key(other)) == 3; }, 1s));
     REQUIRE(it.answer_to(name) == nullptr);
     it.release(mine);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->slots == mine.slots);
+    CHECK(it.answered(name).slots == mine.slots);
     it.run_for(10ms);
     CHECK(told_free(it) == std::set<std::string>{slot_key(other)});
 }
 
 TEST_CASE("an acquire that had a part of a slot, and looks for another, notifies other processes") {
-    virtual_quorum it(rules_without_polling(3));
-    it.start();
+    started_quorum it(rules_without_polling(3));
     std::map<std::string, std::size_t> firsts; // its voters; elsewhere a thief was faster
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].when = [&, i](const arguments& words) {
@@ -202,8 +193,7 @@ TEST_CASE("an acquire that had a part of a slot, and looks for another, notifies
 }
 
 TEST_CASE("a slot is not handed off to a waiter with a smaller size") {
-    virtual_quorum it(rules_with(3, 1h, true));
-    it.start();
+    started_quorum it(rules_with(3, 1h, true));
     hold(it, 0);
     const answer mine = it.acquire_slot_now(waiting(), 2);
     REQUIRE(mine.slots.at(0) == 1);
@@ -214,14 +204,13 @@ TEST_CASE("a slot is not handed off to a waiter with a smaller size") {
     CHECK(it.answer_to(other) == nullptr);
     let_go(it, 0);
     REQUIRE(it.run_while_not([&] { return it.answer_to(other) != nullptr; }));
-    CHECK(it.answer_to(other)->slots.at(0) == 0);
+    CHECK(it.answered(other).slots.at(0) == 0);
 }
 
 TEST_CASE("a lock that is named like a pool's slot is not handed off as a slot") {
     core::settings rules = rules_with(3, 1h, true);
     rules.key_prefix.clear();
-    virtual_quorum it(rules);
-    it.start();
+    started_quorum it(rules);
     const answer mine = it.acquire_now(waiting(), "{r}:slot");
     for (virtual_master& server : it.masters) {
         server.put("{r}:slot:0", "somebody");
@@ -237,8 +226,7 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
     for (const nanoseconds after : {0us, 500us, 1000us, 1500us, 2500us, 10'000us}) {
         for (const bool full : {true, false}) {
             INFO(after.count() << ", " << full);
-            virtual_quorum it(rules_with(3, 0ms, true));
-            it.start();
+            started_quorum it(rules_with(3, 0ms, true));
             if (full) {
                 hold(it, 0);
             }
@@ -249,10 +237,9 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
             it.cancel(second);
             it.run_for(1s);
             for (const auto name : {first, second}) {
-                REQUIRE(it.answer_to(name) != nullptr);
-                if (it.answer_to(name)->won) {
+                if (it.answered(name).won) {
                     CHECK(!full);
-                    it.release(*it.answer_to(name));
+                    it.release(it.answered(name));
                 }
             }
             let_go(it, 0);
@@ -264,8 +251,7 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
 }
 
 TEST_CASE("a wait for a slot ends in time") {
-    virtual_quorum it(rules_with(3, 0ms, true));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, true));
     hold(it, 0);
     const time_point began = it.now();
     const answer none = it.acquire_slot_now(waiting(700ms), 1);

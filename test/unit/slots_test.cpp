@@ -20,8 +20,7 @@ namespace core = redlock::core;
 using redlock::lock_state;
 
 TEST_CASE("the slots of a pool are taken one each, and then it is full") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     std::set<std::uint32_t> numbers;
     std::vector<answer> held;
     for (int i = 0; i < 5; ++i) {
@@ -50,8 +49,7 @@ TEST_CASE("the slots of a pool are taken one each, and then it is full") {
 }
 
 TEST_CASE("one scan and one attempt find the free slots of a thousand") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     for (std::uint32_t i = 0; i < 1000; ++i) {
         if (i % 100 != 0) {
             hold(it, i);
@@ -66,8 +64,7 @@ TEST_CASE("one scan and one attempt find the free slots of a thousand") {
 }
 
 TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     std::string taken;
     for (virtual_master& server : it.masters) {
         server.when = [&](const arguments& words) {
@@ -88,8 +85,7 @@ TEST_CASE("a slot that somebody else took since the scan costs one attempt") {
 }
 
 TEST_CASE("a slot whose key was left on a minority is free, and is tried") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold(it, 0);
     it.masters[2].put(slot_key(1), "left over");
     const answer mine = it.acquire_slot_now(once(), 2);
@@ -110,8 +106,7 @@ TEST_CASE("without a majority there is no scan") {
 
 TEST_CASE(
     "a master that is silent holds a scan up for its time only, and only if nothing is found") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     it.paths[1].hung = true;
     const time_point began = it.now();
     const answer mine = it.acquire_slot_now(once(), 3);
@@ -130,8 +125,7 @@ TEST_CASE(
 }
 
 TEST_CASE("two masters that break during a scan are an outage") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     for (const std::size_t i : {0U, 2U}) {
         it.masters[i].when = [](const arguments& words) {
             return words[0] == "MGET" ? mishap::break_before : mishap::none;
@@ -144,8 +138,7 @@ TEST_CASE("two masters that break during a scan are an outage") {
 }
 
 TEST_CASE("a manager that is closed ends scans, and waits for slots") {
-    virtual_quorum it(rules_with(3, 0ms, true));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, true));
     hold(it, 0);
     const auto waits = it.acquire_slot(waiting(), 1);
     it.run_for(1s);
@@ -153,15 +146,14 @@ TEST_CASE("a manager that is closed ends scans, and waits for slots") {
     it.engine.query_slots(1, "r", 2, it.now());
     it.close();
     it.run_for(1s);
-    CHECK(it.answer_to(waits)->why == errc::closed);
-    CHECK(it.answer_to(looks)->why == errc::closed);
+    CHECK(it.answered(waits).why == errc::closed);
+    CHECK(it.answered(looks).why == errc::closed);
     CHECK(it.pools.size() == 1);
     CHECK(it.closings == 1);
 }
 
 TEST_CASE("the status of a pool reports the owner of each slot") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer mine = it.acquire_slot_now(once(), 600);
     it.masters[1].put(slot_key(mine.slots.at(0) == 7 ? 8 : 7), "left over");
     it.paths[2].hung = true;
@@ -179,8 +171,7 @@ TEST_CASE("the status of a pool reports the owner of each slot") {
 }
 
 TEST_CASE("a pool, its slots and a lock of the same name do not touch each other") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     const answer lock = it.acquire_now(once(), "r");
     const answer like = it.acquire_now(once(), "r}:slot:0");
     const answer slot = it.acquire_slot_now(once(), 1);
@@ -205,8 +196,7 @@ TEST_CASE("the status of a pool asks connected masters, whether they may vote or
 }
 
 TEST_CASE("an acquire that finds a pool full learns where slots are free, though too few are") {
-    virtual_quorum it(3);
-    it.start();
+    started_quorum it(3);
     hold(it, 0);
     hold(it, 1);
     it.masters[2].drop(slot_key(1));

@@ -80,13 +80,11 @@ TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes the 
     it.run_until(opens);
     CHECK(it.engine.ready());
     it.run_for(it.engine.rules().retry_delay_min + 1ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->won);
+    CHECK(it.answered(name).won);
 }
 
 TEST_CASE("a master that was restarted under a holder does not vote for another one") {
-    virtual_quorum it(quarantined(3));
-    it.start();
+    started_quorum it(quarantined(3));
     REQUIRE(it.acquire_now(once()).won);
     it.restart(0, "new-0");
     it.restart(1, "new-1");
@@ -144,8 +142,7 @@ TEST_CASE("the other name does not vote while the first is away") {
     virtual_quorum it(3);
     it.masters[1].run_id = it.masters[0].run_id;
     it.start();
-    it.paths[0].reachable = false;
-    it.disconnect(0);
+    it.cut_off(0);
     it.run_for(10s);
     CHECK(states(it) == all{down, duplicate, admitted});
     CHECK(it.acquire_now(once()).why == errc::no_quorum);
@@ -209,8 +206,7 @@ TEST_CASE("the log tells once of each master whether it votes, and why it does n
 }
 
 TEST_CASE("a waiter for a quorum does not try each time that a master comes back") {
-    virtual_quorum it(5);
-    it.start();
+    started_quorum it(5);
     for (std::size_t i = 0; i < 4; ++i) {
         it.paths[i].hung = true;
     }
@@ -262,8 +258,7 @@ TEST_CASE("a replica is refused, and votes soon after it is promoted") {
 
 TEST_CASE("a master that answers READONLY or LOADING introduces itself again and votes no more") {
     for (const bool loading : {false, true}) {
-        virtual_quorum it(checked_each_second(3));
-        it.start();
+        started_quorum it(checked_each_second(3));
         it.masters[0].info_overrides["loading"] = loading ? "1" : "0";
         it.masters[0].info_overrides["role"] = loading ? "master" : "slave";
         it.masters[0].replies["SET"] = loading ? "-LOADING\r\n" : "-READONLY You can't write\r\n";
@@ -280,8 +275,7 @@ TEST_CASE("a master that answers READONLY or LOADING introduces itself again and
 }
 
 TEST_CASE("a silent master votes at once, and again as soon as it talks") {
-    virtual_quorum it(checked_each_second(3));
-    it.start();
+    started_quorum it(checked_each_second(3));
     it.paths[0].hung = true;
     CHECK(it.acquire_now(once(), "first").won);
     it.run_for(150ms);
@@ -294,8 +288,7 @@ TEST_CASE("a silent master votes at once, and again as soon as it talks") {
 }
 
 TEST_CASE("a master that stays silent is dropped and connected again") {
-    virtual_quorum it(checked_each_second(3));
-    it.start();
+    started_quorum it(checked_each_second(3));
     it.paths[0].hung = true;
     REQUIRE(it.acquire_now(once()).won);
     it.run_for(1099ms);
@@ -317,8 +310,7 @@ TEST_CASE("an acquire that waits for a quorum goes through soon after the master
     it.paths[0].reachable = true;
     REQUIRE(it.run_while_not([&] { return it.engine.ready(); }));
     it.run_for(it.engine.rules().retry_delay_min + 2ms);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->won);
+    CHECK(it.answered(name).won);
 }
 
 TEST_CASE("health names each server and the way it deletes") {

@@ -110,7 +110,10 @@ public:
     void extend(const answer& lease, milliseconds ttl) { engine.extend(lease.lease, ttl, now_); }
     void release(const answer& lease) { engine.release(lease.lease, now_); }
     void close() { engine.close(now_); }
+    /// Null: none so far.
     const answer* answer_to(std::uint64_t cookie) const;
+    /// Requires that there is one.
+    const answer& answered(std::uint64_t cookie) const { return answers_.at(cookie); }
     std::optional<loss> loss_of(const answer& lease) const;
     std::optional<removal> removal_of(const answer& lease) const;
     std::vector<extension_end> extensions_of(const answer& lease) const;
@@ -121,6 +124,11 @@ public:
     /// \name Trouble
     /// \{
     void disconnect(std::size_t link);
+    /// The connection breaks, and another one is refused.
+    void cut_off(std::size_t link) {
+        paths[link].reachable = false;
+        disconnect(link);
+    }
     /// A message on the push connection to that master.
     void push(std::size_t master, std::string_view channel, std::string_view message);
     /// Reads and answers what has piled up.
@@ -231,6 +239,14 @@ private:
 
 public:
     redlock::core::engine& engine; // last: it asks for random bytes as it is made
+};
+
+/// It runs, and every master has been introduced.
+struct started_quorum : virtual_quorum {
+    template <typename Rules>
+    explicit started_quorum(Rules&& rules) : virtual_quorum(std::forward<Rules>(rules)) {
+        start();
+    }
 };
 
 /// A lock without waiting, renewed by nobody, for 10 s.

@@ -19,15 +19,14 @@ namespace {
 
 std::size_t won(const virtual_quorum& it, const std::vector<std::uint64_t>& names) {
     return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](auto name) {
-        return it.answer_to(name) != nullptr && it.answer_to(name)->won;
+        return it.answer_to(name) != nullptr && it.answered(name).won;
     }));
 }
 
 } // namespace
 
 TEST_CASE("of the waiters of one resource only the first asks the masters") {
-    virtual_quorum it(rules_with(3, 0ms, false));
-    it.start();
+    started_quorum it(rules_with(3, 0ms, false));
     hold_everywhere(it);
     for (int i = 0; i < 100; ++i) {
         it.acquire(waiting());
@@ -46,17 +45,16 @@ TEST_CASE("of the waiters of one resource only the first asks the masters") {
 
 TEST_CASE("waiters of one process have the lock in the order in which they came") {
     for (const milliseconds handoff_time : {0ms, 1ms, milliseconds(1h)}) {
-        virtual_quorum it(rules_with(5, handoff_time, false));
-        it.start();
+        started_quorum it(rules_with(5, handoff_time, false));
         std::vector<std::uint64_t> names;
         for (int i = 0; i < 10; ++i) {
             names.push_back(it.acquire(waiting()));
         }
         for (std::size_t i = 0; i < names.size(); ++i) {
             REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }));
-            REQUIRE(it.answer_to(names[i])->won);
+            REQUIRE(it.answered(names[i]).won);
             CHECK(won(it, names) == i + 1);
-            it.release(*it.answer_to(names[i]));
+            it.release(it.answered(names[i]));
         }
         CHECK(it.idle());
         CHECK(!it.has_key());
@@ -65,8 +63,7 @@ TEST_CASE("waiters of one process have the lock in the order in which they came"
 }
 
 TEST_CASE("a local handoff sends nothing to the masters, and the lease stays whole") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 100; ++i) {
         names.push_back(it.acquire(waiting()));
@@ -74,31 +71,28 @@ TEST_CASE("a local handoff sends nothing to the masters, and the lease stays who
     it.run_for(10ms);
     const std::size_t before = asked(it);
     for (std::size_t i = 0; i < 99; ++i) {
-        it.release(*it.answer_to(names[i]));
-        REQUIRE(it.answer_to(names[i + 1]) != nullptr);
-        CHECK(it.answer_to(names[i + 1])->deadline == it.answer_to(names[0])->deadline);
-        CHECK(it.answer_to(names[i + 1])->token == it.answer_to(names[0])->token);
-        CHECK(it.removal_of(*it.answer_to(names[i]))->what == release_result::released);
+        it.release(it.answered(names[i]));
+        CHECK(it.answered(names[i + 1]).deadline == it.answered(names[0]).deadline);
+        CHECK(it.answered(names[i + 1]).token == it.answered(names[0]).token);
+        CHECK(it.removal_of(it.answered(names[i]))->what == release_result::released);
     }
     CHECK(asked(it) == before);
     CHECK(it.masters[0].count("EVAL") == 0);
     CHECK(it.engine.count().local_handoffs == 99);
-    it.release(*it.answer_to(names[99]));
+    it.release(it.answered(names[99]));
     CHECK(it.idle());
     CHECK(!it.has_key());
 }
 
 TEST_CASE("a lease that is handed off all the time is renewed all the same") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     std::uint64_t holder = it.acquire(waiting());
     it.run_for(5ms);
     for (int i = 0; i < 30'000; ++i) {
         const std::uint64_t next = it.acquire(waiting());
-        it.release(*it.answer_to(holder));
-        REQUIRE(it.answer_to(next) != nullptr);
-        REQUIRE(it.answer_to(next)->won);
-        REQUIRE(it.answer_to(next)->deadline > it.now() + 5s);
+        it.release(it.answered(holder));
+        REQUIRE(it.answered(next).won);
+        REQUIRE(it.answered(next).deadline > it.now() + 5s);
         holder = next;
         it.run_for(1ms);
     }
@@ -118,35 +112,34 @@ TEST_CASE("after some time of hand-offs the lock is released, and other processe
     it.run_for(10ms);
     for (int i = 0; i < 2; ++i) {
         REQUIRE(it.answer_to(names[i]) != nullptr);
-        it.release(*it.answer_to(names[i]));
+        it.release(it.answered(names[i]));
         it.run_for(10ms);
     }
     REQUIRE(it.answer_to(names[2]) != nullptr);
-    it.release(*it.answer_to(names[2]));
+    it.release(it.answered(names[2]));
     CHECK(it.answer_to(names[3]) == nullptr);
     it.run_for(1ms);
     CHECK(!it.has_key());
     REQUIRE(it.run_while_not([&] { return it.answer_to(names[3]) != nullptr; }));
-    CHECK(it.answer_to(names[3])->won);
+    CHECK(it.answered(names[3]).won);
     CHECK(it.engine.count().local_handoffs == 2);
 }
 
 TEST_CASE(
     "hand-offs last for eight round trips, if that is longer, and begin anew after a release") {
-    virtual_quorum it(rules_with(3, 1ms, false));
-    it.start();
+    started_quorum it(rules_with(3, 1ms, false));
     std::uint64_t holder = it.acquire(waiting());
     it.run_for(10ms);
     for (const std::uint64_t handed_off : {8U, 16U}) { // a round trip takes 1 ms
         std::uint64_t next = it.acquire(waiting());
         for (int i = 0; i < 8; ++i, next = it.acquire(waiting())) {
-            it.release(*it.answer_to(holder));
+            it.release(it.answered(holder));
             REQUIRE(it.answer_to(next) != nullptr);
             holder = next;
             it.run_for(1ms);
         }
         CHECK(it.engine.count().local_handoffs == handed_off);
-        it.release(*it.answer_to(holder));
+        it.release(it.answered(holder));
         CHECK(it.answer_to(next) == nullptr);
         REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
         holder = next;
@@ -155,8 +148,7 @@ TEST_CASE(
 }
 
 TEST_CASE("hand-offs last shorter once the masters answer faster, if only after the arbiter") {
-    virtual_quorum it(rules_with(3, 1ms, false));
-    it.start();
+    started_quorum it(rules_with(3, 1ms, false));
     for (virtual_quorum::path& way : it.paths) {
         way.back = 10ms;
     }
@@ -168,7 +160,7 @@ TEST_CASE("hand-offs last shorter once the masters answer faster, if only after 
     const auto handed_off_in_a_row = [&] {
         for (int handed_off = 0;; ++handed_off) {
             const std::uint64_t next = it.acquire(waiting());
-            it.release(*it.answer_to(holder));
+            it.release(it.answered(holder));
             const bool passed = it.answer_to(next) != nullptr;
             REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
             holder = next;
@@ -186,15 +178,14 @@ TEST_CASE("hand-offs last shorter once the masters answer faster, if only after 
 }
 
 TEST_CASE("two that take turns in one process wait for each other, not for the masters") {
-    virtual_quorum it(rules_with(3, 20ms, true));
-    it.start();
+    started_quorum it(rules_with(3, 20ms, true));
     std::uint64_t holder = it.acquire(waiting());
     it.run_for(5ms);
     std::uint64_t next = it.acquire(waiting()); // finds the lock taken, as nobody waited before
     it.run_for(5ms);
     const std::size_t before = asked(it);
     for (int i = 0; i < 10; ++i) {
-        it.release(*it.answer_to(holder));
+        it.release(it.answered(holder));
         REQUIRE(it.answer_to(next) != nullptr);
         holder = next;
         next = it.acquire(waiting());
@@ -206,7 +197,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
 
     // Then the others have their chance, however short the line is.
     CHECK(it.engine.count().subscriptions == 0);
-    it.release(*it.answer_to(holder));
+    it.release(it.answered(holder));
     CHECK(it.answer_to(next) == nullptr);
     hold_everywhere(it); // and take it
     REQUIRE(it.run_while_not([&] { return it.engine.count().subscriptions == 1; }));
@@ -217,13 +208,12 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
 }
 
 TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of it") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     const answer first = it.acquire_now(once());
     const std::uint64_t second = it.acquire(waiting());
     it.run_for(5ms);
     it.release(first);
-    const answer held = *it.answer_to(second);
+    const answer held = it.answered(second);
     SECTION("it is released before") {
         it.release(held);
         it.run_for(5ms);
@@ -241,7 +231,7 @@ TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of 
         free_everywhere(it);
         it.engine.extend(held.lease, 10s, it.now());
         REQUIRE(it.run_while_not([&] { return it.answer_to(third) != nullptr; }));
-        CHECK(it.answer_to(third)->won);
+        CHECK(it.answered(third).won);
         CHECK(it.loss_of(held));
     }
     SECTION("the one that waits gives up, and another comes") {
@@ -252,14 +242,12 @@ TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of 
         it.run_for(5ms);
         CHECK(asked(it) == before);
         it.release(held);
-        REQUIRE(it.answer_to(fourth) != nullptr);
-        CHECK(it.answer_to(fourth)->won);
+        CHECK(it.answered(fourth).won);
     }
 }
 
 TEST_CASE("what a waiter wants may forbid the handoff") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     const answer first = it.acquire_now(once());
     SECTION("more than half of its ttl must be left") {
         acquire_options wants = waiting();
@@ -268,7 +256,7 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         it.run_for(10ms);
         it.release(first);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answer_to(second)->deadline > it.now() + 24s);
+        CHECK(it.answered(second).deadline > it.now() + 24s);
     }
     SECTION("and what it asks for as least") {
         acquire_options wants = waiting();
@@ -277,7 +265,7 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         it.run_for(2s);
         it.release(first);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answer_to(second)->deadline > it.now() + 9s);
+        CHECK(it.answered(second).deadline > it.now() + 9s);
     }
     SECTION("nearly all of it, if nobody renews the lease") {
         acquire_options wants = waiting();
@@ -286,41 +274,37 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         it.run_for(1s);
         it.release(first);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answer_to(second)->deadline > it.now() + 9s);
+        CHECK(it.answered(second).deadline > it.now() + 9s);
     }
     CHECK(it.engine.count().local_handoffs == 0);
     CHECK(it.engine.count().acquired == 2);
 }
 
 TEST_CASE("a lease that has only begun is handed off also to a waiter that does not renew it") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     const answer first = it.acquire_now(once());
     acquire_options wants = waiting();
     wants.renew = redlock::renewal::off;
     const std::uint64_t second = it.acquire(wants);
     it.run_for(10ms);
     it.release(first);
-    REQUIRE(it.answer_to(second) != nullptr);
     CHECK(it.engine.count().local_handoffs == 1);
-    CHECK(it.answer_to(second)->deadline > it.now() + 9s);
+    CHECK(it.answered(second).deadline > it.now() + 9s);
 }
 
 TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked with") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     it.paths[2].back = 30ms;
     const redlock::time_point began = it.now();
     const answer first = it.acquire_now(once());
     acquire_options wants = waiting();
     wants.ttl = 15s;
     const std::uint64_t second = it.acquire(wants);
-    it.paths[1].reachable = false;
-    it.disconnect(1);
+    it.cut_off(1);
     it.paths[2].there = 1h; // only one master extends it
     it.release(first);
     REQUIRE(it.answer_to(second) != nullptr);
-    const answer held = *it.answer_to(second);
+    const answer held = it.answered(second);
     it.run_for(50ms); // master 2 says that it has granted it to the first
     it.extend(held, 15s);
     it.run_for(20s);
@@ -329,8 +313,7 @@ TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked wit
 }
 
 TEST_CASE("a waiter that goes away leaves the others where they were") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 5; ++i) {
         names.push_back(it.acquire(waiting()));
@@ -341,30 +324,27 @@ TEST_CASE("a waiter that goes away leaves the others where they were") {
     it.cancel(names[1]);
     it.cancel(names[4]);
     for (const auto i : {1U, 2U, 4U}) {
-        REQUIRE(it.answer_to(names[i]) != nullptr);
-        CHECK(!it.answer_to(names[i])->why);
-        CHECK(it.answer_to(names[i])->attempts == 0);
+        CHECK(!it.answered(names[i]).why);
+        CHECK(it.answered(names[i]).attempts == 0);
     }
     CHECK(asked(it) == before);
-    it.release(*it.answer_to(names[0]));
-    REQUIRE(it.answer_to(names[3]) != nullptr);
-    CHECK(it.answer_to(names[3])->won);
-    it.release(*it.answer_to(names[3]));
+    it.release(it.answered(names[0]));
+    CHECK(it.answered(names[3]).won);
+    it.release(it.answered(names[3]));
     CHECK(it.idle());
 }
 
 TEST_CASE("the wait of one that never was first ends at its deadline") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     SECTION("while another of this process holds the lock") {
         const answer holder = it.acquire_now(renewed());
         const std::uint64_t first = it.acquire(waiting());
         const std::uint64_t second = it.acquire(waiting(3s));
         const redlock::time_point began = it.now();
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answer_to(second)->at == began + 3s);
-        CHECK(it.answer_to(second)->why == errc::contended);
-        const std::vector<vote> votes = it.answer_to(second)->votes;
+        CHECK(it.answered(second).at == began + 3s);
+        CHECK(it.answered(second).why == errc::contended);
+        const std::vector<vote> votes = it.answered(second).votes;
         CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
         CHECK(it.answer_to(first) == nullptr);
     }
@@ -375,13 +355,12 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
         it.acquire(waiting());
         const std::uint64_t second = it.acquire(waiting(3s));
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answer_to(second)->why == errc::no_quorum);
+        CHECK(it.answered(second).why == errc::no_quorum);
     }
 }
 
 TEST_CASE("the next of a line goes on when the lease before is lost or given up") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     const answer holder = it.acquire_now(once());
     const std::uint64_t second = it.acquire(waiting());
     it.run_for(100ms);
@@ -395,12 +374,11 @@ TEST_CASE("the next of a line goes on when the lease before is lost or given up"
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.now() < holder.deadline + 1s);
     }
-    CHECK(it.answer_to(second)->won);
+    CHECK(it.answered(second).won);
 }
 
 TEST_CASE("closing ends every waiter of every line") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     std::vector<std::uint64_t> names;
     for (int i = 0; i < 20; ++i) {
         names.push_back(it.acquire(waiting(), i % 2 == 0 ? "r" : "s"));
@@ -409,8 +387,7 @@ TEST_CASE("closing ends every waiter of every line") {
     it.close();
     it.run_for(1s);
     for (const auto name : names) {
-        REQUIRE(it.answer_to(name) != nullptr);
-        CHECK((it.answer_to(name)->won || it.answer_to(name)->why == errc::closed));
+        CHECK((it.answered(name).won || it.answered(name).why == errc::closed));
     }
     CHECK(won(it, names) == 2);
     CHECK(it.engine.closed_down());
@@ -428,27 +405,24 @@ TEST_CASE("without pushes the lock is found by polling") {
     it.run_for(5s);
     free_everywhere(it);
     it.run_for(1s);
-    REQUIRE(it.answer_to(name) != nullptr);
-    CHECK(it.answer_to(name)->won);
+    CHECK(it.answered(name).won);
 }
 
 TEST_CASE("a wait for a lock that is renewed in this process ends at its limit") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     const std::uint64_t first = it.acquire(waiting()); // for 10 s, again and again
     const std::uint64_t second = it.acquire(waiting(25s));
     const redlock::time_point began = it.now();
     REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-    REQUIRE(it.answer_to(first)->won);
-    CHECK(it.answer_to(second)->at <= began + 25s);
-    CHECK(it.answer_to(second)->at >= began + 24s);
-    CHECK(it.answer_to(second)->why == errc::contended);
+    REQUIRE(it.answered(first).won);
+    CHECK(it.answered(second).at <= began + 25s);
+    CHECK(it.answered(second).at >= began + 24s);
+    CHECK(it.answered(second).why == errc::contended);
 }
 
 TEST_CASE(
     "a waiter that becomes first at the end of its wait reports what the queue had found out") {
-    virtual_quorum it(rules_with(3, 1h, false));
-    it.start();
+    started_quorum it(rules_with(3, 1h, false));
     for (virtual_quorum::path& way : it.paths) {
         way.back = 10ms;
     }
@@ -459,17 +433,16 @@ TEST_CASE(
     it.run_for(290ms); // one attempt is made, and not answered in time
     it.cancel(first);
     REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-    CHECK(it.answer_to(second)->at <= began + 300ms);
-    CHECK(it.answer_to(second)->why == errc::contended);
-    const std::vector<vote> votes = it.answer_to(second)->votes; // until it was decided
+    CHECK(it.answered(second).at <= began + 300ms);
+    CHECK(it.answered(second).why == errc::contended);
+    const std::vector<vote> votes = it.answered(second).votes; // until it was decided
     CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
 }
 
 TEST_CASE("that more wait than the limit is reported when it happens") {
     core::settings rules = rules_with(3, 0ms, true);
     rules.contention_warning = 2;
-    virtual_quorum it(rules);
-    it.start();
+    started_quorum it(rules);
     hold_everywhere(it);
     it.acquire(waiting());
     it.acquire(waiting());
