@@ -28,12 +28,9 @@ std::vector<std::uint64_t> plus(std::vector<std::uint64_t> counts, std::uint64_t
 
 TEST_CASE("what is begun in one turn of the loop leaves in one write per master") {
     constexpr std::size_t locks = 64;
-    quorum q;
-    q.start();
+    started_quorum q;
     q.poll();
-    for (fake_master& master : q.masters) {
-        master.clear_log();
-    }
+    q.each(&fake_master::clear_log);
     const auto before = writes(q);
     std::vector<acquisition*> begun;
     for (std::size_t i = 0; i < locks; ++i) {
@@ -63,16 +60,13 @@ TEST_CASE("what is begun in one turn of the loop leaves in one write per master"
 }
 
 TEST_CASE("different commands of one turn share a write") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock first = q.acquired("a");
     lock second = q.acquired("b");
     q.run_until([&] { return q.count("SET") == 6; });
     q.poll();
     const auto before = writes(q);
-    for (fake_master& master : q.masters) {
-        master.clear_log();
-    }
+    q.each(&fake_master::clear_log);
     q.begin_acquire("c", once());
     q.begin_extend(first, 25s);
     q.begin_release(second);
@@ -86,8 +80,7 @@ TEST_CASE("different commands of one turn share a write") {
 }
 
 TEST_CASE("a thousand locks share one connection per master") {
-    quorum q;
-    q.start();
+    started_quorum q;
     std::vector<acquisition*> begun;
     for (int i = 0; i < 1000; ++i) {
         begun.push_back(&q.begin_acquire("r" + std::to_string(i), once()));
@@ -115,8 +108,7 @@ TEST_CASE("a thousand locks share one connection per master") {
 }
 
 TEST_CASE("metrics count what a master was sent and said") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     for (const std::size_t master : {0U, 1U, 2U}) {
         q.run_until([&] { return q.manager->get_metrics().masters[master].granted == 1; });

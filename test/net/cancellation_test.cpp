@@ -38,9 +38,7 @@ asio::cancellation_type any_type_with_effects() {
 // Nothing comes after it: the handler was called once, the manager is idle, no key is left.
 void check_gone(quorum& q, const acquisition& cancelled) {
     CHECK(cancelled.error() == aborted);
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     q.run_until([&] { return q.keys() == 0; });
     q.poll();
     CHECK(cancelled.calls() == 1);
@@ -66,9 +64,7 @@ TEST_CASE("an acquire is cancelled before the manager runs") {
 TEST_CASE("an acquire is cancelled before the quorum is ready") {
     const auto type = any_type_with_effects();
     quorum q;
-    for (fake_master& master : q.masters) {
-        master.refuse_connections(true);
-    }
+    q.each(&fake_master::refuse_connections, true);
     q.start(0);
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.manager->get_metrics().attempts >= 2; });
@@ -79,8 +75,7 @@ TEST_CASE("an acquire is cancelled before the quorum is ready") {
 
 TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
     const auto type = any_type_with_effects();
-    quorum q;
-    q.start();
+    started_quorum q;
     acquisition& hasty = q.begin_acquire("r", patiently());
     hasty.cancel(type);
     hasty.cancel(type);
@@ -91,11 +86,8 @@ TEST_CASE("an acquire is cancelled in the turn in which it was begun") {
 TEST_CASE("an acquire is cancelled while its SET is unanswered") {
     const auto type = any_type_with_effects();
     const auto action = GENERATE(fake_action::hang(), fake_action::execute_then_hang());
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", action, 1);
-    }
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.when("SET", action, 1);
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.count("SET") == 3; });
     CHECK_FALSE(waiting.done());
@@ -109,8 +101,7 @@ TEST_CASE("an acquire is cancelled while its SET is unanswered") {
 
 TEST_CASE("an acquire is cancelled after a part of its votes has come") {
     const auto type = any_type_with_effects();
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.masters[0].when("SET", fake_action::hang(), 1);
     q.masters[1].when("SET", fake_action::hang(), 1);
     acquisition& waiting = q.begin_acquire("r", patiently());
@@ -125,8 +116,7 @@ TEST_CASE("an acquire is cancelled after a part of its votes has come") {
 
 TEST_CASE("an acquire is cancelled in the pause between two attempts") {
     const auto type = any_type_with_effects();
-    quorum q(3, [](config& c) { c.retry_delay_min = c.retry_delay_max = 1h; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.retry_delay_min = c.retry_delay_max = 1h; });
     q.masters[0].set_key("redlock:{r}", "somebody's");
     q.masters[1].set_key("redlock:{r}", "somebody's");
     acquisition& waiting = q.begin_acquire("r", patiently());
@@ -142,11 +132,8 @@ TEST_CASE("an acquire is cancelled in the pause between two attempts") {
 }
 
 TEST_CASE("an acquire is cancelled again while it rolls back") {
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::execute_then_hang(), 1);
-    }
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.when("SET", fake_action::execute_then_hang(), 1);
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.count("SET") == 3; });
     waiting.cancel(asio::cancellation_type::partial);
@@ -157,11 +144,8 @@ TEST_CASE("an acquire is cancelled again while it rolls back") {
 }
 
 TEST_CASE("total cancellation ends an acquire only while nothing was sent for it") {
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::hang(), 1);
-    }
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.when("SET", fake_action::hang(), 1);
     acquisition& front = q.begin_acquire("r", patiently());
     acquisition& behind = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.count("SET") == 3; });
@@ -171,22 +155,17 @@ TEST_CASE("total cancellation ends an acquire only while nothing was sent for it
     CHECK(behind.error() == aborted);
     q.poll();
     CHECK_FALSE(front.done());
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     q.wait(front);
     CHECK(!front.error());
     CHECK(front.value().held());
 }
 
 TEST_CASE("total cancellation ends no operation that has effects") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     q.run_until([&] { return q.keys() == 3; });
-    for (fake_master& master : q.masters) {
-        master.when("EVAL", fake_action::hang(), 1);
-    }
+    q.when("EVAL", fake_action::hang(), 1);
     extend_outcome& extended = q.begin_extend(held, 25s);
     q.run_until([&] { return q.count("EVAL") == 3; });
     q.running->cancel(asio::cancellation_type::total);
@@ -194,9 +173,7 @@ TEST_CASE("total cancellation ends no operation that has effects") {
     q.poll();
     CHECK_FALSE(q.running->done());
     CHECK_FALSE(extended.done());
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     CHECK(!q.wait(extended).error());
     release_outcome& released = q.begin_release(held);
     released.cancel(asio::cancellation_type::total);
@@ -208,16 +185,11 @@ TEST_CASE("total cancellation ends no operation that has effects") {
 }
 
 TEST_CASE("an acquire whose connections break while it is cancelled leaves a debt that is paid") {
-    quorum q;
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::execute_then_hang(), 1);
-    }
+    started_quorum q;
+    q.when("SET", fake_action::execute_then_hang(), 1);
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.count("SET") == 3; });
-    for (fake_master& master : q.masters) {
-        master.drop_connections();
-    }
+    q.each(&fake_master::drop_connections);
     waiting.cancel();
     q.wait(waiting);
     check_gone(q, waiting);
@@ -225,8 +197,7 @@ TEST_CASE("an acquire whose connections break while it is cancelled leaves a deb
 
 TEST_CASE("a cancellation after the end changes nothing") {
     const auto type = any_type();
-    quorum q;
-    q.start();
+    started_quorum q;
     acquisition& taken = q.acquire("r");
     REQUIRE(!taken.error());
     taken.cancel(type);
@@ -239,8 +210,7 @@ TEST_CASE("a cancellation after the end changes nothing") {
 // As many steps of the loop as it takes until the lock is there: whatever the cancellation meets,
 // the caller has either the lock or `operation_aborted`, and never a key without a lock.
 TEST_CASE("an acquire is cancelled after each step of the loop") {
-    quorum q;
-    q.start();
+    started_quorum q;
     bool acquired = false;
     std::size_t aborts = 0;
     for (std::size_t steps = 0; !acquired && steps < 1000; ++steps) {
@@ -270,11 +240,8 @@ TEST_CASE("an acquire is cancelled after each step of the loop") {
 }
 
 TEST_CASE("one of many acquires is cancelled and the others are not") {
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::hang(), 1);
-    }
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.when("SET", fake_action::hang(), 1);
     acquisition& first = q.begin_acquire("a", patiently());
     acquisition& second = q.begin_acquire("b", patiently());
     acquisition& third = q.begin_acquire("c", patiently());
@@ -283,9 +250,7 @@ TEST_CASE("one of many acquires is cancelled and the others are not") {
     q.wait(second);
     CHECK(second.error() == aborted);
     CHECK_FALSE(first.done());
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     CHECK(!q.wait(first).error());
     CHECK(!q.wait(third).error());
     q.run_until([&] { return q.keys() == 6; });
@@ -293,13 +258,10 @@ TEST_CASE("one of many acquires is cancelled and the others are not") {
 
 TEST_CASE("a cancelled extension ends the waiting only") {
     const auto type = any_type_with_effects();
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     lock held = q.acquired("r", once(10s));
     const time_point before = held.deadline();
-    for (fake_master& master : q.masters) {
-        master.when("EVAL", fake_action::hang(), 1);
-    }
+    q.when("EVAL", fake_action::hang(), 1);
     extend_outcome& first = q.begin_extend(held, 25s);
     extend_outcome& second = q.begin_extend(held, 26s);
     q.run_until([&] { return q.count("EVAL") == 3; });
@@ -310,9 +272,7 @@ TEST_CASE("a cancelled extension ends the waiting only") {
     CHECK(first.error() == aborted);
     CHECK(second.error() == aborted);
     CHECK(held.held());
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     q.run_until([&] { return held.deadline() > before; }); // it was sent, and takes its course
     extend_outcome& third = q.extend(held, 27s);
     CHECK(!third.error());
@@ -322,22 +282,17 @@ TEST_CASE("a cancelled extension ends the waiting only") {
 
 TEST_CASE("a cancelled release still releases") {
     const auto type = any_type_with_effects();
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     lock held = q.acquired("r");
     q.run_until([&] { return q.keys() == 3; });
-    for (fake_master& master : q.masters) {
-        master.when("EVAL", fake_action::hang(), 1);
-    }
+    q.when("EVAL", fake_action::hang(), 1);
     release_outcome& released = q.begin_release(held);
     q.run_until([&] { return q.count("EVAL") == 3; });
     released.cancel(type);
     q.wait(released);
     CHECK(released.error() == aborted);
     CHECK_FALSE(held.held());
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     q.run_until([&] { return q.keys() == 0; });
     CHECK(q.release(held).value() == release_result::released);
     CHECK(released.calls() == 1);
@@ -345,8 +300,7 @@ TEST_CASE("a cancelled release still releases") {
 
 TEST_CASE("a cancelled wait for the loss leaves the lock held") {
     const auto type = any_type();
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     loss_outcome& first = q.begin_wait_lost(held);
     loss_outcome& second = q.begin_wait_lost(held);
@@ -363,18 +317,13 @@ TEST_CASE("a cancelled wait for the loss leaves the lock held") {
 
 TEST_CASE("a cancelled query ends at once") {
     const auto type = any_type();
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("GET", fake_action::hang(), 1);
-    }
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
+    q.when("GET", fake_action::hang(), 1);
     query_outcome& asked = q.begin_query("r");
     q.run_until([&] { return q.count("GET") == 3; });
     asked.cancel(type);
     CHECK(q.wait(asked).error() == aborted);
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     CHECK(q.query("r").value().state == lock_state::free); // the late answers found nobody
     CHECK(asked.calls() == 1);
 }
@@ -382,9 +331,7 @@ TEST_CASE("a cancelled query ends at once") {
 TEST_CASE("a cancelled wait for readiness ends at once") {
     const auto type = any_type();
     quorum q;
-    for (fake_master& master : q.masters) {
-        master.refuse_connections(true);
-    }
+    q.each(&fake_master::refuse_connections, true);
     q.start(0);
     nothing& first = q.begin_ready();
     nothing& second = q.begin_ready();
@@ -392,17 +339,14 @@ TEST_CASE("a cancelled wait for readiness ends at once") {
     first.cancel(type);
     CHECK(q.wait(first).error() == aborted);
     CHECK_FALSE(second.done());
-    for (fake_master& master : q.masters) {
-        master.refuse_connections(false);
-    }
+    q.each(&fake_master::refuse_connections, false);
     CHECK(!q.wait(second).error());
     CHECK(first.calls() == 1);
 }
 
 TEST_CASE("a cancelled run closes the manager") {
     const auto type = any_type_with_effects();
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     loss_outcome& loss = q.begin_wait_lost(held);
     q.run_until([&] { return q.keys() == 3; });
@@ -425,8 +369,7 @@ TEST_CASE("a run that is cancelled before it has connected ends") {
 }
 
 TEST_CASE("a run that was refused because there is one is cancelled without harm to that") {
-    quorum q;
-    q.start();
+    started_quorum q;
     nothing& second = q.begin_run();
     second.cancel();
     CHECK(q.wait(second).error() == errc::invalid_argument);
@@ -437,12 +380,9 @@ TEST_CASE("a run that was refused because there is one is cancelled without harm
 
 TEST_CASE("a cancelled close ends the waiting, not the closing") {
     const auto type = any_type_with_effects();
-    quorum q(3, [](config& c) { c.master_timeout = 300ms; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 300ms; });
     lock held = q.acquired("r");
-    for (fake_master& master : q.masters) {
-        master.accept_but_say_nothing(true);
-    }
+    q.each(&fake_master::accept_but_say_nothing, true);
     nothing& closing = q.begin_close();
     closing.cancel(type);
     q.wait(closing);
@@ -452,8 +392,7 @@ TEST_CASE("a cancelled close ends the waiting, not the closing") {
 }
 
 TEST_CASE("a coroutine gives up by a timer next to the acquire") {
-    quorum q;
-    q.start();
+    started_quorum q;
     q.masters[0].set_key("redlock:{r}", "somebody's");
     q.masters[1].set_key("redlock:{r}", "somebody's");
     bool timer_was_first = false;
@@ -474,8 +413,7 @@ TEST_CASE("a coroutine gives up by a timer next to the acquire") {
 }
 
 TEST_CASE("a coroutine that waits for the loss during its work learns of neither too late") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r", once(300ms));
     bool loss_was_first = false;
     redlock::test::run(q.io, [&]() -> asio::awaitable<void> {

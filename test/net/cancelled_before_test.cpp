@@ -115,8 +115,7 @@ all_operations(quorum& q, lock& held, reentrant_mutex& mutex, election& leaders)
 } // namespace
 
 TEST_CASE("a coroutine that was cancelled before begins no operation") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("held");
     reentrant_mutex mutex(*q.manager, "mutex", patiently());
     election leaders(*q.manager, "leaders");

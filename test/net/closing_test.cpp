@@ -32,8 +32,7 @@ TEST_CASE("nothing works before the manager runs") {
 }
 
 TEST_CASE("a manager runs once") {
-    quorum q;
-    q.start();
+    started_quorum q;
     CHECK(q.wait(q.begin_run()).error() == errc::invalid_argument);
     CHECK(!q.acquire("r").error());
     q.close();
@@ -49,8 +48,7 @@ TEST_CASE("a manager that never ran is closed") {
 }
 
 TEST_CASE("close ends the waiting, releases what is let go, and lets run complete") {
-    quorum q;
-    q.start();
+    started_quorum q;
     q.masters[0].set_key("redlock:{taken}", "somebody's");
     q.masters[1].set_key("redlock:{taken}", "somebody's");
     lock first = q.acquired("a");
@@ -93,37 +91,28 @@ TEST_CASE("close ends the waiting, releases what is let go, and lets run complet
 }
 
 TEST_CASE("close undoes an attempt that is under way") {
-    quorum q;
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::execute_then_hang(), 1);
-    }
+    started_quorum q;
+    q.when("SET", fake_action::execute_then_hang(), 1);
     acquisition& waiting = q.begin_acquire("r", patiently());
     q.run_until([&] { return q.keys() == 3; });
     nothing& closing = q.begin_close();
     CHECK(q.wait(waiting).error() == errc::closed);
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     CHECK(!q.wait(closing).error());
     CHECK(q.keys() == 0);
 }
 
 TEST_CASE("close waits for masters that say nothing no longer than master_timeout") {
-    quorum q(3, [](config& c) { c.master_timeout = 100ms; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 100ms; });
     lock held = q.acquired("r");
-    for (fake_master& master : q.masters) {
-        master.accept_but_say_nothing(true);
-    }
+    q.each(&fake_master::accept_but_say_nothing, true);
     q.close();
     CHECK(!q.running->error());
     CHECK(q.release(held).value() == release_result::uncertain);
 }
 
 TEST_CASE("two closes complete together") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     nothing& first = q.begin_close();
     nothing& second = q.begin_close();
@@ -151,8 +140,7 @@ TEST_CASE("close ends a wait for readiness and a query") {
 }
 
 TEST_CASE("the destructor of a lock releases it in the background") {
-    quorum q;
-    q.start();
+    started_quorum q;
     {
         lock held = q.acquired("r");
         q.run_until([&] { return q.keys() == 3; });
@@ -163,8 +151,7 @@ TEST_CASE("the destructor of a lock releases it in the background") {
 }
 
 TEST_CASE("a lock that is assigned over is released") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     held = q.acquired("b");
     q.run_until([&] { return q.keys() == 3; });
@@ -178,8 +165,7 @@ TEST_CASE("a lock that is assigned over is released") {
 }
 
 TEST_CASE("an abandoned lock stays at the masters") {
-    quorum q;
-    q.start();
+    started_quorum q;
     acquire_options options = once(300ms);
     options.renew = renewal::automatic;
     lock held = q.acquired("r", options);
@@ -194,8 +180,7 @@ TEST_CASE("an abandoned lock stays at the masters") {
 }
 
 TEST_CASE("a release that is repeated gives the same result") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     release_outcome& first = q.begin_release(held);
     CHECK_FALSE(held.held()); // at once
@@ -210,19 +195,14 @@ TEST_CASE("a release that is repeated gives the same result") {
 }
 
 TEST_CASE("an extension under way ends when the lock is released") {
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     lock held = q.acquired("r");
-    for (fake_master& master : q.masters) {
-        master.when("EVAL", fake_action::hang(), 1);
-    }
+    q.when("EVAL", fake_action::hang(), 1);
     extend_outcome& extension = q.begin_extend(held, 25s);
     q.run_until([&] { return q.count("EVAL") == 3; });
     release_outcome& released = q.begin_release(held);
     CHECK(q.wait(extension).error() == errc::released);
-    for (fake_master& master : q.masters) {
-        master.release_hung();
-    }
+    q.each(&fake_master::release_hung);
     CHECK(q.wait(released).value() == release_result::released);
     q.run_until([&] { return q.keys() == 0; });
 }

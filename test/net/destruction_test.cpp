@@ -257,8 +257,7 @@ TEST_CASE("a lock that was granted but not delivered dies with its context") {
 }
 
 TEST_CASE("a lock may outlive its manager") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     loss_outcome& loss = q.begin_wait_lost(held);
     q.run_until([&] { return q.keys() == 3; });
@@ -277,8 +276,7 @@ TEST_CASE("a lock may outlive its manager") {
 }
 
 TEST_CASE("a lock that is let go while its manager is destroyed is released") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     loss_outcome& loss = q.begin_wait_lost(held);
     q.run_until([&] { return q.keys() == 3; });
@@ -306,8 +304,7 @@ TEST_CASE("a lock may outlive its context") {
 }
 
 TEST_CASE("a manager may be destroyed while it runs") {
-    quorum q;
-    q.start();
+    started_quorum q;
     acquisition& waiting = q.begin_acquire("r", once());
     nothing& ready = q.begin_ready();
     q.manager.reset();
@@ -332,8 +329,7 @@ TEST_CASE("a manager may be destroyed before it runs, and right after it began t
 }
 
 TEST_CASE("a manager may be moved") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     lock_manager moved = std::move(*q.manager);
     q.manager.reset(); // what was moved from is empty
@@ -349,8 +345,7 @@ TEST_CASE("a manager may be moved") {
 }
 
 TEST_CASE("a lock may be destroyed on another thread") {
-    quorum q;
-    q.start();
+    started_quorum q;
     std::vector<lock> locks;
     for (int i = 0; i < 20; ++i) {
         locks.push_back(q.acquired("r" + std::to_string(i)));
@@ -362,8 +357,7 @@ TEST_CASE("a lock may be destroyed on another thread") {
 }
 
 TEST_CASE("a master may go while the manager still runs") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
     q.masters.pop_back();
     q.run_until([&] { return q.admitted() == 2; });

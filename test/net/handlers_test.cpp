@@ -91,8 +91,7 @@ TEST_CASE("a handler never runs inside the function that began the operation") {
             inside_calls += inside ? 1 : 0;
         };
     };
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     lock released = q.acquired("b");
     q.release(released);
@@ -118,8 +117,7 @@ TEST_CASE("a handler never runs inside the function that began the operation") {
 TEST_CASE("a handler without an executor of its own runs on the manager's") {
     int calls = 0;
     int elsewhere = 0;
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     lock released = q.acquired("b");
     q.release(released);
@@ -137,14 +135,11 @@ TEST_CASE("a handler runs on the context it is bound to, which has work until th
     asio::io_context other;
     int calls = 0;
     int elsewhere = 0;
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     lock released = q.acquired("b");
     q.release(released);
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::hang(), 1);
-    }
+    q.when("SET", fake_action::hang(), 1);
     const int expected = begin_all(q, held, released, [&] {
         return asio::bind_executor(other.get_executor(), [&](auto&&...) {
             ++calls;
@@ -156,9 +151,7 @@ TEST_CASE("a handler runs on the context it is bound to, which has work until th
     for (int i = 0; calls < expected && i < 10'000; ++i) {
         q.poll();
         other.run_one_for(1ms);
-        for (fake_master& master : q.masters) {
-            master.release_hung();
-        }
+        q.each(&fake_master::release_hung);
     }
     CHECK(calls == expected);
     CHECK(elsewhere == 0);
@@ -169,8 +162,7 @@ TEST_CASE("a handler runs on the context it is bound to, which has work until th
 }
 
 TEST_CASE("a handler runs on the strand it is bound to") {
-    quorum q;
-    q.start();
+    started_quorum q;
     auto strand = asio::make_strand(q.io);
     int calls = 0;
     int elsewhere = 0;
@@ -191,8 +183,7 @@ TEST_CASE("a handler runs on the thread pool it is bound to") {
     asio::thread_pool pool(2);
     std::atomic<int> calls{0};
     std::atomic<int> elsewhere{0};
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     lock released = q.acquired("b");
     q.release(released);
@@ -239,8 +230,7 @@ TEST_CASE("with_lock keeps to the executor of its handler, and is never inline")
 
 TEST_CASE("a handler may be movable only") {
     int calls = 0;
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("a");
     lock released = q.acquired("b");
     q.release(released);
@@ -257,8 +247,7 @@ TEST_CASE("the memory of a handler comes from its allocator, and goes back") {
     const std::shared_ptr<std::ptrdiff_t[]> counts(new std::ptrdiff_t[2]{0, 0});
     int calls = 0;
     {
-        quorum q;
-        q.start();
+        started_quorum q;
         lock held = q.acquired("a");
         lock released = q.acquired("b");
         q.release(released);
@@ -279,8 +268,7 @@ TEST_CASE("the memory of a handler comes from its allocator, and goes back") {
 TEST_CASE("operations that are made of others keep the allocator of the handler") {
     const std::shared_ptr<std::ptrdiff_t[]> counts(new std::ptrdiff_t[2]{0, 0});
     int calls = 0;
-    quorum q;
-    q.start();
+    started_quorum q;
     const reentrant_owner owner;
     reentrant_mutex mutex(*q.manager, "mutex", once());
     election leaders(*q.manager, "leaders");
@@ -343,8 +331,7 @@ TEST_CASE("operations that are made of others keep the allocator of the handler"
 }
 
 TEST_CASE("a handler may begin the next operation, and destroy the manager") {
-    quorum q;
-    q.start();
+    started_quorum q;
     int rounds = 0;
     bool destroyed = false;
     std::function<void(error_code, lock)> again = [&](error_code error, lock held) {
@@ -369,8 +356,7 @@ TEST_CASE("a handler may begin the next operation, and destroy the manager") {
 }
 
 TEST_CASE("diagnostics are filled before the handler runs") {
-    quorum q;
-    q.start();
+    started_quorum q;
     diagnostics why;
     std::size_t votes_seen = 0;
     bool done = false;

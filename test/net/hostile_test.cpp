@@ -89,12 +89,11 @@ TEST_CASE("each operation ends with an error, and reads a bounded reply, whateve
         INFO(one.name);
         acquisition slot;
         acquisition attached;
-        quorum q(1, [](config& c) {
+        started_quorum q(1, [](config& c) {
             c.master_timeout = 100ms;
             c.connect_timeout = 1s;
             c.health_check_interval = 100ms; // then a silent connection is dropped
         });
-        q.start();
         lock extended = q.acquired("extended");
         lock released = q.acquired("released");
         const auto under_attack = [&](const std::string& what, auto&& succeeds) {

@@ -43,16 +43,13 @@ TEST_CASE("a server that says the password back does not bring it into log or he
 }
 
 TEST_CASE("neither password nor token is in anything that is printed") {
-    quorum q(guarded_by(secret), [](config& c) { c.password = secret; });
-    q.start();
+    started_quorum q(guarded_by(secret), [](config& c) { c.password = secret; });
     lock held = q.acquired("r");
     const std::string token(held.token());
     acquisition& refused = q.acquire("r");
     CHECK(refused.error() == errc::contended);
     loss_outcome& loss = q.begin_wait_lost(held);
-    for (fake_master& master : q.masters) {
-        master.flush_keys();
-    }
+    q.each(&fake_master::flush_keys);
     q.extend(held, 20s);
     q.wait(loss);
     for (const std::string& words : {q.all_words(refused.why()), q.all_words(loss.why())}) {
@@ -62,15 +59,14 @@ TEST_CASE("neither password nor token is in anything that is printed") {
 }
 
 TEST_CASE("what is doubtful in a configuration is in the log when the manager runs") {
-    quorum q(std::vector<fake_options>(2), [](config& c) { c.log.level = log_level::warning; });
-    q.start();
+    started_quorum q(
+        std::vector<fake_options>(2), [](config& c) { c.log.level = log_level::warning; });
     REQUIRE(q.log().size() == 1);
     CHECK(q.log().front() == to_string(config_warning::even_masters));
 }
 
 TEST_CASE("a second async_run is refused, and the log says that it was one") {
-    quorum q;
-    q.start();
+    started_quorum q;
     nothing& again = q.begin_run();
     q.wait(again);
     CHECK(again.error() == errc::invalid_argument);
@@ -78,11 +74,10 @@ TEST_CASE("a second async_run is refused, and the log says that it was one") {
 }
 
 TEST_CASE("a resource's name may be any bytes, and a log line stays one line") {
-    quorum q({fake_options(), fake_options(), fake_options()}, [](config& c) {
+    started_quorum q({fake_options(), fake_options(), fake_options()}, [](config& c) {
         c.log.level = log_level::debug;
         c.contention_warning = 1;
     });
-    q.start();
     const std::string odd = std::string("a\nb\r\x1b[2J") + '\0';
     lock held = q.acquired(odd);
     CHECK(q.acquire(odd).error() == errc::contended);

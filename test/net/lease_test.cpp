@@ -25,8 +25,7 @@ bool is_extension(const received_command& command) {
 } // namespace
 
 TEST_CASE("without renewal a lease ends with its ttl, by a timer") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r", once(300ms));
     loss_outcome& loss = q.wait(q.begin_wait_lost(held));
     CHECK(!loss.error());
@@ -44,13 +43,10 @@ TEST_CASE("without renewal a lease ends with its ttl, by a timer") {
 }
 
 TEST_CASE("a renewal whose answers are lost is repeated: unknown is not lost") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r", renewed(3s));
     loss_outcome& loss = q.begin_wait_lost(held);
-    for (fake_master& master : q.masters) {
-        master.when(is_extension, fake_action::execute_then_close(), 1);
-    }
+    q.when(is_extension, fake_action::execute_then_close(), 1);
     q.run_until([&] { return loss.done() || q.manager->get_metrics().renewals_failed >= 1; });
     CHECK_FALSE(loss.done());
     CHECK(held.held());
@@ -62,8 +58,7 @@ TEST_CASE("a renewal whose answers are lost is repeated: unknown is not lost") {
 }
 
 TEST_CASE("an extension without a majority leaves the deadline where it is") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r", once(20s));
     q.run_until([&] { return q.keys() == 3; });
     const time_point before = held.deadline();
@@ -79,15 +74,12 @@ TEST_CASE("an extension without a majority leaves the deadline where it is") {
 }
 
 TEST_CASE("an extension that nobody answers says so") {
-    quorum q(3, [](config& c) { c.master_timeout = 100ms; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 100ms; });
     lock held = q.acquired("r", once(20s));
     for (const std::size_t master : {0U, 1U, 2U}) {
         q.run_until([&] { return q.manager->get_metrics().masters[master].granted == 1; });
     }
-    for (fake_master& master : q.masters) {
-        master.accept_but_say_nothing(true);
-    }
+    q.each(&fake_master::accept_but_say_nothing, true);
     extend_outcome& failed = q.extend(held, 25s);
     CHECK(failed.error() == errc::no_quorum);
     for (const std::size_t master : {0U, 1U, 2U}) {
@@ -97,11 +89,8 @@ TEST_CASE("an extension that nobody answers says so") {
 }
 
 TEST_CASE("a validity that slow answers use up is not an outage") {
-    quorum q;
-    q.start();
-    for (fake_master& master : q.masters) {
-        master.when("SET", fake_action::delay(200ms));
-    }
+    started_quorum q;
+    q.when("SET", fake_action::delay(200ms));
     CHECK(!q.acquire("first").error()); // the manager learns how slow they are
     acquire_options options = once(20s);
     options.min_validity = 20s - 203ms; // the drift takes 202 ms
@@ -114,8 +103,7 @@ TEST_CASE("a validity that slow answers use up is not an outage") {
 }
 
 TEST_CASE("an acquire with options that make no sense is refused with the range") {
-    quorum q;
-    q.start();
+    started_quorum q;
     acquire_options options = once();
     std::string resource = "r";
     SECTION("ttl of zero") {
@@ -152,8 +140,7 @@ TEST_CASE("an acquire with options that make no sense is refused with the range"
 }
 
 TEST_CASE("the longest wait and the longest name work") {
-    quorum q;
-    q.start();
+    started_quorum q;
     acquire_options options = patiently(30s);
     options.max_hold = std::chrono::milliseconds::max();
     std::string name(resource_name_max, '\0');
@@ -166,8 +153,7 @@ TEST_CASE("the longest wait and the longest name work") {
 }
 
 TEST_CASE("a query of masters that do not answer is undecided") {
-    quorum q(3, [](config& c) { c.master_timeout = 100ms; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 100ms; });
     q.masters[0].accept_but_say_nothing(true);
     q.masters[1].when("GET", fake_action::close_before_reply(), 1);
     query_outcome& asked = q.query("r");
@@ -179,8 +165,7 @@ TEST_CASE("a query of masters that do not answer is undecided") {
 }
 
 TEST_CASE("a release after the loss shows the votes on the removal, not those on the acquire") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r", once(200ms));
     for (fake_master& master : q.masters) {
         std::string key;

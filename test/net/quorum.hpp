@@ -77,6 +77,23 @@ public:
     // For tests whose subject comes after it; throws if it fails.
     lock acquired(const std::string& resource, const acquire_options& options = once());
 
+    // The same for all masters.
+    template <typename Function, typename... Arguments>
+    void each(Function what, const Arguments&... arguments) {
+        for (fake_master& master : masters) {
+            (master.*what)(arguments...);
+        }
+    }
+    template <typename Command>
+    void when(
+        const Command& command,
+        const fake_action& action,
+        std::size_t times = fake_master::for_ever) {
+        for (fake_master& master : masters) {
+            master.when(command, action, times);
+        }
+    }
+
     master_health health_of(std::size_t master) const {
         return manager->get_health().masters.at(master);
     }
@@ -109,6 +126,18 @@ public:
     boost::asio::io_context& io;
     std::optional<lock_manager> manager;
     nothing* running = nullptr;
+};
+
+// All its masters are admitted.
+struct started_quorum : quorum {
+    explicit started_quorum(std::size_t masters = 3, const tuning& tune = {})
+        : quorum(masters, tune) {
+        start();
+    }
+    explicit started_quorum(const std::vector<fake_options>& masters, const tuning& tune = {})
+        : quorum(masters, tune) {
+        start();
+    }
 };
 
 } // namespace redlock::test

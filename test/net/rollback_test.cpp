@@ -33,8 +33,7 @@ const received_command* removal_of(const received_command& set, const fake_maste
 } // namespace
 
 TEST_CASE("a key whose grant was lost with the connection is removed when it is back") {
-    quorum q;
-    q.start();
+    started_quorum q;
     for (const std::size_t master : {0U, 1U}) {
         q.masters[master].refuse_connections(true); // for the next connection
         q.masters[master].when("SET", fake_action::execute_then_close(), 1);
@@ -55,8 +54,7 @@ TEST_CASE("a key whose grant was lost with the connection is removed when it is 
 }
 
 TEST_CASE("the rollback of a SET that hangs comes after it on the same connection") {
-    quorum q(3, [](config& c) { c.master_timeout = 150ms; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 150ms; });
     q.masters[0].when("SET", fake_action::hang(), 1);
     q.masters[1].when("SET", fake_action::hang(), 1);
     CHECK(q.acquire("r").error() == errc::no_quorum);

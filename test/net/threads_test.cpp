@@ -83,8 +83,7 @@ void work(lock_manager& manager, std::size_t me, int rounds, tally& count) {
 TEST_CASE("many threads share a manager whose context several threads run") {
     constexpr std::size_t workers = 8;
     constexpr int rounds = 25;
-    quorum q;
-    q.start();
+    started_quorum q;
     tally count;
     {
         const crew running(q.io, 4);
@@ -157,8 +156,7 @@ TEST_CASE("an observer is called by one thread at a time, and for a start by the
 }
 
 TEST_CASE("locks that are renewed, lost and released by several threads stay whole") {
-    quorum q;
-    q.start();
+    started_quorum q;
     std::atomic<int> losses{0};
     std::atomic<int> results{0};
     constexpr int workers = 8;
@@ -198,8 +196,7 @@ TEST_CASE("locks that are renewed, lost and released by several threads stay who
 
 TEST_CASE("acquires are cancelled on the strands of their handlers while others go on") {
     constexpr int operations = 200;
-    quorum q;
-    q.start();
+    started_quorum q;
     std::atomic<int> ended{0};
     std::atomic<int> strange{0};
     {
@@ -245,8 +242,7 @@ TEST_CASE("acquires are cancelled on the strands of their handlers while others 
 TEST_CASE("a manager is destroyed while several threads run its context") {
     constexpr int operations = 20;
     for (int round = 0; round < 10; ++round) {
-        quorum q;
-        q.start();
+        started_quorum q;
         std::atomic<int> granted{0};
         std::atomic<int> closed{0};
         {

@@ -115,9 +115,7 @@ struct wait_lost_operation : held_operation {
         return held.async_wait_lost(std::forward<Token>(token));
     }
     void end(quorum& q) {
-        for (fake_master& master : q.masters) {
-            master.flush_keys();
-        }
+        q.each(&fake_master::flush_keys);
         held.async_extend(25s, asio::detached);
     }
 };
@@ -234,8 +232,7 @@ TEMPLATE_TEST_CASE(
 }
 
 TEST_CASE("the default token is deferred, and an error has the votes") {
-    quorum q;
-    q.start();
+    started_quorum q;
     int calls = 0;
     auto later = q.manager->async_acquire("r");
     q.poll();
@@ -290,8 +287,7 @@ TEST_CASE("an error without an attempt is thrown with the reason, if there is on
 }
 
 TEST_CASE("with_diagnostics fills the diagnostics of the caller, also within other adapters") {
-    quorum q;
-    q.start();
+    started_quorum q;
     const lock held = q.acquired("r");
     diagnostics why;
     std::size_t votes_seen = 0;
@@ -377,8 +373,7 @@ TEST_CASE("what is associated with a handler stays so within with_diagnostics") 
 }
 
 TEST_CASE("options may be left out before a token") {
-    quorum q;
-    q.start();
+    started_quorum q;
     error_code error = redlock::errc::lost;
     q.manager->async_acquire("r", [&error](error_code result, lock) { error = result; });
     q.run_until([&] { return error != redlock::errc::lost; });

@@ -60,8 +60,7 @@ std::vector<misbehaviour> misbehaviours() {
 TEST_CASE("one master of three that misbehaves does not keep the lock from its taker") {
     for (const misbehaviour& one : misbehaviours()) {
         DYNAMIC_SECTION(one.name) {
-            quorum q;
-            q.start();
+            started_quorum q;
             q.masters[0].when("SET", one.action, 1);
             lock held = q.acquired("r");
             CHECK(held.held());
@@ -76,8 +75,7 @@ TEST_CASE("one master of three that misbehaves does not keep the lock from its t
 TEST_CASE("two masters of three that misbehave are two votes with a text") {
     for (const misbehaviour& one : misbehaviours()) {
         DYNAMIC_SECTION(one.name) {
-            quorum q;
-            q.start();
+            started_quorum q;
             q.masters[0].when("SET", one.action, 1);
             q.masters[1].when("SET", one.action, 1);
             acquisition& refused = q.acquire("r");
@@ -96,8 +94,7 @@ TEST_CASE("two masters of three that misbehave are two votes with a text") {
 }
 
 TEST_CASE("a master that hangs votes timed_out, then at once, until it answers again") {
-    quorum q(3, [](config& c) { c.master_timeout = 150ms; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 150ms; });
     q.masters[0].when("SET", fake_action::hang(), 1);
     q.masters[1].when("SET", fake_action::hang(), 1);
     acquisition& first = q.acquire("r");
@@ -127,8 +124,7 @@ TEST_CASE("a master that hangs votes timed_out, then at once, until it answers a
 }
 
 TEST_CASE("a hung master of three delays nobody") {
-    quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.start();
+    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.masters[2].accept_but_say_nothing(true);
     for (int i = 0; i < 10; ++i) {
         lock held = q.acquired("r");
@@ -137,8 +133,7 @@ TEST_CASE("a hung master of three delays nobody") {
 }
 
 TEST_CASE("a late answer of an attempt that was given up is not counted for the next one") {
-    quorum q(1, [](config& c) { c.master_timeout = 100ms; });
-    q.start();
+    started_quorum q(1, [](config& c) { c.master_timeout = 100ms; });
     q.masters[0].when("SET", fake_action::execute_then_hang(), 1);
     acquisition& first = q.acquire("r");
     CHECK(first.error() == errc::no_quorum);
@@ -152,11 +147,10 @@ TEST_CASE("a late answer of an attempt that was given up is not counted for the 
 }
 
 TEST_CASE("a master that stays silent is dropped and connected again") {
-    quorum q(3, [](config& c) {
+    started_quorum q(3, [](config& c) {
         c.master_timeout = 50ms;
         c.health_check_interval = 50ms;
     });
-    q.start();
     q.masters[0].accept_but_say_nothing(true);
     q.run_until([&] { return q.masters[0].connections_accepted() >= 2; });
     q.masters[0].accept_but_say_nothing(false);
@@ -167,9 +161,7 @@ TEST_CASE("a master that stays silent is dropped and connected again") {
 
 TEST_CASE("replies that come byte by byte are put together") {
     quorum q;
-    for (fake_master& master : q.masters) {
-        master.when("*", fake_action::split_bytes(20us));
-    }
+    q.when("*", fake_action::split_bytes(20us));
     q.start();
     lock held = q.acquired("r");
     CHECK(!q.extend(held, 25s).error());
@@ -234,12 +226,9 @@ TEST_CASE("a master that breaks off its introduction is connected again") {
 }
 
 TEST_CASE("dropped connections are made again, and the lock is still there") {
-    quorum q;
-    q.start();
+    started_quorum q;
     lock held = q.acquired("r");
-    for (fake_master& master : q.masters) {
-        master.drop_connections();
-    }
+    q.each(&fake_master::drop_connections);
     q.run_until([&] {
         return q.admitted() == 3 && q.masters[0].connections_accepted() == 2
                && q.masters[1].connections_accepted() == 2
@@ -267,9 +256,7 @@ TEST_CASE("masters are found by name, and a name that does not exist is a master
 
 TEST_CASE("without any master an acquire that waits ends with its wait") {
     quorum q(3);
-    for (fake_master& master : q.masters) {
-        master.refuse_connections(true);
-    }
+    q.each(&fake_master::refuse_connections, true);
     q.start(0);
     acquire_options options = once();
     options.wait = 50ms;

@@ -67,23 +67,34 @@ asio::awaitable<void> rest_for_ever(bool& resting, bool& interrupted) {
     }
 }
 
+// A scope of the resource "r" in a quorum, and the work in it.
+template <typename Work>
+void begin_scope(
+    quorum& q, scope_outcome& scope, Work work, const acquire_options& options = patiently()) {
+    async_with_lock(*q.manager, "r", options, std::move(work), scope.handler());
+}
+
+// Work that ends with its scope only.
+struct rest {
+    bool resting = false;
+    bool interrupted = false;
+
+    auto work() {
+        return [this](lock&) { return rest_for_ever(resting, interrupted); };
+    }
+};
+
 } // namespace
 
 TEST_CASE("work runs while the lock is held, which is released after it") {
     scope_outcome scope;
-    quorum q;
-    q.start();
+    started_quorum q;
     bool held_within = false;
-    async_with_lock(
-        *q.manager,
-        "r",
-        patiently(),
-        [&](lock& mine) -> asio::awaitable<void> {
-            asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
-            co_await pause.async_wait(asio::use_awaitable);
-            held_within = mine.held() && mine.resource() == "r";
-        },
-        scope.handler());
+    begin_scope(q, scope, [&](lock& mine) -> asio::awaitable<void> {
+        asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
+        co_await pause.async_wait(asio::use_awaitable);
+        held_within = mine.held() && mine.resource() == "r";
+    });
     CHECK(scope.calls == 0);
     q.run_until([&] { return scope.calls > 0; });
     CHECK(!scope.error());
@@ -98,8 +109,7 @@ TEST_CASE("work runs while the lock is held, which is released after it") {
 TEST_CASE("work is passed to co_await in forms that every compiler compiles rightly") {
     const auto captured = std::make_shared<int>();
     int ran = 0;
-    quorum q;
-    q.start();
+    started_quorum q;
     const auto check = [&](auto form) {
         redlock::test::run(q.io, form);
         CHECK(captured.use_count() == 1); // no more and no fewer were destroyed than made
@@ -142,25 +152,18 @@ TEST_CASE("work is passed to co_await in forms that every compiler compiles righ
 }
 
 TEST_CASE("work is cancelled when the lock is lost") {
-    bool resting = false;
-    bool interrupted = false;
+    rest idle;
     scope_outcome scope;
-    quorum q;
-    q.start();
+    started_quorum q;
     acquire_options options = once(1500ms);
     options.renew = renewal::automatic;
-    async_with_lock(
-        *q.manager,
-        "r",
-        options,
-        [&](lock&) { return rest_for_ever(resting, interrupted); },
-        scope.handler());
-    q.run_until([&] { return resting; });
+    begin_scope(q, scope, idle.work(), options);
+    q.run_until([&] { return idle.resting; });
     q.run_until([&] { return q.keys() == 3; });
     q.masters[0].flush_keys();
     q.masters[1].flush_keys();
     q.run_until([&] { return scope.calls > 0; });
-    CHECK(interrupted);
+    CHECK(idle.interrupted);
     CHECK(scope.error() == errc::lost);
     CHECK_THAT(scope.text(), StartsWith("'r': lost: expired, 2 of 3 votes needed: "));
     q.run_until([&] { return q.keys() == 0; });
@@ -169,12 +172,10 @@ TEST_CASE("work is cancelled when the lock is lost") {
 TEST_CASE("work that ends well after the loss gets the loss") {
     bool done = false;
     scope_outcome scope;
-    quorum q;
-    q.start();
-    async_with_lock(
-        *q.manager,
-        "r",
-        once(100ms),
+    started_quorum q;
+    begin_scope(
+        q,
+        scope,
         [&](lock& mine) -> asio::awaitable<void> {
             co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
             asio::steady_timer pause(co_await asio::this_coro::executor);
@@ -184,7 +185,7 @@ TEST_CASE("work that ends well after the loss gets the loss") {
             }
             done = true;
         },
-        scope.handler());
+        once(100ms));
     q.run_until([&] { return scope.calls > 0; });
     CHECK(done);
     CHECK(scope.error() == errc::lost);
@@ -192,21 +193,15 @@ TEST_CASE("work that ends well after the loss gets the loss") {
 
 TEST_CASE("an exception of the work is passed on, and the lock is released") {
     scope_outcome scope;
-    quorum q;
-    q.start();
+    started_quorum q;
     const bool at_once = GENERATE(true, false);
-    async_with_lock(
-        *q.manager,
-        "r",
-        patiently(),
-        [&](lock&) -> asio::awaitable<void> {
-            if (!at_once) {
-                asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
-                co_await pause.async_wait(asio::use_awaitable);
-            }
-            throw std::domain_error("of the work");
-        },
-        scope.handler());
+    begin_scope(q, scope, [&](lock&) -> asio::awaitable<void> {
+        if (!at_once) {
+            asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
+            co_await pause.async_wait(asio::use_awaitable);
+        }
+        throw std::domain_error("of the work");
+    });
     q.run_until([&] { return scope.calls > 0; });
     REQUIRE(scope.thrown);
     CHECK_THROWS_AS(std::rethrow_exception(scope.thrown), std::domain_error);
@@ -216,14 +211,9 @@ TEST_CASE("an exception of the work is passed on, and the lock is released") {
 
 TEST_CASE("work that throws before it is a coroutine is a failure of the scope") {
     scope_outcome scope;
-    quorum q;
-    q.start();
-    async_with_lock(
-        *q.manager,
-        "r",
-        patiently(),
-        [](lock&) -> asio::awaitable<void> { throw std::domain_error("of the work"); },
-        scope.handler());
+    started_quorum q;
+    begin_scope(
+        q, scope, [](lock&) -> asio::awaitable<void> { throw std::domain_error("of the work"); });
     try {
         q.run_until([&] { return scope.calls > 0; });
     } catch (const std::domain_error&) {
@@ -237,8 +227,7 @@ TEST_CASE("without the lock the work does not run") {
     bool ran = false;
     diagnostics why;
     scope_outcome scope;
-    quorum q;
-    q.start();
+    started_quorum q;
     q.masters[0].set_key("redlock:{r}", "somebody's");
     q.masters[1].set_key("redlock:{r}", "somebody's");
     async_with_lock(
@@ -259,19 +248,13 @@ TEST_CASE("without the lock the work does not run") {
 TEST_CASE("a scope is cancelled from outside while it acquires") {
     bool ran = false;
     scope_outcome scope;
-    quorum q;
-    q.start();
+    started_quorum q;
     q.masters[0].set_key("redlock:{r}", "somebody's");
     q.masters[1].set_key("redlock:{r}", "somebody's");
-    async_with_lock(
-        *q.manager,
-        "r",
-        patiently(),
-        [&](lock&) -> asio::awaitable<void> {
-            ran = true;
-            co_return;
-        },
-        scope.handler());
+    begin_scope(q, scope, [&](lock&) -> asio::awaitable<void> {
+        ran = true;
+        co_return;
+    });
     q.run_until([&] { return q.manager->get_metrics().attempts >= 2; });
     scope.signal.emit(asio::cancellation_type::terminal);
     q.run_until([&] { return scope.calls > 0; });
@@ -282,71 +265,51 @@ TEST_CASE("a scope is cancelled from outside while it acquires") {
 
 TEST_CASE("a scope is cancelled from outside while it works") {
     const auto type = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial);
-    bool resting = false;
-    bool interrupted = false;
+    rest idle;
     scope_outcome scope;
-    quorum q;
-    q.start();
-    async_with_lock(
-        *q.manager,
-        "r",
-        patiently(),
-        [&](lock&) { return rest_for_ever(resting, interrupted); },
-        scope.handler());
-    q.run_until([&] { return resting; });
+    started_quorum q;
+    begin_scope(q, scope, idle.work());
+    q.run_until([&] { return idle.resting; });
     scope.signal.emit(type);
     q.run_until([&] { return scope.calls > 0; });
-    CHECK(interrupted);
+    CHECK(idle.interrupted);
     CHECK(scope.error() == ended_early);
     q.run_until([&] { return q.keys() == 0; });
     CHECK(scope.calls == 1);
 }
 
 TEST_CASE("a scope is cancelled after each step of the loop") {
-    quorum q;
-    q.start();
+    started_quorum q;
     for (std::size_t steps = 0; steps < 60; ++steps) {
-        bool resting = false;
-        bool interrupted = false;
+        rest idle;
         scope_outcome scope;
-        async_with_lock(
-            *q.manager,
-            "r",
-            patiently(),
-            [&](lock&) { return rest_for_ever(resting, interrupted); },
-            scope.handler());
+        begin_scope(q, scope, idle.work());
         q.io.restart();
-        for (std::size_t i = 0; i < steps && !resting; ++i) {
+        for (std::size_t i = 0; i < steps && !idle.resting; ++i) {
             q.io.run_one_for(1s);
         }
         scope.signal.emit(asio::cancellation_type::terminal);
         q.run_until([&] { return scope.calls > 0; });
         CHECK(scope.error() == ended_early);
-        CHECK(interrupted == resting);
+        CHECK(idle.interrupted == idle.resting);
         q.run_until([&] { return q.keys() == 0; });
     }
 }
 
 TEST_CASE("scopes of one resource run one after the other") {
-    quorum q;
-    q.start();
+    started_quorum q;
     int inside = 0;
     int overlaps = 0;
     int ran = 0;
     std::deque<scope_outcome> scopes(5);
     for (scope_outcome& scope : scopes) {
-        async_with_lock(
-            *q.manager,
-            "r",
-            patiently(),
-            [&](lock&) -> asio::awaitable<void> {
-                overlaps += inside++ > 0 ? 1 : 0;
-                asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
-                co_await pause.async_wait(asio::use_awaitable);
-                --inside;
-                ++ran;
-            },
-            scope.handler());
+        begin_scope(q, scope, [&](lock&) -> asio::awaitable<void> {
+            overlaps += inside++ > 0 ? 1 : 0;
+            asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
+            co_await pause.async_wait(asio::use_awaitable);
+            --inside;
+            ++ran;
+        });
     }
     for (scope_outcome& scope : scopes) {
         q.run_until([&] { return scope.calls > 0; });
@@ -357,28 +320,20 @@ TEST_CASE("scopes of one resource run one after the other") {
 }
 
 TEST_CASE("a scope ends when the manager is closed") {
-    bool resting = false;
-    bool interrupted = false;
+    rest idle;
     scope_outcome scope;
-    quorum q;
-    q.start();
-    async_with_lock(
-        *q.manager,
-        "r",
-        patiently(),
-        [&](lock&) { return rest_for_ever(resting, interrupted); },
-        scope.handler());
-    q.run_until([&] { return resting; });
+    started_quorum q;
+    begin_scope(q, scope, idle.work());
+    q.run_until([&] { return idle.resting; });
     q.close();
     q.run_until([&] { return scope.calls > 0; });
-    CHECK(interrupted);
+    CHECK(idle.interrupted);
     CHECK(scope.error() == errc::lost);
     CHECK(q.keys() == 0);
 }
 
 TEST_CASE("work may return a value") {
-    quorum q;
-    q.start();
+    started_quorum q;
     std::unique_ptr<int> got; // which can only be moved
     const auto seven = [](lock&) -> asio::awaitable<std::unique_ptr<int>> {
         co_return std::make_unique<int>(7);
