@@ -109,39 +109,6 @@ TEST_CASE("attaching to a lock that another owner has by now fails, and the owne
     CHECK(site.me.release(second) == release_result::released);
 }
 
-TEST_CASE("a lock that only a minority has is not attached to, and its rest stays") {
-    either_protocol();
-    quorum_fixture site(5, other_client::change);
-    other_client other(site);
-    redlock::lock mine = site.take_everywhere("r", once_unrenewed(20s));
-    const std::string token = token_in(mine);
-    mine.abandon();
-    for (std::size_t i = 0; i < 3; ++i) {
-        site.masters[i].command({"DEL", lock_key("r")});
-    }
-    CHECK(other.attach("r", token)->error == errc::lost);
-    CHECK(site.masters[3].command({"GET", lock_key("r")}) == token);
-}
-
-TEST_CASE("a lock that may be there is left alone, and can be had when its masters are back") {
-    either_protocol();
-    quorum_fixture site(3, other_client::change);
-    other_client other(site);
-    redlock::lock mine = site.take_everywhere("r", once_unrenewed(30s));
-    const std::string token = token_in(mine);
-    mine.abandon();
-    site.masters[0].hang();
-    site.masters[1].hang();
-    CHECK(other.attach("r", token)->error == errc::no_quorum);
-    CHECK(site.masters[2].command({"GET", lock_key("r")}) == token);
-    site.masters[0].resume();
-    site.masters[1].resume();
-    other.me.until_admitted(3);
-    const acquisition_ptr theirs = other.attach("r", token);
-    INFO(theirs->explained());
-    CHECK(!theirs->error);
-}
-
 TEST_CASE(
     "after a local handoff the fencing token is larger, and larger again for the next owner") {
     other_client::wanted = protocol::guarded;
@@ -164,24 +131,6 @@ TEST_CASE(
     CHECK(other.me.release(theirs->lock) == release_result::released);
     redlock::lock next = site.me.take("r", with_token());
     CHECK(token_of(next) > second);
-}
-
-TEST_CASE(
-    "a lock that was acquired without fencing has no token for the client that attaches to it") {
-    other_client::wanted = protocol::guarded;
-    quorum_fixture site(3, other_client::change);
-    other_client other(site);
-    redlock::lock mine = site.take_everywhere("r");
-    const std::string token = token_in(mine);
-    const acquisition_ptr theirs = other.attach("r", token, with_token());
-    CHECK(theirs->error == errc::no_quorum);
-    CHECK(
-        std::ranges::count(
-            theirs->why.votes,
-            std::string("it has no fencing counter for this lock"),
-            &master_vote::text)
-        >= 2);
-    CHECK(mine.held());
 }
 
 TEST_CASE("a token of another form is refused before anything is sent") {

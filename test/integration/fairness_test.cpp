@@ -206,33 +206,6 @@ TEST_CASE("the queue's master dies, and all have the lock in the end") {
     });
 }
 
-TEST_CASE("with a queue master that hangs all have the lock in the end") {
-    fair_site site(3, 2);
-    lock held = site.hold();
-    const acquisition_ptr first = site.enter(*site.others[0]);
-    const acquisition_ptr second = site.enter(*site.others[1]);
-    const std::size_t queue_master = site.queue_master();
-    site.masters[queue_master].hang();
-    CHECK(site.me.release(held) == release_result::released);
-    run_until(site.io, [&] { return first->done || second->done; });
-    const bool first_won = first->done;
-    CHECK(
-        site.others[first_won ? 0 : 1]->release((first_won ? first : second)->lock)
-        == release_result::released);
-    CHECK(!site.others[first_won ? 1 : 0]->finish(first_won ? second : first)->error);
-}
-
-TEST_CASE("without the permissions for a queue the lock is had in some order") {
-    fair_site site(3, 1);
-    site.everywhere({"ACL", "SETUSER", "default", "-zadd"});
-    lock held = site.me.take("r", in_order());
-    const acquisition_ptr waiter = site.others[0]->begin("r", in_order());
-    run_until(site.io, [&] { return site.others[0]->count().subscriptions == 1; });
-    CHECK(site.me.release(held) == release_result::released);
-    CHECK(!site.others[0]->finish(waiter)->error);
-    CHECK(site.masters.total_keys(lock_key("r") + ":queue*") == 0);
-}
-
 TEST_CASE("something else where the queue should be is left alone") {
     fair_site site(3, 0);
     for (const std::string key : {":queue", ":queue:until"}) {

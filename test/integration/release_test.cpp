@@ -86,47 +86,6 @@ TEST_CASE("what a master that is down still has is owed to it, and paid when it 
     CHECK(site.eventually([&] { return site.me.count().removals_repeated == 2; }));
 }
 
-TEST_CASE("a debt is forgiven when the ttl is over") {
-    quorum_fixture site(3);
-    lock mine = site.me.take("r", once(1s));
-    site.masters[0].kill();
-    site.me.until_admitted(2);
-    CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.me.count().pending_removals == 1);
-    CHECK(site.settled()); // although the master is still down
-    CHECK(site.me.count().removals_repeated == 0);
-}
-
-TEST_CASE("without a majority that says one and the same, a release is uncertain") {
-    quorum_fixture site(3);
-    lock mine = site.take_everywhere("r", once_unrenewed(20s));
-    site.masters[0].command({"SET", "redlock:{r}", "thief", "PX", "60000"});
-    site.masters[1].command({"DEL", "redlock:{r}"});
-    diagnostics why;
-    CHECK(site.me.release(mine, &why) == release_result::uncertain);
-    CHECK(site.me.count().released_uncertain == 1);
-    CHECK(site.eventually([&] { return site.masters.total_keys() == 1; }));
-    CHECK(site.masters[0].command({"GET", "redlock:{r}"}) == "thief");
-}
-
-TEST_CASE("with a majority down a release is uncertain at once, with it hung in time") {
-    quorum_fixture site(5, [](config& c) { c.master_timeout = 500ms; });
-    lock first = site.me.take("a", once(5s));
-    lock second = site.me.take("b", once(5s));
-    for (std::size_t i = 0; i < 3; ++i) {
-        site.masters[i].hang();
-    }
-    CHECK(site.me.release(first) == release_result::uncertain);
-    for (std::size_t i = 0; i < 3; ++i) {
-        site.masters[i].kill();
-    }
-    site.me.until_admitted(2);
-    diagnostics why;
-    CHECK(site.me.release(second, &why) == release_result::uncertain);
-    CHECK(count_votes(why, vote::unreachable) == 3);
-    CHECK(site.me.count().released_uncertain == 2);
-}
-
 TEST_CASE("SCRIPT FLUSH between acquire and release goes unnoticed") {
     quorum_fixture site(3);
     for (int round = 0; round < 3; ++round) {

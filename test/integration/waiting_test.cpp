@@ -25,33 +25,6 @@ std::uint64_t commands_of(const master_process& master) {
 
 } // namespace
 
-TEST_CASE("waiters of one process have the lock in order, and hand it over among themselves") {
-    quorum_fixture site(3, handing_off);
-    constexpr std::size_t waiters = 40;
-    lock mine = site.take_everywhere("r");
-    std::vector<acquisition_ptr> line;
-    for (std::size_t i = 0; i < waiters; ++i) {
-        line.push_back(site.me.begin("r", waiting(60s, 30s)));
-    }
-    const std::uint64_t asked_before = site.me.count().attempts;
-    CHECK(site.me.release(mine) == release_result::released);
-    for (std::size_t i = 0; i < waiters; ++i) {
-        site.me.finish(line[i]);
-        INFO(i << ": " << line[i]->explained());
-        REQUIRE(!line[i]->error);
-        CHECK(line[i]->lock.held());
-        for (std::size_t later = i + 1; later < waiters; ++later) {
-            REQUIRE(!line[later]->done);
-        }
-        CHECK(site.me.release(line[i]->lock) == release_result::released);
-    }
-    // The first ttl was shorter than what they want, so the lock was given up once.
-    CHECK(site.me.count().local_handoffs == waiters - 1);
-    CHECK(site.me.count().attempts <= asked_before + 2);
-    CHECK(site.no_key_left());
-    CHECK(site.settled());
-}
-
 TEST_CASE("a lease that is handed off comes with a larger fencing token, each time") {
     quorum_fixture site(3, handing_off_guarded);
     acquire_options wants = with_token(waiting(60s));
@@ -91,33 +64,6 @@ TEST_CASE("a handle that was released cannot end the lease of the next owner") {
     other.until_admitted(3);
     CHECK(other.acquire("r")->error == errc::contended);
     CHECK(next->lock.held());
-}
-
-TEST_CASE("a cancelled waiter costs the others nothing, wherever it stood") {
-    quorum_fixture site(3, handing_off_guarded);
-    lock mine = site.take_everywhere("r");
-    std::vector<acquisition_ptr> line;
-    for (int i = 0; i < 9; ++i) {
-        line.push_back(site.me.begin("r", waiting(60s)));
-    }
-    site.pass(20ms); // the first has asked, and been refused
-    const std::uint64_t before = site.me.count().attempts;
-    for (const std::size_t gone : {0U, 4U, 8U}) {
-        line[gone]->cancel.emit(asio::cancellation_type::all);
-        site.me.finish(line[gone]);
-        CHECK(line[gone]->error == asio::error::operation_aborted);
-    }
-    CHECK(site.me.release(mine) == release_result::released);
-    for (const std::size_t one : {1U, 2U, 3U, 5U, 6U, 7U}) {
-        site.me.finish(line[one]);
-        INFO(one << ": " << line[one]->explained());
-        REQUIRE(!line[one]->error);
-        if (one != 7) {
-            CHECK(site.me.release(line[one]->lock) == release_result::released);
-        }
-    }
-    CHECK(site.me.count().attempts <= before + 1); // of the one that became the first
-    CHECK(line[7]->lock.held());
 }
 
 TEST_CASE("64 waiters in 4 processes send the masters nothing while the lock is held") {
