@@ -10,6 +10,7 @@ import concurrent.futures
 import pathlib
 import sys
 
+import commands
 from pages import all_pages
 import quotes
 import runs
@@ -50,6 +51,12 @@ def check_reading(pages, root, build, examples):
         point(name, '\n'.join(errors) or None)
 
 
+def check_commands(pages, tool):
+    for page in pages:
+        if [*commands.of_blocks(page), *commands.of_prose(page)]:
+            point(f'{page.name} commands', '\n'.join(commands.errors(page, tool)) or None)
+
+
 def check_running(pages, env):
     pages = [page for page in pages if runs.steps(page)]
     alone = runs.isolation()
@@ -74,6 +81,7 @@ def main():
     root, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     pages = all_pages(root)
     check_reading(pages, root, build, [pathlib.Path(name).name for name in sys.argv[4:]]) # not redlock itself
+    check_commands(pages, sys.argv[3])
     check_running(pages, runs.environment(sys.argv[3:], root, build))
     count = collections.Counter(block.kind for page in pages for block in page.blocks)
     print(f'# {count["from"]} blocks are quotations, {count["run"]} are run, '

@@ -8,6 +8,7 @@ import tempfile
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'site'))
 
 from pages import Page
+import commands
 import quotes
 import runs
 import stage
@@ -164,6 +165,29 @@ def runs_of(path):
         return b''
 
 
+# What is given to the tool of a page's command, or None.
+COMMANDS = [
+    ('a block that is not run', '<!-- not run: why -->\n~~~sh\nredlock run --x a -- true    # why\n~~~', 'run --x a -- true'),
+    ('a unit', '<!-- not run: why -->\n~~~ini\nExecStart=/usr/bin/redlock elect --x a -- true\n~~~', 'elect --x a -- true'),
+    ('a line that goes on', '<!-- not run: why -->\n~~~sh\nredlock list \\\n  --x\n~~~', 'list --x'),
+    ('after another program', '<!-- not run: why -->\n~~~sh\nkubectl exec w -- redlock doctor --x | tail\n~~~', 'doctor --x'),
+    ('the prose', 'Use `redlock status --x NAME` there.', 'status --x NAME'),
+    ('masters', 'Use `redlock status --masters redis://a --x NAME`.', 'status --x NAME'),
+    ('what is run', '<!-- run -->\n~~~sh\nredlock run --x a -- true\n~~~', None),
+    ('an outline', 'Use `redlock run [options] --x`.', None),
+    ('what would start servers', 'Use `redlock local --x`.', None),
+]
+
+
+def check_commands(root):
+    tool = root / 'tool'
+    tool.write_text('#!/bin/sh\necho "redlock: unknown option: $*" >&2\n')
+    tool.chmod(0o755)
+    for name, text, expected in COMMANDS:
+        found = commands.errors(page_of(root, text), str(tool))
+        point(f'commands: {name}', '\n'.join(found) or None, expected)
+
+
 def check_links(root):
     other = root / 'docs' / 'other.md'
     other.write_text('# A heading, with `code`\n\n## There\n\n## There\n')
@@ -250,6 +274,7 @@ def main():
             (root / file).write_text(SOURCE)
         check_blocks(root)
         check_runs(root)
+        check_commands(root)
         check_links(root)
         check_navigation(root)
         check_comments()
