@@ -328,22 +328,6 @@ TEST_CASE("a manager may be destroyed before it runs, and right after it began t
     q.poll();
 }
 
-TEST_CASE("a manager may be moved") {
-    started_quorum q;
-    lock held = q.acquired("a");
-    lock_manager moved = std::move(*q.manager);
-    q.manager.reset(); // what was moved from is empty
-    CHECK(held.held());
-    CHECK(moved.get_health().ready);
-    q.manager.emplace(std::move(moved));
-    CHECK(!q.acquire("b").error());
-    quorum other;
-    other.start();
-    *other.manager = lock_manager(other.io.get_executor(), other.settings); // closes the old one
-    other.wait(*other.running);
-    CHECK(!other.running->error());
-}
-
 TEST_CASE("a lock may be destroyed on another thread") {
     started_quorum q;
     std::vector<lock> locks;
