@@ -5,86 +5,30 @@
 
 #include <redlock/admin.hpp>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <future>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <utility>
 
 namespace cli {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-
-constexpr std::chrono::milliseconds probe_time{300};
-
-// A PING over TCP, of which only the beginning of the reply is read.
-class plain_probe : public std::enable_shared_from_this<plain_probe> {
-public:
-    plain_probe(asio::io_context& io, const redlock::endpoint& where)
-        : resolver_(io),
-          socket_(io),
-          where_(where) {}
-
-    void begin() {
-        resolver_.async_resolve(
-            where_.host,
-            std::to_string(where_.port),
-            [self = shared_from_this()](const redlock::error_code& error, const auto& found) {
-                if (!error) {
-                    self->connect(found);
-                }
-            });
+// Whether a server replies to a PING without TLS. No password is sent.
+bool replies_without_tls(redlock::endpoint where, redlock::config how) {
+    where.transport = redlock::transport::tcp;
+    where.password = how.password = {};
+    where.database = 0;
+    try {
+        redlock::admin::connection(where, how).ask({"PING"});
+        return true; // also an error such as NOAUTH
+    } catch (const redlock::admin::connection_error&) {
+        return false;
     }
-
-    /// Whether a server of RESP replied: "+PONG", or an error such as "-NOAUTH ...".
-    bool replied() const noexcept {
-        const std::string_view reply(reply_.data(), reply_.size());
-        return reply == "+PONG" || (reply[0] == '-' && reply[1] >= 'A' && reply[1] <= 'Z');
-    }
-
-private:
-    void connect(const tcp::resolver::results_type& found) {
-        asio::async_connect(
-            socket_,
-            found,
-            [self = shared_from_this()](const redlock::error_code& error, const tcp::endpoint&) {
-                if (!error) {
-                    self->ping();
-                }
-            });
-    }
-
-    void ping() {
-        asio::async_write(
-            socket_,
-            asio::buffer(std::string_view("PING\r\n")),
-            [self = shared_from_this()](const redlock::error_code& error, std::size_t) {
-                if (!error) {
-                    asio::async_read(
-                        self->socket_,
-                        asio::buffer(self->reply_),
-                        [self](const redlock::error_code&, std::size_t) {});
-                }
-            });
-    }
-
-    tcp::resolver resolver_;
-    tcp::socket socket_;
-    const redlock::endpoint& where_;
-    std::array<char, 5> reply_{};
-};
+}
 
 struct lock_key {
     std::string_view suffix; ///< after "{resource}"
@@ -141,18 +85,16 @@ bool may_lack_tls(std::string_view text) {
 } // namespace
 
 std::vector<std::size_t> masters_without_tls(const redlock::config& how) {
-    asio::io_context io;
-    std::vector<std::pair<std::size_t, std::shared_ptr<plain_probe>>> probes;
+    std::vector<std::pair<std::size_t, std::future<bool>>> all;
     for (std::size_t i = 0; i < how.masters.size(); ++i) {
         if (how.masters[i].transport == redlock::transport::tls) {
-            probes.emplace_back(i, std::make_shared<plain_probe>(io, how.masters[i]));
-            probes.back().second->begin();
+            all.emplace_back(
+                i, std::async(std::launch::async, replies_without_tls, how.masters[i], how));
         }
     }
-    io.run_for(probe_time);
     std::vector<std::size_t> out;
-    for (const auto& [number, probe] : probes) {
-        if (probe->replied()) {
+    for (auto& [number, replied] : all) {
+        if (replied.get()) {
             out.push_back(number);
         }
     }

@@ -11,8 +11,8 @@
 
 namespace cli {
 
-/// Returns the indexes of the TLS masters that reply to a PING without TLS. Sends no password, and
-/// takes at most 300 ms.
+/// Returns the indexes of the TLS masters that reply to a PING without TLS. Sends no
+/// password.
 std::vector<std::size_t> masters_without_tls(const redlock::config& how);
 
 /// Prints which masters do not use TLS although their URLs do, if there are any.
