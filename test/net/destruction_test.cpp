@@ -27,7 +27,7 @@ struct fragile {
     std::unique_ptr<asio::io_context> io = std::make_unique<asio::io_context>();
     std::optional<lock_manager> manager;
 
-    fragile() {
+    explicit fragile(bool starts = true) {
         config settings;
         settings.protocol = protocol::plain;
         for (const fake_master& master : masters) {
@@ -36,10 +36,10 @@ struct fragile {
         settings.master_timeout = 1h;
         settings.health_check_interval = 1h;
         manager.emplace(io->get_executor(), std::move(settings));
-    }
-    void start() {
-        manager->async_run([](error_code) {});
-        run_until(*io, [this] { return manager->get_health().admitted == 3; });
+        if (starts) {
+            manager->async_run([](error_code) {});
+            run_until(*io, [this] { return manager->get_health().admitted == 3; });
+        }
     }
     lock acquired(const std::string& resource) {
         std::optional<lock> result;
@@ -88,7 +88,6 @@ TEST_CASE("a context that is destroyed destroys the handlers of what is outstand
     bool called = false;
     {
         fragile f;
-        f.start();
         lock first = f.acquired("a");
         lock second = f.acquired("b");
         f.silence();
@@ -124,7 +123,6 @@ TEST_CASE("a context that is destroyed destroys handlers that own the lock they 
     const auto sentinel = std::make_shared<int>(1);
     {
         fragile f;
-        f.start();
         const auto owner = [&](const std::string& resource) {
             return std::make_shared<std::pair<lock, std::shared_ptr<int>>>(
                 f.acquired(resource), sentinel);
@@ -151,7 +149,7 @@ TEST_CASE("a context that is destroyed destroys the handlers of run, ready and c
     std::vector<std::weak_ptr<held_by_handler>> alive;
     bool called = false;
     {
-        fragile f;
+        fragile f(false);
         f.silence();
         f.manager->async_run(owning_handler(alive, called));
         f.manager->async_ready(owning_handler(alive, called));
@@ -172,7 +170,6 @@ TEST_CASE("a context that is destroyed destroys scopes and their work") {
     bool resting = false;
     {
         fragile f;
-        f.start();
         auto mine = sentinel;
         async_with_lock(
             *f.manager,
@@ -208,7 +205,6 @@ TEST_CASE("a context that is destroyed destroys coroutines that wait for two thi
     const auto sentinel = std::make_shared<int>(1);
     {
         fragile f;
-        f.start();
         auto held = std::make_shared<lock>(f.acquired("a"));
         f.silence();
         auto mine = sentinel;
@@ -235,7 +231,6 @@ TEST_CASE("a context that is destroyed destroys coroutines that wait for two thi
 TEST_CASE("a lock that was granted but not delivered dies with its context") {
     asio::io_context never_run;
     fragile f;
-    f.start();
     bool called = false;
     const auto handler = [&called](error_code, lock) { called = true; };
     SECTION("its own") {
@@ -290,7 +285,6 @@ TEST_CASE("a lock that is let go while its manager is destroyed is released") {
 
 TEST_CASE("a lock may outlive its context") {
     fragile f;
-    f.start();
     lock held = f.acquired("r");
     lock abandoned = f.acquired("s");
     lock moved_from = f.acquired("t");

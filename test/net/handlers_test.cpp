@@ -20,23 +20,31 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// With a lock that is held, and one that was released.
+struct lock_quorum : started_quorum {
+    lock_quorum() { release(released); }
+
+    lock held = acquired("a");
+    lock released = acquired("b");
+};
+
 // Begins every operation there is with handlers that `make` makes, in an order that keeps each
 // from disturbing the next; gives how many. Some fail at once, some are answered by the masters.
 template <typename Make>
-int begin_all(quorum& q, lock& held, lock& released, Make make) {
+int begin_all(lock_quorum& q, Make make) {
     q.manager->async_acquire("", once(), make());      // refused at once
     q.manager->async_acquire("fresh", once(), make()); // asks the masters
     q.manager->async_query("", make());
     q.manager->async_query("r", make());
-    q.manager->async_ready(make()); // is ready already
-    q.manager->async_run(make());   // runs already
-    held.async_extend(0ms, make()); // refused at once
-    held.async_extend(25s, make());
-    held.async_wait_lost(make());
-    released.async_extend(25s, make()); // fails at once
-    released.async_release(make());     // is released already
-    released.async_wait_lost(make());   // likewise
-    held.async_release(make());
+    q.manager->async_ready(make());   // is ready already
+    q.manager->async_run(make());     // runs already
+    q.held.async_extend(0ms, make()); // refused at once
+    q.held.async_extend(25s, make());
+    q.held.async_wait_lost(make());
+    q.released.async_extend(25s, make()); // fails at once
+    q.released.async_release(make());     // is released already
+    q.released.async_wait_lost(make());   // likewise
+    q.held.async_release(make());
     q.manager->async_close(make());
     return 14;
 }
@@ -91,16 +99,13 @@ TEST_CASE("a handler never runs inside the function that began the operation") {
             inside_calls += inside ? 1 : 0;
         };
     };
-    started_quorum q;
-    lock held = q.acquired("a");
-    lock released = q.acquired("b");
-    q.release(released);
+    lock_quorum q;
     lock also_held = q.acquired("c");
     int expected = 0;
     // Even if the caller is on the manager's own executor.
     asio::post(q.io, [&] {
         inside = true;
-        expected = begin_all(q, held, released, make);
+        expected = begin_all(q, make);
         inside = false;
     });
     q.run_until([&] { return expected > 0 && calls == expected; });
@@ -117,11 +122,8 @@ TEST_CASE("a handler never runs inside the function that began the operation") {
 TEST_CASE("a handler without an executor of its own runs on the manager's") {
     int calls = 0;
     int elsewhere = 0;
-    started_quorum q;
-    lock held = q.acquired("a");
-    lock released = q.acquired("b");
-    q.release(released);
-    const int expected = begin_all(q, held, released, [&] {
+    lock_quorum q;
+    const int expected = begin_all(q, [&] {
         return [&](auto&&...) {
             ++calls;
             elsewhere += q.io.get_executor().running_in_this_thread() ? 0 : 1;
@@ -135,12 +137,9 @@ TEST_CASE("a handler runs on the context it is bound to, which has work until th
     asio::io_context other;
     int calls = 0;
     int elsewhere = 0;
-    started_quorum q;
-    lock held = q.acquired("a");
-    lock released = q.acquired("b");
-    q.release(released);
+    lock_quorum q;
     q.when("SET", fake_action::hang(), 1);
-    const int expected = begin_all(q, held, released, [&] {
+    const int expected = begin_all(q, [&] {
         return asio::bind_executor(other.get_executor(), [&](auto&&...) {
             ++calls;
             elsewhere += other.get_executor().running_in_this_thread() ? 0 : 1;
@@ -162,14 +161,11 @@ TEST_CASE("a handler runs on the context it is bound to, which has work until th
 }
 
 TEST_CASE("a handler runs on the strand it is bound to") {
-    started_quorum q;
+    lock_quorum q;
     auto strand = asio::make_strand(q.io);
     int calls = 0;
     int elsewhere = 0;
-    lock held = q.acquired("a");
-    lock released = q.acquired("b");
-    q.release(released);
-    const int expected = begin_all(q, held, released, [&] {
+    const int expected = begin_all(q, [&] {
         return asio::bind_executor(strand, [&](auto&&...) {
             ++calls;
             elsewhere += strand.running_in_this_thread() ? 0 : 1;
@@ -183,11 +179,8 @@ TEST_CASE("a handler runs on the thread pool it is bound to") {
     asio::thread_pool pool(2);
     std::atomic<int> calls{0};
     std::atomic<int> elsewhere{0};
-    started_quorum q;
-    lock held = q.acquired("a");
-    lock released = q.acquired("b");
-    q.release(released);
-    const int expected = begin_all(q, held, released, [&] {
+    lock_quorum q;
+    const int expected = begin_all(q, [&] {
         return asio::bind_executor(pool.get_executor(), [&](auto&&...) {
             elsewhere += pool.get_executor().running_in_this_thread() ? 0 : 1;
             ++calls;
@@ -230,11 +223,8 @@ TEST_CASE("with_lock keeps to the executor of its handler, and is never inline")
 
 TEST_CASE("a handler may be movable only") {
     int calls = 0;
-    started_quorum q;
-    lock held = q.acquired("a");
-    lock released = q.acquired("b");
-    q.release(released);
-    const int expected = begin_all(q, held, released, [&] {
+    lock_quorum q;
+    const int expected = begin_all(q, [&] {
         return [mine = std::make_unique<int>(1), &calls](auto&&...) { calls += *mine; };
     });
     q.run_until([&] { return calls == expected; });
@@ -247,18 +237,14 @@ TEST_CASE("the memory of a handler comes from its allocator, and goes back") {
     const std::shared_ptr<std::ptrdiff_t[]> counts(new std::ptrdiff_t[2]{0, 0});
     int calls = 0;
     {
-        started_quorum q;
-        lock held = q.acquired("a");
-        lock released = q.acquired("b");
-        q.release(released);
+        lock_quorum q;
         const auto handler = [&] {
             return asio::bind_allocator(
                 counting_allocator<char>(counts), [&](auto&&...) { ++calls; });
         };
-        const int expected =
-            diagnosed
-                ? begin_all(q, held, released, [&] { return with_diagnostics(why, handler()); })
-                : begin_all(q, held, released, handler);
+        const int expected = diagnosed
+                                 ? begin_all(q, [&] { return with_diagnostics(why, handler()); })
+                                 : begin_all(q, handler);
         q.run_until([&] { return calls == expected; });
     }
     CHECK(counts[0] > 0);

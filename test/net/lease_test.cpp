@@ -10,20 +10,6 @@ using namespace redlock::test;
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
-namespace {
-
-acquire_options renewed(std::chrono::milliseconds ttl) {
-    acquire_options options = once(ttl);
-    options.renew = renewal::automatic;
-    return options;
-}
-
-bool is_extension(const received_command& command) {
-    return (command.name() == "EVALSHA" || command.name() == "EVAL") && command.args.size() == 6;
-}
-
-} // namespace
-
 TEST_CASE("without renewal a lease ends with its ttl, by a timer") {
     started_quorum q;
     lock held = q.acquired("r", once(300ms));
@@ -40,52 +26,6 @@ TEST_CASE("without renewal a lease ends with its ttl, by a timer") {
     CHECK(q.wait(q.begin_wait_lost(held)).value() == loss_reason::expired);
     CHECK(q.extend(held, 300ms).error() == errc::lost);
     q.run_until([&] { return q.keys() == 0; });
-}
-
-TEST_CASE("a renewal whose answers are lost is repeated: unknown is not lost") {
-    started_quorum q;
-    lock held = q.acquired("r", renewed(3s));
-    loss_outcome& loss = q.begin_wait_lost(held);
-    q.when(is_extension, fake_action::execute_then_close(), 1);
-    q.run_until([&] { return loss.done() || q.manager->get_metrics().renewals_failed >= 1; });
-    CHECK_FALSE(loss.done());
-    CHECK(held.held());
-    q.run_until([&] { return loss.done() || q.manager->get_metrics().renewed >= 2; });
-    CHECK_FALSE(loss.done());
-    CHECK(held.held());
-    CHECK(q.release(held).value() == release_result::released);
-    CHECK(loss.error() == errc::released);
-}
-
-TEST_CASE("an extension without a majority leaves the deadline where it is") {
-    started_quorum q;
-    lock held = q.acquired("r", once(20s));
-    q.run_until([&] { return q.keys() == 3; });
-    const time_point before = held.deadline();
-    for (const std::size_t master : {0U, 1U}) {
-        q.masters[master].when(is_extension, fake_action::reply("-OOM no\r\n"));
-    }
-    extend_outcome& failed = q.extend(held, 25s);
-    CHECK(failed.error() == errc::no_quorum);
-    CHECK(held.deadline() == before);
-    CHECK(held.held());
-    CHECK(failed.vote_of(0).vote == vote::error);
-    CHECK_THAT(failed.vote_of(0).text, ContainsSubstring("OOM"));
-}
-
-TEST_CASE("an extension that nobody answers says so") {
-    started_quorum q(3, [](config& c) { c.master_timeout = 100ms; });
-    lock held = q.acquired("r", once(20s));
-    for (const std::size_t master : {0U, 1U, 2U}) {
-        q.run_until([&] { return q.manager->get_metrics().masters[master].granted == 1; });
-    }
-    q.each(&fake_master::accept_but_say_nothing, true);
-    extend_outcome& failed = q.extend(held, 25s);
-    CHECK(failed.error() == errc::no_quorum);
-    for (const std::size_t master : {0U, 1U, 2U}) {
-        CHECK(failed.vote_of(master).vote == vote::timed_out);
-    }
-    CHECK(held.held());
 }
 
 TEST_CASE("a validity that slow answers use up is not an outage") {

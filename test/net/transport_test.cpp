@@ -93,59 +93,6 @@ TEST_CASE("two masters of three that misbehave are two votes with a text") {
     }
 }
 
-TEST_CASE("a master that hangs votes timed_out, then at once, until it answers again") {
-    started_quorum q(3, [](config& c) { c.master_timeout = 150ms; });
-    q.masters[0].when("SET", fake_action::hang(), 1);
-    q.masters[1].when("SET", fake_action::hang(), 1);
-    acquisition& first = q.acquire("r");
-    CHECK(first.error() == errc::no_quorum);
-    CHECK(first.vote_of(0).vote == vote::timed_out);
-    CHECK(first.vote_of(1).vote == vote::timed_out);
-    q.run_until([&] { return q.admitted() == 1; });
-    CHECK(q.health_of(0).state == master_state::silent);
-    CHECK_THAT(q.health_of(0).text, ContainsSubstring("silent"));
-
-    // Nobody is asked and nothing waited for: it is decided before the loop has turned.
-    acquisition& second = q.acquire("r");
-    CHECK(second.error() == errc::no_quorum);
-    CHECK(second.vote_of(0).vote == vote::timed_out);
-    q.run_until([&] { return q.count("SET") >= 3; });
-    q.poll();
-    CHECK(q.count("SET") == 3);
-
-    for (const std::size_t master : {0U, 1U}) {
-        q.masters[master].wait_for_command("SET");
-        q.masters[master].release_hung();
-    }
-    q.run_until([&] { return q.admitted() == 3; });
-    q.run_until([&] { return q.keys() == 0; });
-    CHECK(!q.acquire("r").error());
-    CHECK(q.masters[0].connections_accepted() == 1);
-}
-
-TEST_CASE("a hung master of three delays nobody") {
-    started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    q.masters[2].accept_but_say_nothing(true);
-    for (int i = 0; i < 10; ++i) {
-        lock held = q.acquired("r");
-        CHECK(q.release(held).value() == release_result::released);
-    }
-}
-
-TEST_CASE("a late answer of an attempt that was given up is not counted for the next one") {
-    started_quorum q(1, [](config& c) { c.master_timeout = 100ms; });
-    q.masters[0].when("SET", fake_action::execute_then_hang(), 1);
-    acquisition& first = q.acquire("r");
-    CHECK(first.error() == errc::no_quorum);
-    // Both the late OK and the nil that follows arrive together; only the second is for the second.
-    q.masters[0].wait_for_command("SET");
-    q.masters[0].set_key("redlock:{s}", "somebody's");
-    q.masters[0].release_hung();
-    q.run_until([&] { return q.admitted() == 1; });
-    CHECK(q.acquire("s").error() == errc::contended);
-    q.run_until([&] { return !q.masters[0].get_key("redlock:{r}"); });
-}
-
 TEST_CASE("a master that stays silent is dropped and connected again") {
     started_quorum q(3, [](config& c) {
         c.master_timeout = 50ms;
