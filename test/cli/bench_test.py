@@ -53,17 +53,16 @@ def _(quorum):
 
 
 @case('bench hands passwords over where no process list shows them')
-def _():
-    with Quorum() as quorum:
-        # In the benchmark's place: what it is started with.
-        shown = quorum.path('shown')
-        shown.write_text('#!/bin/sh\ntr "\\0" " " < /proc/$$/cmdline; echo; echo "$QUORUM_BENCH_MASTERS"\n')
-        shown.chmod(0o755)
-        env = {'REDLOCK_QUORUM_BENCH': str(shown), 'REDLOCK_PASSWORD': 'a b%'}
-        seen = ended(quorum.run('bench', '--full', '--', '--rate', '9', env=env), 0).stdout.splitlines()
-        contains(seen[0], '--full', '--rate 9')
-        assert 'a b' not in seen[0] and 'redis:' not in seen[0], seen
-        equal(seen[1], ','.join(f'redis://:a%20b%25@{master.name}' for master in quorum.masters))
+def _(quorum):
+    # In the benchmark's place: what it is started with.
+    shown = quorum.path('shown')
+    shown.write_text('#!/bin/sh\ntr "\\0" " " < /proc/$$/cmdline; echo; echo "$QUORUM_BENCH_MASTERS"\n')
+    shown.chmod(0o755)
+    env = {'REDLOCK_QUORUM_BENCH': str(shown), 'REDLOCK_PASSWORD': 'a b%'}
+    seen = ended(quorum.run('bench', '--full', '--', '--rate', '9', env=env), 0).stdout.splitlines()
+    contains(seen[0], '--full', '--rate 9')
+    assert 'a b' not in seen[0] and 'redis:' not in seen[0], seen
+    equal(seen[1], ','.join(f'redis://:a%20b%25@{master.name}' for master in quorum.masters))
 
 
 @case('bench on masters that are not there, or not to be had')
@@ -78,11 +77,10 @@ def _(quorum):
     ended(quorum.run('bench', '--local', '0'), USAGE)
 
 
-@case('bench without its program says so')
-def _():
-    with Quorum(0) as quorum:
-        env = {'REDLOCK_QUORUM_BENCH': str(quorum.path('nothing'))}
-        contains(ended(quorum.run('bench', '--local', env=env), NOT_FOUND).stderr, 'cannot be run')
+@case('bench without its program says so', 0)
+def _(quorum):
+    env = {'REDLOCK_QUORUM_BENCH': str(quorum.path('nothing'))}
+    contains(ended(quorum.run('bench', '--local', env=env), NOT_FOUND).stderr, 'cannot be run')
 
 
 @case('bench finds its program beside the tool')

@@ -61,35 +61,33 @@ def aged(quorum):
 
 
 @case('a good quorum is healthy, for people and for machines')
-def _():
-    with Quorum() as quorum:
-        aged(quorum)
-        report = examine(quorum)
-        equal((report['verdict'], report['ready'], report['admitted']), ('healthy', True, 3))
-        equal({one['severity'] for one in report['findings']}, {'note'})
-        text = ended(quorum.run('doctor', '--clock-time', '10ms'), 0).stdout
-        lines = text.splitlines()
-        equal([line.split()[0] for line in lines[:-2]], ['MASTER', *(master.name for master in quorum.masters)], text)
-        equal(lines[-2:], ['', 'Verdict: healthy (3 of 3 masters vote, 2 needed)'])
-        text = ended(quorum.run('doctor', '--notes', '--clock-time', '10ms'), 0).stdout
-        contains(text, 'note [clock]', 'ACL SETUSER')
-        equal(quorum.keys(), [])
+def _(quorum):
+    aged(quorum)
+    report = examine(quorum)
+    equal((report['verdict'], report['ready'], report['admitted']), ('healthy', True, 3))
+    equal({one['severity'] for one in report['findings']}, {'note'})
+    text = ended(quorum.run('doctor', '--clock-time', '10ms'), 0).stdout
+    lines = text.splitlines()
+    equal([line.split()[0] for line in lines[:-2]], ['MASTER', *(master.name for master in quorum.masters)], text)
+    equal(lines[-2:], ['', 'Verdict: healthy (3 of 3 masters vote, 2 needed)'])
+    text = ended(quorum.run('doctor', '--notes', '--clock-time', '10ms'), 0).stdout
+    contains(text, 'note [clock]', 'ACL SETUSER')
+    equal(quorum.keys(), [])
 
 
-@case('a master that is broken, and locks that work, are told from no locks')
-def _():
-    with Quorum(5) as quorum:
-        founded(quorum)
-        words = ('doctor', '--clock-time', '10ms')
-        quorum.masters[0].kill()
-        quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-eval')  # grants nothing
-        text = ended(quorum.run(*words), DEGRADED).stdout
-        contains(text, 'Verdict: degraded: locks work, but at least one master needs repair (3 of 5 masters vote, 3 needed)')
-        equal(examine(quorum)['verdict'], 'degraded')
-        ended(quorum.run('run', '--wait', '10s', 'a', '--', 'true'), 0)
-        quorum.masters[2].kill()
-        contains(ended(quorum.run(*words), BROKEN).stdout, 'Verdict: broken (2 of 5 masters vote, 3 needed)')
-        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), NO_QUORUM)
+@case('a master that is broken, and locks that work, are told from no locks', 5)
+def _(quorum):
+    founded(quorum)
+    words = ('doctor', '--clock-time', '10ms')
+    quorum.masters[0].kill()
+    quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-eval')  # grants nothing
+    text = ended(quorum.run(*words), DEGRADED).stdout
+    contains(text, 'Verdict: degraded: locks work, but at least one master needs repair (3 of 5 masters vote, 3 needed)')
+    equal(examine(quorum)['verdict'], 'degraded')
+    ended(quorum.run('run', '--wait', '10s', 'a', '--', 'true'), 0)
+    quorum.masters[2].kill()
+    contains(ended(quorum.run(*words), BROKEN).stdout, 'Verdict: broken (2 of 5 masters vote, 3 needed)')
+    ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), NO_QUORUM)
 
 
 @case('silent masters are asked all at once')
@@ -161,52 +159,47 @@ def _():
 
 
 @case('the ACL line that it prints is enough')
-def _():
-    with Quorum() as quorum:
-        aged(quorum)
-        env = {'REDLOCK_USERNAME': 'fetcher', 'REDLOCK_PASSWORD': 'secret'}
-        words = examine(quorum, env=env)['acl'].split()
-        equal(words[:3], ['ACL', 'SETUSER', 'fetcher'])
-        for master in quorum.masters:
-            master.ask(*(word.replace('>PASSWORD', '>secret') for word in words))
-            master.ask('ACL', 'SETUSER', 'default', 'off')
-        equal(examine(quorum, env=env)['verdict'], 'healthy')
-        for form in ('--fencing', '--shared', '--exclusive', '--fifo', '--slots=2'):
-            ended(quorum.run('run', form, '--wait', '10s', 'a', '--', 'true', env=env), 0)
+def _(quorum):
+    aged(quorum)
+    env = {'REDLOCK_USERNAME': 'fetcher', 'REDLOCK_PASSWORD': 'secret'}
+    words = examine(quorum, env=env)['acl'].split()
+    equal(words[:3], ['ACL', 'SETUSER', 'fetcher'])
+    for master in quorum.masters:
+        master.ask(*(word.replace('>PASSWORD', '>secret') for word in words))
+        master.ask('ACL', 'SETUSER', 'default', 'off')
+    equal(examine(quorum, env=env)['verdict'], 'healthy')
+    for form in ('--fencing', '--shared', '--exclusive', '--fifo', '--slots=2'):
+        ended(quorum.run('run', form, '--wait', '10s', 'a', '--', 'true', env=env), 0)
 
 
 @case('reachability: a master that is down')
-def _():
-    with Quorum() as quorum:
-        founded(quorum)
-        quorum.masters[0].kill()
-        found(quorum, 'reachable', 'broken', 'not reachable', master=quorum.masters[0])
+def _(quorum):
+    founded(quorum)
+    quorum.masters[0].kill()
+    found(quorum, 'reachable', 'broken', 'not reachable', master=quorum.masters[0])
 
 
 @case('reachability: a master that hangs')
-def _():
-    with Quorum() as quorum:
-        founded(quorum)
-        quorum.masters[0].signal(19)
-        found(quorum, 'reachable', 'broken', 'no reply within', '--connect-timeout', '300ms', master=quorum.masters[0])
+def _(quorum):
+    founded(quorum)
+    quorum.masters[0].signal(19)
+    found(quorum, 'reachable', 'broken', 'no reply within', '--connect-timeout', '300ms', master=quorum.masters[0])
 
 
 @case('reachability: a wrong password is told, and not shown')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[1].ask('CONFIG', 'SET', 'requirepass', 'right')
-        env = {'REDLOCK_PASSWORD': 'wrong-sesame'}
-        report = found(quorum, 'reachable', 'broken', 'AUTH was refused', master=quorum.masters[1], env=env,
-                       alone=False)
-        assert 'wrong-sesame' not in json.dumps(report)
+def _(quorum):
+    quorum.masters[1].ask('CONFIG', 'SET', 'requirepass', 'right')
+    env = {'REDLOCK_PASSWORD': 'wrong-sesame'}
+    report = found(quorum, 'reachable', 'broken', 'AUTH was refused', master=quorum.masters[1], env=env,
+                   alone=False)
+    assert 'wrong-sesame' not in json.dumps(report)
 
 
 @case('quorum: no majority votes')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters[:2]:
-            master.kill()
-        found(quorum, 'quorum', 'broken', 'no lock can be acquired', alone=False)
+def _(quorum):
+    for master in quorum.masters[:2]:
+        master.kill()
+    found(quorum, 'quorum', 'broken', 'no lock can be acquired', alone=False)
 
 
 @case('quorum: an even number, or too few')
@@ -288,11 +281,10 @@ def _():
 
 
 @case('proxy: something that is no server of Redis\' kind')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[0].ask('CONFIG', 'SET', 'requirepass', '')
-        quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-info')
-        found(quorum, 'proxy', 'broken', 'no run_id', master=quorum.masters[0], alone=False)
+def _(quorum):
+    quorum.masters[0].ask('CONFIG', 'SET', 'requirepass', '')
+    quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-info')
+    found(quorum, 'proxy', 'broken', 'no run_id', master=quorum.masters[0], alone=False)
 
 
 class Altered:
@@ -340,90 +332,82 @@ def raw_reply(stream):
 
 
 @case('replies: a check whose reply is of a wrong type is a warning')
-def _():
-    with Quorum() as quorum:
-        wrong = {}
-        quorum.env['REDLOCK_MASTERS'] = ','.join(Altered(master, wrong).url for master in quorum.masters)
-        aged(quorum)
-        for command, sent in (('TIME', b':1\r\n'), ('TIME', b'*0\r\n'), ('TIME', b'$-1\r\n'),
-                              ('CONFIG', b'$-1\r\n'), ('CONFIG', b'+OK\r\n'), ('SET', b'$-1\r\n'),
-                              ('SET', b'$0\r\n\r\n'), ('GET', b':1\r\n'), ('PTTL', b'+OK\r\n'),
-                              ('PEXPIRE', b'$-1\r\n'), ('EXISTS', b'$-1\r\n'), ('DEL', b'+OK\r\n')):
-            wrong.clear()
-            wrong[command] = sent
-            report = examine(quorum)
-            serious = [one for one in report['findings'] if one['severity'] != 'note']
-            equal((report['verdict'], [(one['check'], one['severity']) for one in serious]),
-                  ('warning', [('replies', 'warning')] * 3), f'{command} {sent}')
-            for one in serious:
-                contains(one['what'], command)
-        # A server of Redis' kind that lacks a parameter.
+def _(quorum):
+    wrong = {}
+    quorum.env['REDLOCK_MASTERS'] = ','.join(Altered(master, wrong).url for master in quorum.masters)
+    aged(quorum)
+    for command, sent in (('TIME', b':1\r\n'), ('TIME', b'*0\r\n'), ('TIME', b'$-1\r\n'),
+                          ('CONFIG', b'$-1\r\n'), ('CONFIG', b'+OK\r\n'), ('SET', b'$-1\r\n'),
+                          ('SET', b'$0\r\n\r\n'), ('GET', b':1\r\n'), ('PTTL', b'+OK\r\n'),
+                          ('PEXPIRE', b'$-1\r\n'), ('EXISTS', b'$-1\r\n'), ('DEL', b'+OK\r\n')):
         wrong.clear()
-        wrong['CONFIG'] = b'*0\r\n'
-        equal(examine(quorum)['verdict'], 'healthy')
+        wrong[command] = sent
+        report = examine(quorum)
+        serious = [one for one in report['findings'] if one['severity'] != 'note']
+        equal((report['verdict'], [(one['check'], one['severity']) for one in serious]),
+              ('warning', [('replies', 'warning')] * 3), f'{command} {sent}')
+        for one in serious:
+            contains(one['what'], command)
+    # A server of Redis' kind that lacks a parameter.
+    wrong.clear()
+    wrong['CONFIG'] = b'*0\r\n'
+    equal(examine(quorum)['verdict'], 'healthy')
 
 
 @case('run ids: the same server twice')
-def _():
-    with Quorum() as quorum:
-        urls = [quorum.masters[0].url, quorum.masters[1].url, quorum.masters[0].url.replace('127.0.0.1', 'localhost')]
-        found(quorum, 'duplicate', 'broken', 'is the same server as', env={'REDLOCK_MASTERS': ','.join(urls)})
+def _(quorum):
+    urls = [quorum.masters[0].url, quorum.masters[1].url, quorum.masters[0].url.replace('127.0.0.1', 'localhost')]
+    found(quorum, 'duplicate', 'broken', 'is the same server as', env={'REDLOCK_MASTERS': ','.join(urls)})
 
 
 @case('replication: a replica, and a master that has one')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
-        until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
-        found(quorum, 'replication', 'broken', 'is a replica of', master=quorum.masters[0], alone=False)
-        found(quorum, 'replication', 'warning', 'a promoted replica', master=quorum.masters[1], alone=False)
+def _(quorum):
+    quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
+    until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
+    found(quorum, 'replication', 'broken', 'is a replica of', master=quorum.masters[0], alone=False)
+    found(quorum, 'replication', 'warning', 'a promoted replica', master=quorum.masters[1], alone=False)
 
 
 @case('replication: a replica that was put in its master\'s place')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
-        until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
-        quorum.masters[0].ask('REPLICAOF', 'NO', 'ONE')
-        for protocol in ('plain', 'guarded'):
-            found(quorum, 'replication', 'warning', 'was a replica', '--protocol', protocol,
-                  master=quorum.masters[0], alone=False)
+def _(quorum):
+    quorum.masters[0].ask('REPLICAOF', '127.0.0.1', quorum.masters[1].port)
+    until(lambda: 'state=online' in quorum.masters[1].ask('INFO', 'replication'), 'replication')
+    quorum.masters[0].ask('REPLICAOF', 'NO', 'ONE')
+    for protocol in ('plain', 'guarded'):
+        found(quorum, 'replication', 'warning', 'was a replica', '--protocol', protocol,
+              master=quorum.masters[0], alone=False)
 
 
 @case('replication: a master that requires replicas for its writes')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[0].ask('CONFIG', 'SET', 'min-replicas-to-write', '1')
-        found(quorum, 'writes', 'broken', 'NOREPLICAS', master=quorum.masters[0], alone=False)
-        found(quorum, 'replication', 'warning', 'min-replicas-to-write', master=quorum.masters[0], alone=False)
+def _(quorum):
+    quorum.masters[0].ask('CONFIG', 'SET', 'min-replicas-to-write', '1')
+    found(quorum, 'writes', 'broken', 'NOREPLICAS', master=quorum.masters[0], alone=False)
+    found(quorum, 'replication', 'warning', 'min-replicas-to-write', master=quorum.masters[0], alone=False)
 
 
 @case('eviction: a policy that evicts locks')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
-        found(quorum, 'eviction', 'warning', 'allkeys-lru', master=quorum.masters[0])
-        quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '100mb')
-        found(quorum, 'eviction', 'broken', 'may evict locks', master=quorum.masters[0])
+def _(quorum):
+    quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+    found(quorum, 'eviction', 'warning', 'allkeys-lru', master=quorum.masters[0])
+    quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '100mb')
+    found(quorum, 'eviction', 'broken', 'may evict locks', master=quorum.masters[0])
 
 
 @case('memory: a full master takes no lock')
-def _():
-    with Quorum() as quorum:
-        quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '1')
-        found(quorum, 'writes', 'broken', 'OOM', master=quorum.masters[0], alone=False)
+def _(quorum):
+    quorum.masters[0].ask('CONFIG', 'SET', 'maxmemory', '1')
+    found(quorum, 'writes', 'broken', 'OOM', master=quorum.masters[0], alone=False)
 
 
-@case('persistence: what a master does with a restart')
-def _():
-    with Quorum(options=['--enable-protected-configs', 'yes']) as quorum:
-        aged(quorum)
-        found(quorum, 'persistence', 'note', 'does not vote for 1s72ms after')
-        for master in quorum.masters:
-            master.ask('CONFIG', 'SET', 'dir', mkdir(quorum, master))
-            master.ask('CONFIG', 'SET', 'appendfsync', 'always')
-            master.ask('CONFIG', 'SET', 'appendonly', 'yes')
-        found(quorum, 'persistence', 'note', 'writes every lock to disk')
+@case('persistence: what a master does with a restart', options=['--enable-protected-configs', 'yes'])
+def _(quorum):
+    aged(quorum)
+    found(quorum, 'persistence', 'note', 'does not vote for 1s72ms after')
+    for master in quorum.masters:
+        master.ask('CONFIG', 'SET', 'dir', mkdir(quorum, master))
+        master.ask('CONFIG', 'SET', 'appendfsync', 'always')
+        master.ask('CONFIG', 'SET', 'appendonly', 'yes')
+    found(quorum, 'persistence', 'note', 'writes every lock to disk')
 
 
 def mkdir(quorum, master):
@@ -432,56 +416,55 @@ def mkdir(quorum, master):
     return str(path)
 
 
-@case('persistence: a snapshot that failed, and the writes that are refused for it')
-def _():
-    with Quorum(options=['--enable-protected-configs', 'yes']) as quorum:
-        master = quorum.masters[0]
-        directory = pathlib.Path(mkdir(quorum, master))
-        master.ask('CONFIG', 'SET', 'dir', str(directory))
-        master.ask('CONFIG', 'SET', 'save', '1 1000000')
-        directory.rmdir()
-        master.ask('BGSAVE')
-        until(lambda: 'rdb_last_bgsave_status:err' in master.ask('INFO', 'persistence'), 'a failed snapshot')
-        found(quorum, 'persistence', 'warning', 'last snapshot failed', master=master, alone=False)
-        found(quorum, 'writes', 'broken', 'MISCONF', master=master, alone=False)
+@case(
+    'persistence: a snapshot that failed, and the writes that are refused for it',
+    options=['--enable-protected-configs', 'yes'])
+def _(quorum):
+    master = quorum.masters[0]
+    directory = pathlib.Path(mkdir(quorum, master))
+    master.ask('CONFIG', 'SET', 'dir', str(directory))
+    master.ask('CONFIG', 'SET', 'save', '1 1000000')
+    directory.rmdir()
+    master.ask('BGSAVE')
+    until(lambda: 'rdb_last_bgsave_status:err' in master.ask('INFO', 'persistence'), 'a failed snapshot')
+    found(quorum, 'persistence', 'warning', 'last snapshot failed', master=master, alone=False)
+    found(quorum, 'writes', 'broken', 'MISCONF', master=master, alone=False)
 
 
 @case('persistence: an append-only file that cannot be written')
-def _():
-    with Quorum() as quorum:
-        # A file that may not grow ends a program that does not ignore the signal.
-        program = quorum.path('server')
-        program.write_text('#!/bin/sh\ntrap "" XFSZ\nexec "${REAL_SERVER}" "$@"\n')
-        program.chmod(0o755)
-        real = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
-        master = Master(str(quorum.directory), ['--appendonly', 'yes'], env={'REAL_SERVER': real}, program=program)
-        quorum.stack.callback(master.kill)
-        until(lambda: master.ask('PING') == 'PONG', 'the start of a server')  # its files are there
-        resource.prlimit(master.process.pid, resource.RLIMIT_FSIZE, (1, 1))
-        with contextlib.suppress(ServerError):
-            master.ask('SET', 'a', 'b')
-        until(lambda: 'aof_last_write_status:err' in master.ask('INFO', 'persistence'), 'a failed write')
-        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
-        found(quorum, 'persistence', 'broken', 'cannot write its append-only file', master=master, env=env,
-              alone=False)
+def _(quorum):
+    # A file that may not grow ends a program that does not ignore the signal.
+    program = quorum.path('server')
+    program.write_text('#!/bin/sh\ntrap "" XFSZ\nexec "${REAL_SERVER}" "$@"\n')
+    program.chmod(0o755)
+    real = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+    master = Master(str(quorum.directory), ['--appendonly', 'yes'], env={'REAL_SERVER': real}, program=program)
+    quorum.stack.callback(master.kill)
+    until(lambda: master.ask('PING') == 'PONG', 'the start of a server')  # its files are there
+    resource.prlimit(master.process.pid, resource.RLIMIT_FSIZE, (1, 1))
+    with contextlib.suppress(ServerError):
+        master.ask('SET', 'a', 'b')
+    until(lambda: 'aof_last_write_status:err' in master.ask('INFO', 'persistence'), 'a failed write')
+    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
+    found(quorum, 'persistence', 'broken', 'cannot write its append-only file', master=master, env=env,
+          alone=False)
 
 
 @case('role: a master that is loading its data')
-def _():
-    with Quorum() as quorum:
-        directory = quorum.path('loading')
-        directory.mkdir()
-        # Loading takes longer than the case, and is interrupted for each request.
-        options = ['--rdbcompression', 'no', '--key-load-delay', '2000', '--loading-process-events-interval-bytes',
-                   '1024']
-        master = Master(str(directory), options)
-        quorum.stack.callback(master.kill)
-        master.ask('EVAL', "for i = 1, 50000 do redis.call('SET', i, string.rep('x', 1000)) end", 0)
-        master.ask('SAVE')
-        master.restart()
-        until(lambda: 'loading:1' in master.ask('INFO', 'persistence'), 'the loading')
-        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
-        found(quorum, 'role', 'warning', 'is loading its data', master=master, env=env, alone=False)
+def _(quorum):
+    directory = quorum.path('loading')
+    directory.mkdir()
+    # Loading takes longer than the case, and is interrupted for each request.
+    options = ['--rdbcompression', 'no', '--key-load-delay', '2000', '--loading-process-events-interval-bytes',
+               '1024']
+    master = Master(str(directory), options)
+    quorum.stack.callback(master.kill)
+    master.ask('EVAL', "for i = 1, 50000 do redis.call('SET', i, string.rep('x', 1000)) end", 0)
+    master.ask('SAVE')
+    master.restart()
+    until(lambda: 'loading:1' in master.ask('INFO', 'persistence'), 'the loading')
+    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
+    found(quorum, 'role', 'warning', 'is loading its data', master=master, env=env, alone=False)
 
 
 @case('version: a server that is too old')
@@ -511,48 +494,44 @@ def _():
 
 
 @case('restart: a master in quarantine, and for how long')
-def _():
-    with Quorum() as quorum:
-        aged(quorum)
-        env = {'REDLOCK_MAX_TTL': '20s'}
-        quorum.masters[0].restart()
-        report = found(quorum, 'quarantine', 'warning', 'does not vote for', master=quorum.masters[0], env=env,
-                       alone=False)
-        assert any(re.search(r'for another \d+s(\d+ms)?:', one['what']) for one in report['findings'])
+def _(quorum):
+    aged(quorum)
+    env = {'REDLOCK_MAX_TTL': '20s'}
+    quorum.masters[0].restart()
+    report = found(quorum, 'quarantine', 'warning', 'does not vote for', master=quorum.masters[0], env=env,
+                   alone=False)
+    assert any(re.search(r'for another \d+s(\d+ms)?:', one['what']) for one in report['findings'])
 
 
 @case('quarantine that is off is told')
-def _():
-    with Quorum() as quorum:
-        found(quorum, 'quarantine', 'warning', 'is off')
+def _(quorum):
+    found(quorum, 'quarantine', 'warning', 'is off')
 
 
 @case('max_ttl: another client that uses a longer one')
-def _():
-    with Quorum() as quorum:
-        aged(quorum)
-        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_MAX_TTL': '10m'}), 201)
-        report = found(quorum, 'max_ttl', 'warning', 'clock options differ', alone=False)
-        equal(report['admitted'], 0)
-        assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
-        for master in quorum.masters:
-            master.ask('DEL', 'redlock::epoch')
-        until(lambda: examine(quorum)['admitted'] == len(quorum.masters), 'the shorter quarantine')
+def _(quorum):
+    aged(quorum)
+    ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env={'REDLOCK_MAX_TTL': '10m'}), 201)
+    report = found(quorum, 'max_ttl', 'warning', 'clock options differ', alone=False)
+    equal(report['admitted'], 0)
+    assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
+    for master in quorum.masters:
+        master.ask('DEL', 'redlock::epoch')
+    until(lambda: examine(quorum)['admitted'] == len(quorum.masters), 'the shorter quarantine')
 
 
 @case('record: one of another version, or damaged')
-def _():
-    with Quorum() as quorum:
-        aged(quorum)
-        quorum.masters[0].ask('DEL', 'redlock::epoch')
-        quorum.masters[0].ask('HSET', 'redlock::epoch', 'run', 'x', 'born', '1', 'q', '0', 'dur', '0')
-        quorum.masters[1].ask('SET', 'redlock::epoch', '3 of a version to come')
-        large = quorum.masters[2].ask('GET', 'redlock::epoch') + 'ab' * 2_500_000  # more than a reply may have
-        quorum.masters[2].ask('SET', 'redlock::epoch', large)
-        for master in quorum.masters:
-            report = found(quorum, 'record', 'broken', 'of another version of redlock, or damaged',
-                           master=master, alone=False)
-        assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
+def _(quorum):
+    aged(quorum)
+    quorum.masters[0].ask('DEL', 'redlock::epoch')
+    quorum.masters[0].ask('HSET', 'redlock::epoch', 'run', 'x', 'born', '1', 'q', '0', 'dur', '0')
+    quorum.masters[1].ask('SET', 'redlock::epoch', '3 of a version to come')
+    large = quorum.masters[2].ask('GET', 'redlock::epoch') + 'ab' * 2_500_000  # more than a reply may have
+    quorum.masters[2].ask('SET', 'redlock::epoch', large)
+    for master in quorum.masters:
+        report = found(quorum, 'record', 'broken', 'of another version of redlock, or damaged',
+                       master=master, alone=False)
+    assert any('DEL redlock::epoch' in one['change'] for one in report['findings'])
 
 
 def not_voting(quorum, env=None):
@@ -582,82 +561,75 @@ def _():
 
 
 @case('vote: a record that only the library refuses')
-def _():
-    with Quorum() as quorum:
-        aged(quorum)
-        whole = quorum.masters[0].ask('GET', 'redlock::epoch')
-        words, id, members = whole[:whole.rindex(' ') + 1], whole.split()[-1][:33], whole.split()[-1][33:]
-        # The list in other letters, another mark before it, half of it, and nonsense.
-        for record in (words + id + members.upper(), words + id[:32] + '7' + members, whole[:-2], words + id + 'ff'):
-            quorum.masters[0].ask('SET', 'redlock::epoch', record)
-            report, refused = not_voting(quorum)
-            equal((report['verdict'], report['admitted'], set(refused)), ('degraded', 2, {quorum.masters[0].name}), record)
+def _(quorum):
+    aged(quorum)
+    whole = quorum.masters[0].ask('GET', 'redlock::epoch')
+    words, id, members = whole[:whole.rindex(' ') + 1], whole.split()[-1][:33], whole.split()[-1][33:]
+    # The list in other letters, another mark before it, half of it, and nonsense.
+    for record in (words + id + members.upper(), words + id[:32] + '7' + members, whole[:-2], words + id + 'ff'):
+        quorum.masters[0].ask('SET', 'redlock::epoch', record)
+        report, refused = not_voting(quorum)
+        equal((report['verdict'], report['admitted'], set(refused)), ('degraded', 2, {quorum.masters[0].name}), record)
 
 
 @case('vote: a master with a name of its own')
-def _():
-    with Quorum() as quorum:
-        named = {'REDLOCK_MASTERS': ','.join(f'{one.url}?name=m{i}' for i, one in enumerate(quorum.masters))}
-        ended(quorum.run('run', '--wait', '30s', 'founding', '--', 'true', env=named), 0)
-        report, refused = not_voting(quorum)
-        equal((report['admitted'], set(refused)), (0, {master.name for master in quorum.masters}))
-        quorum.masters[0].ask('SET', 'redlock::epoch', quorum.masters[0].ask('GET', 'redlock::epoch')[:-2])
-        report, refused = not_voting(quorum, named)
-        equal((report['verdict'], report['admitted'], len(refused)), ('degraded', 2, 1))
+def _(quorum):
+    named = {'REDLOCK_MASTERS': ','.join(f'{one.url}?name=m{i}' for i, one in enumerate(quorum.masters))}
+    ended(quorum.run('run', '--wait', '30s', 'founding', '--', 'true', env=named), 0)
+    report, refused = not_voting(quorum)
+    equal((report['admitted'], set(refused)), (0, {master.name for master in quorum.masters}))
+    quorum.masters[0].ask('SET', 'redlock::epoch', quorum.masters[0].ask('GET', 'redlock::epoch')[:-2])
+    report, refused = not_voting(quorum, named)
+    equal((report['verdict'], report['admitted'], len(refused)), ('degraded', 2, 1))
 
 
 @case('acl: what every lock needs, and what makes it faster')
-def _():
-    with Quorum() as quorum:
-        founded(quorum)
-        quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-eval', '-time')
-        found(quorum, 'acl', 'broken', '+eval +time', master=quorum.masters[0])
-        quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-publish', '-evalsha', '-config')
-        found(quorum, 'acl', 'warning', '+evalsha +publish', master=quorum.masters[1], alone=False)
+def _(quorum):
+    founded(quorum)
+    quorum.masters[0].ask('ACL', 'SETUSER', 'default', '-eval', '-time')
+    found(quorum, 'acl', 'broken', '+eval +time', master=quorum.masters[0])
+    quorum.masters[1].ask('ACL', 'SETUSER', 'default', '-publish', '-evalsha', '-config')
+    found(quorum, 'acl', 'warning', '+evalsha +publish', master=quorum.masters[1], alone=False)
 
 
 @case('acl: another prefix than the one that is allowed')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters:
-            master.ask('ACL', 'SETUSER', 'default', 'resetkeys', '~locks:*')
-        found(quorum, 'acl', 'broken', '+set', alone=False)
-        found(quorum, 'quarantine', 'warning', 'is off', '--prefix', 'locks:')
+def _(quorum):
+    for master in quorum.masters:
+        master.ask('ACL', 'SETUSER', 'default', 'resetkeys', '~locks:*')
+    found(quorum, 'acl', 'broken', '+set', alone=False)
+    found(quorum, 'quarantine', 'warning', 'is off', '--prefix', 'locks:')
 
 
 @case('slots: a node of a cluster')
-def _():
-    with Quorum() as quorum:
-        node = Master(str(quorum.directory), ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes',
-                                             '--cluster-port', str(free_port())])  # else 10,000 more, free or not
-        quorum.stack.callback(node.kill)
-        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, node.url)}
-        found(quorum, 'slots', 'broken', 'CLUSTERDOWN', master=node, env=env, alone=False)
-        node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
-        until(lambda: 'cluster_state:ok' in node.ask('CLUSTER', 'INFO'), 'a cluster')
-        found(quorum, 'slots', 'broken', 'CROSSSLOT', master=node, env=env, alone=False)
+def _(quorum):
+    node = Master(str(quorum.directory), ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes',
+                                         '--cluster-port', str(free_port())])  # else 10,000 more, free or not
+    quorum.stack.callback(node.kill)
+    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, node.url)}
+    found(quorum, 'slots', 'broken', 'CLUSTERDOWN', master=node, env=env, alone=False)
+    node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
+    until(lambda: 'cluster_state:ok' in node.ask('CLUSTER', 'INFO'), 'a cluster')
+    found(quorum, 'slots', 'broken', 'CROSSSLOT', master=node, env=env, alone=False)
 
 
 @case('role: a sentinel')
-def _():
-    with Quorum() as quorum:
-        config = quorum.path('sentinel.conf')
-        port = free_port()
-        config.write_text(f'port {port}\nbind 127.0.0.1\n')
-        program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
-        sentinel = subprocess.Popen([program, str(config), '--sentinel'], stdout=subprocess.DEVNULL)
-        quorum.stack.callback(sentinel.wait)
-        quorum.stack.callback(sentinel.kill)
-        until(lambda: not socket.socket().connect_ex(('127.0.0.1', port)), 'a sentinel')
-        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(
-            quorum.masters[0].url, f'redis://127.0.0.1:{port}')}
-        found(quorum, 'role', 'broken', 'is a sentinel', env=env, alone=False)
+def _(quorum):
+    config = quorum.path('sentinel.conf')
+    port = free_port()
+    config.write_text(f'port {port}\nbind 127.0.0.1\n')
+    program = os.environ.get('REDLOCK_REDIS_SERVER') or 'redis-server'
+    sentinel = subprocess.Popen([program, str(config), '--sentinel'], stdout=subprocess.DEVNULL)
+    quorum.stack.callback(sentinel.wait)
+    quorum.stack.callback(sentinel.kill)
+    until(lambda: not socket.socket().connect_ex(('127.0.0.1', port)), 'a sentinel')
+    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(
+        quorum.masters[0].url, f'redis://127.0.0.1:{port}')}
+    found(quorum, 'role', 'broken', 'is a sentinel', env=env, alone=False)
 
 
 @case('times: a master_timeout that is not small')
-def _():
-    with Quorum() as quorum:
-        found(quorum, 'times', 'warning', 'is large compared with max_ttl', '--master-timeout', '5s')
+def _(quorum):
+    found(quorum, 'times', 'warning', 'is large compared with max_ttl', '--master-timeout', '5s')
 
 
 @case('clock: masters that are apart, and one that runs at another speed')
@@ -701,32 +673,31 @@ def drifting(offset, share):
 
 
 @case('tls: verified, unknown authority, wrong name, nearly over, not verified, no TLS there')
-def _():
-    with Quorum() as quorum:
-        certificates(quorum.directory)
-        options = ['--tls-cert-file', str(quorum.path('server.crt')), '--tls-key-file', str(quorum.path('server.key')),
-                   '--tls-ca-cert-file', str(quorum.path('ca.crt')), '--tls-auth-clients', 'no']
-        try:
-            masters = []
-            for _ in range(3):
-                port = free_port()
-                masters.append(port)
-                server = Master(str(quorum.directory), [*options, '--tls-port', str(port)])
-                quorum.stack.callback(server.kill)
-        except RuntimeError as error:
-            raise Skip('this server has no TLS') from error
-        urls = {'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in masters)}
-        trusted = urls | {'REDLOCK_TLS_CA_FILE': str(quorum.path('ca.crt'))}
-        report = examine(quorum, env=trusted)
-        equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
-        found(quorum, 'tls', 'warning', 'its certificate expires in', env=trusted)
-        found(quorum, 'reachable', 'broken', 'certificate verify failed', env=urls, alone=False)
-        found(quorum, 'reachable', 'broken', 'certificate verify failed', '--tls-server-name', 'other', env=trusted,
-              alone=False)
-        found(quorum, 'tls', 'warning', 'is not verified', '--tls-insecure', env=urls, alone=False)
-        plain = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:')}
-        found(quorum, 'reachable', 'broken', 'not reachable', '--connect-timeout', '500ms', env=trusted | plain,
-              alone=False)
+def _(quorum):
+    certificates(quorum.directory)
+    options = ['--tls-cert-file', str(quorum.path('server.crt')), '--tls-key-file', str(quorum.path('server.key')),
+               '--tls-ca-cert-file', str(quorum.path('ca.crt')), '--tls-auth-clients', 'no']
+    try:
+        masters = []
+        for _ in range(3):
+            port = free_port()
+            masters.append(port)
+            server = Master(str(quorum.directory), [*options, '--tls-port', str(port)])
+            quorum.stack.callback(server.kill)
+    except RuntimeError as error:
+        raise Skip('this server has no TLS') from error
+    urls = {'REDLOCK_MASTERS': ','.join(f'rediss://localhost:{port}' for port in masters)}
+    trusted = urls | {'REDLOCK_TLS_CA_FILE': str(quorum.path('ca.crt'))}
+    report = examine(quorum, env=trusted)
+    equal({one['check'] for one in report['findings'] if one['severity'] != 'note'}, {'tls', 'quarantine'})
+    found(quorum, 'tls', 'warning', 'its certificate expires in', env=trusted)
+    found(quorum, 'reachable', 'broken', 'certificate verify failed', env=urls, alone=False)
+    found(quorum, 'reachable', 'broken', 'certificate verify failed', '--tls-server-name', 'other', env=trusted,
+          alone=False)
+    found(quorum, 'tls', 'warning', 'is not verified', '--tls-insecure', env=urls, alone=False)
+    plain = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace('redis:', 'rediss:')}
+    found(quorum, 'reachable', 'broken', 'not reachable', '--connect-timeout', '500ms', env=trusted | plain,
+          alone=False)
 
 
 def certificates(directory):
@@ -741,18 +712,17 @@ def certificates(directory):
 
 
 @case('tls: a password that travels in the clear')
-def _():
-    with Quorum() as quorum:
-        address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
-        if not address:
-            raise Skip('this machine has no address but the loopback')
-        for master in quorum.masters:
-            master.ask('CONFIG', 'SET', 'bind', '* -::*')
-            master.ask('CONFIG', 'SET', 'protected-mode', 'no')
-            master.ask('CONFIG', 'SET', 'requirepass', 'sesame')
-        env = {'REDLOCK_MASTERS': ','.join(f'redis://:sesame@{address[0]}:{m.port}' for m in quorum.masters)}
-        report = found(quorum, 'tls', 'warning', 'in clear text', env=env)
-        assert 'sesame' not in json.dumps(report)
+def _(quorum):
+    address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
+    if not address:
+        raise Skip('this machine has no address but the loopback')
+    for master in quorum.masters:
+        master.ask('CONFIG', 'SET', 'bind', '* -::*')
+        master.ask('CONFIG', 'SET', 'protected-mode', 'no')
+        master.ask('CONFIG', 'SET', 'requirepass', 'sesame')
+    env = {'REDLOCK_MASTERS': ','.join(f'redis://:sesame@{address[0]}:{m.port}' for m in quorum.masters)}
+    report = found(quorum, 'tls', 'warning', 'in clear text', env=env)
+    assert 'sesame' not in json.dumps(report)
 
 
 if __name__ == '__main__':

@@ -6,6 +6,7 @@ server than the redis-server in the path: REDLOCK_REDIS_SERVER.
 
 import contextlib
 import ctypes
+import inspect
 import os
 import pathlib
 import random
@@ -29,9 +30,13 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 CASES = []
 
 
-def case(sentence):
+def case(sentence, *masters, **how):
+    """A case. Its parameter `quorum`, if it has one: a quorum of three masters, or made with these arguments."""
     def add(function):
-        CASES.append((sentence, function))
+        def with_quorum():
+            with Quorum(*masters, **how) as quorum:
+                function(quorum)
+        CASES.append((sentence, with_quorum if 'quorum' in inspect.signature(function).parameters else function))
         return function
     return add
 

@@ -26,159 +26,149 @@ def pid_of(port):
         return int(re.search(rb'process_id:(\d+)', connection.recv(65536))[1])
 
 
-@case('local starts masters, prints a line for a shell, and ends them')
-def _():
-    with Quorum(0) as quorum:
-        for arguments, count in (([], 5), (['3'], 3)):
-            process = quorum.start('local', *arguments)
-            line = process.stdout.readline()
-            ports = masters_of(line)
-            equal(len(ports), count)
-            pids = [pid_of(port) for port in ports]
-            env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
-            quorum.env.pop('REDLOCK_NO_QUARANTINE', None)  # they are new, and their records say so
-            equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
-            process.send_signal(signal.SIGINT)
-            equal(process.wait(), 0)
-            assert not any(map(alive, pids))
-
-
-@case('local writes the records for the prefix that is configured, and none for a restarted master')
-def _():
-    with Quorum(0) as quorum:
-        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
-        quorum.env['REDLOCK_PREFIX'] = 'app:'
-        process = quorum.start('local', '1')
+@case('local starts masters, prints a line for a shell, and ends them', 0)
+def _(quorum):
+    for arguments, count in (([], 5), (['3'], 3)):
+        process = quorum.start('local', *arguments)
         line = process.stdout.readline()
+        ports = masters_of(line)
+        equal(len(ports), count)
+        pids = [pid_of(port) for port in ports]
         env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
+        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)  # they are new, and their records say so
         equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
-        port, = masters_of(line)
-        with socket.create_connection(('127.0.0.1', port)) as connection:
-            connection.sendall(b'GET app::epoch\r\n')
-            assert re.search(rb'\r\n3 [0-9a-f]{40} - 0 \d+ [0-9a-f]+\r\n', connection.recv(4096))
-        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=env | {'REDLOCK_PREFIX': 'other:'}), 201)
         process.send_signal(signal.SIGINT)
         equal(process.wait(), 0)
+        assert not any(map(alive, pids))
+
+
+@case('local writes the records for the prefix that is configured, and none for a restarted master', 0)
+def _(quorum):
+    quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
+    quorum.env['REDLOCK_PREFIX'] = 'app:'
+    process = quorum.start('local', '1')
+    line = process.stdout.readline()
+    env = {'REDLOCK_MASTERS': line.strip().partition('=')[2]}
+    equal(ended(quorum.run('run', '--wait', 'none', 'a', '--', 'echo', 'ran', env=env), 0).stdout, 'ran\n')
+    port, = masters_of(line)
+    with socket.create_connection(('127.0.0.1', port)) as connection:
+        connection.sendall(b'GET app::epoch\r\n')
+        assert re.search(rb'\r\n3 [0-9a-f]{40} - 0 \d+ [0-9a-f]+\r\n', connection.recv(4096))
+    ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true', env=env | {'REDLOCK_PREFIX': 'other:'}), 201)
+    process.send_signal(signal.SIGINT)
+    equal(process.wait(), 0)
 
 
 @case('without a wait, a new quorum says when it will grant its first lock')
-def _():
-    with Quorum() as quorum:
-        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
-        env = {'REDLOCK_MAX_TTL': '10m', 'REDLOCK_TTL': '10s'}
-        for words in (('run', '--wait', 'none', 'a', '--', 'true'), ('acquire', '--wait', 'none', 'a')):
-            said = ended(quorum.run(*words, env=env), NO_QUORUM).stderr
-            left = [int(one) for one in re.findall(r'(\d+) s left: new, restarted or emptied recently', said)]
-            equal(len(left), 3, said)
-            assert all(540 < one <= 660 for one in left), said
+def _(quorum):
+    quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
+    env = {'REDLOCK_MAX_TTL': '10m', 'REDLOCK_TTL': '10s'}
+    for words in (('run', '--wait', 'none', 'a', '--', 'true'), ('acquire', '--wait', 'none', 'a')):
+        said = ended(quorum.run(*words, env=env), NO_QUORUM).stderr
+        left = [int(one) for one in re.findall(r'(\d+) s left: new, restarted or emptied recently', said)]
+        equal(len(left), 3, said)
+        assert all(540 < one <= 660 for one in left), said
 
 
-@case('local leaves nothing behind, whatever signal ends it, and whenever')
-def _():
-    with Quorum(0) as quorum:
-        files = quorum.path('files')
-        files.mkdir()
-        for name in ('TERM', 'HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'ALRM', 'PIPE', 'XCPU'):
-            process = quorum.start('local', '1', env={'TMPDIR': str(files)})
-            pid = pid_of(masters_of(process.stdout.readline())[0])
-            equal(len(list(files.iterdir())), 1)
-            process.send_signal(getattr(signal, f'SIG{name}'))
-            equal((process.wait(), list(files.iterdir()), alive(pid)), (0, [], False), name)
-        process = quorum.start('local', '32', env={'TMPDIR': str(files)})
-        until(lambda: list(files.iterdir()), 'the begin')
-        process.terminate()
-        equal((process.wait(), process.stdout.read(), list(files.iterdir())), (0, '', []))
+@case('local leaves nothing behind, whatever signal ends it, and whenever', 0)
+def _(quorum):
+    files = quorum.path('files')
+    files.mkdir()
+    for name in ('TERM', 'HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'ALRM', 'PIPE', 'XCPU'):
+        process = quorum.start('local', '1', env={'TMPDIR': str(files)})
+        pid = pid_of(masters_of(process.stdout.readline())[0])
+        equal(len(list(files.iterdir())), 1)
+        process.send_signal(getattr(signal, f'SIG{name}'))
+        equal((process.wait(), list(files.iterdir()), alive(pid)), (0, [], False), name)
+    process = quorum.start('local', '32', env={'TMPDIR': str(files)})
+    until(lambda: list(files.iterdir()), 'the begin')
+    process.terminate()
+    equal((process.wait(), process.stdout.read(), list(files.iterdir())), (0, '', []))
 
 
-@case('local is killed: its masters die with it, and their files go')
-def _():
-    with Quorum(0) as quorum:
-        files = quorum.path('files')
-        files.mkdir()
-        process = quorum.start('local', '3', env={'TMPDIR': str(files)})
-        pids = [pid_of(port) for port in masters_of(process.stdout.readline())]
-        process.kill()
-        until(lambda: not any(map(alive, pids)), 'the death of the masters')
-        until(lambda: not list(files.iterdir()), 'the removal of their files')
+@case('local is killed: its masters die with it, and their files go', 0)
+def _(quorum):
+    files = quorum.path('files')
+    files.mkdir()
+    process = quorum.start('local', '3', env={'TMPDIR': str(files)})
+    pids = [pid_of(port) for port in masters_of(process.stdout.readline())]
+    process.kill()
+    until(lambda: not any(map(alive, pids)), 'the death of the masters')
+    until(lambda: not list(files.iterdir()), 'the removal of their files')
 
 
-@case('local --faults keys: kill, restart, hang and continue, on a terminal')
-def _():
-    with Quorum(0) as quorum:
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execve(harness.TOOL, [harness.TOOL, 'local', '3', '--faults', 'keys'],
-                      quorum.env | {'TERM': 'xterm', 'NO_COLOR': '1'})
-        seen = ''
+@case('local --faults keys: kill, restart, hang and continue, on a terminal', 0)
+def _(quorum):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(harness.TOOL, [harness.TOOL, 'local', '3', '--faults', 'keys'],
+                  quorum.env | {'TERM': 'xterm', 'NO_COLOR': '1'})
+    seen = ''
 
-        def state(of, what):
-            nonlocal seen
-            while not re.search(rf'>{of}  redis://127\.0\.0\.1:\d+  {what}\r', seen.rpartition('\x1b[J')[2]):
-                seen += os.read(terminal, 4096).decode()
+    def state(of, what):
+        nonlocal seen
+        while not re.search(rf'>{of}  redis://127\.0\.0\.1:\d+  {what}\r', seen.rpartition('\x1b[J')[2]):
+            seen += os.read(terminal, 4096).decode()
 
-        for key, what in (('2', 'up'), ('k', 'down'), ('r', 'up'), ('h', 'hung'), ('c', 'up')):
-            os.write(terminal, key.encode())
-            state(2, what)
-        os.write(terminal, b'q')
-        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
-        os.close(terminal)
-
-
-@case('local --faults random leaves a majority')
-def _():
-    with Quorum(0) as quorum:
-        process = quorum.start('local', '3', '--faults', 'random', '--every', '50ms')
-        ports = masters_of(process.stdout.readline())
-        equal(len(ports), 3)
-        changes = 0
-        while changes < 3:
-            line = process.stdout.readline()
-            changes += ' down' in line or ' hung' in line
-        process.terminate()
-        equal(process.wait(), 0)
+    for key, what in (('2', 'up'), ('k', 'down'), ('r', 'up'), ('h', 'hung'), ('c', 'up')):
+        os.write(terminal, key.encode())
+        state(2, what)
+    os.write(terminal, b'q')
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+    os.close(terminal)
 
 
-@case('local without a server says so')
-def _():
-    with Quorum(0) as quorum:
-        contains(ended(quorum.run('local', env={'PATH': str(quorum.directory)}), NOT_FOUND).stderr,
-                 'redis-server nor valkey-server')
-        ended(quorum.run('local', '0'), USAGE)
-        contains(ended(quorum.run('local', '--faults', 'randm'), USAGE).stderr, 'randm')
+@case('local --faults random leaves a majority', 0)
+def _(quorum):
+    process = quorum.start('local', '3', '--faults', 'random', '--every', '50ms')
+    ports = masters_of(process.stdout.readline())
+    equal(len(ports), 3)
+    changes = 0
+    while changes < 3:
+        line = process.stdout.readline()
+        changes += ' down' in line or ' hung' in line
+    process.terminate()
+    equal(process.wait(), 0)
+
+
+@case('local without a server says so', 0)
+def _(quorum):
+    contains(ended(quorum.run('local', env={'PATH': str(quorum.directory)}), NOT_FOUND).stderr,
+             'redis-server nor valkey-server')
+    ended(quorum.run('local', '0'), USAGE)
+    contains(ended(quorum.run('local', '--faults', 'randm'), USAGE).stderr, 'randm')
 
 
 @case('metrics as text')
-def _():
-    with Quorum() as quorum:
-        text = ended(quorum.run('metrics', '--quorum', 'east'), 0).stdout
-        contains(text, 'redlock_ready{quorum="east"} 1', 'redlock_masters_admitted{quorum="east"} 3', '# TYPE')
-        for master in quorum.masters[:2]:
-            master.kill()
-        contains(ended(quorum.run('metrics'), 0).stdout, 'redlock_ready{quorum="default"} 0')
+def _(quorum):
+    text = ended(quorum.run('metrics', '--quorum', 'east'), 0).stdout
+    contains(text, 'redlock_ready{quorum="east"} 1', 'redlock_masters_admitted{quorum="east"} 3', '# TYPE')
+    for master in quorum.masters[:2]:
+        master.kill()
+    contains(ended(quorum.run('metrics'), 0).stdout, 'redlock_ready{quorum="default"} 0')
 
 
 @case('metrics --listen serves them, until a signal comes')
-def _():
-    with Quorum() as quorum:
-        process = quorum.start('metrics', '--listen', '0')
-        url = process.stderr.readline().split()[-1]
+def _(quorum):
+    process = quorum.start('metrics', '--listen', '0')
+    url = process.stderr.readline().split()[-1]
 
-        def page():
-            with urllib.request.urlopen(url) as answer:
-                contains(answer.headers['Content-Type'], 'version=0.0.4')
-                return answer.read().decode()
+    def page():
+        with urllib.request.urlopen(url) as answer:
+            contains(answer.headers['Content-Type'], 'version=0.0.4')
+            return answer.read().decode()
 
-        until(lambda: 'redlock_masters_admitted{quorum="default"} 3' in page(), 'three masters')
-        try:
-            urllib.request.urlopen(url + '-not')
-            raise AssertionError('a page that is not there')
-        except urllib.error.HTTPError as error:
-            equal(error.code, 404)
-        quorum.masters[0].kill()
-        until(lambda: 'redlock_masters_admitted{quorum="default"} 2' in page(), 'two masters')
-        process.terminate()
-        equal(process.wait(), 0)
-        contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'invalid address')
+    until(lambda: 'redlock_masters_admitted{quorum="default"} 3' in page(), 'three masters')
+    try:
+        urllib.request.urlopen(url + '-not')
+        raise AssertionError('a page that is not there')
+    except urllib.error.HTTPError as error:
+        equal(error.code, 404)
+    quorum.masters[0].kill()
+    until(lambda: 'redlock_masters_admitted{quorum="default"} 2' in page(), 'two masters')
+    process.terminate()
+    equal(process.wait(), 0)
+    contains(ended(quorum.run('metrics', '--listen', 'nowhere'), CONFIGURATION).stderr, 'invalid address')
 
 
 if __name__ == '__main__':

@@ -20,91 +20,84 @@ def ttl_of(quorum, *words, env=None):
     return round(int(result.stdout) / 1000)
 
 
-@case('command line before environment before file before default')
-def _():
-    with Quorum(1) as quorum:
-        file = quorum.path('redlock.toml')
-        file.write_text('ttl = "22s"\n')
-        file_env = {'REDLOCK_CONFIG': str(file)}
-        equal(ttl_of(quorum), 10)
-        equal(ttl_of(quorum, env=file_env), 22)
-        equal(ttl_of(quorum, '--config', file), 22)
-        equal(ttl_of(quorum, env=file_env | {'REDLOCK_TTL': '24s'}), 24)
-        equal(ttl_of(quorum, '--ttl', '26s', env=file_env | {'REDLOCK_TTL': '24s'}), 26)
-        file.write_text('ttl = "22s"\n[run]\nttl = "28s"\n')
-        equal(ttl_of(quorum, env=file_env), 28)
+@case('command line before environment before file before default', 1)
+def _(quorum):
+    file = quorum.path('redlock.toml')
+    file.write_text('ttl = "22s"\n')
+    file_env = {'REDLOCK_CONFIG': str(file)}
+    equal(ttl_of(quorum), 10)
+    equal(ttl_of(quorum, env=file_env), 22)
+    equal(ttl_of(quorum, '--config', file), 22)
+    equal(ttl_of(quorum, env=file_env | {'REDLOCK_TTL': '24s'}), 24)
+    equal(ttl_of(quorum, '--ttl', '26s', env=file_env | {'REDLOCK_TTL': '24s'}), 26)
+    file.write_text('ttl = "22s"\n[run]\nttl = "28s"\n')
+    equal(ttl_of(quorum, env=file_env), 28)
 
 
-@case('a file gives everything: arrays, numbers, flags, comments, quotes')
-def _():
-    with Quorum(1) as quorum:
-        file = quorum.path('redlock.toml')
-        urls = ',\n  '.join(f'"{master.url}"' for master in quorum.masters)
-        file.write_text(
-            f'# the quorum\nmasters = [\n  {urls}, # and no more\n]\nno-quarantine = true\n'
-            'clock-drift-factor = 0.02\nprefix = \'my:\'\n\n[run] # only there\nwait = "none"\n')
-        quorum.env = {name: value for name, value in quorum.env.items() if not name.startswith('REDLOCK')}
-        script = f'redis-cli -p {quorum.masters[0].port} EXISTS my:{{a}}'
-        equal(ended(quorum.run('--config', file, 'run', 'a', '--', 'sh', '-c', script), 0).stdout, '1\n')
+@case('a file gives everything: arrays, numbers, flags, comments, quotes', 1)
+def _(quorum):
+    file = quorum.path('redlock.toml')
+    urls = ',\n  '.join(f'"{master.url}"' for master in quorum.masters)
+    file.write_text(
+        f'# the quorum\nmasters = [\n  {urls}, # and no more\n]\nno-quarantine = true\n'
+        'clock-drift-factor = 0.02\nprefix = \'my:\'\n\n[run] # only there\nwait = "none"\n')
+    quorum.env = {name: value for name, value in quorum.env.items() if not name.startswith('REDLOCK')}
+    script = f'redis-cli -p {quorum.masters[0].port} EXISTS my:{{a}}'
+    equal(ended(quorum.run('--config', file, 'run', 'a', '--', 'sh', '-c', script), 0).stdout, '1\n')
 
 
 @case('masters between commas, or one an option')
-def _():
-    with Quorum() as quorum:
-        urls = [master.url for master in quorum.masters]
-        del quorum.env['REDLOCK_MASTERS']
-        ended(quorum.run('run', '--masters', ','.join(urls), 'a', '--', 'true'), 0)
-        ended(quorum.run('run', '--masters', urls[0], '--masters', urls[1], '--masters', urls[2],
-                         'a', '--', 'true'), 0)
-        ended(quorum.run('--masters', ','.join(urls), 'run', 'a', '--', 'true'), 0)
+def _(quorum):
+    urls = [master.url for master in quorum.masters]
+    del quorum.env['REDLOCK_MASTERS']
+    ended(quorum.run('run', '--masters', ','.join(urls), 'a', '--', 'true'), 0)
+    ended(quorum.run('run', '--masters', urls[0], '--masters', urls[1], '--masters', urls[2],
+                     'a', '--', 'true'), 0)
+    ended(quorum.run('--masters', ','.join(urls), 'run', 'a', '--', 'true'), 0)
 
 
 @case('a wrong file: its own status, its line, and what was meant')
-def _():
-    with Quorum() as quorum:
-        file = quorum.path('redlock.toml')
-        for text, said in (
-                ('max-tl = "1s"\n', 'did you mean max-ttl?'),
-                ('\nttl = 10s\n', 'line 2: ttl: not valid TOML (expected digit); put text and durations in quotes'),
-                ('ttl = "10sec"\n', 'did you mean 10s?'),
-                ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
-                ('ttl = "10s\n', 'line 1: ttl: not valid TOML ('),
-                ('ttl = "10s" wait = "none"\n', 'line 1: ttl: not valid TOML (expected a comment or whitespace)'),
-                ('prefix = ["a", "b"\n', 'line 1: prefix: not valid TOML (encountered end-of-file)'),
-                ('ttl = "1s"\nttl = "2s"\n', 'line 2: ttl: not valid TOML (cannot redefine'),
-                ('ttl = 2026-01-01\n', 'line 1: ttl: allowed: text in quotes, a number, true, false, or an array'),
-                ('[run.again]\nttl = "1s"\n', 'line 1: again: allowed: text in quotes'),
-                ('masters = ' + '[' * 100_000 + '\n', 'line 1: masters: not valid TOML (exceeded maximum nested'),
-                ('masters = ' + '[' * 200 + '"a"' + ']' * 200 + '\n', 'line 1: masters: allowed: text in quotes'),
-                ('no-quarantine = "perhaps"\n', 'no-quarantine'),
-                ('protocol = "gaurded"\n', 'protocol')):
-            file.write_text(text)
-            quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
-            result = quorum.run('--config', file, 'run', 'a', '--', 'true')
-            contains(ended(result, CONFIGURATION).stderr, said, str(file))
-        ended(quorum.run('--config', quorum.path('none'), 'run', 'a', '--', 'true'), CONFIGURATION)
+def _(quorum):
+    file = quorum.path('redlock.toml')
+    for text, said in (
+            ('max-tl = "1s"\n', 'did you mean max-ttl?'),
+            ('\nttl = 10s\n', 'line 2: ttl: not valid TOML (expected digit); put text and durations in quotes'),
+            ('ttl = "10sec"\n', 'did you mean 10s?'),
+            ('[rnu]\nttl = "10s"\n', 'did you mean run?'),
+            ('ttl = "10s\n', 'line 1: ttl: not valid TOML ('),
+            ('ttl = "10s" wait = "none"\n', 'line 1: ttl: not valid TOML (expected a comment or whitespace)'),
+            ('prefix = ["a", "b"\n', 'line 1: prefix: not valid TOML (encountered end-of-file)'),
+            ('ttl = "1s"\nttl = "2s"\n', 'line 2: ttl: not valid TOML (cannot redefine'),
+            ('ttl = 2026-01-01\n', 'line 1: ttl: allowed: text in quotes, a number, true, false, or an array'),
+            ('[run.again]\nttl = "1s"\n', 'line 1: again: allowed: text in quotes'),
+            ('masters = ' + '[' * 100_000 + '\n', 'line 1: masters: not valid TOML (exceeded maximum nested'),
+            ('masters = ' + '[' * 200 + '"a"' + ']' * 200 + '\n', 'line 1: masters: allowed: text in quotes'),
+            ('no-quarantine = "perhaps"\n', 'no-quarantine'),
+            ('protocol = "gaurded"\n', 'protocol')):
+        file.write_text(text)
+        quorum.env.pop('REDLOCK_NO_QUARANTINE', None)
+        result = quorum.run('--config', file, 'run', 'a', '--', 'true')
+        contains(ended(result, CONFIGURATION).stderr, said, str(file))
+    ended(quorum.run('--config', quorum.path('none'), 'run', 'a', '--', 'true'), CONFIGURATION)
 
 
 @case('a variable that is nearly one is told')
-def _():
-    with Quorum() as quorum:
-        result = quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MAX_TTTL': '5s', 'REDLOCK_XYZ': '1'})
-        contains(ended(result, 0).stderr, 'REDLOCK_MAX_TTTL is not known, did you mean REDLOCK_MAX_TTL?')
-        assert 'XYZ' not in result.stderr
+def _(quorum):
+    result = quorum.run('run', 'a', '--', 'true', env={'REDLOCK_MAX_TTTL': '5s', 'REDLOCK_XYZ': '1'})
+    contains(ended(result, 0).stderr, 'REDLOCK_MAX_TTTL is not known, did you mean REDLOCK_MAX_TTL?')
+    assert 'XYZ' not in result.stderr
 
 
-@case('passwords by variable, file, configuration and URL; none is ever printed')
-def _():
-    with Quorum(options=['--requirepass', 'sesame']) as quorum:
-        with_auth(quorum, 'sesame')
+@case('passwords by variable, file, configuration and URL; none is ever printed', options=['--requirepass', 'sesame'])
+def _(quorum):
+    with_auth(quorum, 'sesame')
 
 
 @case('a password of any characters')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters:
-            master.ask('CONFIG', 'SET', 'requirepass', SECRET)
-        with_auth(quorum, SECRET, url=False)
+def _(quorum):
+    for master in quorum.masters:
+        master.ask('CONFIG', 'SET', 'requirepass', SECRET)
+    with_auth(quorum, SECRET, url=False)
 
 
 def with_auth(quorum, password, url=True):
@@ -161,72 +154,68 @@ for _shell in ('bash', 'zsh', 'fish'):
     case(f'{_shell} reads its completion')(functools.partial(completion_is_a_script, _shell))
 
 
-@case('completions, as bash offers them')
-def _():
-    with Quorum(0) as quorum:
-        script = str(quorum.path('bash'))
-        pathlib.Path(script).write_text(ended(quorum.run('completion', 'bash'), 0).stdout)
-        equal(set(bash_offers(script, 'redlock', '')), set(commands_of(quorum)))
-        equal(bash_offers(script, 'redlock', 'run', '--gr'), ['--grace'])
-        equal(bash_offers(script, 'redlock', '--masters', 'run', 'status', '--inter'), [])
-        equal(bash_offers(script, 'redlock', '--ttl', 'x', 'watch', '--inter'), ['--interval'])
-        equal(bash_offers(script, 'redlock', 'run', '--wait', ''), ['none', 'forever'])
-        equal(bash_offers(script, 'redlock', '--protocol', 'p'), ['plain'])
-        equal(bash_offers(script, 'redlock', 'local', '--faults', 'k'), ['keys'])
-        equal(bash_offers(script, 'redlock', 'completion', 'z'), ['zsh'])
-        equal(bash_offers(script, 'redlock', 'man', 'doc'), ['doctor'])
-        equal(bash_offers(script, 'redlock', 'run', '--ttl', ''), [])
-        zsh = ended(quorum.run('completion', 'zsh'), 0).stdout
-        contains(zsh, ':none|DURATION|forever:(none forever)', "'1:what:(bash zsh fish)'")
-        fish = ended(quorum.run('completion', 'fish'), 0).stdout
-        contains(fish, "-l wait -x -a 'none forever' -d ", "seen_subcommand_from completion' -a 'bash zsh fish'")
-        assert 'sort' in bash_offers(script, 'redlock', 'run', 'a', '--', 'sor')
-        contains(ended(quorum.run('completion', 'bsh'), USAGE).stderr, 'bash')
+@case('completions, as bash offers them', 0)
+def _(quorum):
+    script = str(quorum.path('bash'))
+    pathlib.Path(script).write_text(ended(quorum.run('completion', 'bash'), 0).stdout)
+    equal(set(bash_offers(script, 'redlock', '')), set(commands_of(quorum)))
+    equal(bash_offers(script, 'redlock', 'run', '--gr'), ['--grace'])
+    equal(bash_offers(script, 'redlock', '--masters', 'run', 'status', '--inter'), [])
+    equal(bash_offers(script, 'redlock', '--ttl', 'x', 'watch', '--inter'), ['--interval'])
+    equal(bash_offers(script, 'redlock', 'run', '--wait', ''), ['none', 'forever'])
+    equal(bash_offers(script, 'redlock', '--protocol', 'p'), ['plain'])
+    equal(bash_offers(script, 'redlock', 'local', '--faults', 'k'), ['keys'])
+    equal(bash_offers(script, 'redlock', 'completion', 'z'), ['zsh'])
+    equal(bash_offers(script, 'redlock', 'man', 'doc'), ['doctor'])
+    equal(bash_offers(script, 'redlock', 'run', '--ttl', ''), [])
+    zsh = ended(quorum.run('completion', 'zsh'), 0).stdout
+    contains(zsh, ':none|DURATION|forever:(none forever)', "'1:what:(bash zsh fish)'")
+    fish = ended(quorum.run('completion', 'fish'), 0).stdout
+    contains(fish, "-l wait -x -a 'none forever' -d ", "seen_subcommand_from completion' -a 'bash zsh fish'")
+    assert 'sort' in bash_offers(script, 'redlock', 'run', 'a', '--', 'sor')
+    contains(ended(quorum.run('completion', 'bsh'), USAGE).stderr, 'bash')
 
 
-@case('a manual page for each command')
-def _():
-    with Quorum(0) as quorum:
-        for command in ['', *commands_of(quorum)]:
-            page = ended(quorum.run('man', *command.split()), 0).stdout
-            contains(page, '.TH redlock', '.SH NAME', '.SH SYNOPSIS', '.SH DESCRIPTION', '.SH ENVIRONMENT',
-                     'REDLOCK_CONFIG', '.SH EXIT STATUS', '.B 203')
-            equal('.B 208' in page, command in ('', 'doctor'), command)
-            equal('REDLOCK_DEADLINE' in page, command in ('', 'run', 'attach', 'pool', 'elect'), command)
-            if shutil.which('groff'):
-                done = subprocess.run(['groff', '-man', '-ww', '-Tascii'], input=page, text=True, capture_output=True)
-                equal(done.stderr, '')
-        contains(ended(quorum.run('man', 'rnu'), USAGE).stderr, 'did you mean run?')
+@case('a manual page for each command', 0)
+def _(quorum):
+    for command in ['', *commands_of(quorum)]:
+        page = ended(quorum.run('man', *command.split()), 0).stdout
+        contains(page, '.TH redlock', '.SH NAME', '.SH SYNOPSIS', '.SH DESCRIPTION', '.SH ENVIRONMENT',
+                 'REDLOCK_CONFIG', '.SH EXIT STATUS', '.B 203')
+        equal('.B 208' in page, command in ('', 'doctor'), command)
+        equal('REDLOCK_DEADLINE' in page, command in ('', 'run', 'attach', 'pool', 'elect'), command)
+        if shutil.which('groff'):
+            done = subprocess.run(['groff', '-man', '-ww', '-Tascii'], input=page, text=True, capture_output=True)
+            equal(done.stderr, '')
+    contains(ended(quorum.run('man', 'rnu'), USAGE).stderr, 'did you mean run?')
 
 
-@case('help for each command, with examples; and the version')
-def _():
-    with Quorum(0) as quorum:
-        contains(ended(quorum.run('--help'), 0).stdout, 'REDLOCK_MAX_TTL', '--masters')
-        commands = commands_of(quorum)
-        assert 'run' in commands
-        for command in commands:
-            contains(ended(quorum.run(command, '--help'), 0).stdout, 'Usage: redlock ' + command, 'Examples:')
-        assert ended(quorum.run('--version'), 0).stdout.count('.') == 2
-        ended(quorum.run(), USAGE)
+@case('help for each command, with examples; and the version', 0)
+def _(quorum):
+    contains(ended(quorum.run('--help'), 0).stdout, 'REDLOCK_MAX_TTL', '--masters')
+    commands = commands_of(quorum)
+    assert 'run' in commands
+    for command in commands:
+        contains(ended(quorum.run(command, '--help'), 0).stdout, 'Usage: redlock ' + command, 'Examples:')
+    assert ended(quorum.run('--version'), 0).stdout.count('.') == 2
+    ended(quorum.run(), USAGE)
 
 
-@case('size reckons without masters, from the options of the quorum')
-def _():
-    with Quorum(0) as quorum:
-        del quorum.env['REDLOCK_MASTERS']
-        result = quorum.run('size', '--json', '--availability', '99', '--count', '3,5', '--stop-margin', '1s')
-        report = json.loads(ended(result, 0).stdout)
-        equal([(one['masters'], one['votes_needed'], one['may_be_down']) for one in report['quorums']],
-              [(3, 2, 1), (5, 3, 2)])
-        down = report['quorums'][0]['downtime']
-        assert abs(down - (3 * 0.01 ** 2 * 0.99 + 0.01 ** 3)) < 1e-12, down
-        equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 31602))
-        text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
-        contains(text, 'quarantine 21s402ms')
-        result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
-        contains(ended(result, CONFIGURATION).stderr, 'ttl')
-        ended(quorum.run('size', '--count', '0'), USAGE)
+@case('size reckons without masters, from the options of the quorum', 0)
+def _(quorum):
+    del quorum.env['REDLOCK_MASTERS']
+    result = quorum.run('size', '--json', '--availability', '99', '--count', '3,5', '--stop-margin', '1s')
+    report = json.loads(ended(result, 0).stdout)
+    equal([(one['masters'], one['votes_needed'], one['may_be_down']) for one in report['quorums']],
+          [(3, 2, 1), (5, 3, 2)])
+    down = report['quorums'][0]['downtime']
+    assert abs(down - (3 * 0.01 ** 2 * 0.99 + 0.01 ** 3)) < 1e-12, down
+    equal((report['lease']['held_ms'], report['lease']['quarantine_ms']), (8898, 31602))
+    text = ended(quorum.run('size', env={'REDLOCK_MAX_TTL': '20s'}), 0).stdout
+    contains(text, 'quarantine 21s402ms')
+    result = quorum.run('size', '--ttl', '20s', '--max-ttl', '10s')
+    contains(ended(result, CONFIGURATION).stderr, 'ttl')
+    ended(quorum.run('size', '--count', '0'), USAGE)
 
 
 if __name__ == '__main__':

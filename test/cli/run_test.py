@@ -50,64 +50,58 @@ def beating(path):
 
 
 @case("the command's exit status is the tool's")
-def _():
-    with Quorum() as quorum:
-        for status in (0, 1, 7, 125, 255):
-            ended(quorum.run('run', 'a', '--', 'sh', '-c', f'exit {status}'), status)
-        equal(quorum.keys(), [])
+def _(quorum):
+    for status in (0, 1, 7, 125, 255):
+        ended(quorum.run('run', 'a', '--', 'sh', '-c', f'exit {status}'), status)
+    equal(quorum.keys(), [])
 
 
 @case('a command that a signal ended is told as a shell tells it')
-def _():
-    with Quorum() as quorum:
-        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
-            ended(quorum.run('run', 'a', '--', 'sh', '-c', f'kill -{number} $$'), 128 + number)
+def _(quorum):
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+        ended(quorum.run('run', 'a', '--', 'sh', '-c', f'kill -{number} $$'), 128 + number)
 
 
 @case('a lock that another holds: its own status, and the command does not run')
-def _():
-    with Quorum() as quorum:
-        quorum.holder('a')
-        for wait in ('none', '2s'):
-            result = quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran')
-            ended(result, HELD)
-            equal(result.stdout, '')
-            contains(result.stderr, 'contended')
+def _(quorum):
+    quorum.holder('a')
+    for wait in ('none', '2s'):
+        result = quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran')
+        ended(result, HELD)
+        equal(result.stdout, '')
+        contains(result.stderr, 'contended')
 
 
 @case('--skip-if-held ends with 0 and does not run the command')
-def _():
-    with Quorum() as quorum:
-        holder = quorum.holder('a')
-        result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'echo', 'ran'), 0)
-        equal(result.stdout, '')
-        contains(result.stderr, 'skipped')
-        holder.terminate()
-        holder.wait()
-        result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
-        equal(result.stdout, 'ran\n')
+def _(quorum):
+    holder = quorum.holder('a')
+    result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'echo', 'ran'), 0)
+    equal(result.stdout, '')
+    contains(result.stderr, 'skipped')
+    holder.terminate()
+    holder.wait()
+    result = ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'echo ran; exit 3'), 3)
+    equal(result.stdout, 'ran\n')
 
 
 @case('a lock that may not be removed is reported, and expires')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters:
-            master.ask('ACL', 'SETUSER', 'default', '-del')
-        result = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
-        contains(result.stderr, "'a' was not released, and expires with its ttl: ", 'ERR ')
-        equal(quorum.keys(), ['redlock:{a}'])
+def _(quorum):
+    for master in quorum.masters:
+        master.ask('ACL', 'SETUSER', 'default', '-del')
+    result = ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
+    contains(result.stderr, "'a' was not released, and expires with its ttl: ", 'ERR ')
+    equal(quorum.keys(), ['redlock:{a}'])
 
 
 @case('--skip-if-held ends with 0 when the wait for a held lock is over')
-def _():
-    with Quorum() as quorum:
-        quorum.holder('a')
-        slot = quorum.start('pool', '--size', '1', 'b', '--', 'sh', '-c', 'echo held; exec sleep 600')
-        equal(slot.stdout.readline(), 'held\n')
-        for words in (('run', 'a'), ('pool', '--size', '1', 'b')):
-            result = ended(quorum.run(words[0], '--skip-if-held', '--wait', '1s', *words[1:], '--', 'echo', 'ran'), 0)
-            equal(result.stdout, '')
-            contains(result.stderr, 'skipped')
+def _(quorum):
+    quorum.holder('a')
+    slot = quorum.start('pool', '--size', '1', 'b', '--', 'sh', '-c', 'echo held; exec sleep 600')
+    equal(slot.stdout.readline(), 'held\n')
+    for words in (('run', 'a'), ('pool', '--size', '1', 'b')):
+        result = ended(quorum.run(words[0], '--skip-if-held', '--wait', '1s', *words[1:], '--', 'echo', 'ran'), 0)
+        equal(result.stdout, '')
+        contains(result.stderr, 'skipped')
 
 
 class Slow:
@@ -136,240 +130,223 @@ class Slow:
 
 
 @case('--skip-if-held does not take slow masters for a holder')
-def _():
-    with Quorum() as quorum:
-        slow = [Slow(master.port, 0.3) for master in quorum.masters]
-        words = ('run', '--skip-if-held', '--wait', 'none', '--ttl', '200ms', '--master-timeout', '5s', 'a')
-        result = ended(quorum.run(
-            *words, '--', 'echo', 'ran', env={'REDLOCK_MASTERS': ','.join(one.url for one in slow)}), HELD)
-        equal(result.stdout, '')
-        contains(result.stderr, 'validity exhausted')
+def _(quorum):
+    slow = [Slow(master.port, 0.3) for master in quorum.masters]
+    words = ('run', '--skip-if-held', '--wait', 'none', '--ttl', '200ms', '--master-timeout', '5s', 'a')
+    result = ended(quorum.run(
+        *words, '--', 'echo', 'ran', env={'REDLOCK_MASTERS': ','.join(one.url for one in slow)}), HELD)
+    equal(result.stdout, '')
+    contains(result.stderr, 'validity exhausted')
 
 
 @case('--at-least longer than --max-hold is refused')
-def _():
-    with Quorum() as quorum:
-        result = ended(quorum.run('run', '--at-least', '3s', '--max-hold', '1s', 'a', '--', 'echo', 'ran'), USAGE)
-        equal(result.stdout, '')
-        contains(result.stderr, '--at-least 3s is longer than --max-hold 1s')
+def _(quorum):
+    result = ended(quorum.run('run', '--at-least', '3s', '--max-hold', '1s', 'a', '--', 'echo', 'ran'), USAGE)
+    equal(result.stdout, '')
+    contains(result.stderr, '--at-least 3s is longer than --max-hold 1s')
 
 
 @case('acquire releases the lock when nobody reads its token any more')
-def _():
-    with Quorum() as quorum:
-        reader, writer = os.pipe()
-        os.close(reader)
-        process = quorum.start('acquire', 'a', stdout=writer, restore_signals=True)
-        os.close(writer)
-        equal(process.wait(), INTERNAL)
-        contains(process.stderr.read(), 'cannot write to standard output')
-        ended(quorum.run('acquire', '--wait', 'none', 'a'), 0)
+def _(quorum):
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = quorum.start('acquire', 'a', stdout=writer, restore_signals=True)
+    os.close(writer)
+    equal(process.wait(), INTERNAL)
+    contains(process.stderr.read(), 'cannot write to standard output')
+    ended(quorum.run('acquire', '--wait', 'none', 'a'), 0)
 
 
 @case('--skip-if-held does not hide an outage')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters[:2]:
-            master.kill()
-        ended(quorum.run('run', '--skip-if-held', 'a', '--', 'true'), NO_QUORUM)
+def _(quorum):
+    for master in quorum.masters[:2]:
+        master.kill()
+    ended(quorum.run('run', '--skip-if-held', 'a', '--', 'true'), NO_QUORUM)
 
 
 @case('no quorum: its own status, and each master is named')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters[:2]:
-            master.kill()
-        for wait in ('none', '1s'):
-            result = ended(quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran'), NO_QUORUM)
-            equal(result.stdout, '')
-            contains(result.stderr, *(master.name for master in quorum.masters))
+def _(quorum):
+    for master in quorum.masters[:2]:
+        master.kill()
+    for wait in ('none', '1s'):
+        result = ended(quorum.run('run', '--wait', wait, 'a', '--', 'echo', 'ran'), NO_QUORUM)
+        equal(result.stdout, '')
+        contains(result.stderr, *(master.name for master in quorum.masters))
 
 
 @case('who waits for long is told why')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters[:2]:
-            master.kill()
-        waiting = quorum.start('run', 'a', '--', 'true')
-        contains(waiting.stderr.readline(), 'waiting for', 'not ready', quorum.masters[0].name)
+def _(quorum):
+    for master in quorum.masters[:2]:
+        master.kill()
+    waiting = quorum.start('run', 'a', '--', 'true')
+    contains(waiting.stderr.readline(), 'waiting for', 'not ready', quorum.masters[0].name)
 
 
-@case('who waits is told at once of what is known: a wrong password, a quarantine; and later, that another has it')
-def _():
-    with Quorum(options=['--requirepass', 'right']) as quorum:
-        right, wrong = ({'REDLOCK_PASSWORD': word} for word in ('right', 'wrong'))
-        for words in (['run', 'a', '--', 'true'], ['acquire', 'a']):
-            waiting = quorum.start(*words, env=wrong)
-            contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'WRONGPASS')
-            waiting = quorum.start(*words, env=right | {'REDLOCK_NO_QUARANTINE': 'false'})
-            contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'quarantined')
-        quorum.env |= right
-        quorum.holder('a')
-        waiting = quorum.start('acquire', 'a')
-        contains(waiting.stderr.readline(), "waiting for 'a', which another owner seems to hold: ready, 3 of 3")
+@case(
+    'who waits is told at once of what is known: a wrong password, a quarantine; and later, that another has it',
+    options=['--requirepass', 'right'])
+def _(quorum):
+    right, wrong = ({'REDLOCK_PASSWORD': word} for word in ('right', 'wrong'))
+    for words in (['run', 'a', '--', 'true'], ['acquire', 'a']):
+        waiting = quorum.start(*words, env=wrong)
+        contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'WRONGPASS')
+        waiting = quorum.start(*words, env=right | {'REDLOCK_NO_QUARANTINE': 'false'})
+        contains(waiting.stderr.readline(), "waiting for 'a': not ready, 0 of 3", 'quarantined')
+    quorum.env |= right
+    quorum.holder('a')
+    waiting = quorum.start('acquire', 'a')
+    contains(waiting.stderr.readline(), "waiting for 'a', which another owner seems to hold: ready, 3 of 3")
 
 
 @case('a wait lasts as long as it says, also where no master answers')
-def _():
-    with Quorum() as quorum:
-        for master in quorum.masters:
-            master.signal(signal.SIGSTOP)
-        for words in (['run', '--wait', '4s', 'a', '--', 'true'], ['acquire', '--wait', '4s', 'a']):
-            for tries_left in (2, 1, 0):  # a busy machine takes longer once, and not each time
-                began = now()
-                ended(quorum.run('--connect-timeout', '10s', *words), NO_QUORUM)
-                took = now() - began
-                assert took > 3.9, took
-                if took < 7:  # not twice as long
-                    break
-                assert tries_left, took
+def _(quorum):
+    for master in quorum.masters:
+        master.signal(signal.SIGSTOP)
+    for words in (['run', '--wait', '4s', 'a', '--', 'true'], ['acquire', '--wait', '4s', 'a']):
+        for tries_left in (2, 1, 0):  # a busy machine takes longer once, and not each time
+            began = now()
+            ended(quorum.run('--connect-timeout', '10s', *words), NO_QUORUM)
+            took = now() - began
+            assert took > 3.9, took
+            if took < 7:  # not twice as long
+                break
+            assert tries_left, took
 
 
 @case('a ttl that is not given is no longer than --max-ttl allows')
-def _():
-    with Quorum() as quorum:
-        for words in (['run', 'a', '--', 'true'], ['pool', '--size', '2', 'a', '--', 'true'], ['elect', 'a', '--', 'true'],
-                      ['run', '--shared', 'a', '--', 'true'], ['size']):
-            ended(quorum.run('--max-ttl', '3s', *words), 0)
-        env = {'REDLOCK_TOKEN': ended(quorum.run('--max-ttl', '3s', 'acquire', 'b'), 0).stdout.strip()}
-        left = [master.ask('PTTL', 'redlock:{b}') for master in quorum.masters]
-        assert max(left) <= 3_000 and -2 not in left, left
-        ended(quorum.run('--max-ttl', '3s', 'extend', 'b', env=env), 0)
-        ended(quorum.run('--max-ttl', '3s', 'attach', 'b', '--', 'true', env=env), 0)
+def _(quorum):
+    for words in (['run', 'a', '--', 'true'], ['pool', '--size', '2', 'a', '--', 'true'], ['elect', 'a', '--', 'true'],
+                  ['run', '--shared', 'a', '--', 'true'], ['size']):
+        ended(quorum.run('--max-ttl', '3s', *words), 0)
+    env = {'REDLOCK_TOKEN': ended(quorum.run('--max-ttl', '3s', 'acquire', 'b'), 0).stdout.strip()}
+    left = [master.ask('PTTL', 'redlock:{b}') for master in quorum.masters]
+    assert max(left) <= 3_000 and -2 not in left, left
+    ended(quorum.run('--max-ttl', '3s', 'extend', 'b', env=env), 0)
+    ended(quorum.run('--max-ttl', '3s', 'attach', 'b', '--', 'true', env=env), 0)
 
 
 @case('a command that is not there, or is no program, takes no lock')
-def _():
-    with Quorum() as quorum:
-        text = quorum.path('text')
-        text.write_text('no program')
-        for command, status in (('no-such-command', NOT_FOUND), (quorum.path('gone'), NOT_FOUND),
-                                (text, NOT_EXECUTABLE), (quorum.directory, NOT_EXECUTABLE)):
-            # Without masters it would have no quorum.
-            ended(quorum.run('run', 'a', '--', command, env={'REDLOCK_MASTERS': 'redis://127.0.0.1:1'}),
-                  status)
+def _(quorum):
+    text = quorum.path('text')
+    text.write_text('no program')
+    for command, status in (('no-such-command', NOT_FOUND), (quorum.path('gone'), NOT_FOUND),
+                            (text, NOT_EXECUTABLE), (quorum.directory, NOT_EXECUTABLE)):
+        # Without masters it would have no quorum.
+        ended(quorum.run('run', 'a', '--', command, env={'REDLOCK_MASTERS': 'redis://127.0.0.1:1'}),
+              status)
 
 
 @case('what cannot be executed after all is told, and the lock is given back')
-def _():
-    with Quorum() as quorum:
-        script = quorum.path('script')
-        script.write_text('#!/no/such/interpreter\n')
-        script.chmod(stat.S_IRWXU)
-        ended(quorum.run('run', 'a', '--', script), NOT_FOUND)
-        equal(quorum.keys(), [])
+def _(quorum):
+    script = quorum.path('script')
+    script.write_text('#!/no/such/interpreter\n')
+    script.chmod(stat.S_IRWXU)
+    ended(quorum.run('run', 'a', '--', script), NOT_FOUND)
+    equal(quorum.keys(), [])
 
 
 @case('the command line is wrong: its own status, and what was meant')
-def _():
-    with Quorum() as quorum:
-        for words, meant in (
-                (['rnu', 'a'], 'did you mean run?'),
-                (['run', '--tll', '1s', 'a', '--', 'true'], 'did you mean --ttl?'),
-                (['run', '--master', 'x', 'a', '--', 'true'], 'did you mean --masters?'),
-                (['run', '--ttl', '10sec', 'a', '--', 'true'], 'did you mean 10s?'),
-                (['run', '--ttl', '10', 'a', '--', 'true'], 'did you mean 10s?'),
-                (['run', '--ttl', '5minutes', 'a', '--', 'true'], 'did you mean 5m?'),
-                (['run', '--wait', 'forver', 'a', '--', 'true'], 'did you mean forever?'),
-                (['run', 'a'], 'no command'),
-                (['run', 'a', 'b', '--', 'true'], "unexpected argument 'b'"),
-                (['run', '--', 'true'], 'RESOURCE'),
-                (['--password', 'secret', 'run', 'a', '--', 'true'], 'is visible to all users')):
-            contains(ended(quorum.run(*words), USAGE).stderr, meant)
+def _(quorum):
+    for words, meant in (
+            (['rnu', 'a'], 'did you mean run?'),
+            (['run', '--tll', '1s', 'a', '--', 'true'], 'did you mean --ttl?'),
+            (['run', '--master', 'x', 'a', '--', 'true'], 'did you mean --masters?'),
+            (['run', '--ttl', '10sec', 'a', '--', 'true'], 'did you mean 10s?'),
+            (['run', '--ttl', '10', 'a', '--', 'true'], 'did you mean 10s?'),
+            (['run', '--ttl', '5minutes', 'a', '--', 'true'], 'did you mean 5m?'),
+            (['run', '--wait', 'forver', 'a', '--', 'true'], 'did you mean forever?'),
+            (['run', 'a'], 'no command'),
+            (['run', 'a', 'b', '--', 'true'], "unexpected argument 'b'"),
+            (['run', '--', 'true'], 'RESOURCE'),
+            (['--password', 'secret', 'run', 'a', '--', 'true'], 'is visible to all users')):
+        contains(ended(quorum.run(*words), USAGE).stderr, meant)
 
 
 @case('the child sees what it holds')
-def _():
-    with Quorum() as quorum:
-        script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
-                  'echo "${REDLOCK_FENCING_TOKEN-none}"')
-        before = time.time() * 1000
-        lines = quorum.run('run', '--ttl', '20s', 'a b', '--', 'sh', '-c', script).stdout.splitlines()
-        equal(lines[0], 'a b')
-        equal(len(lines[1]), 40)
-        assert before + 15_000 < int(lines[2]) < time.time() * 1000 + 20_000, lines
-        equal(lines[3], 'none')
-        numbers = [int(quorum.run('run', '--fencing', 'f', '--', 'sh', '-c',
-                                  'echo $REDLOCK_FENCING_TOKEN').stdout) for _ in range(3)]
-        equal(numbers, sorted(set(numbers)))
+def _(quorum):
+    script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
+              'echo "${REDLOCK_FENCING_TOKEN-none}"')
+    before = time.time() * 1000
+    lines = quorum.run('run', '--ttl', '20s', 'a b', '--', 'sh', '-c', script).stdout.splitlines()
+    equal(lines[0], 'a b')
+    equal(len(lines[1]), 40)
+    assert before + 15_000 < int(lines[2]) < time.time() * 1000 + 20_000, lines
+    equal(lines[3], 'none')
+    numbers = [int(quorum.run('run', '--fencing', 'f', '--', 'sh', '-c',
+                              'echo $REDLOCK_FENCING_TOKEN').stdout) for _ in range(3)]
+    equal(numbers, sorted(set(numbers)))
 
 
 @case('a child of a child sees what the inner one holds, and nothing of the outer one')
-def _():
-    with Quorum() as quorum:
-        script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
-                  'echo "${REDLOCK_FENCING_TOKEN-none} ${REDLOCK_SLOT-none}"')
-        outer = f'{script}; exec "$0" run inner -- sh -c \'{script}\''
-        result = quorum.run('run', '--fencing', '--slots', '2', 'outer', '--', 'sh', '-c', outer, harness.TOOL)
-        lines = ended(result, 0).stdout.splitlines()
-        equal((lines[0], lines[4]), ('outer', 'inner'))
-        assert lines[1] != lines[5] and lines[2] != lines[6], lines
-        assert 'none' not in lines[3], lines
-        equal(lines[7], 'none none')
+def _(quorum):
+    script = ('echo "$REDLOCK_RESOURCE"; echo "$REDLOCK_TOKEN"; echo "$REDLOCK_DEADLINE";'
+              'echo "${REDLOCK_FENCING_TOKEN-none} ${REDLOCK_SLOT-none}"')
+    outer = f'{script}; exec "$0" run inner -- sh -c \'{script}\''
+    result = quorum.run('run', '--fencing', '--slots', '2', 'outer', '--', 'sh', '-c', outer, harness.TOOL)
+    lines = ended(result, 0).stdout.splitlines()
+    equal((lines[0], lines[4]), ('outer', 'inner'))
+    assert lines[1] != lines[5] and lines[2] != lines[6], lines
+    assert 'none' not in lines[3], lines
+    equal(lines[7], 'none none')
 
 
 @case('the masters have the key while the command runs, and no longer')
-def _():
-    with Quorum() as quorum:
-        holder = quorum.holder('a')
-        equal(quorum.keys(), ['redlock:{a}'])
-        holder.terminate()
-        equal(holder.wait(), 128 + signal.SIGTERM)
-        equal(quorum.keys(), [])
+def _(quorum):
+    holder = quorum.holder('a')
+    equal(quorum.keys(), ['redlock:{a}'])
+    holder.terminate()
+    equal(holder.wait(), 128 + signal.SIGTERM)
+    equal(quorum.keys(), [])
 
 
 @case('standard input, output and error are the command\'s own')
-def _():
-    with Quorum() as quorum:
-        data = bytes(range(256)) * 4096
-        result = quorum.run('run', 'a', '--', 'cat', input=data, text=False)
-        equal(result.returncode, 0)
-        assert result.stdout == data
-        equal(result.stderr, b'')
-        result = quorum.run('run', 'a', '--', 'sh', '-c', 'echo out; echo err >&2')
-        equal((result.stdout, result.stderr), ('out\n', 'err\n'))
+def _(quorum):
+    data = bytes(range(256)) * 4096
+    result = quorum.run('run', 'a', '--', 'cat', input=data, text=False)
+    equal(result.returncode, 0)
+    assert result.stdout == data
+    equal(result.stderr, b'')
+    result = quorum.run('run', 'a', '--', 'sh', '-c', 'echo out; echo err >&2')
+    equal((result.stdout, result.stderr), ('out\n', 'err\n'))
 
 
 @case('other open files are passed on, and none of the tool\'s')
-def _():
-    with Quorum() as quorum:
-        with open(quorum.path('other'), 'w', encoding='utf-8') as other:
-            number = other.fileno()
-            result = quorum.run(
-                'run', 'a', '--', 'sh', '-c', f'echo written >&{number}; ls /proc/self/fd',
-                pass_fds=[number])
-        equal(quorum.path('other').read_text(), 'written\n')
-        found = {int(line) for line in result.stdout.split()}
-        equal(len(found - {0, 1, 2, number}), 1, 'beside the directory that ls reads')
+def _(quorum):
+    with open(quorum.path('other'), 'w', encoding='utf-8') as other:
+        number = other.fileno()
+        result = quorum.run(
+            'run', 'a', '--', 'sh', '-c', f'echo written >&{number}; ls /proc/self/fd',
+            pass_fds=[number])
+    equal(quorum.path('other').read_text(), 'written\n')
+    found = {int(line) for line in result.stdout.split()}
+    equal(len(found - {0, 1, 2, number}), 1, 'beside the directory that ls reads')
 
 
 @case('signals are forwarded to the whole group, and the command decides')
-def _():
-    with Quorum() as quorum:
-        script = ('for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done;'
-                  'trap "echo TERM; exit 5" TERM; echo ready; while :; do sleep 0.05; done')
-        process = quorum.start('run', 'a', '--', 'bash', '-c', script)
-        equal(process.stdout.readline(), 'ready\n')
-        for name in ('HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'):
-            process.send_signal(getattr(signal, f'SIG{name}'))
-            # A child of bash, caught between fork and exec, reports the one before as well.
-            until(lambda name=name: process.stdout.readline() == name + '\n', f'the word of {name}')
-        equal(process.wait(), 5)
-        equal(quorum.keys(), [])
+def _(quorum):
+    script = ('for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done;'
+              'trap "echo TERM; exit 5" TERM; echo ready; while :; do sleep 0.05; done')
+    process = quorum.start('run', 'a', '--', 'bash', '-c', script)
+    equal(process.stdout.readline(), 'ready\n')
+    for name in ('HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'):
+        process.send_signal(getattr(signal, f'SIG{name}'))
+        # A child of bash, caught between fork and exec, reports the one before as well.
+        until(lambda name=name: process.stdout.readline() == name + '\n', f'the word of {name}')
+    equal(process.wait(), 5)
+    equal(quorum.keys(), [])
 
 
 @case('what was ignored before, as with nohup, stays ignored')
-def _():
-    with Quorum() as quorum:
-        def ignoring():
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo ready; read line; echo end',
-                               stdin=subprocess.PIPE, preexec_fn=ignoring)
-        equal(process.stdout.readline(), 'ready\n')
-        process.send_signal(signal.SIGHUP)
-        until(lambda: not pending(process.pid, signal.SIGHUP), 'the delivery of a signal')
-        out, _ = process.communicate('\n')
-        equal((out, process.returncode), ('end\n', 0))
+def _(quorum):
+    def ignoring():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    process = quorum.start('run', 'a', '--', 'sh', '-c', 'echo ready; read line; echo end',
+                           stdin=subprocess.PIPE, preexec_fn=ignoring)
+    equal(process.stdout.readline(), 'ready\n')
+    process.send_signal(signal.SIGHUP)
+    until(lambda: not pending(process.pid, signal.SIGHUP), 'the delivery of a signal')
+    out, _ = process.communicate('\n')
+    equal((out, process.returncode), ('end\n', 0))
 
 
 def pending(pid, number):
@@ -379,32 +356,30 @@ def pending(pid, number):
 
 
 @case('a signal while waiting ends the tool and leaves no key')
-def _():
-    with Quorum() as quorum:
-        holder = quorum.holder('a')
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            waiting = quorum.start('run', 'a', '--', 'true')
-            until(lambda: any('listen' in m.ask('CLIENT', 'LIST') or 'subscribe' in m.ask('CLIENT', 'LIST')
-                              for m in quorum.masters), 'a waiter')
-            waiting.send_signal(number)
-            equal(waiting.wait(), 128 + number)
-        holder.terminate()
-        holder.wait()
-        equal(quorum.keys(), [])
+def _(quorum):
+    holder = quorum.holder('a')
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        waiting = quorum.start('run', 'a', '--', 'true')
+        until(lambda: any('listen' in m.ask('CLIENT', 'LIST') or 'subscribe' in m.ask('CLIENT', 'LIST')
+                          for m in quorum.masters), 'a waiter')
+        waiting.send_signal(number)
+        equal(waiting.wait(), 128 + number)
+    holder.terminate()
+    holder.wait()
+    equal(quorum.keys(), [])
 
 
 @case('Ctrl-C at a terminal while waiting leaves no key')
-def _():
-    with Quorum() as quorum:
-        holder = quorum.holder('a')
-        pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'echo', 'ran')
-        until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
-        os.write(terminal, b'\x03')
-        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGINT)
-        assert b'ran' not in drained(terminal)
-        holder.terminate()
-        holder.wait()
-        equal(quorum.keys(), [])
+def _(quorum):
+    holder = quorum.holder('a')
+    pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'echo', 'ran')
+    until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
+    os.write(terminal, b'\x03')
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGINT)
+    assert b'ran' not in drained(terminal)
+    holder.terminate()
+    holder.wait()
+    equal(quorum.keys(), [])
 
 
 def in_terminal(quorum, *words):
@@ -444,118 +419,110 @@ def read_until(terminal, what):
 
 
 @case('the command has the terminal: it reads it, and Ctrl-C is the command\'s')
-def _():
-    with Quorum() as quorum:
-        script = 'trap "echo interrupted; exit 9" INT; read line; echo "got $line"; while :; do sleep 0.05; done'
-        pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
-        os.write(terminal, b'words\n')
-        read_until(terminal, b'got words')
-        os.write(terminal, b'\x03')
-        read_until(terminal, b'interrupted')
-        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 9)
+def _(quorum):
+    script = 'trap "echo interrupted; exit 9" INT; read line; echo "got $line"; while :; do sleep 0.05; done'
+    pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
+    os.write(terminal, b'words\n')
+    read_until(terminal, b'got words')
+    os.write(terminal, b'\x03')
+    read_until(terminal, b'interrupted')
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 9)
 
 
 @case('Ctrl-Z stops tool and command, fg has them go on')
-def _():
-    with Quorum() as quorum:
-        script = 'echo ready; read line; echo "got $line"'
-        pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
-        read_until(terminal, b'ready')
-        os.write(terminal, b'\x1a')
-        _, status = os.waitpid(pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), status
-        os.kill(pid, signal.SIGCONT)
-        os.write(terminal, b'words\n')
-        read_until(terminal, b'got words')
-        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+def _(quorum):
+    script = 'echo ready; read line; echo "got $line"'
+    pid, terminal = in_terminal(quorum, 'run', 'a', '--', 'bash', '-c', script)
+    read_until(terminal, b'ready')
+    os.write(terminal, b'\x1a')
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), status
+    os.kill(pid, signal.SIGCONT)
+    os.write(terminal, b'words\n')
+    read_until(terminal, b'got words')
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
 
 @case('a child that ignores TERM is dead before the lease of a stopped majority ends')
-def _():
-    with Quorum() as quorum:
-        path = quorum.path('beats')
-        process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *heart(path))
-        pid = beating(path)
-        for master in quorum.masters[:2]:
-            master.signal(signal.SIGSTOP)
-        stopped = now()
-        equal(process.wait(), LOST)
-        assert not alive(pid)
-        # No renewal was granted that began after the stop.
-        assert beats(path)[-1][0] < stopped + 1.5, (beats(path)[-1][0] - stopped)
-        contains(process.stderr.read(), 'majority_unreachable')
+def _(quorum):
+    path = quorum.path('beats')
+    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *heart(path))
+    pid = beating(path)
+    for master in quorum.masters[:2]:
+        master.signal(signal.SIGSTOP)
+    stopped = now()
+    equal(process.wait(), LOST)
+    assert not alive(pid)
+    # No renewal was granted that began after the stop.
+    assert beats(path)[-1][0] < stopped + 1.5, (beats(path)[-1][0] - stopped)
+    contains(process.stderr.read(), 'majority_unreachable')
 
 
 @case('a FLUSHALL of a majority ends the command before its deadline')
-def _():
-    with Quorum() as quorum:
-        path = quorum.path('beats')
-        process = quorum.start('run', '--ttl', '1500ms', '--grace', '300ms', 'a', '--', *heart(path))
-        pid = beating(path)
-        for master in quorum.masters[:2]:
-            master.ask('FLUSHALL')
-        flushed = now()
-        equal(process.wait(), LOST)
-        assert not alive(pid)
-        assert beats(path)[-1][0] < flushed + 1.5
+def _(quorum):
+    path = quorum.path('beats')
+    process = quorum.start('run', '--ttl', '1500ms', '--grace', '300ms', 'a', '--', *heart(path))
+    pid = beating(path)
+    for master in quorum.masters[:2]:
+        master.ask('FLUSHALL')
+    flushed = now()
+    equal(process.wait(), LOST)
+    assert not alive(pid)
+    assert beats(path)[-1][0] < flushed + 1.5
 
 
 @case('with the plain protocol nobody has a grace after a FLUSHALL')
-def _():
-    with Quorum() as quorum:
-        path = quorum.path('beats')
-        plain = {'REDLOCK_PROTOCOL': 'plain'}
-        process = quorum.start('run', '--ttl', '3s', '--grace', '1400ms', 'a', '--', *heart(path), env=plain)
-        pid = beating(path)
-        for master in quorum.masters:
-            master.ask('FLUSHALL')
-        # Renewal finds it out; it comes at a third of the ttl.
-        line = process.stderr.readline()
-        told = now()
-        contains(line, "lost 'a' (", '), stopping the command: 2 of 3 votes needed: ')
-        equal(process.wait(), LOST)
-        assert not alive(pid)
-        assert beats(path)[-1][0] < told + 1.4
+def _(quorum):
+    path = quorum.path('beats')
+    plain = {'REDLOCK_PROTOCOL': 'plain'}
+    process = quorum.start('run', '--ttl', '3s', '--grace', '1400ms', 'a', '--', *heart(path), env=plain)
+    pid = beating(path)
+    for master in quorum.masters:
+        master.ask('FLUSHALL')
+    # Renewal finds it out; it comes at a third of the ttl.
+    line = process.stderr.readline()
+    told = now()
+    contains(line, "lost 'a' (", '), stopping the command: 2 of 3 votes needed: ')
+    equal(process.wait(), LOST)
+    assert not alive(pid)
+    assert beats(path)[-1][0] < told + 1.4
 
 
 @case('a lock whose keys were deleted on a majority ends the command at once, without a grace')
-def _():
-    with Quorum() as quorum:
-        warned = quorum.path('warned')
-        script = f'trap "sleep 1; echo TERM > {warned}" TERM; echo here; while :; do sleep 0.02; done'
-        process = quorum.start('run', '--ttl', '9s', '--grace', '4s', 'a', '--', 'sh', '-c', script)
-        equal(process.stdout.readline(), 'here\n')
-        for master in quorum.masters[:2]:
-            master.ask('DEL', 'redlock:{a}')
-        equal(process.wait(), LOST)
-        contains(process.stderr.read(), 'expired')
-        assert not warned.exists()
+def _(quorum):
+    warned = quorum.path('warned')
+    script = f'trap "sleep 1; echo TERM > {warned}" TERM; echo here; while :; do sleep 0.02; done'
+    process = quorum.start('run', '--ttl', '9s', '--grace', '4s', 'a', '--', 'sh', '-c', script)
+    equal(process.stdout.readline(), 'here\n')
+    for master in quorum.masters[:2]:
+        master.ask('DEL', 'redlock:{a}')
+    equal(process.wait(), LOST)
+    contains(process.stderr.read(), 'expired')
+    assert not warned.exists()
 
 
 @case('a lock that another took ends the command at once')
-def _():
-    with Quorum() as quorum:
-        path = quorum.path('beats')
-        process = quorum.start('run', '--ttl', '900ms', 'a', '--', *heart(path))
-        pid = beating(path)
-        for master in quorum.masters:
-            master.ask('SET', 'redlock:{a}', 'f' * 40, 'PX', 60_000)
-        equal(process.wait(), LOST)
-        assert not alive(pid)
-        equal(quorum.masters[0].ask('GET', 'redlock:{a}'), 'f' * 40)
+def _(quorum):
+    path = quorum.path('beats')
+    process = quorum.start('run', '--ttl', '900ms', 'a', '--', *heart(path))
+    pid = beating(path)
+    for master in quorum.masters:
+        master.ask('SET', 'redlock:{a}', 'f' * 40, 'PX', 60_000)
+    equal(process.wait(), LOST)
+    assert not alive(pid)
+    equal(quorum.masters[0].ask('GET', 'redlock:{a}'), 'f' * 40)
 
 
 @case('TERM comes before the end, and a command that heeds it ends in peace')
-def _():
-    with Quorum() as quorum:
-        script = 'trap "echo stopping; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
-        process = quorum.start('run', '--ttl', '1s', '--grace', '400ms', 'a', '--', 'bash', '-c', script)
-        equal(process.stdout.readline(), 'ready\n')
-        for master in quorum.masters[:2]:
-            master.signal(signal.SIGSTOP)
-        # By bash, and perhaps by a child of it that was caught between fork and exec.
-        equal(set(process.stdout.read().splitlines()), {'stopping'})
-        equal(process.wait(), LOST)  # however it ended, it was not alone to the end
+def _(quorum):
+    script = 'trap "echo stopping; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+    process = quorum.start('run', '--ttl', '1s', '--grace', '400ms', 'a', '--', 'bash', '-c', script)
+    equal(process.stdout.readline(), 'ready\n')
+    for master in quorum.masters[:2]:
+        master.signal(signal.SIGSTOP)
+    # By bash, and perhaps by a child of it that was caught between fork and exec.
+    equal(set(process.stdout.read().splitlines()), {'stopping'})
+    equal(process.wait(), LOST)  # however it ended, it was not alone to the end
 
 
 @case('--max-hold ends a command that takes too long')
@@ -591,11 +558,10 @@ def _():
 
 
 @case('renewal keeps the lock for as long as the command runs')
-def _():
-    with Quorum() as quorum:
-        process = quorum.start('run', '--ttl', '1200ms', 'a', '--', 'sh', '-c', 'sleep 3; echo end')
-        out, err = process.communicate()
-        equal((out, err, process.returncode), ('end\n', '', 0))
+def _(quorum):
+    process = quorum.start('run', '--ttl', '1200ms', 'a', '--', 'sh', '-c', 'sleep 3; echo end')
+    out, err = process.communicate()
+    equal((out, err, process.returncode), ('end\n', '', 0))
 
 
 GRANDCHILDREN = '''
@@ -614,29 +580,27 @@ def family(quorum, script_end):
 
 
 @case('grandchildren die with the lease, in whichever group and session')
-def _():
-    with Quorum() as quorum:
-        paths, command = family(quorum, 'wait')
-        process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *command)
-        pids = [beating(path) for path in paths]
-        for master in quorum.masters[:2]:
-            master.signal(signal.SIGSTOP)
-        stopped = now()
-        equal(process.wait(), LOST)
-        assert not any(map(alive, pids))
-        assert max(beats(path)[-1][0] for path in paths) < stopped + 1
+def _(quorum):
+    paths, command = family(quorum, 'wait')
+    process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *command)
+    pids = [beating(path) for path in paths]
+    for master in quorum.masters[:2]:
+        master.signal(signal.SIGSTOP)
+    stopped = now()
+    equal(process.wait(), LOST)
+    assert not any(map(alive, pids))
+    assert max(beats(path)[-1][0] for path in paths) < stopped + 1
 
 
 @case('what the command leaves behind ends before the lock is given back')
-def _():
-    with Quorum() as quorum:
-        script_end = ''.join(f'until [ -s {quorum.path(name)} ]; do sleep 0.01; done;'
-                             for name in ('one', 'two', 'three')) + 'exit 4'
-        paths, command = family(quorum, script_end)
-        process = quorum.start('run', '--grace', '200ms', 'a', '--', *command)
-        equal(process.wait(), 4)
-        assert not any(alive(beating(path)) for path in paths)
-        equal(quorum.keys(), [])
+def _(quorum):
+    script_end = ''.join(f'until [ -s {quorum.path(name)} ]; do sleep 0.01; done;'
+                         for name in ('one', 'two', 'three')) + 'exit 4'
+    paths, command = family(quorum, script_end)
+    process = quorum.start('run', '--grace', '200ms', 'a', '--', *command)
+    equal(process.wait(), 4)
+    assert not any(alive(beating(path)) for path in paths)
+    equal(quorum.keys(), [])
 
 
 @case('a command that ends while its supervisor looks for others has its status passed on')
@@ -650,70 +614,65 @@ def _():
 
 
 @case('a signal while masters are slow to release the lock leaves the status the command\'s')
-def _():
-    with Quorum() as quorum:
-        pids = ' '.join(str(master.process.pid) for master in quorum.masters[:2])
-        process = quorum.start('run', '--master-timeout', '5s', 'a', '--', 'sh', '-c',
-                               f'kill -STOP {pids}; echo stopped; exit 4')
-        equal(process.stdout.readline(), 'stopped\n')
-        time.sleep(0.5)
-        process.terminate()
-        equal(process.wait(), 4)
+def _(quorum):
+    pids = ' '.join(str(master.process.pid) for master in quorum.masters[:2])
+    process = quorum.start('run', '--master-timeout', '5s', 'a', '--', 'sh', '-c',
+                           f'kill -STOP {pids}; echo stopped; exit 4')
+    equal(process.stdout.readline(), 'stopped\n')
+    time.sleep(0.5)
+    process.terminate()
+    equal(process.wait(), 4)
 
 
 @case('--leave-daemons leaves them')
-def _():
-    with Quorum() as quorum:
-        path = quorum.path('one')
-        script = (f'setsid {sys.executable} -c "$HEART" {path} >&- 2>&- &'
-                  f'until [ -s {path} ]; do sleep 0.01; done')
-        quorum.env['HEART'] = HEART
-        ended(quorum.run('run', '--leave-daemons', 'a', '--', 'sh', '-c', script), 0)
-        pid = beating(path)
-        assert alive(pid)
-        os.kill(pid, signal.SIGKILL)
+def _(quorum):
+    path = quorum.path('one')
+    script = (f'setsid {sys.executable} -c "$HEART" {path} >&- 2>&- &'
+              f'until [ -s {path} ]; do sleep 0.01; done')
+    quorum.env['HEART'] = HEART
+    ended(quorum.run('run', '--leave-daemons', 'a', '--', 'sh', '-c', script), 0)
+    pid = beating(path)
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
 
 
 @case('the tool is killed: the command and its children die, and the lock ends with its ttl')
-def _():
-    with Quorum() as quorum:
-        paths, command = family(quorum, 'wait')
-        process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', 'a', '--', *command)
-        pids = [beating(path) for path in paths]
-        process.kill()
-        killed = now()
-        equal(process.wait(), -signal.SIGKILL)
-        equal(quorum.keys(), ['redlock:{a}'])
-        until(lambda: not any(map(alive, pids)), 'the death of all')
-        assert max(beats(path)[-1][0] for path in paths) < killed + 2
-        until(lambda: not quorum.keys(), 'the end of the lease')
-        ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
+def _(quorum):
+    paths, command = family(quorum, 'wait')
+    process = quorum.start('run', '--ttl', '2s', '--grace', '300ms', 'a', '--', *command)
+    pids = [beating(path) for path in paths]
+    process.kill()
+    killed = now()
+    equal(process.wait(), -signal.SIGKILL)
+    equal(quorum.keys(), ['redlock:{a}'])
+    until(lambda: not any(map(alive, pids)), 'the death of all')
+    assert max(beats(path)[-1][0] for path in paths) < killed + 2
+    until(lambda: not quorum.keys(), 'the end of the lease')
+    ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), 0)
 
 
 @case('the tool is stopped: the command is dead before the deadline')
-def _():
-    with Quorum() as quorum:
-        path = quorum.path('beats')
-        process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *heart(path))
-        pid = beating(path)
-        process.send_signal(signal.SIGSTOP)
-        stopped = now()
-        until(lambda: not alive(pid), 'the death of the command')
-        assert beats(path)[-1][0] < stopped + 1
-        process.send_signal(signal.SIGCONT)
-        equal(process.wait(), LOST)
+def _(quorum):
+    path = quorum.path('beats')
+    process = quorum.start('run', '--ttl', '1s', '--grace', '200ms', 'a', '--', *heart(path))
+    pid = beating(path)
+    process.send_signal(signal.SIGSTOP)
+    stopped = now()
+    until(lambda: not alive(pid), 'the death of the command')
+    assert beats(path)[-1][0] < stopped + 1
+    process.send_signal(signal.SIGCONT)
+    equal(process.wait(), LOST)
 
 
 @case('the supervisor is killed: command and grandchildren die, and the tool says so')
-def _():
-    with Quorum() as quorum:
-        paths, command = family(quorum, 'wait')
-        process = quorum.start('run', 'a', '--', *command)
-        pids = [beating(path) for path in paths]
-        os.kill(supervisor_of(process), signal.SIGKILL)
-        equal(process.wait(), INTERNAL)
-        assert not any(map(alive, pids))
-        equal(quorum.keys(), [])
+def _(quorum):
+    paths, command = family(quorum, 'wait')
+    process = quorum.start('run', 'a', '--', *command)
+    pids = [beating(path) for path in paths]
+    os.kill(supervisor_of(process), signal.SIGKILL)
+    equal(process.wait(), INTERNAL)
+    assert not any(map(alive, pids))
+    equal(quorum.keys(), [])
 
 
 def supervisor_of(process):
@@ -723,68 +682,63 @@ def supervisor_of(process):
 
 
 @case('the supervisor is stopped: command and grandchildren are dead before the deadline, and the tool ends')
-def _():
-    with Quorum() as quorum:
-        paths, command = family(quorum, 'wait')
-        process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
-        pids = [beating(path) for path in paths]
-        os.kill(supervisor_of(process), signal.SIGSTOP)
-        for master in quorum.masters[:2]:
-            master.signal(signal.SIGSTOP)
-        stopped = now()
-        equal(process.wait(), LOST)
-        assert not any(map(alive, pids))
-        assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
-        contains(process.stderr.read(), 'majority_unreachable', 'the supervisor did not stop the command')
+def _(quorum):
+    paths, command = family(quorum, 'wait')
+    process = quorum.start('run', '--ttl', '1500ms', '--grace', '400ms', 'a', '--', *command)
+    pids = [beating(path) for path in paths]
+    os.kill(supervisor_of(process), signal.SIGSTOP)
+    for master in quorum.masters[:2]:
+        master.signal(signal.SIGSTOP)
+    stopped = now()
+    equal(process.wait(), LOST)
+    assert not any(map(alive, pids))
+    assert max(beats(path)[-1][0] for path in paths) < stopped + 1.5
+    contains(process.stderr.read(), 'majority_unreachable', 'the supervisor did not stop the command')
 
 
 @case('a tool whose supervisor is stopped can be ended while it waits')
-def _():
-    with Quorum() as quorum:
-        quorum.holder('a')
-        process = quorum.start('run', 'a', '--', 'echo', 'ran')
-        until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
-        os.kill(supervisor_of(process), signal.SIGSTOP)
-        process.terminate()
-        equal(process.wait(), 128 + signal.SIGTERM)
-        equal(process.stdout.read(), '')
+def _(quorum):
+    quorum.holder('a')
+    process = quorum.start('run', 'a', '--', 'echo', 'ran')
+    until(lambda: any('subscribe' in m.ask('CLIENT', 'LIST') for m in quorum.masters), 'a waiter')
+    os.kill(supervisor_of(process), signal.SIGSTOP)
+    process.terminate()
+    equal(process.wait(), 128 + signal.SIGTERM)
+    equal(process.stdout.read(), '')
 
 
 @case('--at-least keeps the lock after a command that was quick')
-def _():
-    with Quorum() as quorum:
-        began = now()
-        process = quorum.start('run', '--at-least', '1500ms', '--ttl', '1s', 'a', '--', 'sh', '-c', 'exit 6')
-        until(quorum.keys, 'the key')
-        ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'exit 1'), 0)
-        equal(process.wait(), 6)
-        assert now() >= began + 1.5
-        equal(quorum.keys(), [])
+def _(quorum):
+    began = now()
+    process = quorum.start('run', '--at-least', '1500ms', '--ttl', '1s', 'a', '--', 'sh', '-c', 'exit 6')
+    until(quorum.keys, 'the key')
+    ended(quorum.run('run', '--skip-if-held', 'a', '--', 'sh', '-c', 'exit 1'), 0)
+    equal(process.wait(), 6)
+    assert now() >= began + 1.5
+    equal(quorum.keys(), [])
 
 
 @case('a signal in the time of --at-least leaves the lock to its ttl')
-def _():
-    with Quorum() as quorum:
-        process = quorum.start('run', '--at-least', '10m', '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran')
-        equal(process.stdout.read(), 'ran\n')  # closed: the command has ended
-        process.terminate()
-        equal(process.wait(), 0)
-        equal(quorum.keys(), ['redlock:{a}'])
-        until(lambda: not quorum.keys(), 'the end of the lease')
+def _(quorum):
+    process = quorum.start('run', '--at-least', '10m', '--ttl', '1s', 'a', '--', 'sh', '-c', 'echo ran')
+    equal(process.stdout.read(), 'ran\n')  # closed: the command has ended
+    process.terminate()
+    equal(process.wait(), 0)
+    equal(quorum.keys(), ['redlock:{a}'])
+    until(lambda: not quorum.keys(), 'the end of the lease')
 
 
 @case('a configuration that breaks a rule: its own status, and the rule')
-def _():
-    with Quorum() as quorum:
-        for words, env, said in (
-                (['--ttl', '1m'], {}, '30'),
-                (['--grace', '6s'], {}, '--grace is 6s; allowed: at most half of --ttl, 5s'),
-                ([], {'REDLOCK_MASTERS': 'http://a'}, 'is not redis, rediss or unix'),
-                ([], {'REDLOCK_MASTERS': ''}, 'no masters'),
-                ([], {'REDLOCK_TTL': '10sec'}, 'did you mean 10s?'),
-                ([], {'REDLOCK_PASSWORD_FILE': '/no/such/file'}, '/no/such/file')):
-            result = quorum.run('run', *words, 'a', '--', 'true', env=env)
-            contains(ended(result, CONFIGURATION).stderr, said)
+def _(quorum):
+    for words, env, said in (
+            (['--ttl', '1m'], {}, '30'),
+            (['--grace', '6s'], {}, '--grace is 6s; allowed: at most half of --ttl, 5s'),
+            ([], {'REDLOCK_MASTERS': 'http://a'}, 'is not redis, rediss or unix'),
+            ([], {'REDLOCK_MASTERS': ''}, 'no masters'),
+            ([], {'REDLOCK_TTL': '10sec'}, 'did you mean 10s?'),
+            ([], {'REDLOCK_PASSWORD_FILE': '/no/such/file'}, '/no/such/file')):
+        result = quorum.run('run', *words, 'a', '--', 'true', env=env)
+        contains(ended(result, CONFIGURATION).stderr, said)
 
 
 # Starts the tool from a thread that ends, says so, and lives until it is killed.
@@ -813,27 +767,25 @@ def started_by_another(quorum, *words):
 
 
 @case('--parent-death: the tool ends with the process that started it, and with no thread of that')
-def _():
-    with Quorum() as quorum:
-        between, tool, command = started_by_another(quorum, 'run', '--parent-death')
-        # As long as that process lives. By now the end of its thread would have reached the command.
-        ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
-        assert alive(tool) and alive(command)
-        between.kill()
-        until(lambda: not alive(tool) and not alive(command), 'the end of both')
-        equal(quorum.keys(), [])  # released, as after TERM
+def _(quorum):
+    between, tool, command = started_by_another(quorum, 'run', '--parent-death')
+    # As long as that process lives. By now the end of its thread would have reached the command.
+    ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
+    assert alive(tool) and alive(command)
+    between.kill()
+    until(lambda: not alive(tool) and not alive(command), 'the end of both')
+    equal(quorum.keys(), [])  # released, as after TERM
 
 
 @case('without --parent-death the tool lives on')
-def _():
-    with Quorum() as quorum:
-        between, tool, command = started_by_another(quorum, 'run')
-        between.kill()
-        between.wait()
-        ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
-        assert alive(tool) and alive(command)
-        os.kill(tool, signal.SIGTERM)
-        until(lambda: not alive(tool), 'the end of the tool')
+def _(quorum):
+    between, tool, command = started_by_another(quorum, 'run')
+    between.kill()
+    between.wait()
+    ended(quorum.run('run', '--wait', '2s', 'a', '--', 'true'), HELD)
+    assert alive(tool) and alive(command)
+    os.kill(tool, signal.SIGTERM)
+    until(lambda: not alive(tool), 'the end of the tool')
 
 
 if __name__ == '__main__':

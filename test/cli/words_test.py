@@ -24,66 +24,65 @@ def refused(quorum, words, status, *said, env=None, exactly=None):
     return lines[0]
 
 
-@case('a wrong command line: which word, and what would be right')
-def _():
-    with Quorum(0) as quorum:
-        run = ['a', '--', 'true']
-        for words, exactly in (
-                ([], 'no command given; redlock --help lists the commands'),
-                (['run'], 'RESOURCE is missing; see redlock run --help'),
-                (['run', '--ttl'], '--ttl: no value given; see redlock run --help'),
-                (['run', 'a'], 'no command given; put it after --: redlock run RESOURCE -- COMMAND'),
-                (['run', '--ttl', '1s', '--ttl', '2s', *run],
-                 '--ttl: more than one value given; see redlock run --help'),
-                (['run', '--ttl', '-1s', *run],
-                 "--ttl: '-1s' is not a duration; write 500ms, 10s, 2m or 1m30s; see redlock run --help"),
-                (['run', '--slots', '0', *run],
-                 "--slots: '0' is not a number from 1 to 65536; see redlock run --help"),
-                (['run', '--slots', '1.5', *run],
-                 "--slots: '1.5' is not a number from 1 to 65536; see redlock run --help"),
-                (['--clock-drift-factor', '0.9', 'run', *run],
-                 "--clock-drift-factor: '0.9' is not a number from 0 to 0.5; see redlock run --help"),
-                (['--protocol', 'gaurded', 'run', *run],
-                 "--protocol: invalid value 'gaurded'; allowed: guarded, plain, did you mean guarded?; see redlock run --help"),
-                (['--no-quarantine=perhaps', 'run', *run],
-                 "--no-quarantine: invalid value 'perhaps'; allowed: true, false"),
-                (['run', '--parent-death=5', *run], "--parent-death: invalid value '5'; allowed: true, false"),
-                (['run', '--fencing=', *run], "--fencing: invalid value ''; allowed: true, false"),
-                (['--help=x'], '--help takes no value'),
-                (['run', '--help=x', *run], '--help takes no value'),
-                (['--version=2'], '--version takes no value'),
-                (['run', '--shared', '--exclusive', *run],
-                 '--shared cannot be combined with --exclusive; see redlock run --help'),
-                (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; put -- before the command: "
-                                             'redlock run RESOURCE -- COMMAND'),
-                (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; put -- before the command: "
-                                                         'redlock elect RESOURCE -- COMMAND'),
-                (['run', 'a', '-q', 'x'], 'unknown option -q; put -- before the command and its options'),
-                (['run', '-n', *run], 'unknown option -n, did you mean --wait none?'),
-                (['run', '--timeout', '3', *run], 'unknown option --timeout, did you mean --wait?'),
-                (['run', '-x', *run], 'unknown option -x, did you mean --exclusive?'),
-                (['status', '-n', 'a'], 'unknown option -n'),
-                (['run', '--size', '3', *run],
-                 'unknown option --size; --size is an option of pool'),
-                (['metrics', '--wait', '3s'], 'unknown option --wait; --wait is an option of run, pool, acquire'),
-                (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
-                (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
-                # no guess that is far off
-                (['foo'], "unknown command 'foo'"),
-                (['rnu', *run[:1]], "unknown command 'rnu', did you mean run?"),
-                (['statu', 'a'], "unknown command 'statu', did you mean status?"),
-                (['run', '--port', '6379', *run], 'unknown option --port'),
-                (['run', '--max-time', '3s', *run], 'unknown option --max-time'),
-                (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
-                (['run', '--slots', '2', '--fifo', *run],
-                 '--fifo cannot be combined with --slots; see redlock run --help'),
-                (['local', '33'], "N: '33' is not a number from 1 to 32; see redlock local --help"),
-                (['completion', 'bsh'],
-                 "SHELL: invalid value 'bsh'; allowed: bash, zsh, fish, did you mean bash?; see redlock completion --help"),
-                (['release', '--token', 'abc', 'a'],
-                 'the token has 3 characters; allowed: 40, all of them hexadecimal digits in lower case')):
-            refused(quorum, words, USAGE, exactly=exactly)
-        contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'at most')
+@case('a wrong command line: which word, and what would be right', 0)
+def _(quorum):
+    run = ['a', '--', 'true']
+    for words, exactly in (
+            ([], 'no command given; redlock --help lists the commands'),
+            (['run'], 'RESOURCE is missing; see redlock run --help'),
+            (['run', '--ttl'], '--ttl: no value given; see redlock run --help'),
+            (['run', 'a'], 'no command given; put it after --: redlock run RESOURCE -- COMMAND'),
+            (['run', '--ttl', '1s', '--ttl', '2s', *run],
+             '--ttl: more than one value given; see redlock run --help'),
+            (['run', '--ttl', '-1s', *run],
+             "--ttl: '-1s' is not a duration; write 500ms, 10s, 2m or 1m30s; see redlock run --help"),
+            (['run', '--slots', '0', *run],
+             "--slots: '0' is not a number from 1 to 65536; see redlock run --help"),
+            (['run', '--slots', '1.5', *run],
+             "--slots: '1.5' is not a number from 1 to 65536; see redlock run --help"),
+            (['--clock-drift-factor', '0.9', 'run', *run],
+             "--clock-drift-factor: '0.9' is not a number from 0 to 0.5; see redlock run --help"),
+            (['--protocol', 'gaurded', 'run', *run],
+             "--protocol: invalid value 'gaurded'; allowed: guarded, plain, did you mean guarded?; see redlock run --help"),
+            (['--no-quarantine=perhaps', 'run', *run],
+             "--no-quarantine: invalid value 'perhaps'; allowed: true, false"),
+            (['run', '--parent-death=5', *run], "--parent-death: invalid value '5'; allowed: true, false"),
+            (['run', '--fencing=', *run], "--fencing: invalid value ''; allowed: true, false"),
+            (['--help=x'], '--help takes no value'),
+            (['run', '--help=x', *run], '--help takes no value'),
+            (['--version=2'], '--version takes no value'),
+            (['run', '--shared', '--exclusive', *run],
+             '--shared cannot be combined with --exclusive; see redlock run --help'),
+            (['run', 'a', 'echo', 'hi'], "unexpected argument 'echo'; put -- before the command: "
+                                         'redlock run RESOURCE -- COMMAND'),
+            (['elect', 'a', 'redis://:sesame@host'], "unexpected argument '...@host'; put -- before the command: "
+                                                     'redlock elect RESOURCE -- COMMAND'),
+            (['run', 'a', '-q', 'x'], 'unknown option -q; put -- before the command and its options'),
+            (['run', '-n', *run], 'unknown option -n, did you mean --wait none?'),
+            (['run', '--timeout', '3', *run], 'unknown option --timeout, did you mean --wait?'),
+            (['run', '-x', *run], 'unknown option -x, did you mean --exclusive?'),
+            (['status', '-n', 'a'], 'unknown option -n'),
+            (['run', '--size', '3', *run],
+             'unknown option --size; --size is an option of pool'),
+            (['metrics', '--wait', '3s'], 'unknown option --wait; --wait is an option of run, pool, acquire'),
+            (['acquire', 'a', 'b'], "unexpected argument 'b'; see redlock acquire --help"),
+            (['lock', 'a'], "unknown command 'lock', did you mean run or acquire?"),
+            # no guess that is far off
+            (['foo'], "unknown command 'foo'"),
+            (['rnu', *run[:1]], "unknown command 'rnu', did you mean run?"),
+            (['statu', 'a'], "unknown command 'statu', did you mean status?"),
+            (['run', '--port', '6379', *run], 'unknown option --port'),
+            (['run', '--max-time', '3s', *run], 'unknown option --max-time'),
+            (['unlock', 'a'], "unknown command 'unlock', did you mean release?"),
+            (['run', '--slots', '2', '--fifo', *run],
+             '--fifo cannot be combined with --slots; see redlock run --help'),
+            (['local', '33'], "N: '33' is not a number from 1 to 32; see redlock local --help"),
+            (['completion', 'bsh'],
+             "SHELL: invalid value 'bsh'; allowed: bash, zsh, fish, did you mean bash?; see redlock completion --help"),
+            (['release', '--token', 'abc', 'a'],
+             'the token has 3 characters; allowed: 40, all of them hexadecimal digits in lower case')):
+        refused(quorum, words, USAGE, exactly=exactly)
+    contains(refused(quorum, ['run', '--ttl', '999999999999d', *run], USAGE), 'is too long', 'at most')
 
 
 @case('what a new user is likely to type: the message names the right thing')
@@ -174,166 +173,161 @@ def _():
             assert 'other' not in line, line
 
 
-@case('a value that the quorum does not allow: its option, the value and the range')
-def _():
-    with Quorum(0) as quorum:
-        masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
-        for words, exactly in (
-                (['--ttl', '31s'], '--ttl is 31s; allowed with a command: 50ms to --max-ttl, 30s'),
-                (['--ttl', '0'], '--ttl is 0s; allowed with a command: 50ms to --max-ttl, 30s'),
-                (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
-                (['--max-ttl', '5s', '--ttl', '6s'],
-                 '--ttl is 6s; allowed with a command: 50ms to --max-ttl, 5s'),
-                (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
-                (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
-                (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
-                (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms (longer than --grace) or more, or 0 for '
-                 'no limit'),
-                (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
-                (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
-                (['--masters', 'redis://ttl,redis://ttl'],
-                 "entry 2 of --masters is 'ttl:6379'; entry 1 is the same server; list each server once"),
-                (['--tls-certificate-file', '/c'], '--tls-private-key-file is empty; a certificate needs its '
-                                                   'private key')):
-            refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
-        refused(quorum, ['acquire', '--ttl', '60s', 'a'], CONFIGURATION, env=masters,
-                exactly='--ttl is 1m; allowed: 4ms to --max-ttl, 30s')
-        for name, exactly in (('', "the name has 0 bytes; allowed: 1 to 1024"),
-                              ('x' * 1025, "the name has 1025 bytes; allowed: 1 to 1024")):
-            refused(quorum, ['run', name, '--', 'true'], USAGE, env=masters, exactly=exactly)
+@case('a value that the quorum does not allow: its option, the value and the range', 0)
+def _(quorum):
+    masters = {'REDLOCK_MASTERS': 'redis://a,redis://b,redis://c'}
+    for words, exactly in (
+            (['--ttl', '31s'], '--ttl is 31s; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--ttl', '0'], '--ttl is 0s; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--ttl', '5ms'], '--ttl is 5ms; allowed with a command: 50ms to --max-ttl, 30s'),
+            (['--max-ttl', '5s', '--ttl', '6s'],
+             '--ttl is 6s; allowed with a command: 50ms to --max-ttl, 5s'),
+            (['--max-ttl', '10ms'], '--max-ttl is 10ms; allowed with a command: 50ms to 1d'),
+            (['--max-ttl', '2d'], '--max-ttl is 2d; allowed: 10ms to 1d'),
+            (['--master-timeout', '0s'], '--master-timeout is 0s; allowed: 1ms to 1h'),
+            (['--max-hold', '1s'], '--max-hold is 1s; allowed: 2s1ms (longer than --grace) or more, or 0 for '
+             'no limit'),
+            (['--protocol', 'plain', '--fencing'], "--protocol is 'plain'; fencing needs guarded"),
+            (['--username', 'joe'], "--username is 'joe'; a user needs a password"),
+            (['--masters', 'redis://ttl,redis://ttl'],
+             "entry 2 of --masters is 'ttl:6379'; entry 1 is the same server; list each server once"),
+            (['--tls-certificate-file', '/c'], '--tls-private-key-file is empty; a certificate needs its '
+                                               'private key')):
+        refused(quorum, ['run', *words, 'a', '--', 'true'], CONFIGURATION, env=masters, exactly=exactly)
+    refused(quorum, ['acquire', '--ttl', '60s', 'a'], CONFIGURATION, env=masters,
+            exactly='--ttl is 1m; allowed: 4ms to --max-ttl, 30s')
+    for name, exactly in (('', "the name has 0 bytes; allowed: 1 to 1024"),
+                          ('x' * 1025, "the name has 1025 bytes; allowed: 1 to 1024")):
+        refused(quorum, ['run', name, '--', 'true'], USAGE, env=masters, exactly=exactly)
 
 
-@case('a variable or a file: which one, and why it cannot be read')
-def _():
-    with Quorum(0) as quorum:
-        run = ['run', 'a', '--', 'true']
-        refused(quorum, run, CONFIGURATION, env={'REDLOCK_TTL': '5'},
-                exactly="REDLOCK_TTL: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d")
-        refused(quorum, run, CONFIGURATION, env={'REDLOCK_MASTERS': ','},
-                exactly='REDLOCK_MASTERS: address 1 of 2 is empty; write redis://host:6379, separated by commas')
-        refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
-                exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
-        file = quorum.path('redlock.toml')
-        for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
-                           ('wait = soon', 'wait: not valid TOML'), ('ttl', "not valid TOML (expected '=')")):
-            file.write_text(text + '\n')
-            refused(quorum, ['--config', file, *run], CONFIGURATION, f'{file}: line 1: {said}')
-        for option in ('--config', '--password-file'):
-            masters = {'REDLOCK_MASTERS': 'redis://a'}
-            refused(quorum, [option, '/no/such', *run], CONFIGURATION, env=masters,
-                    exactly='/no/such cannot be read: No such file or directory')
-            refused(quorum, [option, quorum.directory, *run], CONFIGURATION, env=masters,
-                    exactly=f'{quorum.directory} cannot be read: Is a directory')
-        file.write_text('\n')
-        contains(refused(quorum, ['--password-file', file, *run], CONFIGURATION, env=masters), 'first line', 'is empty')
+@case('a variable or a file: which one, and why it cannot be read', 0)
+def _(quorum):
+    run = ['run', 'a', '--', 'true']
+    refused(quorum, run, CONFIGURATION, env={'REDLOCK_TTL': '5'},
+            exactly="REDLOCK_TTL: '5' has no unit, did you mean 5s? Units are ms, s, m, h and d")
+    refused(quorum, run, CONFIGURATION, env={'REDLOCK_MASTERS': ','},
+            exactly='REDLOCK_MASTERS: address 1 of 2 is empty; write redis://host:6379, separated by commas')
+    refused(quorum, run, CONFIGURATION, env={'REDLOCK_NO_QUARANTINE': 'perhaps'},
+            exactly="REDLOCK_NO_QUARANTINE: invalid value 'perhaps'; allowed: true, false")
+    file = quorum.path('redlock.toml')
+    for text, said in (('ttl = 5', "ttl: '5' has no unit"), ('ttl = ["1s", "2s"]', 'ttl: more than one value'),
+                       ('wait = soon', 'wait: not valid TOML'), ('ttl', "not valid TOML (expected '=')")):
+        file.write_text(text + '\n')
+        refused(quorum, ['--config', file, *run], CONFIGURATION, f'{file}: line 1: {said}')
+    for option in ('--config', '--password-file'):
+        masters = {'REDLOCK_MASTERS': 'redis://a'}
+        refused(quorum, [option, '/no/such', *run], CONFIGURATION, env=masters,
+                exactly='/no/such cannot be read: No such file or directory')
+        refused(quorum, [option, quorum.directory, *run], CONFIGURATION, env=masters,
+                exactly=f'{quorum.directory} cannot be read: Is a directory')
+    file.write_text('\n')
+    contains(refused(quorum, ['--password-file', file, *run], CONFIGURATION, env=masters), 'first line', 'is empty')
 
 
 @case('a command that cannot be run: which, and why')
-def _():
-    with Quorum() as quorum:
-        script = quorum.path('script')
-        script.write_text('#!/no/such/interpreter\n')
-        script.chmod(0o755)
-        for command, status, why in (
-                ('no-such-command', NOT_FOUND, 'not found in PATH'),
-                ('/no/such', NOT_FOUND, 'No such file or directory'),
-                ('', NOT_FOUND, 'the name is empty'),
-                (quorum.directory, NOT_EXECUTABLE, 'Is a directory'),
-                ('/etc/passwd', NOT_EXECUTABLE, 'Permission denied'),
-                (script, NOT_FOUND, 'the interpreter in its first line does not exist')):
-            refused(quorum, ['run', 'a', '--', command], status,
-                    exactly=f"the command '{command}' cannot be run: {why}")
-        equal(quorum.keys(), [])
+def _(quorum):
+    script = quorum.path('script')
+    script.write_text('#!/no/such/interpreter\n')
+    script.chmod(0o755)
+    for command, status, why in (
+            ('no-such-command', NOT_FOUND, 'not found in PATH'),
+            ('/no/such', NOT_FOUND, 'No such file or directory'),
+            ('', NOT_FOUND, 'the name is empty'),
+            (quorum.directory, NOT_EXECUTABLE, 'Is a directory'),
+            ('/etc/passwd', NOT_EXECUTABLE, 'Permission denied'),
+            (script, NOT_FOUND, 'the interpreter in its first line does not exist')):
+        refused(quorum, ['run', 'a', '--', command], status,
+                exactly=f"the command '{command}' cannot be run: {why}")
+    equal(quorum.keys(), [])
 
 
 @case('an outcome names its lock, and an outage what tells more')
-def _():
-    with Quorum() as quorum:
-        quorum.holder('backup\x1b[2J')
-        contains(refused(quorum, ['run', '--wait', 'none', 'backup\x1b[2J', '--', 'true'], HELD),
-                 "'backup\\x1b[2J': contended: ", 'of 3 masters hold it for another owner', ' ms, 2 of 3 votes needed')
-        for master in quorum.masters[1:]:
-            master.kill()
-        contains(refused(quorum, ['run', '--wait', 'none', 'other', '--', 'true'], NO_QUORUM),
-                 "'other': no quorum: ", ' of 3 masters ', 'Connection refused', 'run redlock doctor for details')
+def _(quorum):
+    quorum.holder('backup\x1b[2J')
+    contains(refused(quorum, ['run', '--wait', 'none', 'backup\x1b[2J', '--', 'true'], HELD),
+             "'backup\\x1b[2J': contended: ", 'of 3 masters hold it for another owner', ' ms, 2 of 3 votes needed')
+    for master in quorum.masters[1:]:
+        master.kill()
+    contains(refused(quorum, ['run', '--wait', 'none', 'other', '--', 'true'], NO_QUORUM),
+             "'other': no quorum: ", ' of 3 masters ', 'Connection refused', 'run redlock doctor for details')
 
 
 @case('what a master is: a log-in, an ACL, a replica, no memory, another protocol')
-def _():
-    with Quorum() as quorum:
-        first, second, third = quorum.masters
-        first.ask('ACL', 'SETUSER', 'elsewhere', 'on', '>' + SECRET, '~other:*', '&*', '+@all')
-        first.ask('ACL', 'SETUSER', 'weak', 'on', '>' + SECRET, '~*', '&*', '+@all', '-eval', '-evalsha')
-        second.ask('REPLICAOF', '127.0.0.1', '1')
-        third.ask('CONFIG', 'SET', 'maxmemory', '1')
-        third.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+def _(quorum):
+    first, second, third = quorum.masters
+    first.ask('ACL', 'SETUSER', 'elsewhere', 'on', '>' + SECRET, '~other:*', '&*', '+@all')
+    first.ask('ACL', 'SETUSER', 'weak', 'on', '>' + SECRET, '~*', '&*', '+@all', '-eval', '-evalsha')
+    second.ask('REPLICAOF', '127.0.0.1', '1')
+    third.ask('CONFIG', 'SET', 'maxmemory', '1')
+    third.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
 
-        def one(url, *said):
-            words = ['run', '--wait', 'none', '--connect-timeout', '300ms', 'a', '--', 'true']
-            line = refused(quorum, words, NO_QUORUM, *said, env={'REDLOCK_MASTERS': url})
-            assert SECRET not in line, line
+    def one(url, *said):
+        words = ['run', '--wait', 'none', '--connect-timeout', '300ms', 'a', '--', 'true']
+        line = refused(quorum, words, NO_QUORUM, *said, env={'REDLOCK_MASTERS': url})
+        assert SECRET not in line, line
 
-        one(first.url.replace('//', f'//:{SECRET}@'), 'without any password configured')
-        one(first.url.replace('//', f'//joe:{SECRET}@'), 'WRONGPASS')
-        one(first.url.replace('//', f'//elsewhere:{SECRET}@'), 'NOPERM', 'the ACL must allow the keys redlock:*')
-        one(first.url.replace('//', f'//weak:{SECRET}@'), 'NOPERM', 'needs EVAL')
-        one(first.url + '/99', first.name + '/99 error (ERR DB index is out of range)')
-        one(second.url, 'is a replica (role:slave): configure the master')
-        one(third.url, 'OOM')
-        one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
-        one('redis://no-such-host.invalid', 'look-up of the name')
-        one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
+    one(first.url.replace('//', f'//:{SECRET}@'), 'without any password configured')
+    one(first.url.replace('//', f'//joe:{SECRET}@'), 'WRONGPASS')
+    one(first.url.replace('//', f'//elsewhere:{SECRET}@'), 'NOPERM', 'the ACL must allow the keys redlock:*')
+    one(first.url.replace('//', f'//weak:{SECRET}@'), 'NOPERM', 'needs EVAL')
+    one(first.url + '/99', first.name + '/99 error (ERR DB index is out of range)')
+    one(second.url, 'is a replica (role:slave): configure the master')
+    one(third.url, 'OOM')
+    one('redis://127.0.0.1:1', '127.0.0.1:1 unreachable (connect: Connection refused)')
+    one('redis://no-such-host.invalid', 'look-up of the name')
+    one('unix:///no/such', '/no/such unreachable (connect: No such file or directory)')
 
 
-@case('a server without TLS is named, also after a wait that is shorter than connect_timeout')
-def _():
-    with Quorum(2, options=['--requirepass', SECRET]) as quorum:
-        urls = [master.url.replace('redis://', f'rediss://:{SECRET}@') for master in quorum.masters]
-        masters = {'REDLOCK_MASTERS': ','.join(urls)}
-        names = ', '.join(master.name for master in quorum.masters)
-        for words in (['run', '--wait', '300ms', 'a', '--', 'true'], ['acquire', '--wait', '300ms', 'a'],
-                      ['run', '--wait', 'none', '--connect-timeout', '300ms', 'a', '--', 'true'],
-                      ['status', '--connect-timeout', '300ms', 'a']):
-            result = ended(quorum.run(*words, env=masters), NO_QUORUM)
-            contains(result.stderr, f'redlock: {names} replied without TLS: enable TLS there (tls-port), or write '
-                                    'redis:// in place of rediss://\n')
-            assert SECRET not in result.stderr, result.stderr
-        result = quorum.run('doctor', '--clock-time', '10ms', '--connect-timeout', '300ms', env=masters)
-        contains(ended(result, BROKEN).stdout, 'TLS handshake: no reply within 300 ms; the server replies without TLS',
-                 'enable TLS there (tls-port), or write redis:// in place of rediss://')
-        # One that hangs has not replied.
-        for master in quorum.masters:
-            master.signal(signal.SIGSTOP)
-        result = ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true', env=masters), NO_QUORUM)
-        assert 'without TLS' not in result.stderr, result.stderr
+@case(
+    'a server without TLS is named, also after a wait that is shorter than connect_timeout',
+    2, options=['--requirepass', SECRET])
+def _(quorum):
+    urls = [master.url.replace('redis://', f'rediss://:{SECRET}@') for master in quorum.masters]
+    masters = {'REDLOCK_MASTERS': ','.join(urls)}
+    names = ', '.join(master.name for master in quorum.masters)
+    for words in (['run', '--wait', '300ms', 'a', '--', 'true'], ['acquire', '--wait', '300ms', 'a'],
+                  ['run', '--wait', 'none', '--connect-timeout', '300ms', 'a', '--', 'true'],
+                  ['status', '--connect-timeout', '300ms', 'a']):
+        result = ended(quorum.run(*words, env=masters), NO_QUORUM)
+        contains(result.stderr, f'redlock: {names} replied without TLS: enable TLS there (tls-port), or write '
+                                'redis:// in place of rediss://\n')
+        assert SECRET not in result.stderr, result.stderr
+    result = quorum.run('doctor', '--clock-time', '10ms', '--connect-timeout', '300ms', env=masters)
+    contains(ended(result, BROKEN).stdout, 'TLS handshake: no reply within 300 ms; the server replies without TLS',
+             'enable TLS there (tls-port), or write redis:// in place of rediss://')
+    # One that hangs has not replied.
+    for master in quorum.masters:
+        master.signal(signal.SIGSTOP)
+    result = ended(quorum.run('run', '--wait', '300ms', 'a', '--', 'true', env=masters), NO_QUORUM)
+    assert 'without TLS' not in result.stderr, result.stderr
 
 
 @case('a key of another type than a lock has: which one, where, and how to remove it')
-def _():
-    with Quorum() as quorum:
-        first, second, third = quorum.masters
-        for master in (first, second):
-            master.ask('LPUSH', 'redlock:{a}', 'x')
-            master.ask('LPUSH', 'redlock:{b}:fence', 'x')
-            master.ask('SET', 'redlock:{c}:readers', 'x')
-        third.ask('LPUSH', 'redlock:{a}', 'x')
-        on_two = f'redlock: on {first.name}, {second.name}: the key '
-        type_of = 'has the type {}, a lock needs {}; if no other program uses it: DEL '
-        for words, status, said in (
-                (['status', 'a'], UNDECIDED, f'redlock: on {first.name}, {second.name}, {third.name}: the key redlock:{{a}} '
-                 + type_of.format('list', 'string') + 'redlock:{a}\n'),
-                (['force-release', '--yes', 'a'], NO_QUORUM, type_of.format('list', 'string') + 'redlock:{a}\n'),
-                (['run', '--wait', 'none', '--fencing', 'b', '--', 'true'], NO_QUORUM,
-                 on_two + 'redlock:{b}:fence ' + type_of.format('list', 'string') + 'redlock:{b}:fence\n'),
-                (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n'),
-                (['run', '--wait', 'none', '--shared', 'c', '--', 'true'], NO_QUORUM,
-                 on_two + 'redlock:{c}:readers ' + type_of.format('string', 'zset') + 'redlock:{c}:readers\n')):
-            contains(ended(quorum.run(*words), status).stderr, said)
-        # The advice helps.
-        for master in quorum.masters:
-            master.ask('DEL', 'redlock:{a}', 'redlock:{b}:fence')
-        ended(quorum.run('run', '--wait', 'none', '--fencing', 'b', '--', 'true'), 0)
-        equal(ended(quorum.run('status', 'a'), 0).stderr, '')
+def _(quorum):
+    first, second, third = quorum.masters
+    for master in (first, second):
+        master.ask('LPUSH', 'redlock:{a}', 'x')
+        master.ask('LPUSH', 'redlock:{b}:fence', 'x')
+        master.ask('SET', 'redlock:{c}:readers', 'x')
+    third.ask('LPUSH', 'redlock:{a}', 'x')
+    on_two = f'redlock: on {first.name}, {second.name}: the key '
+    type_of = 'has the type {}, a lock needs {}; if no other program uses it: DEL '
+    for words, status, said in (
+            (['status', 'a'], UNDECIDED, f'redlock: on {first.name}, {second.name}, {third.name}: the key redlock:{{a}} '
+             + type_of.format('list', 'string') + 'redlock:{a}\n'),
+            (['force-release', '--yes', 'a'], NO_QUORUM, type_of.format('list', 'string') + 'redlock:{a}\n'),
+            (['run', '--wait', 'none', '--fencing', 'b', '--', 'true'], NO_QUORUM,
+             on_two + 'redlock:{b}:fence ' + type_of.format('list', 'string') + 'redlock:{b}:fence\n'),
+            (['acquire', '--wait', 'none', '--fencing', 'b'], NO_QUORUM, 'DEL redlock:{b}:fence\n'),
+            (['run', '--wait', 'none', '--shared', 'c', '--', 'true'], NO_QUORUM,
+             on_two + 'redlock:{c}:readers ' + type_of.format('string', 'zset') + 'redlock:{c}:readers\n')):
+        contains(ended(quorum.run(*words), status).stderr, said)
+    # The advice helps.
+    for master in quorum.masters:
+        master.ask('DEL', 'redlock:{a}', 'redlock:{b}:fence')
+    ended(quorum.run('run', '--wait', 'none', '--fencing', 'b', '--', 'true'), 0)
+    equal(ended(quorum.run('status', 'a'), 0).stderr, '')
 
 
 @case('no password is shown, wherever it was put')
@@ -390,54 +384,49 @@ def _():
             assert SECRET not in text, (words, text)
 
 
-@case('the words of the command that runs have no password')
-def _():
-    with Quorum(1, options=['--requirepass', SECRET]) as quorum:
-        secret_file = quorum.path('password')
-        secret_file.write_text(SECRET + '\n')
-        script = 'for p in $PPID $$; do tr "\\0" " " < /proc/$p/cmdline; echo; done'
-        result = ended(quorum.run('--password-file', secret_file, 'run', 'a', '--', 'sh', '-c', script), 0)
-        assert SECRET not in result.stdout, result.stdout
+@case('the words of the command that runs have no password', 1, options=['--requirepass', SECRET])
+def _(quorum):
+    secret_file = quorum.path('password')
+    secret_file.write_text(SECRET + '\n')
+    script = 'for p in $PPID $$; do tr "\\0" " " < /proc/$p/cmdline; echo; done'
+    result = ended(quorum.run('--password-file', secret_file, 'run', 'a', '--', 'sh', '-c', script), 0)
+    assert SECRET not in result.stdout, result.stdout
 
 
 @case('standard output that takes nothing is an error, and a token that was not heard is given back')
-def _():
-    with Quorum() as quorum:
-        with open('/dev/full', 'w', encoding='utf-8') as full:
-            for words in (['status', 'a'], ['list', '--json'], ['doctor', '--clock-time', '10ms'], ['--help'],
-                          ['acquire', 'a'], ['metrics']):
-                process = quorum.start(*words, stdout=full)
-                _, err = process.communicate()
-                equal(process.returncode, INTERNAL, words)
-                contains(err, 'cannot write to standard output')
-        equal(quorum.keys(), [])
+def _(quorum):
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        for words in (['status', 'a'], ['list', '--json'], ['doctor', '--clock-time', '10ms'], ['--help'],
+                      ['acquire', 'a'], ['metrics']):
+            process = quorum.start(*words, stdout=full)
+            _, err = process.communicate()
+            equal(process.returncode, INTERNAL, words)
+            contains(err, 'cannot write to standard output')
+    equal(quorum.keys(), [])
 
 
 @case('settings of TLS without a master that uses it are warned of')
-def _():
-    with Quorum() as quorum:
-        result = ended(quorum.run('--tls-ca-file', '/ca', 'run', 'a', '--', 'true'), 0)
-        equal(result.stderr, 'redlock: tls is configured, but no master is rediss://: nothing is encrypted\n')
+def _(quorum):
+    result = ended(quorum.run('--tls-ca-file', '/ca', 'run', 'a', '--', 'true'), 0)
+    equal(result.stderr, 'redlock: tls is configured, but no master is rediss://: nothing is encrypted\n')
 
 
 @case('a resource may have any name, and JSON stays JSON')
-def _():
-    with Quorum() as quorum:
-        odd = os.fsdecode(b'a\nb\xff')
-        ended(quorum.run('run', odd, '--', 'true'), 0)
-        result = ended(quorum.run('status', '--json', odd), 0)
-        equal(json.loads(result.stdout)[0]['state'], 'free')
-        text = ended(quorum.run('status', 'a\nb'), 0).stdout
-        contains(text, 'a\\x0ab: free')
+def _(quorum):
+    odd = os.fsdecode(b'a\nb\xff')
+    ended(quorum.run('run', odd, '--', 'true'), 0)
+    result = ended(quorum.run('status', '--json', odd), 0)
+    equal(json.loads(result.stdout)[0]['state'], 'free')
+    text = ended(quorum.run('status', 'a\nb'), 0).stdout
+    contains(text, 'a\\x0ab: free')
 
 
-@case('a server that is none: its name, and how to see why')
-def _():
-    with Quorum(0) as quorum:
-        refused(quorum, ['local', '1'], NOT_FOUND, env={'REDLOCK_REDIS_SERVER': '/no/such'},
-                exactly="REDLOCK_REDIS_SERVER is '/no/such', which cannot be run: No such file or directory")
-        contains(refused(quorum, ['local', '1'], INTERNAL, env={'REDLOCK_REDIS_SERVER': '/bin/false'}),
-                 "'/bin/false' does not start", '/bin/false --port ')
+@case('a server that is none: its name, and how to see why', 0)
+def _(quorum):
+    refused(quorum, ['local', '1'], NOT_FOUND, env={'REDLOCK_REDIS_SERVER': '/no/such'},
+            exactly="REDLOCK_REDIS_SERVER is '/no/such', which cannot be run: No such file or directory")
+    contains(refused(quorum, ['local', '1'], INTERNAL, env={'REDLOCK_REDIS_SERVER': '/bin/false'}),
+             "'/bin/false' does not start", '/bin/false --port ')
 
 
 if __name__ == '__main__':
