@@ -2,7 +2,9 @@
 
 #include "hash.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 namespace redlock::core {
@@ -259,11 +261,14 @@ master_set quorum::up() const noexcept {
     return found;
 }
 
+// Round trips of microseconds say nothing about the time that a busy machine takes to reply.
+constexpr std::chrono::nanoseconds busy_time = std::chrono::milliseconds(20);
+
 master_set quorum::may_be_slow(time_point asked_at, time_point now) const noexcept {
     master_set found = 0;
     for (std::size_t i = 0; i < size(); ++i) {
         const connection& link = *members_[i].link;
-        const bool early = now - asked_at < 4 * link.round_trip();
+        const bool early = now - asked_at < std::max(4 * link.round_trip(), busy_time);
         const bool may = link.up() && !link.silent() && (link.heard_at() > asked_at || early);
         found |= may ? set_of(i) : 0U;
     }

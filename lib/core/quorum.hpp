@@ -162,7 +162,7 @@ public:
     std::size_t queue_master_of(std::string_view key) const noexcept;
     master_set up() const noexcept;
     /// Returns the masters that may merely be slow: they have replied since `asked_at`, or that was
-    /// less than four round trips ago.
+    /// less than four round trips or 20 ms ago.
     master_set may_be_slow(time_point asked_at, time_point now) const noexcept;
     /// \}
 

@@ -535,6 +535,21 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         CHECK(it.answered(name).why == errc::no_quorum);
         CHECK(it.answered(name).votes == std::vector<vote>(3, vote::pending));
     }
+    SECTION("not if a busy machine has delayed the answers by many round trips") {
+        for (virtual_master& server : it.masters) {
+            server.put(it.key(), "somebody");
+        }
+        brief.wait = 1s;
+        const redlock::time_point began = it.now();
+        const std::uint64_t name = it.acquire(brief);
+        it.run_until(began + 990ms);
+        for (virtual_quorum::path& path : it.paths) {
+            path.hung = true;
+        }
+        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
+        CHECK(it.answered(name).why == errc::contended);
+        CHECK(it.answered(name).at == began + 1s);
+    }
     SECTION("the wait is too short for any answer") {
         brief.wait = 1ms;
         it.paths[0].there = it.paths[1].there = 2ms;
