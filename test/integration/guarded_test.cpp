@@ -67,26 +67,6 @@ TEST_CASE("guarded: a client that waits in vain learns the remaining lease of th
     }
 }
 
-TEST_CASE("guarded: a holder without an expiry is busy without a time") {
-    quorum_fixture site(1, guarded);
-    site.masters[0].command({"SET", lock_key("r"), "by-hand"});
-    const acquisition_ptr refused = site.me.acquire("r");
-    CHECK(refused->error == errc::contended);
-    CHECK(refused->why.votes[0].vote == vote::held);
-    CHECK_FALSE(refused->why.votes[0].time_left);
-}
-
-TEST_CASE("guarded: an extension never shortens, neither here nor on the servers") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", once_unrenewed(20s));
-    const time_point before = mine.deadline();
-    CHECK(site.me.extend(mine, 2s) == error_code());
-    CHECK(mine.deadline() == before);
-    for (const master_process& master : site.masters) {
-        CHECK(std::stoi(master.command({"PTTL", lock_key("r")})) > 2'000);
-    }
-}
-
 TEST_CASE("guarded: scripts are sent by digest, and in full again when a server forgets them") {
     quorum_fixture site(3, guarded);
     const auto round = [&] {
@@ -223,23 +203,6 @@ TEST_CASE("guarded: a record of another type keeps the master out, and nothing i
     CHECK_FALSE(exists(masters[0], lock_key("r")));
     CHECK(masters[0].command({"LLEN", record_key}) == "2");
     CHECK(me.release(mine) == release_result::released);
-}
-
-TEST_CASE("guarded: a record that turns into another type prevents the grant") {
-    quorum_fixture site(3, guarded);
-    std::vector<std::uint64_t> before;
-    for (std::size_t i = 0; i < 2; ++i) {
-        before.push_back(calls_of(site.masters[i], "set"));
-        site.masters[i].command({"DEL", record_key});
-        site.masters[i].command({"LPUSH", record_key, "a"});
-    }
-    const acquisition_ptr refused = site.me.acquire("r", with_token());
-    INFO(refused->explained());
-    CHECK(refused->error);
-    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
-    for (std::size_t i = 0; i < 2; ++i) {
-        CHECK(calls_of(site.masters[i], "set") == before[i]);
-    }
 }
 
 TEST_CASE("guarded: health shows the protocol, in both") {
