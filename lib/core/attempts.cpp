@@ -285,19 +285,15 @@ attempts::follow(operation& wanted, claim& attempt, attempt::decision next, time
             break;
         case kind::heal: {
             const master_set to = rules_.guarded() ? asking.heal(attempt, masters_.up()) : 0;
-            for (std::size_t i = 0; i < masters_.size(); ++i) {
-                if ((to & set_of(i)) != 0) {
-                    sender_.heal(attempt, i, attempt.extending.round, now);
-                }
+            for (const std::size_t i : each_of(to)) {
+                sender_.heal(attempt, i, attempt.extending.round, now);
             }
             next = to == 0 ? attempt::decision{kind::lost, errc::no_quorum} : attempt::decision{};
             break;
         }
         case kind::over: {
-            const master_set silent = asking.close(attempt);
-            for (std::size_t i = 0; i < masters_.size(); ++i) {
-                masters_.counters(i).acquire_votes[vote::timed_out] +=
-                    (silent & set_of(i)) != 0 ? 1U : 0U;
+            for (const std::size_t i : each_of(asking.close(attempt))) {
+                ++masters_.counters(i).acquire_votes[vote::timed_out];
             }
             next = asking.decide(attempt);
             break;
@@ -315,10 +311,7 @@ attempts::raise(operation& wanted, claim& attempt, const attempt::decision& what
         counters_.raised += asking.token() != 0 ? 1U : 0U;
         give_up_in_time(wanted, attempt, now);
     }
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((what.masters & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(what.masters)) {
         if (wrong::raise_accepts_larger && levels) {
             outbox::command again = sender_.command_for(attempt, command_kind::acquire, set_of(i));
             again.item = {}; // its reply is ignored

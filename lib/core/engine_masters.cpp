@@ -33,9 +33,9 @@ void engine::voters_changed(const admission_change& change, time_point now) {
     if (change.masters != 0) {
         listeners_.forget(); // their arbiters may be other masters
     }
-    for (std::size_t i = 0; change.masters != 0 && i < masters_.size(); ++i) {
+    for (const std::size_t i : each_of(change.masters)) {
         const member& one = masters_[i];
-        if ((change.masters & set_of(i)) == 0 || !one.link->up()) {
+        if (!one.link->up()) {
             continue;
         }
         if (!wrong::sent_in_quarantine && !one.admitted) {

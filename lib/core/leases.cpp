@@ -284,9 +284,8 @@ leases::loss leases::due(claim& lease, time_point now) {
             reports_.held_long(lease);
             break;
         case lease::event::give_up:
-            for (master_set silent = lease::give_up(lease); silent != 0; silent &= silent - 1) {
-                const auto master = static_cast<std::size_t>(std::countr_zero(silent));
-                ++masters_.counters(master).extend_votes[vote::timed_out];
+            for (const std::size_t i : each_of(lease::give_up(lease))) {
+                ++masters_.counters(i).extend_votes[vote::timed_out];
             }
             if (const loss lost = judge(lease, now)) {
                 return lost;

@@ -60,8 +60,8 @@ void removals::begin_votes(claim& ended) {
 }
 
 void removals::send(claim& ended, master_set to, time_point now) {
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) != 0 && ended.ending().sent(i)) {
+    for (const std::size_t i : each_of(to)) {
+        if (ended.ending().sent(i)) {
             limits_.sent(i);
         }
     }
@@ -129,10 +129,8 @@ bool removals::on_wire(const claim& ended) const noexcept {
 // Reports the result once it is known; drops the claim once no removal is pending.
 void removals::decide(claim& ended, time_point now) {
     if (const auto result = ended.ending().decide(masters_.needed(), now)) {
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if ((result->silent & set_of(i)) != 0) {
-                ended.votes.of[i].said = vote::timed_out;
-            }
+        for (const std::size_t i : each_of(result->silent)) {
+            ended.votes.of[i].said = vote::timed_out;
         }
         switch (result->what) {
         case release_result::released:
@@ -158,10 +156,7 @@ void removals::decide(claim& ended, time_point now) {
 
 void removals::due(claim& ended, time_point now) {
     const removal::repeat again = ended.ending().due(now, masters_.up(), ended.left_behind);
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((again.to & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(again.to)) {
         if (again.last || limits_.has_room(i)) {
             send(ended, set_of(i), now);
         } else {

@@ -74,15 +74,13 @@ void sender::acquire(claim& attempt, master_set to, time_point now) {
     }
     flush(); // it may need a key that a removal of this turn frees
     bool written = false;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) != 0) {
-            const command_variant how = variant_of(attempt, i, command_kind::acquire);
-            if (!written || rules_.guarded()) { // a SET is the same for all masters
-                write_acquire(attempt, i, how);
-                written = true;
-            }
-            send_acquire(attempt, i, how, now);
+    for (const std::size_t i : each_of(to)) {
+        const command_variant how = variant_of(attempt, i, command_kind::acquire);
+        if (!written || rules_.guarded()) { // a SET is the same for all masters
+            write_acquire(attempt, i, how);
+            written = true;
         }
+        send_acquire(attempt, i, how, now);
     }
 }
 
@@ -138,10 +136,7 @@ void sender::raise(const claim& attempt, std::size_t master, time_point now) {
 
 void sender::attach(claim& attempt, master_set to, time_point now) {
     master_set together = 0;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(to)) {
         // A shorter ttl needs the script, which never shortens a lease. SET with IFEQ would.
         if (!rules_.guarded() && attempt.ttl >= attempt.ttl_max
             && variant_of(attempt, i, command_kind::extend) == command_variant::native) {
@@ -171,10 +166,7 @@ void sender::extend(claim& lease, master_set to, bool shortens, time_point now) 
     const std::uint16_t round = lease.extending.round;
     const bool shares = shares_calls(lease, command_kind::extend);
     master_set together = 0;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(to)) {
         const command_variant how = shortens ? masters_[i].link->commands().extend_script()
                                              : variant_of(lease, i, command_kind::extend);
         if (shares && (rules_.guarded() || how != command_variant::native)) {
@@ -238,10 +230,7 @@ void sender::remove(claim& ended, master_set to, time_point now) {
     const server_capabilities* written = nullptr; // for these: nearly always the same for all
     command_variant said = command_variant::native;
     std::string_view channel;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(to)) {
         const server_capabilities& commands = masters_[i].link->commands();
         const command_variant how = commands.of(ended.form, command_kind::remove);
         if (shares && how != command_variant::native) {
@@ -265,10 +254,8 @@ void sender::remove(claim& ended, master_set to, time_point now) {
     // waiters subscribe.
     flush();
     channel = channel_of(ended.line_key());
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((together & set_of(i)) != 0) {
-            send_publish(ended, i, channel, now);
-        }
+    for (const std::size_t i : each_of(together)) {
+        send_publish(ended, i, channel, now);
     }
 }
 

@@ -90,10 +90,7 @@ void sender::send_alone(batch& what) {
 }
 
 void sender::send_extension_alone(claim& owner, const batch::item& one, master_set to) {
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((to & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(to)) {
         const command_variant how = masters_[i].link->commands().extend_script();
         if (owner.is_asking()) { // an attach
             send_attach(owner, i, how, outbox_.added_at());
@@ -109,16 +106,14 @@ void sender::send_removal_alone(claim& ended, const batch::item& one, master_set
         const master_set there = to & (publishes ? one.publishes : ~one.publishes);
         command_variant said = command_variant::native; // a marker: nothing has been written yet
         std::string_view channel;
-        for (std::size_t i = 0; i < masters_.size(); ++i) {
-            if ((there & set_of(i)) != 0) {
-                const server_capabilities& commands = masters_[i].link->commands();
-                const command_variant how = commands.remove_script();
-                if (how != said) {
-                    channel = write_removal(ended, commands, how, publishes);
-                    said = how;
-                }
-                send_removal(ended, i, how, channel, outbox_.added_at());
+        for (const std::size_t i : each_of(there)) {
+            const server_capabilities& commands = masters_[i].link->commands();
+            const command_variant how = commands.remove_script();
+            if (how != said) {
+                channel = write_removal(ended, commands, how, publishes);
+                said = how;
             }
+            send_removal(ended, i, how, channel, outbox_.added_at());
         }
     }
 }
@@ -129,10 +124,7 @@ void sender::send_batch(const batch& what) {
     const std::string_view record = rules_.guarded() ? rules_.record_key : std::string_view();
     std::size_t common = 0;
     command_variant said = command_variant::native;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        if ((what.to & set_of(i)) == 0) {
-            continue;
-        }
+    for (const std::size_t i : each_of(what.to)) {
         const command_variant how = what.native ? command_variant::native
                                                 : masters_[i].link->commands().of_batch(what.kind);
         if (common == 0 || how != said) { // nearly always the same for all masters

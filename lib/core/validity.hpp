@@ -11,6 +11,7 @@
 
 #include <redlock/clock.hpp>
 
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,33 @@ constexpr master_set set_of(std::size_t master) noexcept {
     return master_set{1} << master;
 }
 static_assert(masters_max <= 32);
+
+/// The masters of a set, in ascending order: `for (const std::size_t master : each_of(set))`.
+class each_of {
+public:
+    class iterator {
+    public:
+        constexpr explicit iterator(master_set left) noexcept : left_(left) {}
+        constexpr std::size_t operator*() const noexcept {
+            return static_cast<std::size_t>(std::countr_zero(left_));
+        }
+        constexpr iterator& operator++() noexcept {
+            left_ &= left_ - 1;
+            return *this;
+        }
+        friend constexpr bool operator==(iterator, iterator) noexcept = default;
+
+    private:
+        master_set left_;
+    };
+
+    constexpr explicit each_of(master_set set) noexcept : set_(set) {}
+    constexpr iterator begin() const noexcept { return iterator(set_); }
+    static constexpr iterator end() noexcept { return iterator(0); }
+
+private:
+    master_set set_;
+};
 
 /// The moment before all others: no vote.
 inline constexpr time_point never = time_point::min();
