@@ -69,7 +69,8 @@ void engine_driver::end_turn() {
 
 void engine_driver::write_all() {
     const time_point now = time_.now();
-    for (std::size_t i = 0; i < 2 * engine_.size(); ++i) {
+    const std::size_t links = 2 * engine_.size();
+    for (std::size_t i = 0; i < links; ++i) {
         std::string& bytes = engine_.output(i);
         if (!bytes.empty()) {
             if (const std::size_t size = backend_->write(i, bytes); size > 0) {

@@ -86,7 +86,7 @@ answer read_acquire(const reply& got, command_variant how) noexcept {
         return how == command_variant::native ? answer{} : read_error(got.text, how);
     }
     if (how == command_variant::native) { // SET
-        if (got.type == reply_type::status && got.text == "OK") {
+        if (got.is_ok()) {
             return {.said = vote::granted};
         }
         return {

@@ -4,8 +4,8 @@
 #include "decisions.hpp"
 #include "replies.hpp"
 
-#include <bit>
-#include <utility>
+#include <cstddef>
+#include <cstdint>
 
 namespace redlock::core {
 
@@ -14,6 +14,11 @@ namespace {
 // Of one lock in a call for several.
 sent_command command_of(const sent_command& call, const batch::item& one) noexcept {
     return {.kind = call.kind, .round = one.round, .subject = one.claim};
+}
+
+// Whether lock `n` is among those of `connection::take_granted`.
+bool is_granted(std::uint64_t granted, const batch& what, std::size_t n) noexcept {
+    return (granted >> (what.items.size() - 1 - n) & 1U) != 0;
 }
 
 } // namespace
@@ -37,13 +42,14 @@ void replies::batch_replied(const arrival& at, const reply& answered) {
         const arrival one{at.master, of_lock, at.sent, at.now};
         claim* const owner = claims_.find(each.claim);
         answer got = all.executed() ? all.next() : all.call();
-        const bool forgot = all.forgot() || masters_[at.master].link->quarantined(at.now);
-        if (!wrong::unvouched_extends && forgot && got.said == vote::granted && extends
-            && owner != nullptr && owner->votes.of[at.master].unvouched) {
-            got = {.said = vote::quarantined, .forgot = true}; // its SET has no certificate
+        if (extends && (all.forgot() || masters_[at.master].link->quarantined(at.now))) {
+            if (!wrong::unvouched_extends && got.said == vote::granted && owner != nullptr
+                && owner->votes.of[at.master].unvouched) {
+                got = {.said = vote::quarantined, .forgot = true}; // its SET has no certificate
+            }
+            // It may have granted this key after it had forgotten another one.
+            got.forgot = got.forgot || (all.forgot() && got.said == vote::owned_by_other);
         }
-        // It may have granted this key after it had forgotten another one.
-        got.forgot = got.forgot || (extends && all.forgot() && got.said == vote::owned_by_other);
         if (all.executed() && (got.forgot || got.unpublished)) {
             note_server(one, {}, got);
         } else if (all.executed() && of_lock.publishes && got.said == vote::granted) {
@@ -60,21 +66,15 @@ void replies::batch_replied(const arrival& at, const reply& answered) {
     sender_.calls().done(what);
 }
 
-// One of the replies to a batch of SETs: for a lock, or for the certificate that follows them. A
-// grant is held back until the certificate arrives; other replies are not.
+// One of the replies to a batch of SETs: for a lock, or for the certificate that follows them. The
+// connection holds a grant back until the certificate arrives, but no other reply.
 void replies::native_replied(const arrival& at, batch& what, const reply& answered) {
     const std::size_t place = what.items.size() + (rules_.guarded() ? 1 : 0) - at.command.replies;
     if (place == what.items.size()) {
         certified(at, what, answered);
         return;
     }
-    const batch::item& each = what.items[place];
-    const answer got = read_acquire(answered, command_variant::native);
-    if (rules_.guarded() && got.said == vote::granted) {
-        masters_[at.master].granted |= std::uint64_t{1} << place;
-    } else {
-        set_replied(at, each, got, answered);
-    }
+    set_replied(at, what.items[place], read_acquire(answered, command_variant::native), answered);
 }
 
 void replies::set_replied(
@@ -88,8 +88,8 @@ void replies::set_replied(
 }
 
 void replies::certified(const arrival& at, const batch& what, const reply& answered) {
-    member& from = masters_[at.master];
-    const bool remembers = wrong::uncertified_counts || from.link->certifies(at.command, answered);
+    connection& link = *masters_[at.master].link;
+    const bool remembers = wrong::uncertified_counts || link.certifies(at.command, answered);
     answer got{.said = vote::granted};
     if (answered.is_error()) { // nothing shows that it has lost its memory
         got = {.said = vote::error, .forgot = true};
@@ -101,9 +101,11 @@ void replies::certified(const arrival& at, const batch& what, const reply& answe
             .quarantine = std::chrono::ceil<std::chrono::microseconds>(rules_.quarantine_time())};
         note_server(at, answered, got);
     }
-    for (std::uint64_t left = std::exchange(from.granted, 0); left != 0; left &= left - 1) {
-        const batch::item& each = what.items[static_cast<std::size_t>(std::countr_zero(left))];
-        set_replied(at, each, got, answered);
+    const std::uint64_t granted = link.take_granted();
+    for (std::size_t n = 0; n < what.items.size(); ++n) {
+        if (is_granted(granted, what, n)) {
+            set_replied(at, what.items[n], got, answered);
+        }
     }
 }
 
@@ -112,9 +114,9 @@ void replies::batch_dropped(const arrival& at) {
     const std::size_t certificate = rules_.guarded() ? 1 : 0;
     const std::size_t replied =
         what.native ? what.items.size() + certificate - at.command.replies : 0;
-    const std::uint64_t granted = std::exchange(masters_[at.master].granted, 0);
+    const std::uint64_t granted = masters_[at.master].link->take_granted();
     for (std::size_t n = 0; n < what.items.size(); ++n) {
-        if (n >= replied || (granted >> n & 1U) != 0) {
+        if (n >= replied || is_granted(granted, what, n)) {
             const sent_command command = command_of(at.command, what.items[n]);
             dropped({at.master, command, at.sent, at.now});
         }

@@ -136,7 +136,11 @@ void connection::received(std::span<const char> bytes, time_point now) {
         }
         round_trip_ = now - command.sent;
         heard_at_ = now;
-        handle(command, *answer, now);
+        if (command.what.certified && !last && answer->is_ok()) {
+            granted_ |= std::uint64_t{1} << (command.what.replies - 2U);
+        } else {
+            handle(command, *answer, now);
+        }
     }
     if (up()) {
         if (fitness_.fit && now >= fitness_.votes_from) {

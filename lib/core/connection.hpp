@@ -26,6 +26,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace redlock::core {
 
@@ -41,6 +42,7 @@ struct sent_command {
     std::uint8_t locks = 1;   // their number
     std::uint8_t replies = 1; // number of outstanding replies: for native acquires one per lock,
                               // plus one for the certificate
+    bool certified = false;   // its grants count only once the certificate has arrived
     std::uint32_t record = 0; // the memory record when it was sent; of a handshake: the look
     handle subject;           // the claim or the query
 };
@@ -187,6 +189,9 @@ public:
     /// Whether the memory record in the reply is the one that was current when the command was
     /// sent.
     bool certifies(const sent_command& sent, const reply& got) const noexcept;
+    /// Returns the locks of the current call that the master has granted so far, a bit each, the
+    /// last one lowest; and forgets them.
+    std::uint64_t take_granted() noexcept { return std::exchange(granted_, 0); }
     /// \}
 
     /// The master itself reported that it must not vote for this long, until `ends_us` of its
@@ -266,7 +271,8 @@ private:
 
     reply_reader reader_;
     ring_buffer<in_flight> in_flight_;
-    std::size_t awaited_ = 0; // locks of the commands in flight
+    std::size_t awaited_ = 0;   // locks of the commands in flight
+    std::uint64_t granted_ = 0; // of the first of them, until its certificate arrives
     std::string output_;
     std::string scratch_;
     std::chrono::nanoseconds round_trip_{0};

@@ -36,8 +36,12 @@ void leases::begin(
     time_point limit,
     time_point now) {
     won.believed_until = deadline;
-    const time_point renewed_at =
-        won.votes.lasts_until(masters_.needed()) - (won.ttl - rules_.drift.of(won.ttl));
+    time_point renew_at = forever;
+    if (options.renew == renewal::automatic) {
+        const time_point renewed_at =
+            won.votes.lasts_until(masters_.needed()) - (won.ttl - rules_.drift.of(won.ttl));
+        renew_at = lease::renewal_time(renewed_at, won.ttl, random_);
+    }
     won.hold(lease(
         {.renew = options.renew,
          .stop_margin = options.stop_margin,
@@ -45,8 +49,7 @@ void leases::begin(
          .warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning)},
         now,
         deadline,
-        options.renew == renewal::automatic ? lease::renewal_time(renewed_at, won.ttl, random_)
-                                            : forever));
+        renew_at));
     schedule(won);
 }
 

@@ -36,7 +36,6 @@ struct member {
     vote otherwise = vote::unreachable; // its vote while it is not admitted
     bool queue_refused = false;         // whether the refusal of the fair queue was logged
     bool stepped = false;               // its clock or ours was stepped, see `judge_steps`
-    std::uint64_t granted = 0; // one bit per lock of the current batch: awaits the certificate
 
     /// Whether release notifications of this master can be relied on. If this client is not
     /// permitted to publish, others may not be either.

@@ -62,6 +62,7 @@ public:
         bool in_flight = false; // before this reply
         bool confirmed = false;
         bool was_overdue = false;
+        bool pending = false; // it must be sent again, or a stray command may follow
     };
     /// A master has replied, or its connection broke. After an error it is retried at `retry_at`.
     /// `counts`: it is a member, so its reply counts for the result.
@@ -142,6 +143,7 @@ inline removal::receipt removal::answered(
         unconfirmed_ &= ~one;
         out.was_overdue = (overdue_ & one) != 0;
     } else {
+        out.pending = true;
         overdue_ |= one;
         if (out.confirmed) {
             retry_at_ = std::min(retry_at_, left.until);
@@ -172,7 +174,7 @@ inline std::optional<removal::result> removal::decide(std::size_t quorum, time_p
         out = result{release_result::expired};
     } else if (foreign_ >= quorum) {
         out = result{release_result::stolen};
-    } else if (std::max({ours, gone, std::size_t{foreign_}}) + pending_ < quorum) {
+    } else if (std::max(std::max(ours, gone), std::size_t{foreign_}) + pending_ < quorum) {
         out = result{release_result::uncertain};
     } else if (now >= decide_by_) {
         out = result{release_result::uncertain, awaited_ & in_flight_};

@@ -42,7 +42,9 @@ void removals::begin(claim& ended, time_point now) {
         }
     }
     send(ended, to, now);
-    decide(ended, now);
+    if (!decide(ended, now)) {
+        schedule(ended, now);
+    }
 }
 
 // Resets the votes, so that they explain the result of the removal only.
@@ -82,7 +84,9 @@ bool removals::answered(claim& ended, const arrival& at, vote what) {
         limits_.answered(at.master, at.now);
     }
     counters_.removals_repeated += got.was_overdue ? 1U : 0U;
-    decide(ended, at.now);
+    if (!decide(ended, at.now) && got.pending) {
+        schedule(ended, at.now);
+    }
     return got.confirmed;
 }
 
@@ -126,8 +130,9 @@ bool removals::on_wire(const claim& ended) const noexcept {
     return !left.waits_for_room();
 }
 
-// Reports the result once it is known; drops the claim once no removal is pending.
-void removals::decide(claim& ended, time_point now) {
+// Reports the result once it is known. Drops the claim once no removal is pending; then it returns
+// true.
+bool removals::decide(claim& ended, time_point now) {
     if (const auto result = ended.ending().decide(masters_.needed(), now)) {
         for (const std::size_t i : each_of(result->silent)) {
             ended.votes.of[i].said = vote::timed_out;
@@ -146,12 +151,12 @@ void removals::decide(claim& ended, time_point now) {
         }
         reports_.removed(ended, result->what);
     }
-    if (ended.ending().settled()) {
+    const bool settled = ended.ending().settled();
+    if (settled) {
         timers_.cancel(ended.wake);
         claims_.destroy(ended);
-    } else {
-        timers_.set_by(ended.wake, ended.ending().next_due(now));
     }
+    return settled;
 }
 
 void removals::due(claim& ended, time_point now) {
@@ -163,7 +168,9 @@ void removals::due(claim& ended, time_point now) {
             limits_.search(i, now);
         }
     }
-    decide(ended, now);
+    if (!decide(ended, now)) {
+        schedule(ended, now);
+    }
 }
 
 void removals::send_pending(std::size_t master, time_point now) {

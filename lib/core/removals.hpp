@@ -58,7 +58,10 @@ private:
     void begin_votes(claim& ended);
     void send(claim& ended, master_set to, time_point now);
     void send_pending(std::size_t master, time_point now);
-    void decide(claim& ended, time_point now);
+    bool decide(claim& ended, time_point now);
+    void schedule(claim& ended, time_point now) {
+        timers_.set_by(ended.wake, ended.ending().next_due(now));
+    }
 
     pool<claim>& claims_;
     metrics& counters_;

@@ -112,7 +112,8 @@ void replies::note_server(const arrival& at, const reply& answered, const answer
 
 // `lock`: the hash of its key.
 void replies::note_listeners(std::size_t master, std::uint64_t lock, std::uint64_t count) {
-    if (masters_.arbiter_of(lock) == master) {
+    const bool news = listeners_.none(lock) != (count == 0);
+    if (news && masters_.arbiter_of(lock) == master) {
         listeners_.counted(lock, count);
     }
 }

@@ -172,7 +172,6 @@ const char* read_string(const char* at, const char* end, reply& into) noexcept {
 }
 
 const char* read_line(const char* at, const char* end, reply& into) noexcept {
-    static constexpr std::string_view ok = "+OK\r\n";
     static constexpr std::string_view nil = "$-1\r\n";
     switch (*at) {
     case ':':
@@ -180,7 +179,7 @@ const char* read_line(const char* at, const char* end, reply& into) noexcept {
     case '+':
     case '-': {
         const std::string_view rest(at, static_cast<std::size_t>(end - at));
-        const std::size_t stop = rest.starts_with(ok) ? ok.size() - 1 : rest.find('\n');
+        const std::size_t stop = rest.find('\n');
         if (stop == std::string_view::npos || rest[stop - 1] != '\r'
             || stop - 2 > reply_reader::reply_bytes_max) {
             return nullptr;
@@ -269,6 +268,12 @@ bool reply_reader::give_to_hiredis(std::string_view bytes) {
 }
 
 const reply* reply_reader::next_in_place() {
+    static constexpr std::string_view ok = "+OK\r\n"; // the most frequent one
+    if (fresh_.starts_with(ok)) {
+        found_ = {reply_type::status, 0, fresh_.substr(1, 2), {}};
+        fresh_.remove_prefix(ok.size());
+        return &found_;
+    }
     const char* const end = fresh_.data() + fresh_.size();
     const char* at = fresh_.data();
     std::size_t count = 0;

@@ -24,6 +24,7 @@ struct reply {
     std::span<const reply> elements; // of an array, flattened in order of appearance
 
     bool is_error() const noexcept { return type == reply_type::error; }
+    bool is_ok() const noexcept { return type == reply_type::status && text == "OK"; }
 };
 
 /// Splits a stream of bytes into replies.

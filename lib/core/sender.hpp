@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -152,6 +153,8 @@ private:
 
     void publish_where_heard(const claim& ended, batch::item& one, master_set to) const;
     void send_batch(const batch& what);
+    /// `marks`: the end of the call in the stream to each master.
+    void note_sent(const batch& what, std::span<const std::uint64_t> marks);
     void send_alone(batch& what);
     void send_extension_alone(claim& owner, const batch::item& one, master_set to);
     void send_removal_alone(claim& ended, const batch::item& one, master_set to);

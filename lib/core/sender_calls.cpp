@@ -3,7 +3,7 @@
 #include "hash.hpp"
 #include "sender.hpp"
 
-#include <algorithm>
+#include <array>
 
 namespace redlock::core {
 
@@ -124,6 +124,7 @@ void sender::send_batch(const batch& what) {
     const std::string_view record = rules_.guarded() ? rules_.record_key : std::string_view();
     std::size_t common = 0;
     command_variant said = command_variant::native;
+    std::array<std::uint64_t, masters_max> marks{};
     for (const std::size_t i : each_of(what.to)) {
         const command_variant how = what.native ? command_variant::native
                                                 : masters_[i].link->commands().of_batch(what.kind);
@@ -142,7 +143,7 @@ void sender::send_batch(const batch& what) {
         } else if (!what.native && rules_.guarded()) {
             masters_[i].link->append_guard(call_, what.by_first);
         }
-        const std::uint64_t mark = send(
+        marks[i] = send(
             i,
             call_,
             {.kind = what.kind,
@@ -151,19 +152,31 @@ void sender::send_batch(const batch& what) {
              .locks = static_cast<std::uint8_t>(what.items.size()),
              .replies = static_cast<std::uint8_t>(
                  (what.native ? what.items.size() : 1) + (certifies ? 1 : 0)),
+             .certified = certifies,
              .record = masters_[i].link->record(),
              .subject = what.self},
             outbox_.added_at());
-        for (std::size_t n = 0; (removes || certifies) && n < what.items.size(); ++n) {
-            if (claim* const owner = claims_.find(what.items[n].claim)) {
-                owner->votes.of[i].unvouched |= certifies;
-                if (removes) {
-                    keep_mark(*owner, i, mark);
-                }
-            }
-        }
         if (certifies) {
             masters_[i].link->keep_clock(outbox_.added_at());
+        }
+    }
+    if (removes || certifies) {
+        note_sent(what, marks);
+    }
+}
+
+void sender::note_sent(const batch& what, std::span<const std::uint64_t> marks) {
+    for (const batch::item& each : what.items) {
+        claim* const owner = claims_.find(each.claim);
+        if (owner == nullptr) {
+            continue;
+        }
+        for (const std::size_t i : each_of(what.to)) {
+            if (what.kind == command_kind::remove) {
+                keep_mark(*owner, i, marks[i]);
+            } else {
+                owner->votes.of[i].unvouched = true;
+            }
         }
     }
 }
