@@ -139,6 +139,24 @@ TEST_CASE("an extension never shortens what was asked for elsewhere") {
     }
 }
 
+TEST_CASE("a lock is attached to without a script where the server extends by itself") {
+    virtual_quorum q(3);
+    for (auto& server : q.masters) {
+        server.speaks = virtual_master::dialect::redis_8_4;
+    }
+    q.start();
+    for (std::size_t i = 0; i < 3; ++i) {
+        put(q, i, mine, 5s);
+    }
+    acquire_options longest = once();
+    longest.ttl = 30s; // none has a longer one, which would be shortened
+    REQUIRE(attach(q, longest).won);
+    for (auto& server : q.masters) {
+        CHECK(server.count("SET p:{r} " + std::string(mine) + " IFEQ") == 1);
+        CHECK(server.count("extend") == 0);
+    }
+}
+
 TEST_CASE("a lock that is gone from a majority is lost, and what is left of it stays") {
     started_quorum q(3);
     put(q, 0, mine, 5s);

@@ -44,6 +44,15 @@ std::string extension(command_variant how) {
 
 } // namespace
 
+TEST_CASE("the length of an argument is a number of any size") {
+    for (const std::size_t size : {0, 1, 9, 10, 11, 99, 100, 101, 1000, 100'000}) {
+        std::string out;
+        append_command(out, {std::string(size, 'x')});
+        CHECK(out.starts_with("*1\r\n$" + std::to_string(size) + "\r\n"));
+        CHECK(out.size() == 4 + 1 + std::to_string(size).size() + 2 + size + 2);
+    }
+}
+
 TEST_CASE("a lock is set with NX and PX in one command") {
     std::string out;
     append_set(out, "the:key", "the:token", 86'400'000ms);

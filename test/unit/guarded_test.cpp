@@ -208,6 +208,16 @@ TEST_CASE("a quarantine that was taken away by hand ends with the next health ch
     CHECK(it.engine.examine(it.now()).admitted == 1);
 }
 
+TEST_CASE("an extension keeps the fencing counter for longer, too") {
+    started_quorum it(guarded_settings_for(3));
+    const answer got = it.acquire_now(fenced());
+    const redlock::time_point before = it.masters[0].expires("p:{r}:fence");
+    it.run_for(5s);
+    it.extend(got, 10s);
+    it.run_for(10ms);
+    CHECK(it.masters[0].expires("p:{r}:fence") >= before + 5s);
+}
+
 TEST_CASE("counters that agree cost no second round trip") {
     guarded_quorum q(3);
     q.it.start();

@@ -57,6 +57,24 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:slot:free") == 3);
 }
 
+TEST_CASE("a slot is announced as free after its removal, on the channel of its pool alone") {
+    core::settings rules = guarded_settings_for(3);
+    rules.pushes = true;
+    started_quorum it(rules);
+    const answer got = it.acquire_slot_now(waiting(), 4);
+    for (virtual_master& server : it.masters) {
+        server.seen.clear();
+    }
+    it.release(got);
+    it.run_for(5ms);
+    for (const virtual_master& server : it.masters) {
+        REQUIRE(server.seen.size() == 2);
+        CHECK(server.seen[0].starts_with("EVAL"));
+        CHECK(server.seen[0].ends_with(" 0 " + got.token + " 0")); // no fence, not published
+        CHECK(server.seen[1].starts_with("PUBLISH p:{r}:slot:free "));
+    }
+}
+
 TEST_CASE("one master's push is enough, a little later") {
     started_quorum it(rules_without_polling(3));
     hold(it, 0);
