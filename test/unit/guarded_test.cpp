@@ -208,7 +208,7 @@ TEST_CASE("a quarantine that was taken away by hand ends with the next health ch
     CHECK(it.engine.examine(it.now()).admitted == 1);
 }
 
-TEST_CASE("an extension keeps the fencing counter for longer, too") {
+TEST_CASE("an extension also keeps the fencing counter for longer") {
     started_quorum it(guarded_settings_for(3));
     const answer got = it.acquire_now(fenced());
     const redlock::time_point before = it.masters[0].expires("p:{r}:fence");
