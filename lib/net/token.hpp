@@ -1,6 +1,6 @@
-// Random bytes for tokens, always from the operating system's generator. Each thread draws some in
-// advance, which saves a system call per acquire. A child of fork() drops what its parent has
-// drawn: a token that two processes share unlocks the wrong lock.
+// Random bytes for tokens, always from the operating system's generator. A generator of our own
+// would have to survive fork() and threads; a token that two processes share unlocks the wrong
+// lock.
 
 #pragma once
 
