@@ -8,7 +8,7 @@ import pathlib
 import shutil
 
 import harness
-from harness import CONFIGURATION, NOT_FOUND, USAGE, Quorum, Skip, case, contains, ended, equal, main
+from harness import CONFIGURATION, NOT_FOUND, USAGE, Skip, case, contains, ended, equal, main
 
 BENCHMARK = os.environ.get('REDLOCK_QUORUM_BENCH')
 SHORT = ['--workload', 'latency', '--master-timeout', '2s', '--', '--rounds', '1', '--seconds-per-round', '0.05']
@@ -16,12 +16,11 @@ SHORT = ['--workload', 'latency', '--master-timeout', '2s', '--', '--rounds', '1
 
 def needs_benchmark(function):
     @functools.wraps(function)
-    def run():
+    def run(quorum):
         if not BENCHMARK:
             raise Skip('quorum_bench is not built')
-        with Quorum() as quorum:
-            quorum.env['REDLOCK_QUORUM_BENCH'] = BENCHMARK
-            function(quorum)
+        quorum.env['REDLOCK_QUORUM_BENCH'] = BENCHMARK
+        function(quorum)
     return run
 
 
