@@ -161,7 +161,7 @@ std::pair<bool, std::string>
 take_from(connection& master, const std::string& key, const std::string& other, force when) {
     const reply seen =
         checked(master.ask({"GET", key}), "GET", {reply::kind::text, reply::kind::nothing});
-    // The script is sent even if there is no key: nil alone does not show that this is a Redis.
+    // Without a key the script is sent as well: any server can reply nil, but only Redis runs it.
     std::string channel;
     core::assign_channel(channel, key);
     const bool at_once = when == force::at_once;

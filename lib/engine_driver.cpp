@@ -69,8 +69,7 @@ void engine_driver::end_turn() {
 
 void engine_driver::write_all() {
     const time_point now = time_.now();
-    const std::size_t links = 2 * engine_.size();
-    for (std::size_t i = 0; i < links; ++i) {
+    for (std::size_t i = 0; i < 2 * engine_.size(); ++i) {
         std::string& bytes = engine_.output(i);
         if (!bytes.empty()) {
             if (const std::size_t size = backend_->write(i, bytes); size > 0) {

@@ -459,6 +459,7 @@ void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>&
             continue;
         }
         const std::string value = word.substr(mark + 1);
+        // Of the flags, CLI11 makes only --help and --version not configurable.
         const bool fixed = !found.front()->get_configurable();
         if (fixed || (value != "true" && value != "false")) {
             throw failure(

@@ -101,19 +101,6 @@ std::vector<std::size_t> masters_without_tls(const redlock::config& how) {
     return out;
 }
 
-void hint_at_tls(const redlock::config& how) {
-    std::vector<std::string> names;
-    for (const std::size_t one : masters_without_tls(how)) {
-        names.push_back(to_string(how.masters[one]));
-    }
-    if (!names.empty()) {
-        say(fmt::format(
-            "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
-            "rediss://",
-            fmt::join(names, ", ")));
-    }
-}
-
 void hint_at_types(const redlock::config& how, const std::string& resource) {
     std::vector<std::future<std::vector<std::string>>> all;
     all.reserve(how.masters.size());
@@ -132,32 +119,51 @@ void hint_at_types(const redlock::config& how, const std::string& resource) {
     }
 }
 
-void hint_at_votes(
-    const redlock::config& how, const std::string& resource, const redlock::diagnostics& why) {
-    // An acquire finds this vote only where a key of the lock has another type.
-    if (std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
-            return one.vote == redlock::vote::owned_by_other || is_type_error(one.text);
-        })) {
+namespace {
+
+// Prints which masters do not use TLS although their URLs do, if there are any.
+void hint_at_tls(const redlock::config& how) {
+    std::vector<std::string> names;
+    for (const std::size_t one : masters_without_tls(how)) {
+        names.push_back(to_string(how.masters[one]));
+    }
+    if (!names.empty()) {
+        say(fmt::format(
+            "{} replied without TLS: enable TLS there (tls-port), or write redis:// in place of "
+            "rediss://",
+            fmt::join(names, ", ")));
+    }
+}
+
+// `votes`: of an acquire or a query. `shows_type`: whether a vote means a key of another type,
+// which its text need not say.
+template <typename Votes, typename F>
+void hint_at(
+    const redlock::config& how, const std::string& resource, const Votes& votes, F shows_type) {
+    if (std::ranges::any_of(
+            votes, [&](const auto& one) { return shows_type(one) || is_type_error(one.text); })) {
         hint_at_types(how, resource);
     }
-    if (std::ranges::any_of(why.votes, [](const redlock::master_vote& one) {
+    if (std::ranges::any_of(votes, [](const auto& one) {
             return one.vote == redlock::vote::unreachable && may_lack_tls(one.text);
         })) {
         hint_at_tls(how);
     }
 }
 
+} // namespace
+
+void hint_at_votes(
+    const redlock::config& how, const std::string& resource, const redlock::diagnostics& why) {
+    // An acquire finds this vote only where a key of the lock has another type.
+    hint_at(how, resource, why.votes, [](const redlock::master_vote& one) {
+        return one.vote == redlock::vote::owned_by_other;
+    });
+}
+
 void hint_at_status(
     const redlock::config& how, const std::string& resource, const redlock::lock_status& found) {
-    if (std::ranges::any_of(
-            found.masters, [](const auto& one) { return is_type_error(one.text); })) {
-        hint_at_types(how, resource);
-    }
-    if (std::ranges::any_of(found.masters, [](const redlock::master_lock_status& one) {
-            return one.vote == redlock::vote::unreachable && may_lack_tls(one.text);
-        })) {
-        hint_at_tls(how);
-    }
+    hint_at(how, resource, found.masters, [](const auto&) { return false; });
 }
 
 } // namespace cli

@@ -11,12 +11,8 @@
 
 namespace cli {
 
-/// Returns the indexes of the TLS masters that reply to a PING without TLS. Sends no
-/// password.
+/// Returns the indexes of the TLS masters that reply to a PING without TLS. Sends no password.
 std::vector<std::size_t> masters_without_tls(const redlock::config& how);
-
-/// Prints which masters do not use TLS although their URLs do, if there are any.
-void hint_at_tls(const redlock::config& how);
 
 /// Prints which keys of the lock have a type that no lock has, and how to remove them.
 void hint_at_types(const redlock::config& how, const std::string& resource);

@@ -174,7 +174,7 @@ inline std::optional<removal::result> removal::decide(std::size_t quorum, time_p
         out = result{release_result::expired};
     } else if (foreign_ >= quorum) {
         out = result{release_result::stolen};
-    } else if (std::max(std::max(ours, gone), std::size_t{foreign_}) + pending_ < quorum) {
+    } else if (std::max({ours, gone, std::size_t{foreign_}}) + pending_ < quorum) {
         out = result{release_result::uncertain};
     } else if (now >= decide_by_) {
         out = result{release_result::uncertain, awaited_ & in_flight_};
