@@ -5,6 +5,8 @@
 #include "session.hpp"
 #include "supervisor.hpp"
 
+#include <redlock/sizing.hpp>
+
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
@@ -299,15 +301,12 @@ private:
                              || (reason == redlock::loss_reason::expired && unguarded());
         supervisor_->stop(at_once ? now : now + options_.grace);
         refresh();
-        // The reason is said already: of the rest, only the votes.
-        const std::string why = to_string(why_lost_);
-        const std::size_t votes = why.find(", ", why_lost_.message.size());
-        say(fmt::format(
-            "lost '{}' ({}), stopping the command{}",
+        redlock::diagnostics why = why_lost_;
+        why.message = fmt::format(
+            "lost '{}' ({}), stopping the command",
             printable(options_.lock.resource),
-            to_string(reason),
-            why_lost_.votes.empty() || votes == std::string::npos ? ""
-                                                                  : ": " + why.substr(votes + 2)));
+            to_string(reason));
+        say(to_string(why));
     }
 
     /// Whether the masters may have granted the lost lock to another owner: a majority has no key
@@ -321,7 +320,7 @@ private:
                        || one.vote == redlock::vote::owned_by_other;
             });
         return session_->manager.get_health().protocol == redlock::protocol::plain
-               || 2 * static_cast<std::size_t>(without) > votes.size();
+               || static_cast<std::size_t>(without) >= redlock::votes_needed(votes.size());
     }
 
     int finish() {

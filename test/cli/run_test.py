@@ -482,7 +482,7 @@ def _(quorum):
     # Renewal finds it out; it comes at a third of the ttl.
     line = process.stderr.readline()
     told = now()
-    contains(line, "lost 'a' (", '), stopping the command: 2 of 3 votes needed: ')
+    contains(line, "lost 'a' (", '), stopping the command, 2 of 3 votes needed: ')
     equal(process.wait(), LOST)
     assert not alive(pid)
     assert beats(path)[-1][0] < told + 1.4
