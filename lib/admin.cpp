@@ -244,4 +244,18 @@ force_result force_release(const config& quorum, std::string_view resource, forc
     return out;
 }
 
+lock_keys keys_of(const config& quorum, std::string_view resource) {
+    const std::string& prefix = quorum.key_prefix;
+    lock_keys out;
+    core::assign_lock_key(out.lock, prefix, resource);
+    core::assign_fence_key(out.fence, prefix, resource);
+    out.readers = core::key_beside(out.fence, "readers");
+    out.intent = core::key_beside(out.fence, "intent");
+    core::assign_queue_key(out.queue, prefix, resource);
+    core::assign_places_key(out.queue_until, out.queue);
+    core::assign_channel(out.channel, out.lock);
+    out.record = core::record_key(prefix);
+    return out;
+}
+
 }}} // namespace redlock::REDLOCK_ABI::admin

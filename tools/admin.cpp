@@ -8,6 +8,7 @@
 #include "status.hpp"
 
 #include <redlock/admin.hpp>
+#include <redlock/sizing.hpp>
 
 #include <fmt/format.h>
 
@@ -40,7 +41,7 @@ int list(const settings& common) {
             say(fmt::format("{}: {}", one.endpoint, printable(one.text)));
         }
     }
-    const bool enough = read > how.masters.size() / 2;
+    const bool enough = read >= redlock::votes_needed(how.masters.size());
     session now(std::move(how));
     if (!found.resources.empty()) { // silent masters have cost their time already
         now.settle(need::all);
@@ -151,10 +152,6 @@ int force_release(const forced& wanted, const settings& common) {
 }
 
 } // namespace
-
-std::string key_of(const redlock::config& how, const std::string& resource) {
-    return how.key_prefix.empty() ? resource : how.key_prefix + "{" + resource + "}";
-}
 
 void add_admin_commands(command_line& to) {
     CLI::App& lists = to.add(

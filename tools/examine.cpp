@@ -1,6 +1,5 @@
 #include "examine.hpp"
 
-#include "admin.hpp"
 #include "hints.hpp"
 
 #include <redlock/admin.hpp>
@@ -15,6 +14,7 @@
 #include <sstream>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace cli {
@@ -65,7 +65,7 @@ public:
         // One name, one server: a proxy that distributes its connections shows here.
         connection other(where, how);
         out_.run_id_of_other_connection = fields_of(other.ask({"INFO", "server"}).text)["run_id"];
-        out_.record = how.key_prefix + ":epoch";
+        out_.record = redlock::admin::keys_of(how, "").record;
         if (how.protocol == redlock::protocol::guarded) {
             read_record(other);
         }
@@ -130,9 +130,8 @@ private:
     void try_permissions() {
         std::random_device random;
         const std::string name = fmt::format("redlock-doctor-{:08x}{:08x}", random(), random());
-        const std::string lock = key_of(how_, name);
-        const std::string fence = how_.key_prefix + "{" + name + "}:fence";
-        const std::string channel = lock + ":free";
+        const redlock::admin::lock_keys keys = redlock::admin::keys_of(how_, name);
+        const auto& [lock, fence] = std::tie(keys.lock, keys.fence);
         const reply set = attempt("+set", true, {"SET", lock, "doctor", "NX", "PX", "2000"});
         understood("SET", set, is_ok(set));
         if (set.failed() && !forbidden(set)) {
@@ -161,7 +160,7 @@ private:
             attempt("+client|setname", false, {"CLIENT", "SETNAME", "redlock-doctor"});
         understood("CLIENT SETNAME", named, is_ok(named));
         if (how_.release_notifications == redlock::release_notifications::on) {
-            number_of("PUBLISH", attempt("+publish", false, {"PUBLISH", channel, "doctor"}));
+            number_of("PUBLISH", attempt("+publish", false, {"PUBLISH", keys.channel, "doctor"}));
         }
         number_of("DEL", attempt("+del", true, {"DEL", lock, fence}));
     }
@@ -255,11 +254,14 @@ std::vector<facts> examine(const redlock::config& how, milliseconds apart) {
     for (std::future<void>& one : all) {
         one.get();
     }
-    if (std::ranges::any_of(
-            out, [](const facts& one) { return one.unreachable.starts_with("TLS handshake"); })) {
-        for (const std::size_t one : masters_without_tls(how)) {
-            out[one].without_tls = true;
+    std::vector<std::size_t> unreachable;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (!out[i].unreachable.empty()) {
+            unreachable.push_back(i);
         }
+    }
+    for (const std::size_t one : masters_without_tls(how, unreachable)) {
+        out[one].without_tls = true;
     }
     return out;
 }

@@ -1,6 +1,5 @@
 #include "hints.hpp"
 
-#include "admin.hpp"
 #include "text.hpp"
 
 #include <redlock/admin.hpp>
@@ -8,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <future>
 #include <map>
 #include <string_view>
@@ -30,40 +28,30 @@ bool replies_without_tls(redlock::endpoint where, redlock::config how) {
     }
 }
 
-struct lock_key {
-    std::string_view suffix; ///< after "{resource}"
-    std::string_view type;   ///< as TYPE names it
-};
-
-// Of all forms of a lock, as docs/interoperability.md lists them.
-constexpr std::array lock_keys{
-    lock_key{"", "string"},
-    lock_key{":fence", "string"},
-    lock_key{":readers", "zset"},
-    lock_key{":intent", "string"},
-    lock_key{":queue", "zset"},
-    lock_key{":queue:until", "zset"}};
-
-// A line for each such key of one master.
+// A line for each key of another type on one master.
 std::vector<std::string>
 wrong_types(const redlock::endpoint& where, const redlock::config& how, std::string_view resource) {
     std::vector<std::string> out;
     try {
         redlock::admin::connection master(where, how);
-        for (const lock_key& one : lock_keys) {
-            const std::string key =
-                one.suffix.empty()
-                    ? key_of(how, std::string(resource))
-                    : fmt::format("{}{{{}}}{}", how.key_prefix, resource, one.suffix);
+        const redlock::admin::lock_keys keys = redlock::admin::keys_of(how, resource);
+        const std::pair<std::string_view, std::string_view> types[] = {// as TYPE names them
+                                                                       {keys.lock, "string"},
+                                                                       {keys.fence, "string"},
+                                                                       {keys.readers, "zset"},
+                                                                       {keys.intent, "string"},
+                                                                       {keys.queue, "zset"},
+                                                                       {keys.queue_until, "zset"}};
+        for (const auto& [key, needed] : types) {
             const redlock::admin::reply type = master.ask({"TYPE", key});
             if (type.what == redlock::admin::reply::kind::text && type.text != "none"
-                && type.text != one.type) {
+                && type.text != needed) {
                 out.push_back(fmt::format(
                     "the key {0} has the type {1}, a lock needs {2}; if no other program uses it: "
                     "DEL {0}",
                     printable(key),
                     printable(type.text),
-                    one.type));
+                    needed));
             }
         }
     } catch (const redlock::admin::connection_error&) { // reported by the command
@@ -76,17 +64,12 @@ bool is_type_error(std::string_view text) {
     return text.find("WRONGTYPE") != std::string_view::npos;
 }
 
-// The reasons of a master that has not completed its TLS handshake.
-bool may_lack_tls(std::string_view text) {
-    return text.find("not connected yet") != std::string_view::npos
-           || text.find("TLS handshake") != std::string_view::npos;
-}
-
 } // namespace
 
-std::vector<std::size_t> masters_without_tls(const redlock::config& how) {
+std::vector<std::size_t>
+masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& unreachable) {
     std::vector<std::pair<std::size_t, std::future<bool>>> all;
-    for (std::size_t i = 0; i < how.masters.size(); ++i) {
+    for (const std::size_t i : unreachable) {
         if (how.masters[i].transport == redlock::transport::tls) {
             all.emplace_back(
                 i, std::async(std::launch::async, replies_without_tls, how.masters[i], how));
@@ -122,9 +105,9 @@ void hint_at_types(const redlock::config& how, const std::string& resource) {
 namespace {
 
 // Prints which masters do not use TLS although their URLs do, if there are any.
-void hint_at_tls(const redlock::config& how) {
+void hint_at_tls(const redlock::config& how, const std::vector<std::size_t>& unreachable) {
     std::vector<std::string> names;
-    for (const std::size_t one : masters_without_tls(how)) {
+    for (const std::size_t one : masters_without_tls(how, unreachable)) {
         names.push_back(to_string(how.masters[one]));
     }
     if (!names.empty()) {
@@ -144,11 +127,13 @@ void hint_at(
             votes, [&](const auto& one) { return shows_type(one) || is_type_error(one.text); })) {
         hint_at_types(how, resource);
     }
-    if (std::ranges::any_of(votes, [](const auto& one) {
-            return one.vote == redlock::vote::unreachable && may_lack_tls(one.text);
-        })) {
-        hint_at_tls(how);
+    std::vector<std::size_t> unreachable;
+    for (std::size_t i = 0; i < votes.size(); ++i) {
+        if (votes[i].vote == redlock::vote::unreachable) {
+            unreachable.push_back(i);
+        }
     }
+    hint_at_tls(how, unreachable);
 }
 
 } // namespace

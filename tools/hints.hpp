@@ -11,8 +11,10 @@
 
 namespace cli {
 
-/// Returns the indexes of the TLS masters that reply to a PING without TLS. Sends no password.
-std::vector<std::size_t> masters_without_tls(const redlock::config& how);
+/// Returns those of the unreachable masters whose URLs ask for TLS, and that reply to a PING
+/// without TLS. Masters are indexes; no password is sent.
+std::vector<std::size_t>
+masters_without_tls(const redlock::config& how, const std::vector<std::size_t>& unreachable);
 
 /// Prints which keys of the lock have a type that no lock has, and how to remove them.
 void hint_at_types(const redlock::config& how, const std::string& resource);

@@ -65,6 +65,22 @@ struct force_result {
 force_result
 force_release(const config& quorum, std::string_view resource, force when = force::after_lease);
 
+/// What a lock consists of on each master.
+struct lock_keys {
+    std::string lock;        ///< string with the owner's token
+    std::string fence;       ///< string with the fencing counter
+    std::string readers;     ///< sorted set of the tokens of readers
+    std::string intent;      ///< string with the token of a writer that waits for readers
+    std::string queue;       ///< sorted set: the fair queue
+    std::string queue_until; ///< sorted set: when the places in the queue end
+    std::string channel;     ///< of the release notifications; not a key
+    std::string record;      ///< string: the memory record of the master, the same for all locks
+};
+
+/// Returns the names of the keys and of the channel of a lock. The ACL of a client must allow them,
+/// and no other program may use them. Thread-safe.
+lock_keys keys_of(const config& quorum, std::string_view resource);
+
 /// The reply of a server.
 struct reply {
     /// Its type.

@@ -3,6 +3,8 @@
 #include "core/form.hpp"
 #include "core/keys.hpp"
 
+#include <redlock/admin.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include <string>
@@ -29,6 +31,23 @@ TEST_CASE("the part of a key that is hashed is what is in its first braces, if t
         CAPTURE(key);
         CHECK(hash_part(key) == part);
     }
+}
+
+TEST_CASE("an operator gets all names of a lock") {
+    redlock::config quorum;
+    quorum.key_prefix = "p:";
+    const redlock::admin::lock_keys some = redlock::admin::keys_of(quorum, "r");
+    CHECK(some.lock == "p:{r}");
+    CHECK(some.fence == "p:{r}:fence");
+    CHECK(some.readers == "p:{r}:readers");
+    CHECK(some.intent == "p:{r}:intent");
+    CHECK(some.queue == "p:{r}:queue");
+    CHECK(some.queue_until == "p:{r}:queue:until");
+    CHECK(some.channel == "p:{r}:free");
+    CHECK(some.record == "p::epoch");
+    quorum.key_prefix.clear();
+    CHECK(redlock::admin::keys_of(quorum, "r").lock == "r");
+    CHECK(redlock::admin::keys_of(quorum, "r").fence == "{r}:fence");
 }
 
 TEST_CASE("keys of any length are packed and found again") {
