@@ -120,17 +120,18 @@ redlock::lock attach(
             if (error.code() != redlock::errc::no_quorum || now.signal() != 0) {
                 throw;
             }
-            now.settle(need::most);
-            // A master whose record has changed refuses the command, and is introduced again, which
-            // takes two round trips.
-            const bool refused =
-                std::ranges::find(why.votes, redlock::vote::error, &redlock::master_vote::vote)
-                != why.votes.end();
-            const auto moved = [&] { return members_moved(before, now.manager.get_health()); };
-            for (int i = 0; refused && !moved() && i < 20; ++i) {
-                now.pause(milliseconds(5));
+            // A master whose record has changed refuses the command. The manager then reads INFO
+            // and the record again, one after the other: a query follows each on its connection.
+            if (std::ranges::count(why.votes, redlock::vote::error, &redlock::master_vote::vote)
+                > 0) {
+                for (int i = 0; i < 2; ++i) {
+                    now.wait([&](auto token) {
+                        return now.manager.async_query(mine.lock.resource, std::move(token));
+                    });
+                }
             }
-            if (!moved()) {
+            now.settle(need::most);
+            if (!members_moved(before, now.manager.get_health())) {
                 throw;
             }
         }

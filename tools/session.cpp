@@ -25,16 +25,8 @@ redlock::lock_manager made_of(asio::io_context& io, redlock::config configuratio
 }
 
 bool decided(const redlock::master_health& one) {
-    switch (one.state) {
-    case redlock::master_state::connecting:
-    case redlock::master_state::founding:
-        return false;
-    case redlock::master_state::down:
-        // Before the first attempt nothing is known.
-        return !one.text.empty() && one.text != "not connected yet";
-    default:
-        return true;
-    }
+    return one.state != redlock::master_state::connecting
+           && one.state != redlock::master_state::founding;
 }
 
 } // namespace
@@ -72,22 +64,20 @@ void session::listen() {
 
 void session::settle(need how_many, milliseconds limit) {
     using clock = std::chrono::steady_clock;
-    auto until = clock::now() + std::min(limit, how_.connect_timeout + how_.master_timeout);
-    bool ready = false;
-    while (signal_ == 0 && clock::now() < until) {
-        const redlock::health now = manager.get_health();
+    auto end = clock::now() + std::min(limit, how_.connect_timeout + how_.master_timeout);
+    redlock::health now;
+    const auto all_decided = [&] {
+        now = manager.get_health();
         const bool unfounded = !how_.founds_quorum && now.generation == 0; // and stays so
-        if (std::ranges::all_of(now.masters, [&](const auto& one) {
-                return decided(one) || (unfounded && one.state == redlock::master_state::founding);
-            })) {
-            return;
-        }
-        if (how_many == need::most && now.ready && !ready) {
-            ready = true;
-            until = std::min(until, clock::now() + how_.master_timeout);
-        }
-        io.run_one_for(milliseconds(5));
+        return std::ranges::all_of(now.masters, [&](const redlock::master_health& one) {
+            return decided(one) || (unfounded && one.state == redlock::master_state::founding);
+        });
+    };
+    if (how_many == need::most) {
+        run_until(end, [&] { return all_decided() || now.ready; });
+        end = std::min(end, clock::now() + how_.master_timeout);
     }
+    run_until(end, all_decided);
 }
 
 redlock::wait_for session::settle_for(redlock::wait_for wait) {
@@ -106,10 +96,7 @@ redlock::wait_for session::settle_for(redlock::wait_for wait) {
 }
 
 bool session::pause(milliseconds time) {
-    const auto until = std::chrono::steady_clock::now() + time;
-    while (signal_ == 0 && std::chrono::steady_clock::now() < until) {
-        io.run_one_until(until);
-    }
+    run_until(std::chrono::steady_clock::now() + time, [] { return false; });
     return signal_ != 0;
 }
 

@@ -63,6 +63,18 @@ public:
         return future.get();
     }
 
+    /// Runs the loop until `done()`, a moment or a signal that ends the program. The state of the
+    /// manager and of its locks changes in the handlers of this loop only: `done` is asked after
+    /// each of them. Returns whether it is done.
+    template <typename Done>
+    bool run_until(std::chrono::steady_clock::time_point end, Done done) {
+        bool is_done = done();
+        while (!is_done && signal_ == 0 && std::chrono::steady_clock::now() < end) {
+            io.run_one_until(end);
+            is_done = done();
+        }
+        return is_done;
+    }
     /// Runs the loop for this long, or until a signal comes. Returns whether one came.
     bool pause(milliseconds time);
 
