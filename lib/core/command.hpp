@@ -11,6 +11,7 @@
 #include "append_command.hpp"
 #include "form.hpp"
 
+#include <bitset>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -65,68 +66,46 @@ struct server_capabilities {
     native_delete delete_command = native_delete::none;
     bool set_ifeq = false;
     bool evalsha = true;
-    // Whether the server is known to have the script; else EVAL is sent. A removal must work even
-    // if this client is gone when NOSCRIPT would arrive.
-    bool knows_raise = false;
-    bool knows_remove = false;
-    bool knows_extend = false;
-    bool knows_heal = false;
-    bool knows_turn = false;
-    bool knows_leave = false;
-    std::uint32_t knows_forms = 0; // one bit per script of the other forms
-    bool knows_batch[3] = {};      // acquire, remove, extend of several locks
 
-    /// The variant of a command of the exclusive form.
-    command_variant raise() const noexcept { return script(knows_raise); }
-    command_variant remove() const noexcept {
-        return delete_command != native_delete::none ? command_variant::native : remove_script();
-    }
-    command_variant extend() const noexcept {
-        return set_ifeq ? command_variant::native : extend_script();
-    }
-    command_variant remove_script() const noexcept { return script(knows_remove); }
-    command_variant extend_script() const noexcept { return script(knows_extend); }
-    command_variant heal() const noexcept { return script(knows_heal); }
-    command_variant turn() const noexcept { return script(knows_turn); }
-    command_variant leave() const noexcept { return script(knows_leave); }
-    /// The variant of a command of any form: `kind` is acquire, raise, remove, extend or heal. For
-    /// exclusive locks in shared calls use `of_batch`.
+    /// The variant of a command.
     command_variant of(lock_form form, command_kind kind) const noexcept {
-        if (has_own_script(form, kind)) {
-            return script((knows_forms & bit_of(form, kind)) != 0);
-        }
-        return kind == command_kind::raise    ? raise()
-               : kind == command_kind::remove ? remove()
-               : kind == command_kind::heal   ? heal()
-                                              : extend();
+        const bool native =
+            form == lock_form::exclusive
+            && (kind == command_kind::remove ? delete_command != native_delete::none
+                                             : kind == command_kind::extend && set_ifeq);
+        return native ? command_variant::native : script(kind, form);
     }
-    /// The same for several locks in one call: `kind` is acquire, remove or extend.
-    command_variant of_batch(command_kind kind) const noexcept {
-        return script(knows_batch[batch(kind)]);
+    /// The same, if it must be a script.
+    command_variant
+    script(command_kind kind, lock_form form = lock_form::exclusive) const noexcept {
+        return variant(place(form, kind));
     }
-    void learn_batch(command_kind kind, bool known) noexcept { knows_batch[batch(kind)] = known; }
-    void learn(lock_form form, command_kind kind, bool known) noexcept {
-        const std::uint32_t bit = bit_of(form, kind);
-        knows_forms = known ? knows_forms | bit : knows_forms & ~bit;
-    }
+    /// The variant of a script for several exclusive locks in one call: `kind` is acquire, remove
+    /// or extend.
+    command_variant of_batch(command_kind kind) const noexcept { return variant(batch(kind)); }
+
+    void learn(lock_form form, command_kind kind, bool known) { known_[place(form, kind)] = known; }
+    void learn_batch(command_kind kind, bool known) { known_[batch(kind)] = known; }
 
     friend bool operator==(const server_capabilities&, const server_capabilities&) = default;
 
 private:
+    static constexpr std::size_t row = 32; // more than there are kinds
+
+    static std::size_t place(lock_form form, command_kind kind) noexcept {
+        const lock_form of = has_own_script(form, kind) ? form : lock_form::exclusive;
+        return row * static_cast<std::size_t>(of) + static_cast<std::size_t>(kind);
+    }
     static std::size_t batch(command_kind kind) noexcept {
-        return kind == command_kind::acquire ? 0 : kind == command_kind::remove ? 1 : 2;
+        return row * lock_forms + static_cast<std::size_t>(kind);
     }
-    command_variant script(bool known) const noexcept {
-        return evalsha && known ? command_variant::evalsha : command_variant::eval;
+    // A script is sent whole unless the server is known to have it: a removal must work even if
+    // this client is gone when NOSCRIPT would arrive.
+    command_variant variant(std::size_t script) const noexcept {
+        return evalsha && known_[script] ? command_variant::evalsha : command_variant::eval;
     }
-    static std::uint32_t bit_of(lock_form form, command_kind kind) noexcept {
-        const unsigned place = kind == command_kind::acquire  ? 0
-                               : kind == command_kind::raise  ? 1
-                               : kind == command_kind::remove ? 2
-                               : kind == command_kind::heal   ? 3
-                                                              : 4;
-        return 1U << (5 * static_cast<unsigned>(form) + place);
-    }
+
+    std::bitset<row*(lock_forms + 1)> known_; // the scripts that the server has
 };
 
 /// \name The plain protocol
@@ -174,58 +153,6 @@ struct fence {
     std::uint64_t token = 0;         // 0: none yet, or without fencing
     std::chrono::milliseconds ttl{}; // 0: without fencing
 };
-
-/// `promoted_from` is the replication id that the server had as a replica; empty: none. If
-/// `stepped`, the memory record is written anew, whatever it contains. `list` is a list of masters
-/// with its state, and `on` the id that the record must have for it; both may be empty.
-void append_handshake(
-    std::string& out,
-    std::string_view record,
-    const master_guard& guard,
-    std::string_view promoted_from,
-    bool stepped,
-    std::string_view id,
-    std::string_view list = {},
-    std::string_view on = {});
-void append_raise(
-    std::string& out, command_variant how, const lock_names& names, const fence& fencing);
-/// Creates the key if it is missing.
-void append_guarded_heal(
-    std::string& out,
-    command_variant how,
-    const lock_names& names,
-    const master_guard& guard,
-    std::chrono::milliseconds ttl,
-    const fence& fencing);
-/// \}
-
-/// \name The fair queue of a lock, in both protocols
-/// \{
-struct queue_names {
-    std::string_view lock;
-    std::string_view queue;
-    std::string_view places;
-    std::string_view waiter;
-};
-
-void append_turn(
-    std::string& out,
-    command_variant how,
-    const queue_names& names,
-    std::chrono::milliseconds place_lease);
-/// An empty `channel` publishes nothing.
-void append_leave(
-    std::string& out, command_variant how, const queue_names& names, std::string_view channel);
-/// \}
-
-/// \name The slots of a pool, from `first` on
-/// \{
-/// Queries the owners of the slots. For both protocols.
-void append_owners(
-    std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
-/// Queries which slots are free, and when the first lease of the held ones ends.
-void append_slot_scan(
-    std::string& out, std::string_view pool_key, std::uint32_t first, std::uint32_t count);
 /// \}
 
 } // namespace redlock::core

@@ -164,38 +164,20 @@ void connection::handle(const in_flight& command, const reply& answer, time_poin
 void connection::learn(
     const sent_command& command, const reply& got, const answer& meaning) noexcept {
     server_capabilities& commands = info_.commands;
-    if (command.shared) {
-        if (!got.is_error() || got.text.starts_with("NOSCRIPT")) {
-            commands.learn_batch(command.kind, !got.is_error());
-        } else if (meaning.use_eval && command.how != command_variant::eval && !meaning.for_one) {
-            commands.evalsha = false;
-        }
+    const bool missing = meaning.use_eval && got.text.starts_with("NOSCRIPT");
+    const bool executed =
+        !got.is_error() && (command.shared || command.how == command_variant::eval);
+    if (command.shared && (executed || missing)) {
+        commands.learn_batch(command.kind, executed);
+    } else if (executed || missing) {
+        commands.learn(command.form, command.kind, executed);
+    } else if (!meaning.use_eval || (command.shared && meaning.for_one)) {
         return;
-    }
-    if (has_own_script(command.form, command.kind)) {
-        const bool known = command.how == command_variant::eval && !got.is_error();
-        if (known || (meaning.use_eval && got.text.starts_with("NOSCRIPT"))) {
-            commands.learn(command.form, command.kind, known);
-        } else if (meaning.use_eval) {
-            commands.evalsha = false;
-        }
-        return;
-    }
-    bool& knows = command.kind == command_kind::raise         ? commands.knows_raise
-                  : command.kind == command_kind::remove      ? commands.knows_remove
-                  : command.kind == command_kind::take_turn   ? commands.knows_turn
-                  : command.kind == command_kind::leave_queue ? commands.knows_leave
-                  : command.kind == command_kind::heal        ? commands.knows_heal
-                                                              : commands.knows_extend;
-    if (command.how == command_variant::eval) {
-        knows = knows || !got.is_error();
-    } else if (meaning.use_eval && got.text.starts_with("NOSCRIPT")) {
-        knows = false;
-    } else if (meaning.use_eval && command.how == command_variant::evalsha) {
+    } else if (command.how == command_variant::evalsha) {
         commands.evalsha = false;
-    } else if (meaning.use_eval && command.kind == command_kind::remove) {
+    } else if (command.kind == command_kind::remove) {
         commands.delete_command = native_delete::none;
-    } else if (meaning.use_eval) {
+    } else {
         commands.set_ifeq = false;
     }
 }

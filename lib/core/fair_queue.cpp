@@ -1,5 +1,7 @@
 #include "fair_queue.hpp"
 
+#include "command_parts.hpp"
+#include "fair_queue_scripts.hpp"
 #include "hex.hpp"
 #include "keys.hpp"
 
@@ -8,25 +10,6 @@
 #include <utility>
 
 namespace redlock::core {
-
-namespace {
-
-// The keys of a fair queue.
-class queue_keys {
-public:
-    queue_keys(std::string_view lock, std::string_view prefix) : lock_(lock) {
-        assign_queue_key(queue_, prefix, resource_of(lock, prefix));
-        assign_places_key(places_, queue_);
-    }
-    queue_names names(std::string_view waiter) const { return {lock_, queue_, places_, waiter}; }
-
-private:
-    std::string_view lock_;
-    std::string queue_;
-    std::string places_;
-};
-
-} // namespace
 
 bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_point now) {
     queue_ticket& place = waiters.place;
@@ -54,19 +37,27 @@ bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_poi
 }
 
 void fair_queue::send(const wait_queue& waiters, time_point now) {
-    sender_.flush(); // the script looks at the lock
+    call(waiters, command_kind::take_turn, turn_take, decimal(rules_.place_lease().count()), now);
+}
+
+// The scripts look at the lock: removals of this turn come first.
+void fair_queue::call(
+    const wait_queue& waiters,
+    command_kind kind,
+    const script& what,
+    std::string_view argument,
+    time_point now) {
+    sender_.flush();
     const queue_ticket& place = waiters.place;
-    const queue_keys keys(waiters.key, rules_.key_prefix);
-    const command_variant how = masters_[place.queue_master].link->commands().turn();
-    std::string bytes;
-    append_turn(bytes, how, keys.names(place.waiter), rules_.place_lease());
+    const command_variant how = masters_[place.queue_master].link->commands().script(kind);
+    std::string queue;
+    assign_queue_key(queue, rules_.key_prefix, resource_of(waiters.key, rules_.key_prefix));
+    std::string places;
+    assign_places_key(places, queue);
     sender_.send(
         place.queue_master,
-        bytes,
-        {.kind = command_kind::take_turn,
-         .how = how,
-         .round = place.round,
-         .subject = waiters.self},
+        {verb(how), body(how, what), "3", waiters.key, queue, places, place.waiter, argument},
+        {.kind = kind, .how = how, .round = place.round, .subject = waiters.self},
         now);
 }
 
@@ -112,21 +103,12 @@ void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point n
 void fair_queue::leave(wait_queue& waiters, time_point now) {
     queue_ticket& place = waiters.place;
     if (place.queue_master != nobody && masters_[place.queue_master].link->up()) {
-        sender_.flush();
-        const queue_keys keys(waiters.key, rules_.key_prefix);
-        std::string channel;
+        std::string channel; // empty: publishes nothing
         if (rules_.pushes) {
             assign_channel(channel, waiters.key);
         }
-        const command_variant how = masters_[place.queue_master].link->commands().leave();
-        std::string bytes;
-        append_leave(bytes, how, keys.names(place.waiter), channel);
         ++leaving_;
-        sender_.send(
-            place.queue_master,
-            bytes,
-            {.kind = command_kind::leave_queue, .how = how, .subject = waiters.self},
-            now);
+        call(waiters, command_kind::leave_queue, turn_leave, channel, now);
     }
     place.leave();
 }

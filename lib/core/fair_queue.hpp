@@ -11,6 +11,7 @@
 #include "answer.hpp"
 #include "engine_callbacks.hpp"
 #include "essentials.hpp"
+#include "scripts.hpp"
 #include "wait_queue.hpp"
 
 #include <cstddef>
@@ -52,6 +53,12 @@ public:
 
 private:
     void send(const wait_queue& waiters, time_point now);
+    void call(
+        const wait_queue& waiters,
+        command_kind kind,
+        const script& what,
+        std::string_view argument,
+        time_point now);
     void give_up(wait_queue& waiters, std::string_view why, time_point now);
 
     random_source& random_;

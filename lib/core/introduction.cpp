@@ -4,6 +4,7 @@
 #include "command_parts.hpp"
 #include "connection.hpp"
 #include "decisions.hpp"
+#include "guarded_scripts.hpp"
 #include "hex.hpp"
 #include "login.hpp"
 #include "reasons.hpp"
@@ -88,16 +89,29 @@ void connection::introduced(const reply& answer, time_point now) {
         const bool stepped = stepped_ == info_.run_id;
         const std::uint32_t look = members_.look();
         const membership::proposal proposed = members_.proposal_to(master_);
-        scratch_.clear();
-        append_handshake(
-            scratch_,
+        const decimal quarantine(std::max(quarantine_, proposed.quarantine).count());
+        const std::string_view promoted = info_.promoted_from;
+        const std::string id = new_id();
+        // A list and the id that the record must have for it; both may be left out.
+        const std::array<std::string_view, 11> words{
+            "EVAL",
+            guarded_handshake.text,
+            "1",
             rules_.record_key,
-            {.run_id = info_.run_id, .quarantine = std::max(quarantine_, proposed.quarantine)},
-            info_.promoted_from,
-            stepped,
-            new_id(),
+            info_.run_id,
+            promoted.empty() ? "-" : promoted,
+            quarantine,
+            stepped ? "1" : "0",
+            id,
             proposed.list,
-            proposed.id);
+            proposed.id};
+        scratch_.clear();
+        append_command(
+            scratch_,
+            std::span(words).first(
+                proposed.list.empty() ? 9
+                : proposed.id.empty() ? 10
+                                      : 11));
         const std::uint16_t round = stepped ? restarts_memory : 0;
         send(
             scratch_,

@@ -167,8 +167,9 @@ void sender::extend(claim& lease, master_set to, bool shortens, time_point now) 
     const bool shares = shares_calls(lease, command_kind::extend);
     master_set together = 0;
     for (const std::size_t i : each_of(to)) {
-        const command_variant how = shortens ? masters_[i].link->commands().extend_script()
-                                             : variant_of(lease, i, command_kind::extend);
+        const command_variant how = shortens
+                                        ? masters_[i].link->commands().script(command_kind::extend)
+                                        : variant_of(lease, i, command_kind::extend);
         if (shares && (rules_.guarded() || how != command_variant::native)) {
             together |= set_of(i);
         } else {

@@ -91,7 +91,7 @@ void sender::send_alone(batch& what) {
 
 void sender::send_extension_alone(claim& owner, const batch::item& one, master_set to) {
     for (const std::size_t i : each_of(to)) {
-        const command_variant how = masters_[i].link->commands().extend_script();
+        const command_variant how = masters_[i].link->commands().script(command_kind::extend);
         if (owner.is_asking()) { // an attach
             send_attach(owner, i, how, outbox_.added_at());
         } else {
@@ -108,7 +108,7 @@ void sender::send_removal_alone(claim& ended, const batch::item& one, master_set
         std::string_view channel;
         for (const std::size_t i : each_of(there)) {
             const server_capabilities& commands = masters_[i].link->commands();
-            const command_variant how = commands.remove_script();
+            const command_variant how = commands.script(command_kind::remove);
             if (how != said) {
                 channel = write_removal(ended, commands, how, publishes);
                 said = how;

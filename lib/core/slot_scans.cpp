@@ -1,8 +1,11 @@
 #include "slot_scans.hpp"
 
+#include "command_parts.hpp"
 #include "keys.hpp"
+#include "slot_scripts.hpp"
 
 #include <string>
+#include <vector>
 
 namespace redlock::core {
 
@@ -71,14 +74,22 @@ void slot_scans::send(
     const slot_scan& asking, std::size_t master, unsigned command, time_point now) {
     const std::uint32_t first = slot_scan::first_of(command);
     const std::uint32_t count = asking.count_of(command);
-    // Only the guarded protocol uses a script: plain also works where scripts are forbidden.
+    // Only the guarded protocol uses a script: plain also works where scripts are forbidden. It is
+    // rare, and sent whole: no command variant needs to be remembered.
     const bool owners = asking.wants_owners() || !rules_.guarded();
-    std::string bytes;
-    if (owners) {
-        append_owners(bytes, asking.key, first, count);
-    } else {
-        append_slot_scan(bytes, asking.key, first, count);
+    std::vector<std::string> keys(owners ? count : 0);
+    std::vector<std::string_view> words{"MGET"};
+    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+        assign_slot_key(keys[i], asking.key, first + i);
+        words.push_back(keys[i]);
     }
+    const decimal from(first);
+    const decimal number(count);
+    if (!owners) {
+        words = {"EVAL", scan_slots, "1", asking.key, from, number};
+    }
+    std::string bytes;
+    append_command(bytes, words);
     sender_.send(
         master,
         bytes,

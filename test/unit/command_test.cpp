@@ -1,4 +1,5 @@
 #include "core/command.hpp"
+#include "core/form_command.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
@@ -95,31 +96,34 @@ TEST_CASE("every variant of an extension compares with the token") {
 }
 
 TEST_CASE("commands fall back from native to EVALSHA to EVAL") {
-    server_capabilities all{.delete_command = native_delete::delex, .set_ifeq = true};
-    CHECK(all.remove() == command_variant::native);
-    CHECK(all.extend() == command_variant::native);
+    server_capabilities all;
+    all.delete_command = native_delete::delex;
+    all.set_ifeq = true;
+    const auto variant = [&](command_kind of) { return all.of(lock_form::exclusive, of); };
+    CHECK(variant(command_kind::remove) == command_variant::native);
+    CHECK(variant(command_kind::extend) == command_variant::native);
+    CHECK(all.script(command_kind::remove) == command_variant::eval);
+    CHECK(all.script(command_kind::extend) == command_variant::eval);
     all.delete_command = native_delete::none;
     all.set_ifeq = false;
-    CHECK(
-        all.remove()
-        == command_variant::eval); // a script that the server may not have is sent whole
-    CHECK(all.extend() == command_variant::eval);
-    all.knows_remove = true;
-    CHECK(all.remove() == command_variant::evalsha);
-    CHECK(all.extend() == command_variant::eval);
-    all.knows_extend = true;
-    CHECK(all.extend() == command_variant::evalsha);
-    CHECK(all.raise() == command_variant::eval);
-    all.knows_raise = true;
-    CHECK(all.raise() == command_variant::evalsha);
-    CHECK(all.heal() == command_variant::eval);
-    all.knows_heal = true;
-    CHECK(all.heal() == command_variant::evalsha);
-    CHECK(all.of(lock_form::exclusive, command_kind::heal) == command_variant::evalsha);
+    constexpr std::array kinds{
+        command_kind::remove,
+        command_kind::extend,
+        command_kind::raise,
+        command_kind::heal,
+        command_kind::take_turn,
+        command_kind::leave_queue};
+    for (const command_kind kind : kinds) {
+        // A script that the server may not have is sent whole.
+        CHECK(variant(kind) == command_variant::eval);
+        all.learn(lock_form::exclusive, kind, true);
+        CHECK(variant(kind) == command_variant::evalsha);
+        CHECK(all.script(kind) == command_variant::evalsha);
+    }
     all.evalsha = false;
-    CHECK(all.raise() == command_variant::eval);
-    CHECK(all.remove() == command_variant::eval);
-    CHECK(all.extend() == command_variant::eval);
+    for (const command_kind kind : kinds) {
+        CHECK(variant(kind) == command_variant::eval);
+    }
 }
 
 TEST_CASE("what a server knows of one script says nothing of another") {
@@ -154,26 +158,29 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
     const lock_names names{"p{r}", "p{r}:fence", "p:epoch", "the:token"};
     const master_guard guard{"run", 30'602'000us, 1'700'000'000'000'123};
     const fence fencing{17, 24h};
-    const auto said = [](auto append, auto... arguments) {
+    const auto said = [](const form_command& what) {
         std::string out;
-        append(out, arguments...);
+        append_form_command(out, what);
         return words_of(out);
     };
     CHECK(
-        said(append_raise, command_variant::evalsha, names, fencing)
+        said(
+            {.kind = command_kind::raise,
+             .how = command_variant::evalsha,
+             .names = names,
+             .fencing = fencing})
         == "EVALSHA " + std::string(guarded_raise.sha1)
                + " 2 p{r} p{r}:fence the:token 17 86400000");
     CHECK(
-        said(append_guarded_heal, command_variant::eval, names, guard, 12'345ms, fencing)
+        said(
+            {.kind = command_kind::heal,
+             .names = names,
+             .fencing = fencing,
+             .ttl = 12'345ms,
+             .guard = guard})
         == "EVAL " + std::string(guarded_heal.text)
                + " 3 p{r} p{r}:fence p:epoch the:token 12345 17 86400000 run 30602000 "
                  "1700000000000123");
-    CHECK(
-        said(append_handshake, "p:epoch", guard, "", false, "1d", "", "")
-        == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run - 30602000 0 1d");
-    CHECK(
-        said(append_handshake, "p:epoch", guard, "abc", true, "1d", "", "")
-        == "EVAL " + std::string(guarded_handshake.text) + " 1 p:epoch run abc 30602000 1 1d");
 }
 
 } // namespace command_test

@@ -426,7 +426,7 @@ TEST_CASE("a call for several locks and a script for one are learned by themselv
         done,
         {});
     CHECK(it.link.commands().of_batch(command_kind::remove) == command_variant::evalsha);
-    CHECK(it.link.commands().remove_script() == taught.remove_script());
+    CHECK(it.link.commands().script(command_kind::remove) == taught.script(command_kind::remove));
 }
 
 TEST_CASE("what was written to the socket before is not counted for the next one") {
