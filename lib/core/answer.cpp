@@ -19,13 +19,8 @@ struct triple {
 };
 
 std::optional<triple> read_triple(const reply& got) noexcept {
-    if (got.type != reply_type::array || got.elements.size() != 3) {
+    if (!got.is_array(3) || !std::ranges::all_of(got.elements, &reply::is_integer)) {
         return std::nullopt;
-    }
-    for (const reply& one : got.elements) {
-        if (one.type != reply_type::integer) {
-            return std::nullopt;
-        }
     }
     return triple{
         got.elements[0].integer,
@@ -39,26 +34,21 @@ std::chrono::microseconds rest_of(std::int64_t us) noexcept {
     return std::chrono::microseconds(std::clamp<std::int64_t>(us, 0, most));
 }
 
+// The result of a comparison with the owner of the key.
+vote compared(std::int64_t status) noexcept {
+    return status == 1    ? vote::granted
+           : status == 0  ? vote::owned_by_other
+           : status == -1 ? vote::absent
+                          : vote::error;
+}
+
 // Reply to a compare-and-delete or compare-and-extend of the plain protocol.
 answer read_compared(const reply& got, command_variant how) noexcept {
     if (how == command_variant::native) {
-        const bool done =
-            got.type == reply_type::status || (got.type == reply_type::integer && got.integer == 1);
+        const bool done = got.type == reply_type::status || (got.is_integer() && got.integer == 1);
         return done ? answer{.said = vote::granted} : answer{.ask_exists = true};
     }
-    if (got.type != reply_type::integer) {
-        return {};
-    }
-    switch (got.integer) {
-    case 1:
-        return {.said = vote::granted};
-    case 0:
-        return {.said = vote::owned_by_other};
-    case -1:
-        return {.said = vote::absent};
-    default:
-        return {};
-    }
+    return {.said = got.is_integer() ? compared(got.integer) : vote::error};
 }
 
 } // namespace
@@ -86,44 +76,33 @@ answer read_acquire(const reply& got, command_variant how) noexcept {
         return how == command_variant::native ? answer{} : read_error(got.text, how);
     }
     if (how == command_variant::native) { // SET
-        if (got.is_ok()) {
-            return {.said = vote::granted};
-        }
         return {
-            .said = got.type == reply_type::nil ? (wrong::busy_counted ? vote::granted : vote::held)
-                                                : vote::error};
+            .said = got.is_ok() ? vote::granted
+                    : got.type != reply_type::nil
+                        ? vote::error
+                        : (wrong::busy_counted ? vote::granted : vote::held)};
     }
     const auto said = read_triple(got);
     if (!said) {
         return {};
     }
-    answer out{.server_us = said->server_us};
-    switch (said->status) {
-    case 1:
-        if (said->value >= 0 && said->value < exact_max) {
-            out.said = vote::granted;
-            out.counter = static_cast<std::uint64_t>(said->value);
-        }
-        break;
-    case 0:
-        out.said = wrong::busy_counted ? vote::granted : vote::held;
-        out.left = lease_left(said->value);
-        break;
-    case -1:
-        out.said = vote::timed_out;
-        out.late = true;
-        break;
-    case -2:
-    case -4:
-        out.said = vote::quarantined;
-        out.forgot = said->status == -4;
-        out.quarantine = rest_of(said->value);
-        out.quarantine_ends_us = said->server_us + out.quarantine.count();
-        break;
-    default:
-        break;
-    }
-    return out;
+    const auto [status, value, server_us] = *said;
+    const bool granted = status == 1 && value >= 0 && value < exact_max;
+    const bool quarantined = status == -2 || status == -4;
+    const auto rest = quarantined ? rest_of(value) : std::chrono::microseconds(0);
+    return {
+        .said = granted        ? vote::granted
+                : status == 0  ? (wrong::busy_counted ? vote::granted : vote::held)
+                : status == -1 ? vote::timed_out
+                : quarantined  ? vote::quarantined
+                               : vote::error,
+        .late = status == -1,
+        .forgot = status == -4,
+        .left = status == 0 ? lease_left(value) : std::nullopt,
+        .quarantine = rest,
+        .counter = granted ? static_cast<std::uint64_t>(value) : 0,
+        .quarantine_ends_us = quarantined ? server_us + rest.count() : 0,
+        .server_us = server_us};
 }
 
 answer read_raise(const reply& got, command_variant how) noexcept {
@@ -146,24 +125,19 @@ answer read_remove(const reply& got, command_variant how) noexcept {
     if (got.is_error()) {
         return read_error(got.text, how);
     }
-    const auto said = read_triple(got);
-    if (!said && how != command_variant::native && got.type == reply_type::integer
-        && got.integer >= 2) {
+    if (const auto said = read_triple(got)) {
+        return {
+            .said = compared(said->status),
+            .unpublished = said->value == 1,
+            .server_us = said->server_us};
+    }
+    if (how != command_variant::native && got.is_integer() && got.integer >= 2) {
         return {
             .said = vote::granted,
             .unpublished = got.integer == 2,
             .counter = static_cast<std::uint64_t>(got.integer - 2)};
     }
-    if (!said) {
-        return read_compared(got, how);
-    }
-    return {
-        .said = said->status == 1    ? vote::granted
-                : said->status == 0  ? vote::owned_by_other
-                : said->status == -1 ? vote::absent
-                                     : vote::error,
-        .unpublished = said->value == 1,
-        .server_us = said->server_us};
+    return read_compared(got, how);
 }
 
 answer read_extend(const reply& got, command_variant how) noexcept {
@@ -174,36 +148,20 @@ answer read_extend(const reply& got, command_variant how) noexcept {
     if (!said) {
         return read_compared(got, how);
     }
-    answer out{.server_us = said->server_us};
-    switch (said->status) {
-    case 1:
-    case 2:
-        out.said = vote::granted;
-        out.healed = said->status == 2;
-        out.unpublished = said->value == 1;
-        break;
-    case 0:
-        out.said = vote::owned_by_other;
-        out.left = lease_left(said->value);
-        break;
-    case -1:
-        out.said = vote::timed_out;
-        out.late = true;
-        break;
-    case -2:
-        out.said = vote::absent;
-        out.forgot = true;
-        break;
-    case -3:
-        out.said = vote::absent;
-        break;
-    case -4: // nothing was executed; its earlier vote stays
-        out.forgot = true;
-        break;
-    default:
-        break;
-    }
-    return out;
+    const auto [status, value, server_us] = *said;
+    const bool extended = status == 1 || status == 2;
+    return {
+        .said = extended                       ? vote::granted
+                : status == 0                  ? vote::owned_by_other
+                : status == -1                 ? vote::timed_out
+                : status == -2 || status == -3 ? vote::absent
+                                               : vote::error,
+        .late = status == -1,
+        .healed = status == 2,
+        .forgot = status == -2 || status == -4, // -4: nothing was executed; its earlier vote stays
+        .unpublished = extended && value == 1,
+        .left = status == 0 ? lease_left(value) : std::nullopt,
+        .server_us = server_us};
 }
 
 answer read_turn(const reply& got, command_variant how) noexcept {
@@ -221,22 +179,15 @@ answer read_turn(const reply& got, command_variant how) noexcept {
 }
 
 std::optional<std::chrono::milliseconds> read_lease_left(const reply& got) noexcept {
-    if (got.type != reply_type::integer) {
-        return std::nullopt;
-    }
-    return lease_left(got.integer == -2 ? 0 : got.integer);
+    return got.is_integer() ? lease_left(got.integer == -2 ? 0 : got.integer) : std::nullopt;
 }
 
 vote vote_on_exists(const reply& got) noexcept {
-    if (got.type != reply_type::integer) {
-        return vote::error;
-    }
-    return got.integer == 0 ? vote::absent : vote::owned_by_other;
+    return !got.is_integer() ? vote::error : got.integer == 0 ? vote::absent : vote::owned_by_other;
 }
 
 std::optional<memory> read_handshake(const reply& got) noexcept {
-    const bool has_record = got.type == reply_type::array && got.elements.size() == 4
-                            && got.elements[3].type == reply_type::string;
+    const bool has_record = got.is_array(4) && got.elements[3].type == reply_type::string;
     reply times = got;
     times.elements = times.elements.first(std::min<std::size_t>(times.elements.size(), 3));
     const auto said = read_triple(times);
@@ -254,7 +205,7 @@ std::optional<memory> read_handshake(const reply& got) noexcept {
 }
 
 std::optional<std::int64_t> read_time(const reply& got) noexcept {
-    if (got.type != reply_type::array || got.elements.size() != 2) {
+    if (!got.is_array(2)) {
         return std::nullopt;
     }
     std::int64_t parts[2] = {};

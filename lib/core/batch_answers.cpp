@@ -23,9 +23,8 @@ batch_answers::batch_answers(
         error_ = got.text;
         return;
     }
-    if (got.type != reply_type::array || got.elements.size() < 2
-        || got.elements[0].type != reply_type::integer
-        || got.elements[1].type != reply_type::integer) {
+    if (got.type != reply_type::array || got.elements.size() < 2 || !got.elements[0].is_integer()
+        || !got.elements[1].is_integer()) {
         return;
     }
     forgot_ = kind == command_kind::extend && got.elements[0].integer == 2;
@@ -57,7 +56,7 @@ bool batch_answers::well_formed(std::size_t locks) const noexcept {
     std::int64_t before = 0;
     for (std::size_t i = 0; i < rest_.size(); i += 2) {
         const reply& lock = rest_[i];
-        if (lock.type != reply_type::integer || lock.integer <= before
+        if (!lock.is_integer() || lock.integer <= before
             || lock.integer > static_cast<std::int64_t>(locks) || i + 1 == rest_.size()) {
             return false;
         }
@@ -70,8 +69,7 @@ answer batch_answers::next() noexcept {
     error_ = {};
     ++lock_;
     if (has_counters_) {
-        const reply& value = rest_[static_cast<std::size_t>(lock_ - 1)];
-        return decode(value);
+        return decode(rest_[static_cast<std::size_t>(lock_ - 1)]);
     }
     if (wrong::exceptions_ignored || rest_.empty() || rest_.front().integer != lock_) {
         return {.said = vote::granted};
@@ -82,7 +80,7 @@ answer batch_answers::next() noexcept {
 }
 
 answer batch_answers::decode(const reply& one) noexcept {
-    if (one.type != reply_type::integer) {
+    if (!one.is_integer()) {
         error_ = one.text;
         // The error of the command for this lock. The rest of the call was executed nevertheless.
         return read_error(one.text, command_variant::eval);

@@ -1,9 +1,11 @@
 #include "query.hpp"
 
+#include "answer.hpp"
 #include "hash.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 
 namespace redlock::core {
 
@@ -11,12 +13,11 @@ void query::answered(std::size_t master, command_kind kind, const reply& answer)
     master_lock_status& mine = result.masters[master];
     --pending_;
     if (kind == command_kind::pttl) {
-        if (answer.type == reply_type::integer && answer.integer >= 0 && mine.vote == vote::held) {
-            // Limits an invalid value, which might not fit into nanoseconds.
-            constexpr std::chrono::milliseconds most = std::chrono::years(1);
-            mine.time_left = std::min(std::chrono::milliseconds(answer.integer), most);
-        } else if (
-            answer.type == reply_type::integer && answer.integer == -1 && mine.vote == vote::held) {
+        if (!answer.is_integer() || mine.vote != vote::held) {
+            return;
+        }
+        mine.time_left = lease_left(answer.integer);
+        if (answer.integer == -1) {
             mine.vote = vote::owned_by_other;
             mine.text = "the key has no expiry: not a lock of this library";
         }
@@ -44,33 +45,35 @@ void query::dropped(std::size_t master, std::string_view why) {
 }
 
 void query::decide(master_set members, std::size_t quorum) {
-    std::size_t absent = 0;
-    for (std::size_t i = 0; i < result.masters.size(); ++i) {
-        master_lock_status& mine = result.masters[i];
-        if (mine.vote == vote::pending) {
-            mine.vote = vote::timed_out;
+    auto& masters = result.masters;
+    for (master_lock_status& one : masters) {
+        one.vote = one.vote == vote::pending ? vote::timed_out : one.vote;
+    }
+    const auto is = [&](std::size_t i, vote what) {
+        return masters[i].vote == what && (members & set_of(i)) != 0;
+    };
+    const auto all = std::views::iota(std::size_t{0}, masters.size());
+    const auto count = [&](auto which) {
+        return static_cast<std::size_t>(std::ranges::count_if(all, which));
+    };
+    for (std::size_t i = 0; i < masters.size() && result.state != lock_state::held; ++i) {
+        const auto agrees = [&](std::size_t j) {
+            return is(j, vote::held) && owners_[i] == owners_[j];
+        };
+        if (masters[i].vote != vote::held || count(agrees) < quorum) {
+            continue;
         }
-        absent += mine.vote == vote::absent && (members & set_of(i)) != 0 ? 1U : 0U;
-        std::vector<time_point> ends;
-        std::size_t same = 0;
-        for (std::size_t j = 0; j < result.masters.size(); ++j) {
-            const master_lock_status& theirs = result.masters[j];
-            const bool agrees = mine.vote == vote::held && theirs.vote == vote::held
-                                && (members & set_of(j)) != 0 && owners_[i] == owners_[j];
-            same += agrees ? 1U : 0U;
-            ends.push_back(agrees && theirs.time_left ? time_point(*theirs.time_left) : never);
-        }
-        if (same >= quorum && result.state != lock_state::held) {
-            result.state = lock_state::held;
-            result.owner = mine.owner;
-            const time_point last = nth_largest(ends, quorum);
-            if (last != never) {
-                result.time_left =
-                    std::chrono::duration_cast<std::chrono::milliseconds>(last.time_since_epoch());
-            }
+        result.state = lock_state::held;
+        result.owner = masters[i].owner;
+        const time_point last = nth_largest(all, quorum, [&](std::size_t j) {
+            return agrees(j) && masters[j].time_left ? time_point(*masters[j].time_left) : never;
+        });
+        if (last != never) {
+            result.time_left =
+                std::chrono::duration_cast<std::chrono::milliseconds>(last.time_since_epoch());
         }
     }
-    if (absent >= quorum) {
+    if (count([&](std::size_t i) { return is(i, vote::absent); }) >= quorum) {
         result.state = lock_state::free;
     }
 }

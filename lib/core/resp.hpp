@@ -24,6 +24,10 @@ struct reply {
     std::span<const reply> elements; // of an array, flattened in order of appearance
 
     bool is_error() const noexcept { return type == reply_type::error; }
+    bool is_integer() const noexcept { return type == reply_type::integer; }
+    bool is_array(std::size_t of) const noexcept {
+        return type == reply_type::array && elements.size() == of;
+    }
     bool is_ok() const noexcept { return type == reply_type::status && text == "OK"; }
 };
 

@@ -25,7 +25,7 @@ void slot_scan::answered(
     const std::uint32_t first = first_of(command);
     const std::uint32_t count = count_of(command);
     std::string free;
-    if (native && got.type == reply_type::array && got.elements.size() == count) {
+    if (native && got.is_array(count)) {
         for (std::uint32_t i = 0; i < count; ++i) {
             const reply& owner = got.elements[i];
             free += owner.type == reply_type::nil ? '1' : '0';
@@ -34,8 +34,8 @@ void slot_scan::answered(
             }
         }
     } else if (
-        !native && got.type == reply_type::array && got.elements.size() == 2
-        && got.elements[0].text.size() == count && got.elements[1].type == reply_type::integer) {
+        !native && got.is_array(2) && got.elements[0].text.size() == count
+        && got.elements[1].is_integer()) {
         free = got.elements[0].text;
         const std::chrono::milliseconds left(got.elements[1].integer);
         if (left.count() >= 0 && left <= max_ttl

@@ -11,36 +11,28 @@ void slot_tally::reset(
     std::size_t masters, std::size_t quorum, std::uint32_t slots, std::uint32_t wanted) {
     quorum_ = quorum;
     wanted_ = wanted;
-    complete_ = found_ = 0;
-    awaited_ = 0;
     masters_.assign(masters, part{});
     free_.assign(slots, 0);
 }
 
-void slot_tally::asked(std::size_t master, unsigned answers) noexcept {
-    masters_[master].awaited += answers;
-    awaited_ += answers;
-}
-
 void slot_tally::told(std::size_t master, std::uint32_t first, std::string_view free) {
     part& mine = masters_[master];
+    --mine.awaited;
     for (std::size_t i = 0; i < free.size() && first + i < free_.size(); ++i) {
-        if (free[i] == '1') {
-            ++mine.free;
-            found_ += ++free_[first + i] == quorum_ ? 1U : 0U;
-        }
+        const std::uint8_t one = free[i] == '1' ? 1 : 0;
+        mine.free += one;
+        free_[first + i] += one;
     }
-    one_answer(mine);
 }
 
-void slot_tally::failed(std::size_t master) noexcept {
-    masters_[master].failed = true;
-    one_answer(masters_[master]);
+std::size_t slot_tally::complete() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        masters_, [](const part& one) { return one.valid && one.awaited == 0; }));
 }
 
-void slot_tally::one_answer(part& from) noexcept {
-    --awaited_;
-    complete_ += --from.awaited == 0 && !from.failed ? 1U : 0U;
+std::size_t slot_tally::found() const noexcept {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(free_, [this](std::uint8_t masters) { return masters >= quorum_; }));
 }
 
 void slot_tally::choose(std::size_t most, jitter& random, std::vector<std::uint32_t>& out) const {

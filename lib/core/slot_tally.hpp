@@ -6,6 +6,7 @@
 
 #include <redlock/pool_status.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -22,23 +23,30 @@ public:
     /// \name One master
     /// \{
     /// Adds `answers` outstanding replies of a master.
-    void asked(std::size_t master, unsigned answers) noexcept;
+    void asked(std::size_t master, unsigned answers) noexcept {
+        masters_[master] = {answers, 0, true};
+    }
     /// A reply for some slots: '1' for a free one, any other character for a held one.
     void told(std::size_t master, std::uint32_t first, std::string_view free);
     /// A reply is missing or invalid.
-    void failed(std::size_t master) noexcept;
+    void failed(std::size_t master) noexcept {
+        --masters_[master].awaited;
+        masters_[master].valid = false;
+    }
     /// \}
 
     /// Number of masters that have reported all slots.
-    std::size_t complete() const noexcept { return complete_; }
+    std::size_t complete() const noexcept;
     /// No reply is outstanding.
-    bool over() const noexcept { return awaited_ == 0; }
+    bool over() const noexcept { return std::ranges::none_of(masters_, &part::awaited); }
     /// Whether no further reply is needed: all have arrived, or a majority has reported all slots
     /// and enough are free.
-    bool decided() const noexcept { return over() || (complete_ >= quorum_ && found_ >= wanted_); }
+    bool decided() const noexcept {
+        return over() || (complete() >= quorum_ && found() >= wanted_);
+    }
 
     /// Number of slots that are free on a majority.
-    std::size_t found() const noexcept { return found_; }
+    std::size_t found() const noexcept;
     /// Whether a reply of this master is outstanding.
     bool owes(std::size_t master) const noexcept { return masters_[master].awaited > 0; }
     /// Number of slots that are free on this master.
@@ -51,15 +59,11 @@ private:
     struct part {
         unsigned awaited = 0;
         std::size_t free = 0;
-        bool failed = false;
+        bool valid = false; // was asked, and no reply is missing or invalid
     };
-    void one_answer(part& from) noexcept;
 
     std::size_t quorum_ = 0;
     std::size_t wanted_ = 1;
-    std::size_t complete_ = 0;
-    std::size_t found_ = 0;
-    unsigned awaited_ = 0;
     std::vector<part> masters_;
     std::vector<std::uint8_t> free_; // by slot: number of masters that report it free
 };

@@ -126,8 +126,7 @@ void subscriber::received(std::span<const char> bytes, time_point now) {
 
 // Returns false if it is invalid.
 bool subscriber::handle(const reply& got, time_point now) {
-    if (got.type == reply_type::array && got.elements.size() == 3
-        && got.elements[0].text == "message") {
+    if (got.is_array(3) && got.elements[0].text == "message") {
         ++messages_;
         notify(got, got.elements[2].text, now);
         return true;
@@ -142,8 +141,7 @@ bool subscriber::handle(const reply& got, time_point now) {
 
 bool subscriber::answered(asked what, const reply& got, time_point now) {
     const auto confirms = [&](std::string_view name) {
-        return got.type == reply_type::array && got.elements.size() == 3
-               && got.elements[0].text == name;
+        return got.is_array(3) && got.elements[0].text == name;
     };
     switch (what) {
     case asked::login:
@@ -162,8 +160,7 @@ bool subscriber::answered(asked what, const reply& got, time_point now) {
             why_not_.clear();
         }
         return got.is_error() || got.type == reply_type::status
-               || (got.type == reply_type::array && got.elements.size() == 2
-                   && got.elements[0].text == "pong");
+               || (got.is_array(2) && got.elements[0].text == "pong");
     case asked::subscribe:
         if (got.is_error()) {
             // Once for this connection: an ACL knows only the prefix, so a refusal for one lock
