@@ -80,10 +80,15 @@ inline constexpr char founded_mark = '1';
 inline constexpr char planned_mark = '2';
 inline constexpr char changed_mark = '3';
 
+/// Appends an item of a list: "a, b, c".
+inline void add_item(std::string& list, std::string_view item, std::string_view between = ", ") {
+    list.append(list.empty() ? "" : between).append(item);
+}
+
 inline std::string joined(std::span<const std::string> words, std::string_view between) {
     std::string out;
     for (const std::string& word : words) {
-        out.append(out.empty() ? "" : between).append(word);
+        add_item(out, word, between);
     }
     return out;
 }

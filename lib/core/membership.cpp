@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <utility>
 
 namespace redlock::core {
@@ -35,6 +34,9 @@ membership::membership(const settings& rules)
       quorum_(rules.quorum()),
       seen_(rules.size()) {
     std::ranges::sort(own_.members);
+    for (std::size_t i = 0; i < rules.members.size(); ++i) {
+        seen_[i].name = rules.members[i];
+    }
 }
 
 membership::proposal membership::proposal_to(std::size_t master) {
@@ -42,7 +44,7 @@ membership::proposal membership::proposal_to(std::size_t master) {
         return {};
     }
     seen& one = seen_[master];
-    const recorded_list next = wanted_on(master);
+    const recorded_list next = wanted_on(one);
     if (next.what == state::none) {
         return {};
     }
@@ -65,6 +67,7 @@ void membership::read(
         ++look_;
         moved_ = moved_ || one.known;
         one = {
+            .name = one.name,
             .known = true,
             .list = read_list(id),
             .id = std::string(id),
@@ -95,10 +98,8 @@ bool membership::accepts(const member_names& members) const {
 
 void membership::adopt(generation&& newer) {
     view_ = std::move(newer);
-    known_members_ = 0;
-    for (std::size_t i = 0; i < rules_.members.size(); ++i) {
-        known_members_ |= view_.contains(rules_.members[i]) ? set_of(i) : 0U;
-    }
+    known_members_ =
+        set_where(seen_.size(), [this](std::size_t i) { return view_.contains(seen_[i].name); });
 }
 
 void membership::adopt(const recorded_list& of) {
@@ -127,12 +128,10 @@ void membership::adopt(const recorded_list& of) {
 
 // Once all masters have had a plan at the same moment, it cannot get lost.
 void membership::look_for_agreement(time_point now) {
-    const auto next = planned();
-    if (!next || stage_ != stage::agreeing) {
-        return;
-    }
-    const auto masters = order_of(*next);
-    if (!masters.empty() && all_have({state::planned, *next}, masters) && just_read(masters)) {
+    const auto next = stage_ == stage::agreeing ? planned() : std::nullopt;
+    if (next && next->on_all() && std::ranges::all_of(next->masters, [&](const seen* one) {
+            return one->read_at == look_;
+        })) {
         stage_ = stage::waiting;
         const auto wait =
             std::max<std::chrono::nanoseconds>(longest_quarantine(), rules_.quarantine_time());
@@ -152,10 +151,9 @@ void membership::time_passed(time_point now) noexcept {
 // does not spread: no configuration has a quarantine of two days.
 std::chrono::microseconds membership::longest_quarantine() const {
     std::chrono::microseconds out{0};
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-        const seen& one = seen_[i];
-        const std::string& name = rules_.members[i];
-        const bool counts = view_.contains(name) || (!view_.last.adds && view_.last.name == name);
+    for (const seen& one : seen_) {
+        const bool counts =
+            view_.contains(one.name) || (!view_.last.adds && view_.last.name == one.name);
         if (counts && one.list.founded() && one.quarantine < std::chrono::hours(48)) {
             out = std::max(out, one.quarantine);
         }
@@ -168,14 +166,9 @@ bool membership::is_ours(const recorded_list& list) const {
     return view_.number != 0 && list.number() == view_.number && list.voting() == view_.members;
 }
 
-bool membership::all_have(
-    const recorded_list& list, const std::vector<std::size_t>& masters) const {
-    return std::ranges::all_of(masters, [&](std::size_t i) { return seen_[i].list == list; });
-}
-
-// Whether these masters have been read since the last change of a record that was seen.
-bool membership::just_read(const std::vector<std::size_t>& masters) const {
-    return std::ranges::all_of(masters, [&](std::size_t i) { return seen_[i].read_at == look_; });
+const membership::seen* membership::find(std::string_view name) const {
+    const auto at = std::ranges::find(seen_, name, &seen::name);
+    return at == seen_.end() ? nullptr : &*at;
 }
 
 bool membership::all_just_read() const noexcept {
@@ -202,14 +195,14 @@ bool membership::lost_by_most() const {
 
 bool membership::serves(std::size_t master) const {
     return wrong::any_list_votes || !enforced()
-           || (is_ours(seen_[master].list) && view_.contains(rules_.members[master])
+           || (is_ours(seen_[master].list) && view_.contains(seen_[master].name)
                && newer() == nullptr);
 }
 
 bool membership::being_founded(std::size_t master) const noexcept {
     const recorded_list& list = seen_[master].list;
     return enforced() && !wrong::any_list_votes
-           && (view_.number == 0 || view_.contains(rules_.members[master]))
+           && (view_.number == 0 || view_.contains(seen_[master].name))
            && (list.what == state::none
                || (list.what == state::founding && (view_.number != 0 || list.list == own_)));
 }

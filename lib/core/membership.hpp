@@ -95,6 +95,7 @@ public:
 
 private:
     struct seen {
+        std::string_view name;
         bool known = false; // read at least once
         recorded_list list;
         std::string id; // of the record
@@ -104,33 +105,43 @@ private:
         std::uint32_t refused_at = 0;  // look of the last one that changed nothing
     };
     enum class stage : std::uint8_t { agreeing, waiting, committing }; // of the change
+    /// The change that this client makes.
+    struct plan {
+        recorded_list list;
+        /// Those that belong to the quorum before and after it, then a new one. Empty if this
+        /// client does not know them all.
+        std::vector<const seen*> masters;
+
+        bool on_all() const;
+    };
 
     bool accepts(const member_names& members) const;
     void adopt(generation&& newer);
     void adopt(const recorded_list& of);
     void look_for_agreement(time_point now);
+    const seen* find(std::string_view name) const;
     bool is_ours(const recorded_list& list) const;
-    bool all_have(const recorded_list& list, const std::vector<std::size_t>& masters) const;
-    bool just_read(const std::vector<std::size_t>& masters) const;
+    bool is_fresh(const seen& one) const noexcept {
+        return one.read_at == look_ && one.list.founded();
+    }
     bool all_just_read() const noexcept;
     bool founding_everywhere() const;
     bool lost_by_most() const;
     recorded_list founding_of(const seen& one) const;
     const recorded_list* newer() const;
-    bool can_be_made(const generation& next) const;
-    bool stays_away(std::size_t master) const;
-    bool wanted_over(const recorded_list& list, std::size_t master) const;
-    recorded_list change_on(std::size_t master) const;
-    recorded_list returned_to(std::size_t master) const;
-    recorded_list wanted_on(std::size_t master) const;
+    bool stays_away(const seen& one) const;
+    bool wanted_over(const seen& one) const;
+    recorded_list change_on(const seen& one) const;
+    recorded_list returned_to(const seen& master) const;
+    recorded_list wanted_on(const seen& one) const;
     bool refuted(const recorded_list& plan) const;
     std::ptrdiff_t recorded_by(const recorded_list& list) const;
+    std::size_t read_of(const member_names& of) const;
     bool enough_read(const member_names& of) const;
     bool enough_before() const;
     bool needs_look() const;
     std::chrono::microseconds longest_quarantine() const;
-    std::optional<generation> planned() const;
-    std::vector<std::size_t> order_of(const generation& next) const;
+    std::optional<plan> planned() const;
     std::string why_not_founded() const;
     std::string plans_text() const;
 

@@ -35,7 +35,7 @@ std::string membership::why_not(std::size_t master) const {
                + ", and this client's list has too few of them, or too many other masters: "
                + shown(own_.members);
     }
-    if (!view_.contains(rules_.members[master])) {
+    if (!view_.contains(seen_[master].name)) {
         return "not a member of the quorum: its members are " + ours;
     }
     if (!list.founded()) {
@@ -53,23 +53,25 @@ std::string membership::why_not(std::size_t master) const {
 // "add d (planned on a, b)" for each plan of these members.
 std::string membership::plans_text() const {
     std::map<std::string, std::string> masters; // by plan
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-        const recorded_list& list = seen_[i].list;
-        if (list.what == state::planned && is_ours(list)) {
-            std::string& of = masters[list.list.last.shown()];
-            of.append(of.empty() ? "" : ", ").append(rules_.members[i]);
+    for (const seen& one : seen_) {
+        if (one.list.what == state::planned && is_ours(one.list)) {
+            add_item(masters[one.list.list.last.shown()], one.name);
         }
     }
     std::string out;
     for (const auto& [plan, of] : masters) {
-        out.append(out.empty() ? "" : ", ").append(plan + " (planned on " + of + ")");
+        add_item(out, plan + " (planned on " + of + ")");
     }
     return out;
 }
 
 std::vector<std::size_t> membership::awaited() const {
-    const auto next = planned();
-    return next && stage_ != stage::waiting ? order_of(*next) : std::vector<std::size_t>();
+    const auto next = stage_ != stage::waiting ? planned() : std::nullopt;
+    std::vector<std::size_t> out;
+    for (const seen* const one : next ? next->masters : std::vector<const seen*>()) {
+        out.push_back(static_cast<std::size_t>(one - seen_.data()));
+    }
+    return out;
 }
 
 std::string membership::change_text(time_point now) const {
@@ -100,22 +102,19 @@ std::string membership::change_text(time_point now) const {
     }
     std::string missing;
     std::string others;
-    for (const std::string& name : next->members) {
-        const auto at = std::ranges::find(rules_.members, name);
-        if (at == rules_.members.end()) {
+    for (const std::string& name : next->list.list.members) {
+        const seen* const one = find(name);
+        if (one == nullptr) {
             return name + " is not in this client's list of masters";
         }
-        const auto index = static_cast<std::size_t>(at - rules_.members.begin());
-        const seen& one = seen_[index];
-        if (stays_away(index)) {
+        if (stays_away(*one)) {
             return name
                    + " has the memory record of another quorum, or of long ago: empty it first";
         }
-        if (one.list.what == state::planned && one.list.list != *next) {
-            others.append(others.empty() ? "" : ", ")
-                .append(name + " (" + one.list.list.last.shown() + ")");
-        } else if (one.list.what != state::planned) {
-            missing.append(missing.empty() ? "" : ", ").append(name);
+        if (one->list.what != state::planned) {
+            add_item(missing, name);
+        } else if (one->list != next->list) {
+            add_item(others, name + " (" + one->list.list.last.shown() + ")");
         }
     }
     return !others.empty() ? "waits for another change, which is planned on " + others
@@ -130,8 +129,7 @@ std::string membership::why_not_founded() const {
     for (std::size_t i = 0; i < seen_.size(); ++i) {
         const recorded_list& list = seen_[i].list;
         if (list != recorded_list{state::founding, own_}) {
-            std::string& names = list.what == state::none ? missing : foreign;
-            names.append(names.empty() ? "" : ", ").append(rules_.names[i]);
+            add_item(list.what == state::none ? missing : foreign, rules_.names[i]);
         }
     }
     if (!foreign.empty()) {

@@ -27,48 +27,37 @@ recorded_list membership::founding_of(const seen& one) const {
     return agreed ? recorded_list{state::final, own_} : recorded_list{};
 }
 
-// Whether all masters that must have the plan are known, and none of them belongs to another
-// quorum.
-bool membership::can_be_made(const generation& next) const {
-    const auto masters = order_of(next);
-    return !masters.empty() && std::ranges::all_of(masters, [&](std::size_t i) {
-        return seen_[i].known && !stays_away(i);
-    });
-}
-
 // Whether its record cannot become one of ours: of another quorum, or of one long ago.
-bool membership::stays_away(std::size_t master) const {
-    const recorded_list& list = seen_[master].list;
-    const bool ours = !list.founded() || is_ours(list) || wanted_over(list, master);
-    return list.what == state::invalid || !ours;
+bool membership::stays_away(const seen& one) const {
+    const bool ours = !one.list.founded() || is_ours(one.list) || wanted_over(one);
+    return one.list.what == state::invalid || !ours;
 }
 
 // The next step of the change that this client makes.
-recorded_list membership::change_on(std::size_t master) const {
+recorded_list membership::change_on(const seen& one) const {
     const auto next = planned();
     if (!next) {
         return {};
     }
-    const recorded_list plan{state::planned, *next};
-    const auto masters = order_of(*next);
-    if (stage_ == stage::committing && seen_[master].list == plan) {
-        return {state::final, *next};
+    if (stage_ == stage::committing && one.list == next->list) {
+        return {state::final, next->list.list};
     }
-    if (!can_be_made(*next)) {
-        return {}; // nothing is begun that could not be finished
-    }
-    const auto first =
-        std::ranges::find_if(masters, [&](std::size_t i) { return seen_[i].list != plan; });
-    const bool open = wrong::plan_overwritten || seen_[master].list.what != state::planned;
-    return first != masters.end() && *first == master && open ? plan : recorded_list{};
+    // Nothing is begun that could not be finished, because a master is not known, or belongs to
+    // another quorum.
+    const bool can_be_made = std::ranges::none_of(
+        next->masters, [&](const seen* each) { return !each->known || stays_away(*each); });
+    const auto first = std::ranges::find_if(
+        next->masters, [&](const seen* each) { return each->list != next->list; });
+    const bool open = wrong::plan_overwritten || one.list.what != state::planned;
+    return can_be_made && first != next->masters.end() && *first == &one && open ? next->list
+                                                                                 : recorded_list{};
 }
 
 // A master without a list, or with one that was never final: it lost its record, or is new.
-recorded_list membership::returned_to(std::size_t master) const {
+recorded_list membership::returned_to(const seen& master) const {
     if (newer() != nullptr) {
         return {};
     }
-    const std::string& name = rules_.members[master];
     recorded_list newest{state::final, view_};
     for (const seen& one : seen_) {
         if (one.read_at != look_ || one.list.what != state::planned || !is_ours(one.list)) {
@@ -83,7 +72,7 @@ recorded_list membership::returned_to(std::size_t master) const {
                            && (!refuted(newest) || recorded_by(newest) >= recorded_by(one.list));
         newest = stays ? newest : one.list;
     }
-    const bool belongs = view_.contains(name) || newest.list.contains(name);
+    const bool belongs = view_.contains(master.name) || newest.list.contains(master.name);
     const bool complete = newest.list.number == 1 || !newest.list.last.name.empty();
     return belongs && complete && enough_before() && enough_read(view_.members)
                    && enough_read(newest.list.members)
@@ -91,8 +80,7 @@ recorded_list membership::returned_to(std::size_t master) const {
                : recorded_list{};
 }
 
-recorded_list membership::wanted_on(std::size_t master) const {
-    const seen& one = seen_[master];
+recorded_list membership::wanted_on(const seen& one) const {
     if (view_.number == 0) {
         return founding_of(one);
     }
@@ -100,21 +88,21 @@ recorded_list membership::wanted_on(std::size_t master) const {
         return {};
     }
     if (!one.list.founded()) {
-        return founding_everywhere() || lost_by_most() ? founding_of(one) : returned_to(master);
+        return founding_everywhere() || lost_by_most() ? founding_of(one) : returned_to(one);
     }
     if (is_ours(one.list)) {
-        return change_on(master);
+        return change_on(one);
     }
-    return wanted_over(one.list, master) ? recorded_list{state::final, view_} : recorded_list{};
+    return wanted_over(one) ? recorded_list{state::final, view_} : recorded_list{};
 }
 
 // Whether our list replaces an older one. It cannot be written while its last change is not known.
-bool membership::wanted_over(const recorded_list& list, std::size_t master) const {
-    if (list.number() >= view_.number || view_.last.name.empty()) {
+bool membership::wanted_over(const seen& one) const {
+    if (one.list.number() >= view_.number || view_.last.name.empty()) {
         return false;
     }
-    return view_.contains(rules_.members[master])
-           || (view_.number == list.number() + 1 && list.voting() == view_.before());
+    return view_.contains(one.name)
+           || (view_.number == one.list.number() + 1 && one.list.voting() == view_.before());
 }
 
 // The record of a member with newer members, of which this client's list has too few: then this
@@ -122,11 +110,10 @@ bool membership::wanted_over(const recorded_list& list, std::size_t master) cons
 // matter. It may belong to another quorum.
 const recorded_list* membership::newer() const {
     const recorded_list* newest = nullptr;
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-        const recorded_list& list = seen_[i].list;
-        if (list.number() > (newest != nullptr ? newest->number() : view_.number)
-            && view_.contains(rules_.members[i])) {
-            newest = &list;
+    for (const seen& one : seen_) {
+        if (one.list.number() > (newest != nullptr ? newest->number() : view_.number)
+            && view_.contains(one.name)) {
+            newest = &one.list;
         }
     }
     return newest;
@@ -138,45 +125,29 @@ std::ptrdiff_t membership::recorded_by(const recorded_list& list) const {
 
 // Whether not all masters have had this plan: one of them has something else.
 bool membership::refuted(const recorded_list& plan) const {
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-        const seen& one = seen_[i];
-        if (one.read_at == look_ && one.list.founded() && one.list != plan
-            && plan.list.contains(rules_.members[i])) {
-            return true;
-        }
-    }
-    return false;
+    return std::ranges::any_of(seen_, [&](const seen& one) {
+        return is_fresh(one) && one.list != plan && plan.list.contains(one.name);
+    });
+}
+
+std::size_t membership::read_of(const member_names& of) const {
+    return static_cast<std::size_t>(std::ranges::count_if(seen_, [&](const seen& one) {
+        return is_fresh(one) && std::ranges::binary_search(of, one.name);
+    }));
 }
 
 // N - q + 1: each majority has one of them.
 bool membership::enough_read(const member_names& of) const {
-    std::size_t read = 0;
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-        const bool fresh = seen_[i].read_at == look_;
-        const bool counts = fresh && seen_[i].list.founded();
-        read += counts && std::ranges::binary_search(of, rules_.members[i]) ? 1U : 0U;
-    }
-    return read >= of.size() - quorum_of(of.size()) + 1;
+    return read_of(of) >= of.size() - quorum_of(of.size()) + 1;
 }
 
-// The same for the members before the last change.
+// The same for the members before the last change. Plans do not tell what that was. All members but
+// one are enough after any.
 bool membership::enough_before() const {
-    if (view_.number == 1) {
-        return true;
-    }
-    if (!view_.last.name.empty()) {
-        return enough_read(view_.before());
-    }
-    // Plans do not tell what the last change was. All members but one are enough after any.
-    const auto read = std::ranges::count_if(view_.members, [&](const std::string& name) {
-        const auto at = std::ranges::find(rules_.members, name);
-        if (at == rules_.members.end()) {
-            return false;
-        }
-        const seen& one = seen_[static_cast<std::size_t>(at - rules_.members.begin())];
-        return one.read_at == look_ && one.list.founded();
-    });
-    return view_.members.size() > 2 && static_cast<std::size_t>(read) + 1 >= view_.members.size();
+    const member_names& now = view_.members;
+    return view_.number == 1
+           || (view_.last.name.empty() ? now.size() > 2 && read_of(now) + 1 >= now.size()
+                                       : enough_read(view_.before()));
 }
 
 bool membership::wants_handshake(std::size_t master) const {
@@ -186,8 +157,7 @@ bool membership::wants_handshake(std::size_t master) const {
     }
     // Another client may have made an older record newer.
     const bool behind = one.list.founded() && one.list.number() < view_.number;
-    return wanted_on(master).what != state::none
-           || (one.read_at != look_ && (behind || needs_look()));
+    return wanted_on(one).what != state::none || (one.read_at != look_ && (behind || needs_look()));
 }
 
 // Whether it depends on another reading of all records how to go on.
@@ -196,50 +166,42 @@ bool membership::needs_look() const {
         return founding_everywhere();
     }
     const auto next = planned();
-    const auto masters = next ? order_of(*next) : std::vector<std::size_t>();
-    if (!masters.empty() && stage_ == stage::agreeing
-        && all_have({state::planned, *next}, masters)) {
-        return true;
-    }
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-        const std::string& name = rules_.members[i];
-        const bool belongs = view_.contains(name) || (next && next->contains(name));
-        if (belongs && seen_[i].known && !seen_[i].list.founded()) {
-            return true;
-        }
-    }
-    return false;
+    return (next && stage_ == stage::agreeing && next->on_all())
+           || std::ranges::any_of(seen_, [&](const seen& one) {
+                  const bool belongs =
+                      view_.contains(one.name) || (next && next->list.list.contains(one.name));
+                  return belongs && one.known && !one.list.founded();
+              });
 }
 
-std::optional<generation> membership::planned() const {
+std::optional<membership::plan> membership::planned() const {
     if (!rules_.change || view_.number == 0 || over_) {
         return std::nullopt;
     }
     // A quorum of two cannot lose one: no client accepts the two and the one that is left. So two
     // that were removed one after the other can never be a majority of the three.
-    auto next = view_.after(*rules_.change);
-    return next && accepts(next->members) ? next : std::nullopt;
+    const auto next = view_.after(*rules_.change);
+    if (!next || !accepts(next->members)) {
+        return std::nullopt;
+    }
+    plan out{{state::planned, *next}, {}};
+    for (const bool joins : {false, true}) {
+        for (const std::string& name : next->members) {
+            const seen* const one = find(name);
+            if (one != nullptr && joins != view_.contains(name)) {
+                out.masters.push_back(one);
+            }
+        }
+    }
+    if (out.masters.size() != next->members.size()) {
+        out.masters.clear();
+    }
+    return out;
 }
 
-// Those that belong to the quorum before and after it, then a new one. Empty if this client does
-// not know them all.
-std::vector<std::size_t> membership::order_of(const generation& next) const {
-    std::vector<std::size_t> out;
-    const auto add = [&](const std::string& name) {
-        const auto at = std::ranges::find(rules_.members, name);
-        if (at != rules_.members.end()) {
-            out.push_back(static_cast<std::size_t>(at - rules_.members.begin()));
-        }
-    };
-    for (const std::string& name : next.members) {
-        if (view_.contains(name)) {
-            add(name);
-        }
-    }
-    if (next.last.adds) {
-        add(next.last.name);
-    }
-    return out.size() == next.members.size() ? out : std::vector<std::size_t>();
+bool membership::plan::on_all() const {
+    return !masters.empty()
+           && std::ranges::all_of(masters, [&](const seen* one) { return one->list == list; });
 }
 
 } // namespace redlock::core

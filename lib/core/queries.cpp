@@ -61,11 +61,8 @@ void queries::end_all() {
 
 void queries::end(query& asked) {
     timers_.cancel(asked.wake);
-    master_set members = 0;
-    for (std::size_t i = 0; i < masters_.size(); ++i) {
-        members |= masters_.is_member(i) ? set_of(i) : 0U;
-    }
-    asked.decide(members, masters_.needed());
+    const auto is_member = [this](std::size_t i) { return masters_.is_member(i); };
+    asked.decide(set_where(masters_.size(), is_member), masters_.needed());
     reports_.queried(asked);
     queries_.destroy(asked);
 }

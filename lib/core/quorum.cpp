@@ -41,28 +41,20 @@ void quorum::stop(std::string_view why, time_point now) {
 }
 
 void quorum::opened(std::size_t link, time_point now) {
-    if (link < size()) {
-        members_[link].link->opened(now);
-    } else {
-        members_[link - size()].pushes->opened(now);
-    }
+    on_socket(link, [&](auto& socket) { socket.opened(now); });
     refresh_due();
 }
 
 void quorum::closed(std::size_t link, std::string_view why, time_point now) {
-    if (link < size()) {
-        members_[link].link->closed(why, now);
-    } else {
-        members_[link - size()].pushes->closed(why, now);
+    on_socket(link, [&](auto& socket) { socket.closed(why, now); });
+    if (link >= size()) {
         refresh_due();
     }
 }
 
 void quorum::received(std::size_t link, std::span<const char> bytes, time_point now) {
-    if (link < size()) {
-        members_[link].link->received(bytes, now);
-    } else {
-        members_[link - size()].pushes->received(bytes, now);
+    on_socket(link, [&](auto& socket) { socket.received(bytes, now); });
+    if (link >= size()) {
         refresh_due();
     }
 }
@@ -254,25 +246,18 @@ std::size_t quorum::queue_master_of(std::string_view key) const noexcept {
 }
 
 master_set quorum::up() const noexcept {
-    master_set found = 0;
-    for (std::size_t i = 0; i < size(); ++i) {
-        found |= members_[i].link->up() ? set_of(i) : 0U;
-    }
-    return found;
+    return set_where(size(), [this](std::size_t i) { return members_[i].link->up(); });
 }
 
 // Round trips of microseconds say nothing about the time that a busy machine takes to reply.
 constexpr std::chrono::nanoseconds busy_time = std::chrono::milliseconds(20);
 
 master_set quorum::may_be_slow(time_point asked_at, time_point now) const noexcept {
-    master_set found = 0;
-    for (std::size_t i = 0; i < size(); ++i) {
+    return set_where(size(), [&](std::size_t i) {
         const connection& link = *members_[i].link;
         const bool early = now - asked_at < std::max(4 * link.round_trip(), busy_time);
-        const bool may = link.up() && !link.silent() && (link.heard_at() > asked_at || early);
-        found |= may ? set_of(i) : 0U;
-    }
-    return found;
+        return link.up() && !link.silent() && (link.heard_at() > asked_at || early);
+    });
 }
 
 } // namespace redlock::core

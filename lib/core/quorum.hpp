@@ -180,6 +180,10 @@ public:
     /// \}
 
 private:
+    template <typename F>
+    void on_socket(std::size_t link, F f) {
+        link < size() ? f(*members_[link].link) : f(*members_[link - size()].pushes);
+    }
     admission_change assess(std::size_t master, time_point now);
     vote vote_of(std::size_t master, time_point now) const;
     void shake_hands(time_point now);

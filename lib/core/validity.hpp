@@ -31,6 +31,16 @@ constexpr master_set set_of(std::size_t master) noexcept {
 }
 static_assert(masters_max <= 32);
 
+/// Those of the first `masters` for which `f` returns true.
+template <typename F>
+constexpr master_set set_where(std::size_t masters, F f) {
+    master_set out = 0;
+    for (std::size_t i = 0; i < masters; ++i) {
+        out |= f(i) ? set_of(i) : 0U;
+    }
+    return out;
+}
+
 /// The masters of a set, in ascending order: `for (const std::size_t master : each_of(set))`.
 class each_of {
 public:
