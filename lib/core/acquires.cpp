@@ -154,7 +154,7 @@ void acquires::finish_if_on_wire(operation& wanted, time_point now) {
     } else if (*wanted.outcome == errc::wait_timed_out) {
         ++counters_.wait_timed_out;
     }
-    reports_.not_acquired(wanted);
+    host_.not_acquired(wanted);
     operations_.destroy(wanted);
 }
 

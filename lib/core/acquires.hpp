@@ -45,27 +45,17 @@ class acquires : essentials {
 public:
     acquires(
         const essentials& with,
-        pool<claim>& claims,
-        jitter& random,
-        metrics& counters,
         attempts& tries,
         waiting& queues,
         slot_scans& scans,
         leases& won,
-        removals& rollbacks,
-        acquire_reports& reports,
-        log_sink& log) noexcept
+        removals& rollbacks) noexcept
         : essentials(with),
-          claims_(claims),
-          random_(random),
-          counters_(counters),
           attempts_(tries),
           waiting_(queues),
           scans_(scans),
           leases_(won),
-          removals_(rollbacks),
-          reports_(reports),
-          log_(log) {}
+          removals_(rollbacks) {}
 
     /// \name Requests of callers
     /// \{
@@ -134,16 +124,11 @@ private:
     void look_on(wait_queue& waiters, operation& served, const claim& won, time_point now);
     bool try_next_slot(operation& wanted, claim& attempt, time_point now);
 
-    pool<claim>& claims_;
-    jitter& random_;
-    metrics& counters_;
     attempts& attempts_;
     waiting& waiting_;
     slot_scans& scans_;
     leases& leases_;
     removals& removals_;
-    acquire_reports& reports_;
-    log_sink& log_;
     pool<operation> operations_;
     std::vector<handle> finishing_;
     bool closing_ = false;

@@ -52,7 +52,7 @@ void acquires::win(operation& wanted, claim& attempt, time_point now) {
             look_on(*waiters, wanted, attempt, now);
         }
     }
-    reports_.acquired(wanted, attempt);
+    host_.acquired(wanted, attempt);
     operations_.destroy(wanted);
 }
 
@@ -70,8 +70,8 @@ void acquires::fail(operation& wanted, claim& attempt, std::optional<errc> why, 
     if (!says_less) {
         wanted.last = attempt.votes;
     }
-    if (log_.logs(log_level::debug)) {
-        log_.log(
+    if (host_.logs(log_level::debug)) {
+        host_.log(
             log_level::debug,
             shown(wanted.form, wanted.key, rules_.key_prefix) + ": attempt "
                 + std::to_string(wanted.attempts)
@@ -88,8 +88,8 @@ void acquires::fail_attach(
     wanted.outcome = why;
     wanted.decided_at = now;
     wanted.last = attempt.votes;
-    if (log_.logs(log_level::debug)) {
-        log_.log(
+    if (host_.logs(log_level::debug)) {
+        host_.log(
             log_level::debug,
             wanted.key + ": not attached: " + std::to_string(attempt.votes.count(vote::granted))
                 + " of " + std::to_string(masters_.size()) + " have it");

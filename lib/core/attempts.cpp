@@ -49,7 +49,7 @@ claim& attempts::create(operation& wanted, std::string_view token, time_point no
     attempt.intent = wanted.intent;
     attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
-    random_.random(secret);
+    host_.random(secret);
     std::array<char, owned_key::token_size> drawn{};
     write_hex(secret, drawn);
     const claim* const last = wrong::token_reused ? claims_.find(wanted.attempt) : nullptr;
@@ -70,7 +70,7 @@ void attempts::name_intent(operation& wanted) {
     if (wanted.form == lock_form::writer && wanted.intent == 0
         && wanted.wait_until > wanted.began) {
         std::array<unsigned char, sizeof wanted.intent> bytes{};
-        random_.random(bytes);
+        host_.random(bytes);
         std::memcpy(&wanted.intent, bytes.data(), bytes.size());
     }
 }

@@ -16,15 +16,7 @@ namespace redlock::core {
 
 class attempts : essentials {
 public:
-    attempts(
-        const essentials& with,
-        pool<claim>& claims,
-        metrics& counters,
-        random_source& random) noexcept
-        : essentials(with),
-          claims_(claims),
-          counters_(counters),
-          random_(random) {}
+    explicit attempts(const essentials& with) noexcept : essentials(with) {}
 
     /// Makes the claim of an attempt of `wanted`. `token`: the caller's own; empty: a fresh one.
     claim& create(operation& wanted, std::string_view token, time_point now);
@@ -61,10 +53,6 @@ private:
     attempt::decision extended(claim& attempt, const arrival& at, const answer& got);
     attempt::decision
     raise(operation& wanted, claim& attempt, const attempt::decision& what, time_point now);
-
-    pool<claim>& claims_;
-    metrics& counters_;
-    random_source& random_;
 };
 
 } // namespace redlock::core

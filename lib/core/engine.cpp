@@ -26,27 +26,9 @@ engine::engine(settings rules, engine_callbacks& outside)
       random_(seed_from(outside)),
       masters_(rules_, *this, *this, random_),
       sender_(rules_, masters_, claims_, listeners_),
-      replies_(essentials_, claims_, listeners_, *this),
-      queries_(essentials_, host_),
-      scans_(essentials_, host_),
-      leases_(essentials_, random_, counters_, host_, host_),
-      removals_(essentials_, claims_, counters_, host_),
-      attempts_(essentials_, claims_, counters_, host_),
-      waiting_(essentials_, claims_, random_, host_),
-      acquires_(
-          essentials_,
-          claims_,
-          random_,
-          counters_,
-          attempts_,
-          waiting_,
-          scans_,
-          leases_,
-          removals_,
-          host_,
-          host_),
-      holders_(essentials_, claims_, acquires_, waiting_, leases_, removals_),
-      log_(rules_, masters_, host_) {}
+      replies_(essentials_, listeners_, *this),
+      acquires_(essentials_, attempts_, waiting_, scans_, leases_, removals_),
+      holders_(essentials_, acquires_, waiting_, leases_, removals_) {}
 
 engine::~engine() = default;
 

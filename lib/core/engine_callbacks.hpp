@@ -1,6 +1,5 @@
 // Requests and reports of the engine. Implemented by the manager, and by the clients of the
-// simulator. None of these calls may call the engine. Each part of the engine knows only the
-// interface for its own reports.
+// simulator. None of these calls may call the engine.
 
 #pragma once
 
@@ -22,39 +21,33 @@
 
 namespace redlock::core {
 
-class random_source {
+class engine_callbacks {
 public:
+    /// \name Services
+    /// \{
     /// Fills `out` with unpredictable bytes.
     virtual void random(std::span<unsigned char> out) = 0;
-
-protected:
-    ~random_source() = default;
-};
-
-class log_sink {
-public:
     virtual bool logs(log_level level) const = 0;
     virtual void log(log_level level, std::string_view line) = 0;
+    /// Connects link `link` (see `engine`) to its master; the result is `engine::opened` or
+    /// `engine::closed`.
+    virtual void open(std::size_t link) = 0;
+    /// Closes the socket; no event of it may arrive later.
+    virtual void close(std::size_t link) = 0;
+    /// \}
 
-protected:
-    ~log_sink() = default;
-};
-
-class acquire_reports {
-public:
+    /// \name Acquires
+    /// \{
     /// An acquire succeeded; the claim is a lease from now on.
     virtual void acquired(const operation& done, const claim& lease) = 0;
     /// An acquire failed with `done.outcome`, or was cancelled; its rollback has been sent.
     virtual void not_acquired(const operation& done) = 0;
     /// More than `contention_warning` acquires wait for one resource in this process.
     virtual void contention(std::string_view /*key*/, std::size_t /*waiting*/) {}
+    /// \}
 
-protected:
-    ~acquire_reports() = default;
-};
-
-class lease_reports {
-public:
+    /// \name Leases
+    /// \{
     /// The deadline of a lease moved.
     virtual void lease_changed(const claim& lease) = 0;
     /// A lease was lost: `held()` is false. Its removal begins when it is released, or at the last
@@ -69,43 +62,13 @@ public:
     virtual void renewed(const claim& /*lease*/, std::optional<errc> /*error*/) {}
     /// The oldest extension by a user has ended.
     virtual void extended(const claim& lease, std::optional<errc> error) = 0;
+    /// The result of a removal is known. The last call for this lease.
+    virtual void removed(const claim& lease, release_result result) = 0;
+    /// \}
 
-protected:
-    ~lease_reports() = default;
-};
-
-class query_reports {
-public:
     virtual void queried(query& done) = 0;
     /// The state of a pool, for `engine::query_slots`.
     virtual void slots_told(std::uint64_t /*cookie*/, pool_status&& /*found*/) {}
-
-protected:
-    ~query_reports() = default;
-};
-
-class removal_reports {
-public:
-    /// The result of a removal is known. The last call for this lease.
-    virtual void removed(const claim& lease, release_result result) = 0;
-
-protected:
-    ~removal_reports() = default;
-};
-
-class engine_callbacks : public random_source,
-                         public log_sink,
-                         public acquire_reports,
-                         public lease_reports,
-                         public query_reports,
-                         public removal_reports {
-public:
-    /// Connects link `link` (see `engine`) to its master; the result is `engine::opened` or
-    /// `engine::closed`.
-    virtual void open(std::size_t link) = 0;
-    /// Closes the socket; no event of it may arrive later.
-    virtual void close(std::size_t link) = 0;
-
     /// The members of the quorum have changed.
     virtual void members_changed(const generation& /*present*/) {}
     /// A lock with a subscription may have been released.

@@ -2,10 +2,15 @@
 
 #pragma once
 
+#include "claim.hpp"
+#include "engine_callbacks.hpp"
 #include "quorum.hpp"
 #include "sender.hpp"
 #include "settings.hpp"
+#include "slot_map.hpp"
 #include "timers.hpp"
+
+#include <redlock/metrics.hpp>
 
 namespace redlock::core {
 
@@ -15,6 +20,10 @@ struct essentials {
     quorum& masters_;
     sender& sender_;
     timers& timers_;
+    pool<claim>& claims_;
+    jitter& random_;
+    metrics& counters_;
+    engine_callbacks& host_;
 };
 
 } // namespace redlock::core

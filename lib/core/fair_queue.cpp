@@ -27,7 +27,7 @@ bool fair_queue::ask(wait_queue& waiters, const acquire_options& front, time_poi
     }
     if (place.waiter.empty()) {
         std::array<unsigned char, 10> name{};
-        random_.random(name);
+        host_.random(name);
         place.waiter.resize(2 * name.size());
         write_hex(name, place.waiter);
     }
@@ -91,8 +91,8 @@ fair_queue::answered(wait_queue* waiters, const arrival& at, const reply* answer
 
 void fair_queue::give_up(wait_queue& waiters, std::string_view why, time_point now) {
     const std::size_t queue_master = waiters.place.queue_master;
-    if (!std::exchange(masters_[queue_master].queue_refused, true) && log_.logs(log_level::info)) {
-        log_.log(
+    if (!std::exchange(masters_[queue_master].queue_refused, true) && host_.logs(log_level::info)) {
+        host_.log(
             log_level::info,
             rules_.names[queue_master]
                 + ": keeps no queue, so the order is not that of arrival: " + std::string(why));

@@ -22,10 +22,7 @@ namespace redlock::core {
 /// Sends the requests of this process, and reads the replies.
 class fair_queue : essentials {
 public:
-    fair_queue(const essentials& with, random_source& random, log_sink& log) noexcept
-        : essentials(with),
-          random_(random),
-          log_(log) {}
+    explicit fair_queue(const essentials& with) noexcept : essentials(with) {}
 
     /// Requests the turn of the front. Returns false if it continues without one: it wants no
     /// order, or no master keeps the queue.
@@ -61,8 +58,6 @@ private:
         time_point now);
     void give_up(wait_queue& waiters, std::string_view why, time_point now);
 
-    random_source& random_;
-    log_sink& log_;
     std::size_t leaving_ = 0;
 };
 

@@ -19,13 +19,11 @@ class holders : essentials {
 public:
     holders(
         const essentials& with,
-        pool<claim>& claims,
         acquires& next,
         waiting& queues,
         leases& held,
         removals& ended) noexcept
         : essentials(with),
-          claims_(claims),
           acquires_(next),
           waiting_(queues),
           leases_(held),
@@ -48,7 +46,6 @@ public:
     std::size_t lost() const noexcept { return lost_; }
 
 private:
-    pool<claim>& claims_;
     acquires& acquires_;
     waiting& waiting_;
     leases& leases_;

@@ -62,20 +62,20 @@ void leases::lose(claim& lease, loss_reason reason, time_point now) {
     ++counters_.lost;
     ++counters_.lost_by[reason];
     counters_.hold.add(now - lease.held().held_since());
-    if (log_.logs(log_level::error)) {
-        log_.log(
+    if (host_.logs(log_level::error)) {
+        host_.log(
             log_level::error,
             shown(lease.form, lease.key, rules_.key_prefix)
                 + ": lost: " + std::string(to_string(reason)));
     }
-    reports_.lease_lost(lease, reason);
+    host_.lease_lost(lease, reason);
     end_extensions(lease, reason == loss_reason::closed ? errc::closed : errc::lost);
     lease.lose();
 }
 
 void leases::end_extensions(claim& lease, errc why) {
     for (std::size_t left = lease.held().drop_wanted(lease); left > 0; --left) {
-        reports_.extended(lease, why);
+        host_.extended(lease, why);
     }
 }
 
@@ -114,7 +114,7 @@ void leases::start(claim& lease, std::chrono::milliseconds ttl, bool asked_for, 
     }
     sender_.extend(lease, to, shortens, now);
     if (!asked_for) {
-        reports_.renewing(lease);
+        host_.renewing(lease);
     }
     if (static_cast<std::size_t>(std::popcount(to)) < masters_.needed()) {
         end_round(lease, false, now);
@@ -256,14 +256,14 @@ void leases::end_round(claim& lease, bool extended, time_point now) {
     lease.held().end_extension(lease, extended, now, masters_.retry_floor(), random_);
     ++(extended ? counters_.renewed : counters_.renewals_failed);
     const auto error = extended ? std::nullopt : std::optional(errc::no_quorum);
-    lease.extending.asked_for ? reports_.extended(lease, error) : reports_.renewed(lease, error);
+    lease.extending.asked_for ? host_.extended(lease, error) : host_.renewed(lease, error);
     start_wanted(lease, now);
 }
 
 // Forward only, while the round of an extension is open.
 leases::loss leases::move_deadline(claim& lease, time_point now) {
     if (lease.held().move_deadline(lease, masters_.needed()) && lease.held().deadline() != never) {
-        reports_.lease_changed(lease);
+        host_.lease_changed(lease);
     }
     if (lease.held().lost(lease, now)) {
         return lease.held().reason(lease, masters_.needed());
@@ -284,7 +284,7 @@ leases::loss leases::due(claim& lease, time_point now) {
             return stalled ? loss_reason::stalled : reason;
         }
         case lease::event::warn:
-            reports_.held_long(lease);
+            host_.held_long(lease);
             break;
         case lease::event::give_up:
             for (const std::size_t i : each_of(lease::give_up(lease))) {

@@ -25,17 +25,7 @@ public:
     /// Why a lease must be ended by `lose`; empty: it goes on.
     using loss = std::optional<loss_reason>;
 
-    leases(
-        const essentials& with,
-        jitter& random,
-        metrics& counters,
-        lease_reports& reports,
-        log_sink& log) noexcept
-        : essentials(with),
-          random_(random),
-          counters_(counters),
-          reports_(reports),
-          log_(log) {}
+    explicit leases(const essentials& with) noexcept : essentials(with) {}
 
     /// \name Beginning and end
     /// \{
@@ -85,11 +75,6 @@ private:
     void end_round(claim& lease, bool extended, time_point now);
     loss move_deadline(claim& lease, time_point now);
     void schedule(claim& lease) { timers_.set(lease.wake, lease.held().next_due(lease)); }
-
-    jitter& random_;
-    metrics& counters_;
-    lease_reports& reports_;
-    log_sink& log_;
 };
 
 } // namespace redlock::core

@@ -3,8 +3,8 @@
 namespace redlock::core {
 
 void master_log::write(log_level level, std::size_t master, std::string_view text) const {
-    if (log_.logs(level)) {
-        log_.log(level, (rules_.names[master] + ": ").append(text));
+    if (host_.logs(level)) {
+        host_.log(level, (rules_.names[master] + ": ").append(text));
     }
 }
 
@@ -21,8 +21,8 @@ void master_log::clock_stepped(std::size_t master, std::chrono::microseconds by)
 }
 
 void master_log::clocks_stepped(std::size_t masters) const {
-    if (log_.logs(log_level::warning)) {
-        log_.log(
+    if (host_.logs(log_level::warning)) {
+        host_.log(
             log_level::warning,
             "the clocks of " + std::to_string(masters)
                 + " masters seem to have been stepped at once: taken for a step of this machine's "
@@ -49,9 +49,9 @@ void master_log::voter_changed(std::size_t master, time_point now) const {
 }
 
 void master_log::members_changed() const {
-    if (log_.logs(log_level::info)) {
+    if (host_.logs(log_level::info)) {
         const generation& present = masters_.members();
-        log_.log(
+        host_.log(
             log_level::info,
             "members of the quorum, generation " + std::to_string(present.number) + ": "
                 + shown(present.members));

@@ -2,9 +2,7 @@
 
 #pragma once
 
-#include "engine_callbacks.hpp"
-#include "quorum.hpp"
-#include "settings.hpp"
+#include "essentials.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -13,12 +11,9 @@
 
 namespace redlock::core {
 
-class master_log {
+class master_log : essentials {
 public:
-    master_log(const settings& rules, const quorum& masters, log_sink& log) noexcept
-        : rules_(rules),
-          masters_(masters),
-          log_(log) {}
+    explicit master_log(const essentials& with) noexcept : essentials(with) {}
 
     void noted(std::size_t master, std::string_view text) const;
     void clock_stepped(std::size_t master, std::chrono::microseconds by) const;
@@ -30,10 +25,6 @@ public:
 
 private:
     void write(log_level level, std::size_t master, std::string_view text) const;
-
-    const settings& rules_;
-    const quorum& masters_;
-    log_sink& log_;
 };
 
 } // namespace redlock::core

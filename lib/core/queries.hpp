@@ -14,9 +14,7 @@ namespace redlock::core {
 
 class queries : essentials {
 public:
-    queries(const essentials& with, query_reports& reports) noexcept
-        : essentials(with),
-          reports_(reports) {}
+    explicit queries(const essentials& with) noexcept : essentials(with) {}
 
     /// Asks every connected master for the owner of a lock.
     void ask(std::uint64_t cookie, std::string_view resource, time_point now);
@@ -30,7 +28,6 @@ public:
 private:
     void end(query& asked);
 
-    query_reports& reports_;
     pool<query> queries_;
 };
 

@@ -92,7 +92,7 @@ bool removals::answered(claim& ended, const arrival& at, vote what) {
 
 void removals::handed_off(const claim& lease) {
     ++counters_.released;
-    reports_.removed(lease, release_result::released);
+    host_.removed(lease, release_result::released);
 }
 
 void removals::again(claim& ended, const arrival& at, bool alone) {
@@ -149,7 +149,7 @@ bool removals::decide(claim& ended, time_point now) {
             ++counters_.released_uncertain;
             break;
         }
-        reports_.removed(ended, result->what);
+        host_.removed(ended, result->what);
     }
     const bool settled = ended.ending().settled();
     if (settled) {

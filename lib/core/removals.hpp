@@ -19,12 +19,8 @@ namespace redlock::core {
 
 class removals : essentials {
 public:
-    removals(
-        const essentials& with, pool<claim>& claims, metrics& counters, removal_reports& reports)
+    explicit removals(const essentials& with)
         : essentials(with),
-          claims_(claims),
-          counters_(counters),
-          reports_(reports),
           limits_(with.rules_.size(), with.rules_.removals_max, with.rules_.turn_max) {}
 
     /// Each function below may end in `removal_reports::removed`, and destroys a claim of which
@@ -63,9 +59,6 @@ private:
         timers_.set_by(ended.wake, ended.ending().next_due(now));
     }
 
-    pool<claim>& claims_;
-    metrics& counters_;
-    removal_reports& reports_;
     removal_limits limits_;
 };
 

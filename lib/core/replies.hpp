@@ -33,13 +33,8 @@ protected:
 
 class replies : essentials {
 public:
-    replies(
-        const essentials& with,
-        pool<claim>& claims,
-        listeners& heard,
-        reply_events& events) noexcept
+    replies(const essentials& with, listeners& heard, reply_events& events) noexcept
         : essentials(with),
-          claims_(claims),
           listeners_(heard),
           events_(events) {}
 
@@ -69,7 +64,6 @@ private:
     void certified(const arrival& at, const batch& what, const reply& answered);
     void batch_dropped(const arrival& at);
 
-    pool<claim>& claims_;
     listeners& listeners_;
     reply_events& events_;
 };

@@ -133,7 +133,7 @@ void slot_scans::end_all() {
 
 void slot_scans::report(slot_scan& done) {
     timers_.cancel(done.wake);
-    reports_.slots_told(done.cookie, done.status(masters_.needed()));
+    host_.slots_told(done.cookie, done.status(masters_.needed()));
     scans_.destroy(done);
 }
 

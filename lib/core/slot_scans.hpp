@@ -16,9 +16,7 @@ namespace redlock::core {
 
 class slot_scans : essentials {
 public:
-    slot_scans(const essentials& with, query_reports& reports) noexcept
-        : essentials(with),
-          reports_(reports) {}
+    explicit slot_scans(const essentials& with) noexcept : essentials(with) {}
 
     /// \name Of an acquire, which sets the time limit and ends the scan
     /// \{
@@ -53,7 +51,6 @@ private:
     void send(const slot_scan& asking, std::size_t master, unsigned command, time_point now);
     void report(slot_scan& done);
 
-    query_reports& reports_;
     pool<slot_scan> scans_;
 };
 

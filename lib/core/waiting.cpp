@@ -40,7 +40,7 @@ waiting::step waiting::join(operation& wanted, time_point now) {
     mine.pool = wanted.slots != 0;
     const bool is_front = mine.join(wanted);
     if (rules_.contention_warning != 0 && mine.length() == rules_.contention_warning + 1) {
-        reports_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
+        host_.contention(shown(mine.form, mine.key, rules_.key_prefix), mine.length());
     }
     if (!is_front) {
         std::string().swap(wanted.key); // there may be very many

@@ -33,16 +33,9 @@ public:
         step next = step::wait;
     };
 
-    waiting(
-        const essentials& with,
-        pool<claim>& claims,
-        jitter& random,
-        engine_callbacks& host) noexcept
+    explicit waiting(const essentials& with) noexcept
         : essentials(with),
-          claims_(claims),
-          random_(random),
-          reports_(host),
-          turns_(with, host, host),
+          turns_(with),
           subscriptions_(masters_, queues_) {}
 
     /// \name Waiters
@@ -118,9 +111,6 @@ private:
     bool watch(wait_queue& waiters, time_point now);
     void ask_lease_left(operation& front, const claim& attempt, time_point now);
 
-    pool<claim>& claims_;
-    jitter& random_;
-    acquire_reports& reports_;
     fair_queue turns_;
     wait_queues queues_;
     subscriptions subscriptions_;

@@ -101,7 +101,7 @@ struct parts_site : quorum_site {
     core::listeners heard;
     redlock::metrics counters;
     core::sender commands{rules, masters, claims, heard};
-    core::essentials with{rules, masters, commands, due};
+    core::essentials with{rules, masters, commands, due, claims, chance, counters, host};
 };
 
 } // namespace unit

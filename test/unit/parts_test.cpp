@@ -45,22 +45,12 @@ acquire_options waits() {
 /// All acquires, and the parts that they are made of.
 struct acquires_site {
     explicit acquires_site(parts_site& it)
-        : tries(it.with, it.claims, it.counters, it.host),
-          queues(it.with, it.claims, it.chance, it.host),
-          scans(it.with, it.host),
-          held(it.with, it.chance, it.counters, it.host, it.host),
-          ended(it.with, it.claims, it.counters, it.host),
-          all(it.with,
-              it.claims,
-              it.chance,
-              it.counters,
-              tries,
-              queues,
-              scans,
-              held,
-              ended,
-              it.host,
-              it.host) {}
+        : tries(it.with),
+          queues(it.with),
+          scans(it.with),
+          held(it.with),
+          ended(it.with),
+          all(it.with, tries, queues, scans, held, ended) {}
 
     attempts tries;
     waiting queues;
@@ -82,7 +72,7 @@ operation waiting_for(std::string_view key, std::uint64_t cookie) {
 
 TEST_CASE("queries: each is reported once, when all masters have replied or its time is up") {
     parts_site it(3);
-    queries asked(it.with, it.host);
+    queries asked(it.with);
     it.on_reply = [&](const arrival& at, const reply* got) { asked.answered(at, got); };
     asked.ask(1, "r", it.now);
     it.disconnect(2);
@@ -101,7 +91,7 @@ TEST_CASE("queries: each is reported once, when all masters have replied or its 
 
 TEST_CASE("slot scans: the status of a pool is reported, the scan of an acquire returned") {
     parts_site it(3);
-    slot_scans scans(it.with, it.host);
+    slot_scans scans(it.with);
     slot_scan* found = nullptr;
     it.on_reply = [&](const arrival& at, const reply* got) {
         slot_scan* const decided = scans.answered(at, got);
@@ -132,7 +122,7 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
         int repeats = 0;
     } events;
     parts_site it(3);
-    replies all(it.with, it.claims, it.heard, events);
+    replies all(it.with, it.heard, events);
     it.on_reply = [&](const arrival& at, const reply* got) {
         got != nullptr ? all.replied(at, *got) : all.dropped(at);
     };
@@ -157,7 +147,7 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
 TEST_CASE(
     "removals: the result is known by a majority, and the rest is sent once a master is back") {
     parts_site it(3);
-    removals all(it.with, it.claims, it.counters, it.host);
+    removals all(it.with);
     it.on_reply = [&](const arrival& at, const reply* got) {
         if (claim* const ended =
                 it.claims.find(at.command.shared ? it.host.won : at.command.subject)) {
@@ -183,7 +173,7 @@ TEST_CASE(
 
 TEST_CASE("leases: one is renewed in time, and its loss returned when no master answers") {
     parts_site it(3);
-    leases all(it.with, it.chance, it.counters, it.host, it.host);
+    leases all(it.with);
     claim& lease = it.granted("p:{r}");
     all.begin(lease, {}, it.now + unit::usable(10s), forever, it.now);
     it.now = it.due.next();
@@ -209,7 +199,7 @@ TEST_CASE("the fair queue: a turn comes at once to the first, and none is asked 
     parts_site it(3);
     wait_queues queues;
     wait_queue& mine = queues.create(lock_form::exclusive, "p:{r}");
-    fair_queue turns(it.with, it.host, it.host);
+    fair_queue turns(it.with);
     fair_queue::turn turn;
     it.on_reply = [&](const arrival& at, const reply* got) {
         turn = turns.answered(&mine, at, got);
@@ -229,7 +219,7 @@ TEST_CASE("the fair queue: a turn comes at once to the first, and none is asked 
 
 TEST_CASE("attempts: one is open until a majority has answered") {
     parts_site it(3);
-    attempts tries(it.with, it.claims, it.counters, it.host);
+    attempts tries(it.with);
     using kind = attempt::decision::kind;
     operation wanted = waiting_for("p:{r}", 1);
     CHECK(tries.begin(wanted, {}, it.now).next == kind::open);
@@ -249,7 +239,7 @@ TEST_CASE("attempts: one is open until a majority has answered") {
 
 TEST_CASE("waiting: only the front asks, and the next one is woken when it leaves") {
     parts_site it(3);
-    waiting all(it.with, it.claims, it.chance, it.host);
+    waiting all(it.with);
     operation first = waiting_for("p:{r}", 1);
     operation second = waiting_for("p:{r}", 2);
     CHECK(all.join(first, it.now) == waiting::step::ask);
@@ -291,7 +281,7 @@ TEST_CASE("acquires: one gets the lock, and hands it off to the next") {
 TEST_CASE("holders: the keys of a lost lease stay until its holder must have stopped") {
     parts_site it(3);
     acquires_site parts(it);
-    holders all(it.with, it.claims, parts.all, parts.queues, parts.held, parts.ended);
+    holders all(it.with, parts.all, parts.queues, parts.held, parts.ended);
     const auto begin = [&]() -> claim& {
         claim& made = it.granted("p:{r}");
         parts.held.begin(made, {}, it.now + 9s, forever, it.now);
@@ -327,7 +317,7 @@ TEST_CASE("holders: the keys of a lost lease stay until its holder must have sto
 
 TEST_CASE("the log of the masters: each line names its master and says what happened") {
     parts_site it(3);
-    const master_log log(it.rules, it.masters, it.host);
+    const master_log log(it.with);
     log.noted(0, "has no EVALSHA");
     log.clock_stepped(1, -1500ms);
     log.clocks_stepped(2);
