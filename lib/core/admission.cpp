@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace redlock::core {
 
@@ -36,11 +37,8 @@ std::int64_t number(std::string_view text) noexcept {
 
 // Whether a version such as "8.1.2" is at least major.minor.
 bool at_least(std::string_view version, std::int64_t major, std::int64_t minor) noexcept {
-    const std::int64_t have_major = number(version);
-    const std::size_t dot = version.find('.');
-    const std::int64_t have_minor =
-        dot == std::string_view::npos ? 0 : number(version.substr(dot + 1));
-    return have_major > major || (have_major == major && have_minor >= minor);
+    const std::size_t dot = std::min(version.find('.'), version.size() - 1);
+    return std::pair(number(version), number(version.substr(dot + 1))) >= std::pair(major, minor);
 }
 
 // The server reads its clock from time to time and reports whole seconds: it may be a second
@@ -93,34 +91,28 @@ std::optional<server_info> parse_info(std::string_view text) {
         return std::nullopt;
     }
     // Valkey reports itself as Redis 7.2 for compatibility, with its own version in another field.
-    if (!valkey.empty()) {
-        info.version = "valkey " + std::string(valkey);
-        info.commands.set_ifeq = at_least(valkey, 8, 1);
-        info.commands.delete_command =
-            at_least(valkey, 9, 0) ? native_delete::delifeq : native_delete::none;
-    } else {
-        info.version = "redis " + std::string(redis);
-        info.commands.set_ifeq = at_least(redis, 8, 4);
-        info.commands.delete_command =
-            at_least(redis, 8, 4) ? native_delete::delex : native_delete::none;
-    }
+    const bool is_valkey = !valkey.empty();
+    const std::string_view version = is_valkey ? valkey : redis;
+    const bool deletes = is_valkey ? at_least(version, 9, 0) : at_least(version, 8, 4);
+    info.version = (is_valkey ? "valkey " : "redis ") + std::string(version);
+    info.commands.set_ifeq = is_valkey ? at_least(version, 8, 1) : deletes;
+    info.commands.delete_command = !deletes    ? native_delete::none
+                                   : is_valkey ? native_delete::delifeq
+                                               : native_delete::delex;
     return info;
 }
 
 eligibility
 judge(const server_info& info, const settings& rules, time_point now, time_point since) {
-    if (info.role != "master") {
-        return {
-            .fit = false, .text = "is a replica (role:" + info.role + "): configure the master"};
-    }
-    if (info.loading) {
-        return {.fit = false, .text = "LOADING its data from disk"};
-    }
-    if (info.memory_limited && info.eviction_policy != "noeviction") {
-        return {
-            .fit = false,
-            .text = "may evict locks under memory pressure (maxmemory-policy "
-                    + info.eviction_policy + "): set it to noeviction"};
+    const std::string why = info.role != "master"
+                                ? "is a replica (role:" + info.role + "): configure the master"
+                            : info.loading ? "LOADING its data from disk"
+                            : info.memory_limited && info.eviction_policy != "noeviction"
+                                ? "may evict locks under memory pressure (maxmemory-policy "
+                                      + info.eviction_policy + "): set it to noeviction"
+                                : "";
+    if (!why.empty()) {
+        return {.fit = false, .text = why};
     }
     if (rules.guarded() || !rules.quarantine) {
         return {};

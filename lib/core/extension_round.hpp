@@ -12,6 +12,7 @@
 #include "validity.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -115,22 +116,16 @@ struct extension {
         std::size_t quorum,
         bool removal_seen,
         time_point now) const {
-        std::size_t kept = 0;
-        std::size_t healed = 0;
-        std::size_t pending = 0;
-        std::size_t missing = 0;
+        std::array<std::size_t, 7> count{}; // by key_state
         std::size_t silent = 0; // without the key, but cannot have voted for another owner
         for (const auto& one : masters) {
-            kept += one.found == key_state::kept ? 1U : 0U;
-            healed += one.found == key_state::healed ? 1U : 0U;
-            pending += one.found == key_state::pending ? 1U : 0U;
-            missing += one.found == key_state::missing ? 1U : 0U;
-            silent += one.found == key_state::quarantined
-                              || (one.found == key_state::unknown && now < one.blocks_until)
-                          ? 1U
-                          : 0U;
+            ++count[static_cast<std::size_t>(one.found)];
+            silent += one.found == key_state::unknown && now < one.blocks_until ? 1U : 0U;
         }
-        if (kept + healed >= quorum) {
+        const auto of = [&](key_state what) { return count[static_cast<std::size_t>(what)]; };
+        const std::size_t kept = of(key_state::kept);
+        silent += of(key_state::quarantined);
+        if (kept + of(key_state::healed) >= quorum) {
             return ruling::won;
         }
         const bool blocked =
@@ -138,10 +133,10 @@ struct extension {
         if (healing && removal_seen && !blocked) {
             return ruling::failed; // the condition for the heal no longer holds
         }
-        if (pending > 0) {
+        if (of(key_state::pending) > 0) {
             return ruling::open;
         }
-        return !healing && missing > 0 && blocked ? ruling::heal : ruling::failed;
+        return !healing && of(key_state::missing) > 0 && blocked ? ruling::heal : ruling::failed;
     }
 };
 

@@ -13,107 +13,69 @@ namespace {
 
 // hiredis passes each element to a builder as it is parsed, parents first. The text of an element
 // is copied to one arena, because the reader may move its buffer before the reply is complete.
-// Until then elements keep offsets, because the arena may move as well.
+// Until then only its end is kept, because the arena may move as well.
 struct builder {
-    struct element {
-        reply value;
-        std::size_t offset = 0;
-        std::size_t length = 0;
-    };
-    std::vector<element> elements;
-    std::vector<reply> replies;
+    std::vector<reply> elements;
+    std::vector<std::size_t> ends; // of their texts
     std::string arena;
 
     void clear() {
         elements.clear();
-        replies.clear();
+        ends.clear();
         arena.clear();
     }
 
-    // hiredis needs a non-null object, which it passes to children as their parent. It is not used.
-    void* add(reply_type type, std::int64_t integer, std::string_view text) {
-        element& added = elements.emplace_back();
-        added.value.type = type;
-        added.value.integer = integer;
-        added.offset = arena.size();
-        added.length = text.size();
-        arena.append(text);
-        return this;
-    }
-
     const reply* finish() {
-        replies.resize(elements.size());
+        std::size_t from = 0;
         for (std::size_t i = 0; i < elements.size(); ++i) {
-            replies[i] = elements[i].value;
-            replies[i].text =
-                std::string_view(arena).substr(elements[i].offset, elements[i].length);
+            elements[i].text = std::string_view(arena).substr(from, ends[i] - from);
+            from = ends[i];
         }
-        replies.front().elements = std::span(replies).subspan(1);
-        return &replies.front();
+        elements.front().elements = std::span(elements).subspan(1);
+        return &elements.front();
     }
 };
 
-builder& builder_of(const redisReadTask* task) {
-    return *static_cast<builder*>(task->privdata);
+// hiredis needs a non-null object, which it passes to children as their parent. It is not used.
+void* add(const redisReadTask* task, reply_type type, std::int64_t integer, std::string_view text) {
+    builder& into = *static_cast<builder*>(task->privdata);
+    into.elements.push_back({type, integer, {}, {}});
+    into.arena.append(text);
+    into.ends.push_back(into.arena.size());
+    return &into;
 }
 
-void* create_string(const redisReadTask* task, char* text, std::size_t length) {
+void* add_text(const redisReadTask* task, char* text, std::size_t length) {
     const auto type = task->type == REDIS_REPLY_ERROR    ? reply_type::error
                       : task->type == REDIS_REPLY_STATUS ? reply_type::status
                                                          : reply_type::string;
-    return builder_of(task).add(type, 0, {text, length});
+    return add(task, type, 0, {text, length});
 }
 
-// Its length is an int in hiredis 0.14 and a size_t in 1.x.
-template <typename Length>
-void* create_array(const redisReadTask* task, Length length) {
-    return builder_of(task).add(reply_type::array, static_cast<std::int64_t>(length), {});
-}
-
-void* create_integer(const redisReadTask* task, long long value) {
-    return builder_of(task).add(reply_type::integer, value, {});
-}
-
-void* create_nil(const redisReadTask* task) {
-    return builder_of(task).add(reply_type::nil, 0, {});
-}
-
-void free_object(void*) {}
-
-template <typename Length>
-void set_create_array(void* (*&slot)(const redisReadTask*, Length)) {
-    slot = &create_array<Length>;
-}
-
-// RESP3 types, which hiredis 1.x knows: never requested (no HELLO 3 is sent). Without these
-// functions, a server that sends them anyway would crash the reader.
+// hiredis 0.14 gives the length of an array as an int, 1.x as a size_t, and knows the types of
+// RESP3. These are never requested (no HELLO 3 is sent). Without their functions, a server that
+// sends them anyway would crash the reader.
 template <typename Functions>
-void set_resp3(Functions& functions) {
-    if constexpr (requires { functions.createDouble; }) {
-        functions.createDouble =
-            [](const redisReadTask* task, double, char* text, std::size_t length) -> void* {
-            return builder_of(task).add(reply_type::string, 0, {text, length});
+Functions make_functions() {
+    Functions out{};
+    out.createString = &add_text;
+    out.createArray = [](const redisReadTask* task, auto length) {
+        return add(task, reply_type::array, static_cast<std::int64_t>(length), {});
+    };
+    out.createInteger = [](const redisReadTask* task, long long value) {
+        return add(task, reply_type::integer, value, {});
+    };
+    out.createNil = [](const redisReadTask* task) { return add(task, reply_type::nil, 0, {}); };
+    out.freeObject = [](void*) {};
+    if constexpr (requires { out.createDouble; }) {
+        out.createDouble = [](const redisReadTask* task, double, char* text, std::size_t length) {
+            return add(task, reply_type::string, 0, {text, length});
         };
-        functions.createBool = [](const redisReadTask* task, int value) -> void* {
-            return builder_of(task).add(reply_type::integer, value, {});
+        out.createBool = [](const redisReadTask* task, int value) {
+            return add(task, reply_type::integer, value, {});
         };
     }
-}
-
-redisReplyObjectFunctions make_functions() {
-    redisReplyObjectFunctions functions{};
-    functions.createString = &create_string;
-    set_create_array(functions.createArray);
-    functions.createInteger = &create_integer;
-    functions.createNil = &create_nil;
-    functions.freeObject = &free_object;
-    set_resp3(functions);
-    return functions;
-}
-
-std::string too_large() {
-    return "malformed reply: larger than " + std::to_string(reply_reader::reply_bytes_max)
-           + " bytes";
+    return out;
 }
 
 // Replies that are parsed in place: "+OK", ":1", "$-1", an error, a string, and "*3" followed by
@@ -218,7 +180,7 @@ struct reply_reader::impl {
     struct deleter {
         void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
     };
-    redisReplyObjectFunctions functions = make_functions();
+    redisReplyObjectFunctions functions = make_functions<redisReplyObjectFunctions>();
     builder building;
     std::unique_ptr<redisReader, deleter> reader;
 
@@ -323,19 +285,14 @@ const reply* reply_reader::next_of_hiredis() {
         return nullptr;
     }
     begun_ = !impl_->idle();
-    if (root == nullptr) {
-        const builder& partial = impl_->building;
-        if (impl_->unread() + partial.arena.size() + 4 * partial.elements.size()
-            > reply_bytes_max) {
-            error_ = too_large();
-        }
+    builder& building = impl_->building;
+    const std::size_t unfinished =
+        root == nullptr ? impl_->unread() + 4 * building.elements.size() : 0;
+    if (building.arena.size() + unfinished > reply_bytes_max) {
+        error_ = "malformed reply: larger than " + std::to_string(reply_bytes_max) + " bytes";
         return nullptr;
     }
-    if (impl_->building.arena.size() > reply_bytes_max) {
-        error_ = too_large();
-        return nullptr;
-    }
-    return impl_->building.finish();
+    return root == nullptr ? nullptr : building.finish();
 }
 
 } // namespace redlock::core

@@ -33,15 +33,12 @@ public:
             if (end_ == blocks_.size() * in_block) {
                 blocks_.push_back(std::make_unique<block>());
             }
-            T& made = at(end_);
-            made.self = {static_cast<std::uint32_t>(end_++), 1};
-            ++size_;
-            return made;
+            at(end_).self = {nowhere, 1};
+            free_.push_back(static_cast<std::uint32_t>(end_++));
         }
         T& made = at(free_.back());
         made.self.index = free_.back();
         free_.pop_back();
-        ++size_;
         return made;
     }
 
@@ -63,10 +60,9 @@ public:
         if (++object.self.generation == 0) {
             object.self.generation = 1; // 0 identifies nothing
         }
-        --size_;
     }
 
-    std::size_t size() const noexcept { return size_; }
+    std::size_t size() const noexcept { return end_ - free_.size(); }
 
     /// Calls `f` with each object. `f` may destroy the one it is given, and may create others.
     template <typename F>
@@ -104,7 +100,6 @@ private:
     std::vector<std::unique_ptr<block>> blocks_; // stable addresses
     std::vector<std::uint32_t> free_;
     std::size_t end_ = 0; // places that have been used
-    std::size_t size_ = 0;
 };
 
 } // namespace redlock::core

@@ -10,20 +10,13 @@ void timers::set(timer& entry, time_point due) {
         cancel(entry);
         return;
     }
+    entry.due = due;
     if (entry.place == timer::idle) {
-        entry.due = due;
         heap_.push_back(&entry);
         entry.place = static_cast<std::uint32_t>(heap_.size() - 1);
-        up(entry.place);
-        return;
     }
-    const bool sooner = due < entry.due;
-    entry.due = due;
-    if (sooner) {
-        up(entry.place);
-    } else {
-        down(entry.place);
-    }
+    up(entry.place);
+    down(entry.place);
 }
 
 void timers::cancel(timer& entry) noexcept {
