@@ -6,8 +6,6 @@
 #pragma once
 
 #include "attempts.hpp"
-#include "claim.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 #include "leases.hpp"
 #include "operation.hpp"
@@ -16,7 +14,6 @@
 #include "waiting.hpp"
 
 #include <redlock/errc.hpp>
-#include <redlock/metrics.hpp>
 
 #include <cstddef>
 #include <cstdint>

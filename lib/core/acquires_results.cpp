@@ -3,7 +3,7 @@
 
 #include "acquires.hpp"
 #include "decisions.hpp"
-#include "lock_keys.hpp"
+#include "keys.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,9 +1,9 @@
 #include "attempts.hpp"
 
+#include "command.hpp"
 #include "decisions.hpp"
-#include "form_command.hpp"
 #include "hex.hpp"
-#include "lock_keys.hpp"
+#include "keys.hpp"
 
 #include <algorithm>
 #include <array>

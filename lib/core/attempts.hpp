@@ -3,12 +3,8 @@
 
 #pragma once
 
-#include "claim.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 #include "operation.hpp"
-
-#include <redlock/metrics.hpp>
 
 #include <string_view>
 

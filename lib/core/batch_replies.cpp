@@ -1,6 +1,6 @@
 // Replies to calls for several locks (outbox.hpp): divides each among its locks.
 
-#include "batch_answers.hpp"
+#include "answer.hpp"
 #include "decisions.hpp"
 #include "replies.hpp"
 

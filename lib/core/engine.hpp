@@ -11,21 +11,18 @@
 
 #include "acquires.hpp"
 #include "attempts.hpp"
-#include "claim.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 #include "holders.hpp"
 #include "leases.hpp"
 #include "listeners.hpp"
-#include "master_log.hpp"
 #include "queries.hpp"
 #include "removals.hpp"
 #include "replies.hpp"
+#include "report.hpp"
 #include "slot_scans.hpp"
 #include "waiting.hpp"
 
 #include <redlock/diagnostics.hpp>
-#include <redlock/metrics.hpp>
 
 #include <chrono>
 #include <cstddef>

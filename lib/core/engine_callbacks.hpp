@@ -6,7 +6,6 @@
 #include "claim.hpp"
 #include "member_list.hpp"
 #include "operation.hpp"
-#include "query.hpp"
 
 #include <redlock/errc.hpp>
 #include <redlock/logger.hpp>
@@ -20,6 +19,8 @@
 #include <string_view>
 
 namespace redlock::core {
+
+class query;
 
 class engine_callbacks {
 public:

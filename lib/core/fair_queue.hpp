@@ -9,7 +9,6 @@
 #pragma once
 
 #include "answer.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 #include "scripts.hpp"
 #include "wait_queue.hpp"

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "acquires.hpp"
-#include "claim.hpp"
 #include "essentials.hpp"
 #include "leases.hpp"
 #include "removals.hpp"

@@ -1,8 +1,8 @@
 #include "leases.hpp"
 
+#include "command.hpp"
 #include "decisions.hpp"
-#include "form_command.hpp"
-#include "lock_keys.hpp"
+#include "keys.hpp"
 
 #include <algorithm>
 #include <bit>

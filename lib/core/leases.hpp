@@ -6,11 +6,8 @@
 
 #pragma once
 
-#include "claim.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 
-#include <redlock/metrics.hpp>
 #include <redlock/options.hpp>
 
 #include <chrono>

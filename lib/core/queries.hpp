@@ -1,16 +1,55 @@
-// The queries of callers in flight: sends their commands, and reports their results (query.hpp).
+// The queries of callers in flight: sends their commands, and reports their results.
 
 #pragma once
 
-#include "engine_callbacks.hpp"
+#include "command.hpp"
 #include "essentials.hpp"
-#include "query.hpp"
+#include "resp.hpp"
+#include "validity.hpp"
+
+#include <redlock/diagnostics.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace redlock::core {
+
+/// A query of the owner of a lock: GET and PTTL on every connected master, and a verdict. Sends
+/// nothing itself.
+class query {
+public:
+    handle self;
+    timer wake;
+    std::uint64_t cookie = 0; // identifies it for the host
+    lock_status result;
+
+    void begin(std::size_t masters) {
+        result.masters.resize(masters);
+        owners_.resize(masters);
+    }
+    /// Both commands were sent to one more master.
+    void asked() noexcept { pending_ += 2; }
+    void answered(std::size_t master, command_kind kind, const reply& answer);
+    /// The connection broke before the reply to one of them.
+    void dropped(std::size_t master, std::string_view why);
+    /// Whether all replies are there.
+    bool complete() const noexcept { return pending_ == 0; }
+    /// Decides by the replies so far. Only those of `members` count; other masters have no vote.
+    void decide(master_set members, std::size_t quorum);
+
+    void reset() {
+        result = {};
+        owners_.clear();
+        pending_ = 0;
+    }
+
+private:
+    std::vector<std::string> owners_; // the tokens that were found
+    std::size_t pending_ = 0;
+};
 
 class queries : essentials {
 public:

@@ -6,12 +6,8 @@
 
 #pragma once
 
-#include "claim.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 #include "removal_limits.hpp"
-
-#include <redlock/metrics.hpp>
 
 #include <cstddef>
 

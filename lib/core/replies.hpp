@@ -5,7 +5,6 @@
 #pragma once
 
 #include "answer.hpp"
-#include "claim.hpp"
 #include "essentials.hpp"
 #include "listeners.hpp"
 #include "outbox.hpp"

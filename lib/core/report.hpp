@@ -1,15 +1,16 @@
-// The state of the engine as text and figures: votes, metrics, health.
+// The state of the engine as text and figures: votes, metrics, health, and the lines of the log
+// about masters.
 
 #pragma once
 
-#include "claim.hpp"
-#include "quorum.hpp"
-#include "settings.hpp"
-#include "slot_map.hpp"
+#include "essentials.hpp"
 
 #include <redlock/diagnostics.hpp>
-#include <redlock/metrics.hpp>
 
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock::core {
@@ -21,5 +22,22 @@ describe(const ballots& votes, const settings& rules, const quorum& masters, tim
 metrics count(metrics counters, pool<claim>& claims, const settings& rules, const quorum& masters);
 /// `running`: neither before the start nor after closing has begun.
 health examine(const settings& rules, const quorum& masters, bool running, time_point now);
+
+/// The lines of the log about masters.
+class master_log : essentials {
+public:
+    explicit master_log(const essentials& with) noexcept : essentials(with) {}
+
+    void noted(std::size_t master, std::string_view text) const;
+    void clock_stepped(std::size_t master, std::chrono::microseconds by) const;
+    void clocks_stepped(std::size_t masters) const;
+    void publish_refused(std::size_t master) const;
+    /// Whether it votes has changed.
+    void voter_changed(std::size_t master, time_point now) const;
+    void members_changed() const;
+
+private:
+    void write(log_level level, std::size_t master, std::string_view text) const;
+};
 
 } // namespace redlock::core

@@ -2,8 +2,8 @@
 
 #include "sender.hpp"
 
+#include "command.hpp"
 #include "decisions.hpp"
-#include "form_command.hpp"
 #include "keys.hpp"
 
 namespace redlock::core {

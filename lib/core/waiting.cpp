@@ -2,7 +2,6 @@
 
 #include "decisions.hpp"
 #include "keys.hpp"
-#include "lock_keys.hpp"
 
 #include <algorithm>
 

@@ -9,13 +9,10 @@
 
 #pragma once
 
-#include "claim.hpp"
-#include "engine_callbacks.hpp"
 #include "essentials.hpp"
 #include "fair_queue.hpp"
 #include "operation.hpp"
 #include "subscriptions.hpp"
-#include "wait_queues.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -1,5 +1,4 @@
 #include "core/answer.hpp"
-#include "core/batch_answers.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

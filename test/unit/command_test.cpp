@@ -1,5 +1,4 @@
 #include "core/command.hpp"
-#include "core/form_command.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"

@@ -1,7 +1,7 @@
 // Connections on a virtual clock: the introduction, the order of replies, the end.
 
 #include "connection_site.hpp"
-#include "core/batch_answers.hpp"
+#include "core/answer.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

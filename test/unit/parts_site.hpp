@@ -4,6 +4,7 @@
 
 #include "core/engine_callbacks.hpp"
 #include "core/essentials.hpp"
+#include "core/queries.hpp"
 #include "quorum_site.hpp"
 
 #include <string>

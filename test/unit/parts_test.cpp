@@ -5,7 +5,6 @@
 #include "core/fair_queue.hpp"
 #include "core/holders.hpp"
 #include "core/leases.hpp"
-#include "core/master_log.hpp"
 #include "core/queries.hpp"
 #include "core/removals.hpp"
 #include "core/replies.hpp"

@@ -4,7 +4,7 @@
 #include "core/form_scripts.hpp"
 #include "core/guarded_scripts.hpp"
 #include "core/polling.hpp"
-#include "core/slot_scripts.hpp"
+#include "core/scripts.hpp"
 #include "shared_call.hpp"
 #include "waiters.hpp"
 

@@ -14,7 +14,6 @@
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
-#include "core/slot_scripts.hpp"
 #include "memory/server.hpp"
 
 #include <catch2/catch_test_macros.hpp>

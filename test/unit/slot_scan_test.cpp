@@ -1,4 +1,4 @@
-#include "core/slot_scan.hpp"
+#include "core/slot_scans.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

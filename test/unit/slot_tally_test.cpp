@@ -1,7 +1,7 @@
 // What a scan makes of the masters' answers: which slots are free, and which owners have the
 // others.
 
-#include "core/slot_tally.hpp"
+#include "core/slot_search.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

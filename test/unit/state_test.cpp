@@ -4,9 +4,9 @@
 #include "core/claim.hpp"
 #include "core/command.hpp"
 #include "core/operation.hpp"
-#include "core/query.hpp"
+#include "core/queries.hpp"
 #include "core/settings.hpp"
-#include "core/wait_queues.hpp"
+#include "core/subscriptions.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,4 +1,4 @@
-#include "slot_tally.hpp"
+#include "slot_search.hpp"
 
 #include "hash.hpp"
 

@@ -1,5 +1,3 @@
-#include "lock_keys.hpp"
-
 #include "keys.hpp"
 
 namespace redlock::core {
