@@ -85,7 +85,7 @@ CORE_RANKS = {
     'leases': 8,
     'fair_queue': 8,
     'queries': 8,
-    'subscriptions': 7,
+    'wait_queues': 7,
     'removals': 8,
     'batch_replies': 8,
     'replies': 8,

@@ -263,7 +263,7 @@ void acquires::close(time_point now) {
 
 void acquires::notified(
     std::string_view lock_key, std::size_t master, std::string_view release, time_point now) {
-    for (wait_queue* const one : waiting_.releases().waiting_for(lock_key)) {
+    for (wait_queue* const one : waiting_.queues().waiting_for(lock_key)) {
         if (one->empty()) {
             continue;
         }

@@ -91,7 +91,7 @@ void engine::notifications_changed(time_point now) {
 void engine::release_notified(
     std::size_t master, std::string_view channel, std::string_view release, time_point now) {
     const std::string_view lock_key = lock_of_channel(channel);
-    if (waiting_.releases().has_listener(lock_key)) {
+    if (waiting_.queues().has_listener(lock_key)) {
         host_.heard(lock_key);
     }
     acquires_.notified(lock_key, master, release, now);

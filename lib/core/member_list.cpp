@@ -63,10 +63,6 @@ std::optional<generation> read_changed(std::string_view text) {
 
 } // namespace
 
-bool generation::contains(std::string_view name) const {
-    return std::ranges::binary_search(members, name);
-}
-
 std::optional<generation> generation::after(const member_change& what) const {
     if (contains(what.name) == what.adds) {
         return std::nullopt;
@@ -78,10 +74,6 @@ std::optional<generation> generation::after(const member_change& what) const {
         std::erase(next.members, what.name);
     }
     return next;
-}
-
-member_names generation::before() const {
-    return generation{number, members, {}}.after({!last.adds, last.name})->members;
 }
 
 recorded_list read_list(std::string_view id) {

@@ -9,6 +9,7 @@
 
 #include "hex.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -39,11 +40,13 @@ struct generation {
     member_names members;
     member_change last; // which led here; without meaning in the first generation
 
-    bool contains(std::string_view name) const;
+    bool contains(std::string_view name) const { return std::ranges::binary_search(members, name); }
     /// The next one. Empty if the change has been made already.
     std::optional<generation> after(const member_change& what) const;
     /// The one before. Requires that this is not the first.
-    member_names before() const;
+    member_names before() const {
+        return generation{number, members, {}}.after({!last.adds, last.name})->members;
+    }
     friend bool operator==(const generation&, const generation&) = default;
 };
 

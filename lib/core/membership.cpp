@@ -161,11 +161,6 @@ std::chrono::microseconds membership::longest_quarantine() const {
     return out;
 }
 
-// Whether its members are those that this client has adopted.
-bool membership::is_ours(const recorded_list& list) const {
-    return view_.number != 0 && list.number() == view_.number && list.voting() == view_.members;
-}
-
 const membership::seen* membership::find(std::string_view name) const {
     const auto at = std::ranges::find(seen_, name, &seen::name);
     return at == seen_.end() ? nullptr : &*at;

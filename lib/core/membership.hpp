@@ -26,6 +26,7 @@
 #include "settings.hpp"
 #include "validity.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -120,7 +121,10 @@ private:
     void adopt(const recorded_list& of);
     void look_for_agreement(time_point now);
     const seen* find(std::string_view name) const;
-    bool is_ours(const recorded_list& list) const;
+    /// Whether its members are those that this client has adopted.
+    bool is_ours(const recorded_list& list) const {
+        return view_.number != 0 && list.number() == view_.number && list.voting() == view_.members;
+    }
     bool is_fresh(const seen& one) const noexcept {
         return one.read_at == look_ && one.list.founded();
     }
@@ -135,9 +139,14 @@ private:
     recorded_list returned_to(const seen& master) const;
     recorded_list wanted_on(const seen& one) const;
     bool refuted(const recorded_list& plan) const;
-    std::ptrdiff_t recorded_by(const recorded_list& list) const;
+    std::ptrdiff_t recorded_by(const recorded_list& list) const {
+        return std::ranges::count(seen_, list, &seen::list);
+    }
     std::size_t read_of(const member_names& of) const;
-    bool enough_read(const member_names& of) const;
+    /// N - q + 1: each majority has one of them.
+    bool enough_read(const member_names& of) const {
+        return read_of(of) >= of.size() - quorum_of(of.size()) + 1;
+    }
     bool enough_before() const;
     bool needs_look() const;
     std::chrono::microseconds longest_quarantine() const;

@@ -119,10 +119,6 @@ const recorded_list* membership::newer() const {
     return newest;
 }
 
-std::ptrdiff_t membership::recorded_by(const recorded_list& list) const {
-    return std::ranges::count(seen_, list, &seen::list);
-}
-
 // Whether not all masters have had this plan: one of them has something else.
 bool membership::refuted(const recorded_list& plan) const {
     return std::ranges::any_of(seen_, [&](const seen& one) {
@@ -134,11 +130,6 @@ std::size_t membership::read_of(const member_names& of) const {
     return static_cast<std::size_t>(std::ranges::count_if(seen_, [&](const seen& one) {
         return is_fresh(one) && std::ranges::binary_search(of, one.name);
     }));
-}
-
-// N - q + 1: each majority has one of them.
-bool membership::enough_read(const member_names& of) const {
-    return read_of(of) >= of.size() - quorum_of(of.size()) + 1;
 }
 
 // The same for the members before the last change. Plans do not tell what that was. All members but

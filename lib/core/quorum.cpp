@@ -212,18 +212,6 @@ void quorum::unwatch(std::string_view channel, time_point now) {
     }
 }
 
-bool quorum::notified_by_quorum() const noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies)) >= needed();
-}
-
-bool quorum::lost_notifications() noexcept {
-    return std::exchange(heard_, notified_by_quorum()) && !heard_;
-}
-
-std::size_t quorum::arbiter_of(std::string_view key) const noexcept {
-    return arbiter_of(hash_of(key));
-}
-
 std::size_t quorum::arbiter_of(std::uint64_t hash_of_key) const noexcept {
     std::size_t best = nobody;
     std::uint64_t highest = 0;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "connection.hpp"
+#include "hash.hpp"
 #include "subscriber.hpp"
 
 #include <redlock/diagnostics.hpp>
@@ -23,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redlock::core {
@@ -145,9 +147,14 @@ public:
     void watch(std::string_view channel, time_point now);
     void unwatch(std::string_view channel, time_point now);
     /// Whether a majority can notify: then each release reaches this client at least once.
-    bool notified_by_quorum() const noexcept;
+    bool notified_by_quorum() const noexcept {
+        return static_cast<std::size_t>(std::ranges::count_if(members_, &member::notifies))
+               >= needed();
+    }
     /// Returns true once each time notifications from a majority have ended.
-    bool lost_notifications() noexcept;
+    bool lost_notifications() noexcept {
+        return std::exchange(heard_, notified_by_quorum()) && !heard_;
+    }
     /// \}
 
     /// \name Choice of masters
@@ -155,7 +162,7 @@ public:
     /// The master that contenders for this lock ask first: the same for all clients that see the
     /// same masters vote. Different locks are spread over the masters. `nobody`: they ask all
     /// masters.
-    std::size_t arbiter_of(std::string_view key) const noexcept;
+    std::size_t arbiter_of(std::string_view key) const noexcept { return arbiter_of(hash_of(key)); }
     std::size_t arbiter_of(std::uint64_t hash_of_key) const noexcept;
     /// The master that keeps the fair queue for this lock.
     std::size_t queue_master_of(std::string_view key) const noexcept;

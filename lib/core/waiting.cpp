@@ -69,7 +69,7 @@ void waiting::leave(operation& wanted, time_point now) {
     if (mine->empty()) {
         turns_.leave(*mine, now);
         if (mine->watched) {
-            subscriptions_.unwatch(*mine, now);
+            queues_.unwatch(*mine, now);
             sender_.write_soon();
         }
         end_if_unused(*mine);
@@ -170,7 +170,7 @@ bool waiting::watch(wait_queue& waiters, time_point now) {
         return false;
     }
     sender_.write_soon();
-    return subscriptions_.watch(waiters, now);
+    return queues_.watch(waiters, now);
 }
 
 // The reply to a script contains the holder's remaining lease, and that to a SET does not. A
@@ -312,8 +312,8 @@ bool waiting::notified(
 void waiting::listen(std::string_view resource, bool subscribes, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
-    if (subscriptions_.listen(key) && rules_.pushes && subscribes) {
-        subscriptions_.subscribe(key, now);
+    if (queues_.listen(key) && rules_.pushes && subscribes) {
+        queues_.subscribe(key, now);
         sender_.write_soon();
     }
 }
@@ -321,7 +321,7 @@ void waiting::listen(std::string_view resource, bool subscribes, time_point now)
 void waiting::unlisten(std::string_view resource, time_point now) {
     std::string key;
     assign_lock_key(key, rules_.key_prefix, resource);
-    if (subscriptions_.unlisten(key, now)) {
+    if (queues_.unlisten(key, now)) {
         sender_.write_soon();
     }
 }

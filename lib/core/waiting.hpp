@@ -12,7 +12,7 @@
 #include "essentials.hpp"
 #include "fair_queue.hpp"
 #include "operation.hpp"
-#include "subscriptions.hpp"
+#include "wait_queues.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -33,7 +33,7 @@ public:
     explicit waiting(const essentials& with) noexcept
         : essentials(with),
           turns_(with),
-          subscriptions_(masters_, queues_) {}
+          queues_(masters_) {}
 
     /// \name Waiters
     /// \{
@@ -95,7 +95,7 @@ public:
     wait_queue* find(const claim& of) noexcept {
         return queues_.find(of.waiting_form(), of.line_key());
     }
-    subscriptions& releases() noexcept { return subscriptions_; }
+    wait_queues& queues() noexcept { return queues_; }
     /// Whether commands that give up a ticket are in flight.
     bool leaving() const noexcept { return turns_.leaving(); }
 
@@ -110,7 +110,6 @@ private:
 
     fair_queue turns_;
     wait_queues queues_;
-    subscriptions subscriptions_;
 };
 
 } // namespace redlock::core

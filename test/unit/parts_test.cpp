@@ -196,7 +196,7 @@ TEST_CASE("leases: one is renewed in time, and its loss returned when no master 
 
 TEST_CASE("the fair queue: a turn comes at once to the first, and none is asked without an order") {
     parts_site it(3);
-    wait_queues queues;
+    wait_queues queues(it.masters);
     wait_queue& mine = queues.create(lock_form::exclusive, "p:{r}");
     fair_queue turns(it.with);
     fair_queue::turn turn;

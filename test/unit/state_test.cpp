@@ -3,10 +3,12 @@
 
 #include "core/claim.hpp"
 #include "core/command.hpp"
+#include "core/keys.hpp"
 #include "core/operation.hpp"
 #include "core/queries.hpp"
 #include "core/settings.hpp"
-#include "core/subscriptions.hpp"
+#include "core/wait_queues.hpp"
+#include "quorum_site.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -107,25 +109,23 @@ TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a 
     CHECK(lease.line_key() == "pool");
 }
 
-TEST_CASE("a wait queue hears of the locks that it listens to, until it does no more") {
-    wait_queues queues;
-    wait_queue& both = queues.create(lock_form::all, "a and b");
-    wait_queue& own = queues.create(lock_form::exclusive, "a");
-    queues.listen(both, "a");
-    queues.listen(both, "b");
-    const auto hear = [&](std::string_view lock_key) {
-        std::vector<wait_queue*> found;
-        queues.find_listeners(lock_key, found);
-        return found;
-    };
-    CHECK(hear("b") == std::vector<wait_queue*>{&both});
-    CHECK(hear("a") == std::vector<wait_queue*>{&both});
-    own.watched = true;
-    CHECK(hear("a") == std::vector<wait_queue*>{&own, &both});
-    CHECK(hear("c").empty());
-    queues.unlisten(both, "b");
-    CHECK(hear("b").empty());
-    CHECK(hear("a").size() == 2);
+TEST_CASE("a wait queue hears of the locks that it watches, until it does no more") {
+    unit::quorum_site it(3);
+    wait_queues queues(it.masters);
+    std::string keys;
+    assign_keys_of(keys, "p", std::vector<std::string>{"a", "b"});
+    wait_queue& both = queues.create(lock_form::all, keys);
+    wait_queue& own = queues.create(lock_form::exclusive, "p{a}");
+    const auto hear = [&](std::string_view lock_key) { return queues.waiting_for(lock_key); };
+    CHECK(!queues.watch(both, it.now));
+    CHECK(hear("p{b}") == std::vector<wait_queue*>{&both});
+    CHECK(hear("p{a}") == std::vector<wait_queue*>{&both});
+    CHECK(queues.watch(own, it.now)); // the channel was subscribed already
+    CHECK(hear("p{a}") == std::vector<wait_queue*>{&own, &both});
+    CHECK(hear("p{c}").empty());
+    queues.unwatch(both, it.now);
+    CHECK(hear("p{b}").empty());
+    CHECK(hear("p{a}") == std::vector<wait_queue*>{&own});
 }
 
 TEST_CASE("an operation that is used again wants one lock, and a query has found nothing") {
