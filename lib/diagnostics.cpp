@@ -9,8 +9,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <initializer_list>
 #include <iterator>
+#include <optional>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -18,16 +21,31 @@ namespace {
 
 using detail::printable;
 
+// `names` are those of the enumerators, in their order.
+template <typename Enum>
+std::string_view name_of(Enum value, std::initializer_list<std::string_view> names) noexcept {
+    const auto i = static_cast<std::size_t>(value);
+    return i < names.size() ? names.begin()[i] : "unknown";
+}
+
 std::string milliseconds_of(std::chrono::microseconds time) {
     return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1000);
 }
 
-template <typename Votes, typename Describe>
-std::string listed(const Votes& votes, Describe describe) {
+std::string text_of(std::optional<std::chrono::milliseconds> time_left) {
+    return time_left ? fmt::format(" ({} ms left)", time_left->count()) : "";
+}
+
+std::string in_brackets(std::string_view text) {
+    return text.empty() ? "" : " (" + printable(text) + ")";
+}
+
+template <typename Masters, typename Describe>
+std::string listed(const Masters& masters, Describe describe) {
     std::string out;
-    for (const auto& one : votes) {
-        fmt::format_to(std::back_inserter(out), "{}{} ", out.empty() ? "" : ", ", one.endpoint);
-        describe(out, one);
+    for (const auto& one : masters) {
+        out.append(out.empty() ? "" : ", ").append(one.endpoint).append(" ");
+        out.append(describe(one));
     }
     return out;
 }
@@ -35,101 +53,46 @@ std::string listed(const Votes& votes, Describe describe) {
 } // namespace
 
 std::string_view to_string(release_result result) noexcept {
-    switch (result) {
-    case release_result::released:
-        return "released";
-    case release_result::expired:
-        return "expired";
-    case release_result::stolen:
-        return "stolen";
-    case release_result::uncertain:
-        return "uncertain";
-    }
-    return "unknown";
+    return name_of(result, {"released", "expired", "stolen", "uncertain"});
 }
 
 std::string_view to_string(extend_result result) noexcept {
-    switch (result) {
-    case extend_result::extended:
-        return "extended";
-    case extend_result::capped:
-        return "capped";
-    }
-    return "unknown";
+    return name_of(result, {"extended", "capped"});
 }
 
 std::string_view to_string(loss_reason reason) noexcept {
-    switch (reason) {
-    case loss_reason::none:
-        return "none";
-    case loss_reason::expired:
-        return "expired";
-    case loss_reason::owned_by_other:
-        return "owned_by_other";
-    case loss_reason::majority_unreachable:
-        return "majority_unreachable";
-    case loss_reason::max_hold_reached:
-        return "max_hold_reached";
-    case loss_reason::closed:
-        return "closed";
-    case loss_reason::stalled:
-        return "stalled";
-    }
-    return "unknown";
+    return name_of(
+        reason,
+        {"none",
+         "expired",
+         "owned_by_other",
+         "majority_unreachable",
+         "max_hold_reached",
+         "closed",
+         "stalled"});
 }
 
 std::string_view to_string(lock_state state) noexcept {
-    switch (state) {
-    case lock_state::free:
-        return "free";
-    case lock_state::held:
-        return "held";
-    case lock_state::undecided:
-        return "undecided";
-    }
-    return "unknown";
+    return name_of(state, {"free", "held", "undecided"});
 }
 
 std::string_view to_string(vote what) noexcept {
-    switch (what) {
-    case vote::pending:
-        return "pending";
-    case vote::granted:
-        return "granted";
-    case vote::held:
-        return "held";
-    case vote::owned_by_other:
-        return "owned_by_other";
-    case vote::absent:
-        return "absent";
-    case vote::unreachable:
-        return "unreachable";
-    case vote::timed_out:
-        return "timed_out";
-    case vote::error:
-        return "error";
-    case vote::quarantined:
-        return "quarantined";
-    case vote::duplicate:
-        return "duplicate";
-    }
-    return "unknown";
+    return name_of(
+        what,
+        {"pending",
+         "granted",
+         "held",
+         "owned_by_other",
+         "absent",
+         "unreachable",
+         "timed_out",
+         "error",
+         "quarantined",
+         "duplicate"});
 }
 
 std::string_view to_string(log_level level) noexcept {
-    switch (level) {
-    case log_level::debug:
-        return "debug";
-    case log_level::info:
-        return "info";
-    case log_level::warning:
-        return "warning";
-    case log_level::error:
-        return "error";
-    case log_level::off:
-        return "off";
-    }
-    return "unknown";
+    return name_of(level, {"debug", "info", "warning", "error", "off"});
 }
 
 logger log_to_stderr(log_level level) {
@@ -141,63 +104,28 @@ logger log_to_stderr(log_level level) {
 }
 
 std::string_view to_string(operation_kind what) noexcept {
-    switch (what) {
-    case operation_kind::acquire:
-        return "acquire";
-    case operation_kind::extend:
-        return "extend";
-    case operation_kind::renew:
-        return "renew";
-    case operation_kind::release:
-        return "release";
-    case operation_kind::query:
-        return "query";
-    }
-    return "unknown";
+    return name_of(what, {"acquire", "extend", "renew", "release", "query"});
 }
 
 std::string_view to_string(lock_mode what) noexcept {
-    switch (what) {
-    case lock_mode::exclusive:
-        return "exclusive";
-    case lock_mode::shared:
-        return "shared";
-    case lock_mode::writer:
-        return "writer";
-    }
-    return "unknown";
+    return name_of(what, {"exclusive", "shared", "writer"});
 }
 
 std::string_view to_string(protocol what) noexcept {
-    switch (what) {
-    case protocol::guarded:
-        return "guarded";
-    case protocol::plain:
-        return "plain";
-    }
-    return "unknown";
+    return name_of(what, {"guarded", "plain"});
 }
 
 std::string_view to_string(master_state state) noexcept {
-    switch (state) {
-    case master_state::down:
-        return "down";
-    case master_state::connecting:
-        return "connecting";
-    case master_state::founding:
-        return "founding";
-    case master_state::admitted:
-        return "admitted";
-    case master_state::silent:
-        return "silent";
-    case master_state::quarantined:
-        return "quarantined";
-    case master_state::duplicate:
-        return "duplicate";
-    case master_state::ineligible:
-        return "ineligible";
-    }
-    return "unknown";
+    return name_of(
+        state,
+        {"down",
+         "connecting",
+         "founding",
+         "admitted",
+         "silent",
+         "quarantined",
+         "duplicate",
+         "ineligible"});
 }
 
 std::string to_string(const diagnostics& it) {
@@ -218,43 +146,32 @@ std::string to_string(const diagnostics& it) {
         out,
         it.quorum,
         it.votes.size(),
-        listed(it.votes, [](std::string& line, const master_vote& one) {
-            line += to_string(one.vote);
+        listed(it.votes, [](const master_vote& one) {
             const bool in_text = one.vote == vote::quarantined && !one.text.empty();
-            if (one.time_left && !in_text) {
-                fmt::format_to(std::back_inserter(line), " ({} ms left)", one.time_left->count());
-            }
-            if (one.latency.count() > 0) {
-                line.append(" ").append(milliseconds_of(one.latency));
-            }
-            if (!one.text.empty()) {
-                line += " (" + printable(one.text) + ")";
-            }
+            return fmt::format(
+                "{}{}{}{}",
+                to_string(one.vote),
+                in_text ? "" : text_of(one.time_left),
+                one.latency.count() > 0 ? " " + milliseconds_of(one.latency) : "",
+                in_brackets(one.text));
         }));
 }
 
 std::string to_string(const lock_status& it) {
-    std::string out(to_string(it.state));
-    if (!it.owner.empty()) {
-        out += " by " + it.owner;
-    }
-    if (it.time_left) {
-        fmt::format_to(std::back_inserter(out), ", {} ms left", it.time_left->count());
-    }
-    out += ": ";
-    return out + listed(it.masters, [](std::string& line, const master_lock_status& one) {
-               line += to_string(one.vote);
-               if (!one.owner.empty()) {
-                   line += " by " + one.owner;
-               }
-               if (one.time_left) {
-                   fmt::format_to(
-                       std::back_inserter(line), " ({} ms left)", one.time_left->count());
-               }
-               if (!one.text.empty()) {
-                   line += " (" + printable(one.text) + ")";
-               }
-           });
+    const auto by = [](const std::string& owner) { return owner.empty() ? "" : " by " + owner; };
+    return fmt::format(
+        "{}{}{}: {}",
+        to_string(it.state),
+        by(it.owner),
+        it.time_left ? fmt::format(", {} ms left", it.time_left->count()) : "",
+        listed(it.masters, [&](const master_lock_status& one) {
+            return fmt::format(
+                "{}{}{}{}",
+                to_string(one.vote),
+                by(one.owner),
+                text_of(one.time_left),
+                in_brackets(one.text));
+        }));
 }
 
 std::string to_string(const health& it) {
@@ -266,11 +183,8 @@ std::string to_string(const health& it) {
         it.quorum,
         to_string(it.protocol),
         it.quarantine_off ? ", QUARANTINE IS OFF" : "",
-        listed(it.masters, [](std::string& line, const master_health& one) {
-            line += to_string(one.state);
-            if (!one.text.empty()) {
-                line += " (" + printable(one.text) + ")";
-            }
+        listed(it.masters, [](const master_health& one) {
+            return fmt::format("{}{}", to_string(one.state), in_brackets(one.text));
         }));
 }
 

@@ -71,6 +71,11 @@ TEST_CASE("every enumerator has a name of its own") {
     CHECK(to_string(loss_reason::max_hold_reached) == "max_hold_reached");
     CHECK(to_string(lock_state::undecided) == "undecided");
     CHECK(to_string(master_state::quarantined) == "quarantined");
+    CHECK(to_string(log_level::warning) == "warning");
+    CHECK(to_string(operation_kind::renew) == "renew");
+    CHECK(to_string(extend_result::capped) == "capped");
+    CHECK(to_string(lock_mode::writer) == "writer");
+    CHECK(to_string(protocol::plain) == "plain");
 }
 
 TEST_CASE("diagnostics are one readable line") {
