@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -20,61 +19,59 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 using detail::against;
+using detail::first_error;
 using detail::outside;
-using detail::wrong;
 
-wrong wrong_with_path(const std::string& path, const std::string& field) {
+validation check_path(const std::string& path, const std::string& field) {
     // sockaddr_un has room for 108 bytes including the final zero.
-    if (auto why = outside(field, path.size(), "bytes", 1, 107, "as an absolute path")) {
-        return why;
+    if (validation valid = outside(field, path.size(), "bytes", 1, 107, "as an absolute path");
+        !valid || path.front() == '/') {
+        return valid;
     }
-    return path.front() == '/' ? wrong() : against(field, path, "write an absolute path");
+    return against(field, path, "write an absolute path");
 }
 
-wrong wrong_with_address(const endpoint& where, const std::string& name) {
+validation check_address(const endpoint& where, const std::string& name) {
     if (where.host.empty()) {
         return against(name + ".host", {}, "write a name or an address");
     }
-    if (auto why = outside(name + ".host", where.host.size(), "characters", 1, 255)) {
-        return why;
-    }
-    return outside(name + ".port", where.port, "", 1, 65'535);
+    return first_error(
+        {outside(name + ".host", where.host.size(), "characters", 1, 255),
+         outside(name + ".port", where.port, "", 1, 65'535)});
 }
 
-wrong wrong_with(const endpoint& where, const std::string& name) {
-    if (auto why = where.transport == transport::unix_socket
-                       ? wrong_with_path(where.path, name + ".path")
-                       : wrong_with_address(where, name)) {
-        return why;
+validation check_name(const std::string& name, const std::string& field) {
+    if (name.size() <= 64 && name.find_first_not_of(detail::name_letters) != std::string::npos) {
+        return against(field, name, "allowed: letters, digits, '-', '_' and '.'");
     }
-    if (auto why = outside(name + ".database", where.database, "", 0, 65'535)) {
-        return why;
-    }
-    if (!where.username.empty() && where.password.empty()) {
-        return against(name + ".username", where.username, "a user needs a password");
-    }
-    if (where.name.empty()) {
-        return std::nullopt;
-    }
-    if (auto why = outside(name + ".name", where.name.size(), "characters", 1, 64)) {
-        return why;
-    }
-    constexpr std::string_view letters =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    return where.name.find_first_not_of(letters) == std::string::npos
-               ? wrong()
-               : against(name + ".name", where.name, "allowed: letters, digits, '-', '_' and '.'");
+    return name.empty() ? validation() : outside(field, name.size(), "characters", 1, 64);
 }
 
-wrong wrong_with_masters(const config& config) {
-    const auto& masters = config.masters;
-    if (auto why = outside("masters", masters.size(), "entries", 1, core::masters_max)) {
-        return why;
+validation check_user(const std::string& name, const std::string& password, std::string field) {
+    if (name.empty() || !password.empty()) {
+        return {};
+    }
+    return against(std::move(field), name, "a user needs a password");
+}
+
+validation check(const endpoint& where, const std::string& name) {
+    return first_error(
+        {where.transport == transport::unix_socket ? check_path(where.path, name + ".path")
+                                                   : check_address(where, name),
+         outside(name + ".database", where.database, "", 0, 65'535),
+         check_user(where.username, where.password, name + ".username"),
+         check_name(where.name, name + ".name")});
+}
+
+validation check_masters(const std::vector<endpoint>& masters) {
+    if (validation valid = outside("masters", masters.size(), "entries", 1, core::masters_max);
+        !valid) {
+        return valid;
     }
     for (std::size_t i = 0; i < masters.size(); ++i) {
         const std::string name = fmt::format("masters[{}]", i);
-        if (auto why = wrong_with(masters[i], name)) {
-            return why;
+        if (validation valid = check(masters[i], name); !valid) {
+            return valid;
         }
         for (std::size_t j = 0; j < i; ++j) {
             if (detail::same_server(masters[i], masters[j])) {
@@ -91,102 +88,73 @@ wrong wrong_with_masters(const config& config) {
             }
         }
     }
-    return std::nullopt;
+    return {};
 }
 
-wrong wrong_with_times(const config& config) {
+validation check_times(const config& config) {
+    constexpr milliseconds none{0};
     constexpr milliseconds low{1};
     constexpr milliseconds high = hours(1);
-    if (auto why = outside("max_ttl", config.max_ttl, milliseconds(10), hours(24))) {
-        return why;
-    }
-    if (auto why = outside(
-            "clock_drift_margin",
-            config.clock_drift_margin,
-            milliseconds(0),
-            std::chrono::seconds(10))) {
-        return why;
-    }
-    const struct {
-        const char* name;
-        milliseconds value;
-        milliseconds from;
-    } times[] = {
-        {"connect_timeout", config.connect_timeout, low},
-        {"master_timeout", config.master_timeout, low},
-        {"health_check_interval", config.health_check_interval, low},
-        {"reconnect_delay_min", config.reconnect_delay_min, low},
-        {"reconnect_delay_max",
-         config.reconnect_delay_max,
-         std::clamp(config.reconnect_delay_min, low, high)},
-        {"retry_delay_min", config.retry_delay_min, low},
-        {"retry_delay_max", config.retry_delay_max, std::clamp(config.retry_delay_min, low, high)},
-    };
-    for (const auto& one : times) {
-        if (auto why = outside(one.name, one.value, one.from, high)) {
-            return why;
-        }
-    }
-    return std::nullopt;
+    const auto from = [&](milliseconds least) { return std::clamp(least, low, high); };
+    return first_error({
+        outside("max_ttl", config.max_ttl, milliseconds(10), hours(24)),
+        outside("clock_drift_margin", config.clock_drift_margin, none, std::chrono::seconds(10)),
+        outside("connect_timeout", config.connect_timeout, low, high),
+        outside("master_timeout", config.master_timeout, low, high),
+        outside("health_check_interval", config.health_check_interval, low, high),
+        outside("reconnect_delay_min", config.reconnect_delay_min, low, high),
+        outside(
+            "reconnect_delay_max",
+            config.reconnect_delay_max,
+            from(config.reconnect_delay_min),
+            high),
+        outside("retry_delay_min", config.retry_delay_min, low, high),
+        outside("retry_delay_max", config.retry_delay_max, from(config.retry_delay_min), high),
+        outside("clock_offset_bound", config.clock_offset_bound, none, high),
+        outside("held_warning", config.held_warning, none, hours(24)),
+        outside("local_handoff_time", config.local_handoff_time, none, high),
+    });
 }
 
-wrong wrong_with_change(const config& config) {
+validation check_change(const config& config) {
     if (!config.change) {
-        return std::nullopt;
+        return {};
     }
     const std::string& master = config.change->master;
     if (config.protocol == protocol::plain) {
         return against("change", master, "only the guarded protocol has members");
     }
-    const bool known = std::ranges::any_of(
-        config.masters, [&](const endpoint& one) { return detail::member_name(one) == master; });
-    if (!known) {
+    if (std::ranges::count(config.masters, master, detail::member_name) == 0) {
         return against("change.master", master, "it must be in the list of masters, by its name");
     }
-    return std::nullopt;
+    return {};
 }
 
-wrong wrong_with(const config& config) {
-    if (auto why = wrong_with_masters(config)) {
-        return why;
-    }
-    if (auto why = wrong_with_change(config)) {
-        return why;
-    }
-    if (auto why = wrong_with_times(config)) {
-        return why;
-    }
-    if (!(config.clock_drift_factor >= 0 && config.clock_drift_factor <= 0.5)) {
-        return invalid_value{"clock_drift_factor", config.clock_drift_factor, {}, 0.0, 0.5, {}};
-    }
-    if (auto why =
-            outside("clock_offset_bound", config.clock_offset_bound, milliseconds(0), hours(1))) {
-        return why;
-    }
-    if (auto why = outside("held_warning", config.held_warning, milliseconds(0), hours(24))) {
-        return why;
-    }
-    if (auto why =
-            outside("local_handoff_time", config.local_handoff_time, milliseconds(0), hours(1))) {
-        return why;
-    }
-    if (auto why = outside("key_prefix", config.key_prefix.size(), "bytes", 0, 256)) {
-        return why;
-    }
+validation check_client(const config& config) {
     const auto unprintable = [](unsigned char c) { return c <= 0x20 || c > 0x7e; };
-    if (std::any_of(config.client_name.begin(), config.client_name.end(), unprintable)) {
+    if (std::ranges::any_of(config.client_name, unprintable)) {
         return against(
             "client_name", config.client_name, "use printable ASCII characters without spaces");
-    }
-    if (config.username.empty() != config.password.empty() && config.password.empty()) {
-        return against("username", config.username, "a user needs a password");
     }
     if (config.tls.certificate_file.empty() != config.tls.private_key_file.empty()) {
         return config.tls.private_key_file.empty()
                    ? against("tls.private_key_file", {}, "a certificate needs its private key")
                    : against("tls.certificate_file", {}, "a private key needs its certificate");
     }
-    return std::nullopt;
+    return check_user(config.username, config.password, "username");
+}
+
+validation check(const config& config) {
+    const double factor = config.clock_drift_factor;
+    return first_error(
+        {check_masters(config.masters),
+         check_change(config),
+         check_times(config),
+         factor >= 0 && factor <= 0.5
+             ? validation()
+             : invalid_value{"clock_drift_factor", factor, {}, 0.0, 0.5, {}},
+         outside("key_prefix", config.key_prefix.size(), "bytes", 0, 256),
+         check_client(config)});
 }
 
 bool says_anything(const tls_options& it) {
@@ -195,9 +163,7 @@ bool says_anything(const tls_options& it) {
 }
 
 bool uses_tls(const config& config) {
-    return std::any_of(config.masters.begin(), config.masters.end(), [](const endpoint& one) {
-        return one.transport == transport::tls;
-    });
+    return std::ranges::count(config.masters, transport::tls, &endpoint::transport) > 0;
 }
 
 std::string text_of(const setting_value& value) {
@@ -238,7 +204,7 @@ void throw_exception_from_error(const invalid_value& it, const boost::source_loc
 }
 
 validation validate(const config& config) {
-    return detail::validation_of(wrong_with(config));
+    return check(config);
 }
 
 std::vector<config_warning> warnings(const config& config) {

@@ -1,3 +1,5 @@
+#include "value_checks.hpp"
+
 #include <redlock/config.hpp>
 
 #include <boost/url/error_types.hpp>
@@ -7,7 +9,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <stdexcept>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -15,6 +16,8 @@ namespace redlock { inline namespace REDLOCK_ABI {
 namespace urls = boost::urls;
 
 namespace {
+
+using detail::name_letters;
 
 // For messages: as little of a URL as identifies it. Any part that might be a password is left out,
 // in a well-formed URL and in a mistyped one.
@@ -59,9 +62,6 @@ std::string shown(std::string_view text, std::size_t longest = 64) {
     throw std::invalid_argument(
         fmt::format("redlock: master '{}': {}", shown(without_secrets(url), longest), why));
 }
-
-constexpr std::string_view name_letters =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
 // Whether a text that is not a URL has a name with a character that is not allowed. If an '@'
 // follows, the text before may be a password instead.
@@ -115,33 +115,23 @@ bool has_bad_port(std::string_view address) {
 
 constexpr std::string_view bad_port = "the address is malformed; expected host:port";
 
-std::optional<int> number(std::string_view text, int max) {
-    int value = 0;
+// A database or a port.
+int number_of(std::string_view url, const char* what, std::string_view text, int least) {
+    constexpr int most = 65'535;
+    int value = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > max) {
-        return std::nullopt;
-    }
-    return value;
-}
-
-constexpr int database_max = 65'535;
-
-int database_of(std::string_view url, std::string_view text) {
-    const std::optional<int> value = number(text, database_max);
-    if (!value) {
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
         refuse(
             url,
-            fmt::format("database '{}' is not a number from 0 to {}", shown(text), database_max));
+            fmt::format("{} '{}' is not a number from {} to {}", what, shown(text), least, most));
     }
-    return *value;
+    return value;
 }
 
 } // namespace
 
 endpoint::endpoint(std::string_view url) {
-    constexpr std::string_view mark = "://"; // in a password it is %3A%2F%2F
-    if (const std::size_t first = url.find(mark);
-        first != std::string_view::npos && url.find(mark, first + 1) != std::string_view::npos) {
+    if (url.find("://") != url.rfind("://")) { // in a password it is %3A%2F%2F
         refuse(url, "two URLs in one; list each master by itself");
     }
     const auto parsed = urls::parse_uri({url.data(), url.size()});
@@ -198,7 +188,7 @@ endpoint::endpoint(std::string_view url) {
             }
             name = param.value;
         } else if (is_unix && param.key == "db") {
-            database = database_of(url, param.value);
+            database = number_of(url, "database", std::string(param.value), 0);
         } else {
             refuse(
                 url,
@@ -230,15 +220,10 @@ endpoint::endpoint(std::string_view url) {
     }
     if (view.has_port()) {
         const std::string_view digits(view.port().data(), view.port().size());
-        const std::optional<int> value = number(digits, 65'535);
-        if (!value || *value == 0) {
-            refuse(url, fmt::format("port '{}' is not a number from 1 to 65535", shown(digits)));
-        }
-        port = static_cast<std::uint16_t>(*value);
+        port = static_cast<std::uint16_t>(number_of(url, "port", digits, 1));
     }
-    const std::string path_text = view.path();
-    if (path_text.size() > 1) {
-        database = database_of(url, std::string_view(path_text).substr(1));
+    if (const std::string in_path = view.path(); in_path.size() > 1) {
+        database = number_of(url, "database", in_path.substr(1), 0);
     }
 }
 

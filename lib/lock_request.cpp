@@ -36,22 +36,22 @@ milliseconds drift_during(milliseconds ttl, const config& config) {
 }
 
 // The reason for a refusal that does not depend on the margins.
-wrong wrong_with_ttl(milliseconds ttl, const config& config) {
+validation check_ttl(milliseconds ttl, const config& config) {
     if (ttl.count() >= 1 && ttl <= config.max_ttl) {
-        return std::nullopt;
+        return {};
     }
     return not_allowed(ttl, config, drift_during(milliseconds(1), config));
 }
 
-wrong wrong_with_options(const acquire_options& options, const config& config) {
-    if (auto why = wrong_with_ttl(options.ttl, config)) {
-        return why;
+validation check_options(const acquire_options& options, const config& config) {
+    if (validation valid = check_ttl(options.ttl, config); !valid) {
+        return valid;
     }
-    if (auto why = outside("min_validity", options.min_validity, milliseconds(0), options.ttl)) {
-        return why;
-    }
-    if (auto why = outside("stop_margin", options.stop_margin, milliseconds(0), options.ttl)) {
-        return why;
+    for (const auto& [name, margin] :
+         {std::pair("min_validity", options.min_validity), {"stop_margin", options.stop_margin}}) {
+        if (validation valid = outside(name, margin, milliseconds(0), options.ttl); !valid) {
+            return valid;
+        }
     }
     const milliseconds needed =
         drift_during(options.ttl, config) + options.stop_margin + options.min_validity;
@@ -83,7 +83,7 @@ wrong wrong_with_options(const acquire_options& options, const config& config) {
         return invalid_value{
             "max_hold", options.max_hold, {}, unusable + milliseconds(1), {}, "or 0 for no limit"};
     }
-    return std::nullopt;
+    return {};
 }
 
 validation in_time(bool allowed, const acquire_options& options, const char* with) {
@@ -94,13 +94,15 @@ validation in_time(bool allowed, const acquire_options& options, const char* wit
     if (options.wait == wait_for::forever()) {
         value = std::string("forever");
     }
-    return validation_of(only_with(with, "wait", std::move(value), milliseconds(0)));
+    return only_with(with, "wait", std::move(value), milliseconds(0));
 }
 
 validation only(
     bool allowed, const char* field, std::string_view value, const char* allows, const char* with) {
-    return validation_of(
-        allowed ? wrong() : only_with(with, field, std::string(value), std::string(allows)));
+    if (allowed) {
+        return {};
+    }
+    return only_with(with, field, std::string(value), std::string(allows));
 }
 
 validation guarded_only(const config& rules, const char* with) {
@@ -114,12 +116,6 @@ validation guarded_only(const config& rules, const char* with) {
 
 validation unordered(const acquire_options& options, const char* with) {
     return only(options.order == fairness::none, "order", "fifo", "none", with);
-}
-
-validation first_error(std::initializer_list<validation> of) {
-    const auto* const found =
-        std::find_if(of.begin(), of.end(), [](const auto& one) { return !one; });
-    return found == of.end() ? validation() : *found;
 }
 
 validation check_one(const lock_request& wanted) {
@@ -139,8 +135,7 @@ validation check_one(const lock_request& wanted) {
 validation check_several(const lock_request& wanted, const config& rules) {
     constexpr const char* with = "several resources";
     if (validation valid = first_error(
-            {validation_of(
-                 outside("resources", wanted.resources.size(), "names", 1, resources_max)),
+            {outside("resources", wanted.resources.size(), "names", 1, resources_max),
              guarded_only(rules, with),
              unordered(wanted.options, with),
              exclusive_only(wanted.options, with)});
@@ -159,7 +154,7 @@ validation check_slots(const lock_request& wanted, const config& rules) {
     const std::size_t size = *wanted.pool_size;
     return first_error(
         {validate_pool(wanted.resource, size),
-         validation_of(outside("count", wanted.wants, "", 1, std::min(size, resources_max))),
+         outside("count", wanted.wants, "", 1, std::min(size, resources_max)),
          unordered(wanted.options, "a slot"),
          exclusive_only(wanted.options, "a slot"),
          wanted.wants > 1 ? guarded_only(rules, "several slots") : validation()});
@@ -185,11 +180,9 @@ milliseconds effective_ttl(milliseconds ttl, const config& config) {
 }
 
 validation validate_extension(milliseconds ttl, const config& config) {
-    if (auto why = wrong_with_ttl(ttl, config)) {
-        return validation_of(std::move(why));
-    }
+    validation valid = check_ttl(ttl, config);
     const milliseconds drift = drift_during(ttl, config);
-    return validation_of(ttl <= drift ? wrong(not_allowed(ttl, config, drift)) : wrong());
+    return !valid || ttl > drift ? valid : not_allowed(ttl, config, drift);
 }
 
 validation exclusive_only(const acquire_options& options, const char* with) {
@@ -198,8 +191,7 @@ validation exclusive_only(const acquire_options& options, const char* with) {
 }
 
 validation validate_pool(std::string_view pool, std::size_t size) {
-    return first_error(
-        {validate_resource(pool), validation_of(outside("size", size, "", 1, slot_pool_size_max))});
+    return first_error({validate_resource(pool), outside("size", size, "", 1, slot_pool_size_max)});
 }
 
 validation lock_request::check(const config& rules) {
@@ -248,29 +240,22 @@ std::string name_of_slots(const std::string& pool, const std::vector<std::uint32
 validation validate(const acquire_options& given, const config& config) {
     acquire_options options = given;
     options.ttl = detail::effective_ttl(given.ttl, config);
-    return detail::validation_of(detail::wrong_with_options(options, config));
+    return detail::check_options(options, config);
 }
 
 validation validate_resource(std::string_view resource) {
-    return detail::validation_of(
-        detail::outside("resource", resource.size(), "bytes", 1, resource_name_max));
+    return detail::outside("resource", resource.size(), "bytes", 1, resource_name_max);
 }
 
 validation validate_token(std::string_view lock_token) {
     constexpr std::int64_t digits = 40;
     const auto size = static_cast<std::int64_t>(lock_token.size());
-    const bool valid =
-        size == digits
-        && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    return detail::validation_of(
-        valid ? detail::wrong()
-              : invalid_value{
-                  "token",
-                  size,
-                  "characters",
-                  digits,
-                  digits,
-                  "all of them hexadecimal digits in lower case"});
+    if (size == digits
+        && lock_token.find_first_not_of("0123456789abcdef") == std::string_view::npos) {
+        return {};
+    }
+    constexpr const char* rule = "all of them hexadecimal digits in lower case";
+    return invalid_value{"token", size, "characters", digits, digits, rule};
 }
 
 }} // namespace redlock::REDLOCK_ABI

@@ -4,33 +4,32 @@
 
 #include <redlock/config.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <optional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-/// What is wrong with a value; nothing if it is valid.
-using wrong = std::optional<invalid_value>;
-
-inline wrong outside(
+inline validation outside(
     std::string field,
     std::chrono::milliseconds value,
     std::chrono::milliseconds low,
     std::chrono::milliseconds high) {
     if (value >= low && value <= high) {
-        return std::nullopt;
+        return {};
     }
     return invalid_value{std::move(field), value, {}, low, high, {}};
 }
 
 /// The same for a number or, with a unit, a size.
 template <std::integral Number>
-wrong outside(
+validation outside(
     std::string field,
     Number value,
     const char* unit,
@@ -38,18 +37,23 @@ wrong outside(
     std::type_identity_t<Number> high,
     const char* rule = "") {
     if (value >= low && value <= high) {
-        return std::nullopt;
+        return {};
     }
     const auto number = [](Number it) { return static_cast<std::int64_t>(it); };
     return invalid_value{std::move(field), number(value), unit, number(low), number(high), rule};
 }
 
-inline wrong against(std::string field, std::string value, std::string rule) {
+inline validation against(std::string field, std::string value, std::string rule) {
     return invalid_value{std::move(field), std::move(value), {}, {}, {}, std::move(rule)};
 }
 
-inline validation validation_of(wrong why) {
-    return why ? validation(boost::system::in_place_error, *std::move(why)) : validation();
+inline validation first_error(std::initializer_list<validation> of) {
+    const auto* const found = std::ranges::find_if(of, &validation::has_error);
+    return found == of.end() ? validation() : *found;
 }
+
+/// Allowed characters of the name of a master.
+inline constexpr std::string_view name_letters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
 }}} // namespace redlock::REDLOCK_ABI::detail
