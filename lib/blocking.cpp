@@ -3,7 +3,6 @@
 
 #include <redlock/blocking.hpp>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -163,10 +162,7 @@ bool mutex::try_lock() {
 
 bool mutex::try_lock_within(wait_for limit, std::stop_token stop) {
     const error_code error = take(limit, stop);
-    if (error && error != condition::not_acquired) {
-        std::rethrow_exception(detail::explained(error, last_attempt()));
-    }
-    return !error;
+    return !error || detail::is_acquired(error, last_attempt());
 }
 
 error_code mutex::take(wait_for limit, const std::stop_token& stop) {
@@ -189,19 +185,10 @@ error_code mutex::take(wait_for limit, const std::stop_token& stop) {
     options.wait = wait.for_masters();
     try {
         diagnostics why;
-        auto [error, taken] = manager_.call(
-            [&](auto token) {
-                return manager_.async().async_acquire(
-                    resource_, options, with_diagnostics(why, asio::as_tuple(std::move(token))));
-            },
-            stop);
+        auto [error, taken] = detail::acquire_blocking(manager_, resource_, options, why, stop);
         std::stop_source lost;
         if (!error) {
-            taken.async_wait_lost([lost](error_code failure, loss_reason) mutable {
-                if (!failure) {
-                    lost.request_stop();
-                }
-            });
+            detail::stop_if_lost(taken, lost);
         }
         const std::lock_guard lock(guard_);
         last_attempt_ = std::move(why);
@@ -210,17 +197,16 @@ error_code mutex::take(wait_for limit, const std::stop_token& stop) {
             lost_ = std::move(lost);
             return {};
         }
-        taken_ = false;
-        free_.notify_one();
+        let_others_in();
         return error;
     } catch (...) {
+        const std::lock_guard lock(guard_);
         let_others_in();
         throw;
     }
 }
 
 void mutex::let_others_in() noexcept {
-    const std::lock_guard lock(guard_);
     taken_ = false;
     free_.notify_one();
 }
@@ -233,18 +219,10 @@ void mutex::unlock() noexcept {
             return;
         }
         ended = std::move(lock_);
-        last_release_.reset();
     }
-    try {
-        if (!manager_.on_own_thread()) {
-            const release_result result =
-                manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
-            const std::lock_guard lock(guard_);
-            last_release_ = result;
-        }
-    } catch (...) {
-        // No memory, or no manager: the handle releases in the background, or the ttl does.
-    }
+    const std::optional<release_result> result = detail::release_blocking(manager_, ended);
+    const std::lock_guard lock(guard_);
+    last_release_ = result;
     let_others_in();
 }
 

@@ -3,7 +3,6 @@
 
 #include <redlock/blocking_shared.hpp>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 
@@ -124,10 +123,7 @@ void shared_mutex::take_or_throw(lock_mode wanted, const std::stop_token& stop) 
 
 bool shared_mutex::try_within(lock_mode wanted, wait_for limit, std::stop_token stop) {
     const error_code error = take(wanted, limit, stop);
-    if (error && error != condition::not_acquired) {
-        std::rethrow_exception(detail::explained(error, last_attempt()));
-    }
-    return !error;
+    return !error || detail::is_acquired(error, last_attempt());
 }
 
 error_code shared_mutex::take(lock_mode wanted, wait_for limit, const std::stop_token& stop) {
@@ -160,14 +156,7 @@ error_code shared_mutex::take(lock_mode wanted, wait_for limit, const std::stop_
         options.wait = wait.for_masters();
         try {
             diagnostics why;
-            auto [error, taken] = manager_.call(
-                [&](auto token) {
-                    return manager_.async().async_acquire(
-                        resource_,
-                        options,
-                        with_diagnostics(why, asio::as_tuple(std::move(token))));
-                },
-                stop);
+            auto [error, taken] = detail::acquire_blocking(manager_, resource_, options, why, stop);
             if (!error) {
                 taken.async_wait_lost([watched = std::weak_ptr(state_)](error_code, loss_reason) {
                     if (const auto still = watched.lock()) {
@@ -214,27 +203,21 @@ void shared_mutex::give_back(lock_mode what) noexcept {
         }
         ended = mine.take_first();
         others_lost = mine.overdue(); // before, when this lease covered it
-        mine.last_release.reset();
     }
-    try {
-        if (others_lost) {
-            tell_of_loss();
-        }
-        if (!manager_.on_own_thread()) {
-            const release_result result =
-                manager_.call([&](auto token) { return ended.async_release(std::move(token)); });
-            const std::lock_guard lock(mine.guard);
-            mine.last_release = result;
-        }
-    } catch (...) {
-        // No memory, or no manager: the handle releases in the background, or the ttl does.
+    if (others_lost) {
+        tell_of_loss();
     }
+    const std::optional<release_result> result = detail::release_blocking(manager_, ended);
     const std::lock_guard lock(mine.guard);
+    mine.last_release = result;
     mine.leave(what);
 }
 
-void shared_mutex::tell_of_loss() {
-    asio::post(manager_.async().get_executor(), [told = state_] { told->tell_of_loss(); });
+void shared_mutex::tell_of_loss() noexcept {
+    try {
+        asio::post(manager_.async().get_executor(), [told = state_] { told->tell_of_loss(); });
+    } catch (...) { // NOLINT(bugprone-empty-catch): no memory; `held` is false nevertheless
+    }
 }
 
 bool shared_mutex::held() const noexcept {

@@ -1,17 +1,24 @@
-// What the blocking mutexes have in common: a wait first for the threads of this process, then for
-// the masters, with one limit for both.
+// What the blocking locks have in common: calls that block, and a wait first for the threads of
+// this process, then for the masters, with one limit for both.
 
 #pragma once
 
+#include <redlock/blocking.hpp>
 #include <redlock/diagnostics.hpp>
 #include <redlock/options.hpp>
+
+#include <boost/asio/as_tuple.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <tuple>
+#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
@@ -51,6 +58,51 @@ private:
     bool endless_;
     clock::time_point end_;
 };
+
+/// Acquires the lock from the masters. `why` gets the votes.
+inline std::tuple<error_code, lock> acquire_blocking(
+    blocking::manager& owner,
+    const std::string& resource,
+    const acquire_options& options,
+    diagnostics& why,
+    const std::stop_token& stop) {
+    return owner.call(
+        [&](auto token) {
+            return owner.async().async_acquire(
+                resource, options, with_diagnostics(why, boost::asio::as_tuple(std::move(token))));
+        },
+        stop);
+}
+
+/// Returns no result on the manager's own thread, or if there is no memory or no manager: then the
+/// handle releases in the background, or the lease expires.
+inline std::optional<release_result>
+release_blocking(blocking::manager& owner, lock& ended) noexcept {
+    try {
+        if (!owner.on_own_thread()) {
+            return owner.call([&](auto token) { return ended.async_release(std::move(token)); });
+        }
+    } catch (...) { // NOLINT(bugprone-empty-catch)
+    }
+    return std::nullopt;
+}
+
+/// Requests a stop when the lock is lost.
+inline void stop_if_lost(const lock& watched, std::stop_source to_stop) {
+    watched.async_wait_lost([to_stop](error_code failure, loss_reason) mutable {
+        if (!failure) {
+            to_stop.request_stop();
+        }
+    });
+}
+
+/// Whether the lock was acquired. Throws unless the reason is `condition::not_acquired`.
+inline bool is_acquired(const error_code& error, const diagnostics& why) {
+    if (error && error != condition::not_acquired) {
+        std::rethrow_exception(explained(error, why));
+    }
+    return !error;
+}
 
 /// The explanation where another thread of this process kept the mutex for the whole wait.
 inline diagnostics another_thread_has(const std::string& resource) {

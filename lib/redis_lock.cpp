@@ -1,3 +1,4 @@
+#include "blocking_wait.hpp"
 #include "explain.hpp"
 #include "manager_impl.hpp"
 
@@ -29,19 +30,12 @@ void redis_lock::make_room() {
 
 bool redis_lock::took(std::tuple<error_code, redlock::lock> result) {
     auto& [error, taken] = result;
-    if (error == condition::not_acquired) {
+    if (!detail::is_acquired(error, last_attempt_)) {
         return false;
-    }
-    if (error) {
-        std::rethrow_exception(detail::explained(error, last_attempt_));
     }
     lock_ = std::move(taken);
     lost_ = std::stop_source();
-    lock_.async_wait_lost([lost = lost_](error_code failure, loss_reason) mutable {
-        if (!failure) {
-            lost.request_stop();
-        }
-    });
+    detail::stop_if_lost(lock_, lost_);
     return true;
 }
 
@@ -49,14 +43,7 @@ bool redis_lock::acquire(wait_for wait, std::stop_token stop) {
     make_room();
     acquire_options options = options_;
     options.wait = wait;
-    return took(manager_.call(
-        [&](auto token) {
-            return manager_.async().async_acquire(
-                resource_,
-                options,
-                with_diagnostics(last_attempt_, asio::as_tuple(std::move(token))));
-        },
-        std::move(stop)));
+    return took(detail::acquire_blocking(manager_, resource_, options, last_attempt_, stop));
 }
 
 bool redis_lock::acquire_as(std::string lock_token) {

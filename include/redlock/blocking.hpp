@@ -328,7 +328,7 @@ protected:
 private:
     /// Acquires the lock, first among the threads of this process, then from the masters.
     [[nodiscard]] error_code take(wait_for limit, const std::stop_token& stop);
-    void let_others_in() noexcept;
+    void let_others_in() noexcept; // with the guard held
 
     manager& manager_;
     const std::string resource_;

@@ -124,7 +124,7 @@ private:
     /// Acquires the lock, first among the threads of this process, then from the masters.
     error_code take(lock_mode wanted, wait_for limit, const std::stop_token& stop);
     void give_back(lock_mode what) noexcept;
-    void tell_of_loss();
+    void tell_of_loss() noexcept;
 
     manager& manager_;
     const std::string resource_;
