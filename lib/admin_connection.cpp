@@ -5,10 +5,12 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/use_future.hpp>
 #include <boost/asio/write.hpp>
 #if REDLOCK_HAS_TLS
 #include <boost/asio/ssl/host_name_verification.hpp>
@@ -22,6 +24,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -164,10 +167,8 @@ public:
         std::string out;
         core::append_command(out, words);
         const auto deadline = std::chrono::steady_clock::now() + limit;
-        within(limit, [&](auto handler) {
-            with_stream([&](auto& stream) {
-                asio::async_write(stream, asio::buffer(out), std::move(handler));
-            });
+        with_stream([&](auto& stream) {
+            return within(limit, asio::async_write(stream, asio::buffer(out), asio::deferred));
         });
         while (true) {
             if (std::optional<reply> found = reader_.next()) {
@@ -179,49 +180,47 @@ public:
                 throw connection_error(fmt::format("no reply within {} ms", limit.count()));
             }
             std::array<char, 16'384> bytes{};
-            std::size_t size = 0;
-            within(left, [&](auto handler) {
-                with_stream([&](auto& stream) {
-                    stream.async_read_some(
-                        asio::buffer(bytes),
-                        [&size, handler](const error_code& error, std::size_t read) {
-                            size = read;
-                            handler(error, read);
-                        });
-                });
+            const std::size_t size = with_stream([&](auto& stream) {
+                return within(left, stream.async_read_some(asio::buffer(bytes), asio::deferred));
             });
             reader_.feed(bytes.data(), size);
         }
     }
 
 private:
+    // Runs one operation until it ends or times out. Returns its result.
+    template <typename Operation>
+    auto within(milliseconds limit, Operation operation) {
+        if (broken_) {
+            throw connection_error("the connection is broken");
+        }
+        auto result = std::move(operation)(asio::use_future);
+        io_.restart();
+        io_.run_for(limit);
+        try {
+            broken_ = result.wait_for(milliseconds(0)) != std::future_status::ready;
+            if (broken_) { // the operation refers to variables of the caller: never run again
+                throw connection_error(fmt::format("no reply within {} ms", limit.count()));
+            }
+            return result.get();
+        } catch (const boost::system::system_error& error) {
+            broken_ = true;
+            throw connection_error(error.code().message());
+        }
+    }
+
     void connect() {
         if (where_.transport == transport::unix_socket) {
-            within(how_.connect_timeout, [&](auto handler) {
-                socket_.async_connect(
-                    asio::local::stream_protocol::endpoint(where_.path),
-                    [handler](const error_code& error) { handler(error, 0); });
-            });
+            const asio::local::stream_protocol::endpoint path(where_.path);
+            within(how_.connect_timeout, socket_.async_connect(path, asio::deferred));
             return;
         }
         tcp::resolver resolver(io_);
-        tcp::resolver::results_type found;
-        within(how_.connect_timeout, [&](auto handler) {
-            resolver.async_resolve(
-                where_.host,
-                std::to_string(where_.port),
-                [&found, handler](const error_code& error, auto results) {
-                    found = results;
-                    handler(error, 0);
-                });
-        });
+        const auto found = within(
+            how_.connect_timeout,
+            resolver.async_resolve(where_.host, std::to_string(where_.port), asio::deferred));
         tcp::socket plain(io_);
-        within(how_.connect_timeout, [&](auto handler) {
-            asio::async_connect(
-                plain, found, [handler](const error_code& error, const tcp::endpoint&) {
-                    handler(error, 0);
-                });
-        });
+        within(how_.connect_timeout, asio::async_connect(plain, found, asio::deferred));
         socket_ = std::move(plain);
     }
 
@@ -240,11 +239,9 @@ private:
             secure_->set_verify_callback(asio::ssl::host_name_verification(name));
         }
         try {
-            within(how_.connect_timeout, [&](auto handler) {
-                secure_->async_handshake(
-                    asio::ssl::stream_base::client,
-                    [handler](const error_code& error) { handler(error, 0); });
-            });
+            within(
+                how_.connect_timeout,
+                secure_->async_handshake(asio::ssl::stream_base::client, asio::deferred));
         } catch (const connection_error& error) {
             throw connection_error(fmt::format(
                 "TLS handshake: {}{}",
@@ -259,14 +256,13 @@ private:
 #endif
 
     template <typename F>
-    void with_stream(F use) {
+    std::size_t with_stream(F use) {
 #if REDLOCK_HAS_TLS
         if (secure_) {
-            use(*secure_);
-            return;
+            return use(*secure_);
         }
 #endif
-        use(socket_);
+        return use(socket_);
     }
 
     void log_in() {
@@ -287,26 +283,6 @@ private:
             if (answer.failed()) {
                 throw connection_error(answer.text);
             }
-        }
-    }
-
-    // Runs one operation until it ends or times out.
-    template <typename Start>
-    void within(milliseconds limit, Start start) {
-        if (broken_) {
-            throw connection_error("the connection is broken");
-        }
-        std::optional<error_code> ended;
-        start([&ended](const error_code& error, std::size_t) { ended = error; });
-        io_.restart();
-        io_.run_for(limit);
-        // The pending operation refers to this call's variables, so the loop never runs again.
-        broken_ = !ended || *ended;
-        if (!ended) {
-            throw connection_error(fmt::format("no reply within {} ms", limit.count()));
-        }
-        if (*ended) {
-            throw connection_error(ended->message());
         }
     }
 
