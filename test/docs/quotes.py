@@ -202,8 +202,8 @@ def hosts_errors(root):
 def metrics_errors(root):
     """The table of the metrics against those that are on a page for Prometheus."""
     source = (root / 'lib' / 'prometheus.cpp').read_text()
-    types = {'counts': 'counter', 'measures': 'gauge', 'distributes': 'histogram'}
-    exported = {(name, types[kind]) for name, kind in re.findall(r'\{"(redlock_\w+)",\s*(\w+),', source)}
+    exported = {(name, 'counter' if name.endswith('_total') else kind or 'gauge') for name, kind in
+                re.findall(r'\{"(redlock_\w+)",[^}]*?(?:"(histogram)")?\}', source)}
     table = (root / 'docs' / 'operations.md').read_text()
     listed = set(re.findall(r'^\| `(redlock_\w+)` \| (\w+) \|', table, re.MULTILINE))
     if not exported:
