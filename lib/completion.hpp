@@ -27,6 +27,7 @@
 #include <forward_list>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
@@ -116,6 +117,15 @@ private:
     handler handler_;
     std::unique_ptr<boost::asio::any_completion_executor> elsewhere_; // seven pointers, mostly none
 };
+
+/// Posts the handler of an operation that ends before it begins.
+template <typename... Arguments>
+void complete(
+    const home& io,
+    boost::asio::any_completion_handler<void(Arguments...)>&& done,
+    std::type_identity_t<Arguments>... arguments) {
+    completion<Arguments...>(std::move(done), io)(io, std::move(arguments)...);
+}
 
 /// Handlers that wait for one event, in order of arrival; each can be cancelled by its number.
 template <typename... Arguments>

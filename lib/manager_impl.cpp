@@ -32,8 +32,7 @@ void manager_impl::run(handler<error_code> done) {
         if (!engine().closing() && logs(log_level::error)) {
             log(log_level::error, "refused: async_run was called before; a manager runs once");
         }
-        completion<error_code>(std::move(done), io())(
-            io(), engine().closing() ? errc::closed : errc::invalid_argument);
+        complete(io(), std::move(done), engine().closing() ? errc::closed : errc::invalid_argument);
         return;
     }
     on_cancel(done, with_effects, [this](std::uint64_t) {
@@ -122,8 +121,7 @@ void manager_impl::acquire(
     const section lock(*this);
     if (const validation valid = wanted.check(configuration()); !valid) {
         refuse(sink.out, wanted.resource, to_string(valid.error()));
-        completion<error_code, redlock::lock>(std::move(done), io())(
-            io(), errc::invalid_argument, redlock::lock());
+        complete(io(), std::move(done), errc::invalid_argument, {});
         return;
     }
     const bool named_by_key = wanted.form() == core::lock_form::exclusive && !wanted.pool_size;
@@ -210,10 +208,14 @@ void manager_impl::contention(std::string_view key, std::size_t waiting) {
 // --- Queries ------------------------------------------------------------------------------------
 
 template <typename Result>
-manager_impl::calls::call*
-manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& done) {
-    if (!engine().running()) {
-        completion<error_code, Result>(std::move(done), io())(io(), why_not_running(), Result());
+manager_impl::calls::call* manager_impl::begin_query(
+    const validation& valid, std::string&& resource, handler<error_code, Result>&& done) {
+    if (!valid) {
+        refuse(nullptr, resource, to_string(valid.error()));
+    }
+    if (!valid || !engine().running()) {
+        complete(
+            io(), std::move(done), valid ? why_not_running() : errc::invalid_argument, Result());
         return nullptr;
     }
     calls::call& call = calls_.add(std::move(resource));
@@ -229,13 +231,8 @@ manager_impl::begin_query(std::string&& resource, handler<error_code, Result>&& 
 
 void manager_impl::query(std::string resource, handler<error_code, lock_status> done) {
     const section lock(*this);
-    if (const validation valid = validate_resource(resource); !valid) {
-        refuse(nullptr, resource, to_string(valid.error()));
-        completion<error_code, lock_status>(std::move(done), io())(
-            io(), errc::invalid_argument, lock_status());
-        return;
-    }
-    if (calls::call* const call = begin_query(std::move(resource), std::move(done))) {
+    const validation valid = validate_resource(resource);
+    if (calls::call* const call = begin_query(valid, std::move(resource), std::move(done))) {
         call->observed =
             observer_.started({.kind = operation_kind::query, .resource = *call->resource});
         dispatch([&](time_point now) { engine().ask(call->cookie(), *call->resource, now); });
@@ -252,15 +249,12 @@ void manager_impl::queried(core::query& done) {
 void manager_impl::query_slots(
     std::string pool, std::size_t size, handler<error_code, pool_status> done) {
     const section lock(*this);
-    if (const validation valid = validate_pool(pool, size); !valid) {
-        refuse(nullptr, pool, to_string(valid.error()));
-        completion<error_code, pool_status>(std::move(done), io())(
-            io(), errc::invalid_argument, pool_status());
-        return;
-    }
-    if (const calls::call* const call = begin_query(std::string(), std::move(done))) {
+    const validation valid = validate_pool(pool, size);
+    if (const calls::call* const call = begin_query(valid, std::move(pool), std::move(done))) {
         const auto slots = static_cast<std::uint32_t>(size);
-        dispatch([&](time_point now) { engine().query_slots(call->cookie(), pool, slots, now); });
+        dispatch([&](time_point now) {
+            engine().query_slots(call->cookie(), *call->resource, slots, now);
+        });
     }
 }
 

@@ -123,10 +123,11 @@ private:
     }
     /// Starts to end all operations.
     void begin_close();
-    /// Starts a call whose cancellation needs no reply of the engine. Returns null if the manager
-    /// does not run; the handler has been posted with that error.
+    /// Starts a call whose cancellation needs no reply of the engine. Returns null if it is not
+    /// valid, or the manager does not run; the handler has been posted with that error.
     template <typename Result>
-    calls::call* begin_query(std::string&& resource, handler<error_code, Result>&& done);
+    calls::call* begin_query(
+        const validation& valid, std::string&& resource, handler<error_code, Result>&& done);
     /// The readable name of the lock; of slots the pool.
     std::string_view resource_of(const calls::call& ended, const core::operation& wanted) const;
     /// Reports the end of an acquire to the caller and to the observer.

@@ -61,16 +61,18 @@ public:
             return 0;
         }
         what.id = ++operations_;
-        auto call = [mine = what,
-                     resource = std::string(what.resource),
-                     options = copy_of(what.options)](observer& one) mutable {
-            mine.resource = resource;
-            mine.options = options ? &*options : nullptr;
-            one.started(mine);
-        };
+        auto call =
+            reported([mine = what,
+                      resource = std::string(what.resource),
+                      options = what.options != nullptr ? std::optional(*what.options)
+                                                        : std::nullopt](observer& one) mutable {
+                mine.resource = resource;
+                mine.options = options ? &*options : nullptr;
+                one.started(mine);
+            });
         // The caller's thread may have a tracing context.
-        what.kind == operation_kind::renew ? reports_.add(reported(std::move(call)))
-                                           : reports_.add_here(reported(std::move(call)));
+        what.kind == operation_kind::renew ? reports_.add(std::move(call))
+                                           : reports_.add_here(std::move(call));
         return what.id;
     }
     void ended(const operation_end& what, const diagnostics& votes) {
@@ -150,10 +152,6 @@ public:
     std::uint64_t errors() const noexcept { return errors_; }
 
 private:
-    static std::optional<acquire_options> copy_of(const acquire_options* options) {
-        return options != nullptr ? std::optional(*options) : std::nullopt;
-    }
-
     template <typename F>
     void of_lock(const held_lock& lock, F f) {
         if (to_) {
@@ -169,21 +167,19 @@ private:
     /// The call `f`, as it is queued.
     template <typename F>
     std::function<void()> reported(F f) {
-        return [this, f = std::move(f)]() mutable { call(f); };
-    }
-    template <typename F>
-    void call(F& f) {
-        std::string what;
-        try {
-            f(*to_);
-            return;
-        } catch (const std::exception& error) {
-            what = error.what();
-        } catch (...) {
-            what = "something that is not a std::exception";
-        }
-        ++errors_;
-        complain_("the observer threw: " + what);
+        return [this, f = std::move(f)]() mutable {
+            std::string what;
+            try {
+                f(*to_);
+                return;
+            } catch (const std::exception& error) {
+                what = error.what();
+            } catch (...) {
+                what = "something that is not a std::exception";
+            }
+            ++errors_;
+            complain_("the observer threw: " + what);
+        };
     }
 
     const std::shared_ptr<observer> to_;
