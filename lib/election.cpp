@@ -1,4 +1,3 @@
-#include "adapted.hpp"
 #include "manager_impl.hpp"
 
 #include <redlock/election.hpp>

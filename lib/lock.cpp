@@ -1,4 +1,3 @@
-#include "adapted.hpp"
 #include "core/hash.hpp"
 #include "lease_handle.hpp"
 #include "manager_impl.hpp"
@@ -116,9 +115,8 @@ void lock::start_extend(
     if (const auto manager = handle->manager()) {
         manager->leases().extend(std::move(handle), ttl, votes, std::move(done));
     } else {
-        const detail::home io(handle->io());
-        detail::completion<error_code, extend_result>(std::move(done), io)(
-            io, errc::closed, extend_result::extended);
+        detail::complete(
+            detail::home(handle->io()), std::move(done), errc::closed, extend_result::extended);
     }
 }
 
@@ -132,8 +130,7 @@ void lock::start_downgrade(handle_ptr handle, sink votes, handler<void(error_cod
                 std::move(caller)(error);
             }));
     } else {
-        const detail::home io(handle->io());
-        detail::completion<error_code>(std::move(done), io)(io, errc::closed);
+        detail::complete(detail::home(handle->io()), std::move(done), errc::closed);
     }
 }
 
@@ -143,9 +140,11 @@ void lock::start_release(
         manager->leases().release(std::move(handle), votes.on({}), std::move(done));
     } else {
         handle->end_lease();
-        const detail::home io(handle->io());
-        detail::completion<error_code, release_result>(std::move(done), io)(
-            io, error_code(), handle->result.value_or(release_result::uncertain));
+        detail::complete(
+            detail::home(handle->io()),
+            std::move(done),
+            {},
+            handle->result.value_or(release_result::uncertain));
     }
 }
 
@@ -154,9 +153,7 @@ void lock::start_wait_lost(
     if (const auto manager = handle->manager()) {
         manager->leases().wait_lost(std::move(handle), votes.on({}), std::move(done));
     } else {
-        const detail::home io(handle->io());
-        detail::completion<error_code, loss_reason>(std::move(done), io)(
-            io, error_code(), loss_reason::closed);
+        detail::complete(detail::home(handle->io()), std::move(done), {}, loss_reason::closed);
     }
 }
 

@@ -1,4 +1,3 @@
-#include "adapted.hpp"
 #include "completion.hpp"
 #include "manager_impl.hpp"
 
@@ -279,8 +278,7 @@ void reentrant_hold::start_release(
     if (--lease->entries > 0) {
         const detail::home io(lease->io);
         lease.reset();
-        detail::completion<error_code, std::optional<release_result>>(std::move(done), io)(
-            io, error_code(), std::nullopt);
+        detail::complete(io, std::move(done), {}, std::nullopt);
         return;
     }
     lease->taken.async_release(detail::adapt(

@@ -176,7 +176,7 @@ private:
 
     template <typename CompletionToken>
     auto observe(std::optional<std::string> seen, CompletionToken&& token) {
-        return detail::initiate_plain<void(error_code, leader_status), &election::start_observe>(
+        return detail::initiate<void(error_code, leader_status), &election::start_observe>(
             get_executor(), std::forward<CompletionToken>(token), *this, std::move(seen));
     }
 

@@ -100,7 +100,7 @@ public:
     /// Terminal and partial: closes the manager as `async_close` does, then completes.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_run(CompletionToken&& token = {}) {
-        return detail::initiate_plain<void(error_code), &lock_manager::start_run>(
+        return detail::initiate<void(error_code), &lock_manager::start_run>(
             get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
@@ -114,7 +114,7 @@ public:
     /// Terminal, partial and total: ends the wait with `operation_aborted`, without side effects.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_ready(CompletionToken&& token = {}) {
-        return detail::initiate_plain<void(error_code), &lock_manager::start_ready>(
+        return detail::initiate<void(error_code), &lock_manager::start_ready>(
             get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 
@@ -354,7 +354,7 @@ public:
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_query(std::string resource, CompletionToken&& token = {}) {
-        return detail::initiate_plain<void(error_code, lock_status), &lock_manager::start_query>(
+        return detail::initiate<void(error_code, lock_status), &lock_manager::start_query>(
             get_executor(), std::forward<CompletionToken>(token), impl_, std::move(resource));
     }
 
@@ -372,9 +372,8 @@ public:
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_query_slots(std::string pool, std::size_t size, CompletionToken&& token = {}) {
-        return detail::
-            initiate_plain<void(error_code, pool_status), &lock_manager::start_query_slots>(
-                get_executor(), std::forward<CompletionToken>(token), impl_, std::move(pool), size);
+        return detail::initiate<void(error_code, pool_status), &lock_manager::start_query_slots>(
+            get_executor(), std::forward<CompletionToken>(token), impl_, std::move(pool), size);
     }
 
     /// Shuts down gracefully.
@@ -395,7 +394,7 @@ public:
     /// Terminal and partial: ends the wait with `operation_aborted`. The shutdown continues.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_close(CompletionToken&& token = {}) {
-        return detail::initiate_plain<void(error_code), &lock_manager::start_close>(
+        return detail::initiate<void(error_code), &lock_manager::start_close>(
             get_executor(), std::forward<CompletionToken>(token), impl_);
     }
 

@@ -99,7 +99,7 @@ public:
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_release(CompletionToken&& token = {}) {
         executor_type executor = get_executor();
-        return detail::initiate_plain<
+        return detail::initiate<
             void(error_code, std::optional<release_result>),
             &reentrant_hold::start_release>(
             std::move(executor), std::forward<CompletionToken>(token), std::move(lease_));

@@ -230,7 +230,7 @@ public:
     /// Terminal, partial and total: ends the wait with `operation_aborted`.
     template <typename CompletionToken = boost::asio::deferred_t>
     auto async_sleep(std::chrono::nanoseconds span, CompletionToken&& token = {}) {
-        return detail::initiate_plain<void(error_code), &virtual_quorum::sleep>(
+        return detail::initiate<void(error_code), &virtual_quorum::sleep>(
             context().get_executor(), std::forward<CompletionToken>(token), this, span);
     }
 

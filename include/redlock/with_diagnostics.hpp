@@ -113,6 +113,7 @@ std::exception_ptr explained(const error_code& error, diagnostics why);
 /// A handler with a sink: of the caller, or its own for an exception.
 template <typename Handler, bool throws>
 struct diagnosed {
+    using wrapped_handler = Handler;
     Handler done;
     std::conditional_t<throws, std::unique_ptr<diagnostics>, diagnostics*> out;
 
@@ -197,9 +198,9 @@ struct unchanged_result {
     }
 };
 
-/// Calls `start(arguments..., handler)`, or `start(arguments..., sink, handler)` if masters vote.
-/// Carries an executor so that adapters such as `cancel_after` can find it.
-template <auto start, bool votes>
+/// Calls `start(arguments..., sink, handler)`, or `start(arguments..., handler)` if no masters
+/// vote. Carries an executor so that adapters such as `cancel_after` can find it.
+template <auto start>
 struct initiation {
     using executor_type = boost::asio::any_io_executor;
     executor_type executor;
@@ -207,7 +208,8 @@ struct initiation {
 
     template <typename Handler, typename... Arguments>
     void operator()(Handler&& handler, Arguments&&... arguments) const {
-        if constexpr (votes) {
+        if constexpr (
+            std::is_invocable_v<decltype(start), Arguments..., diagnostics_sink, Handler>) {
             const diagnostics_sink sink = associated_sink<std::decay_t<Handler>>::get(handler);
             std::invoke(
                 start, std::forward<Arguments>(arguments)..., sink, std::forward<Handler>(handler));
@@ -229,28 +231,39 @@ constexpr bool fits() {
     return result;
 }
 
-/// Starts an operation in which masters vote.
+/// Starts an operation.
 template <typename Signature, auto start, typename CompletionToken, typename... Arguments>
 auto initiate(
     boost::asio::any_io_executor executor, CompletionToken&& token, Arguments&&... arguments) {
     if constexpr (fits<Signature, CompletionToken>()) {
         return boost::asio::async_initiate<CompletionToken, Signature>(
-            initiation<start, true>{std::move(executor)},
-            token,
-            std::forward<Arguments>(arguments)...);
+            initiation<start>{std::move(executor)}, token, std::forward<Arguments>(arguments)...);
     }
 }
 
-/// Starts an operation without votes.
-template <typename Signature, auto start, typename CompletionToken, typename... Arguments>
-auto initiate_plain(
-    boost::asio::any_io_executor executor, CompletionToken&& token, Arguments&&... arguments) {
-    if constexpr (fits<Signature, CompletionToken>()) {
-        return boost::asio::async_initiate<CompletionToken, Signature>(
-            initiation<start, false>{std::move(executor)},
-            token,
-            std::forward<Arguments>(arguments)...);
+/// A handler of this library that wraps that of a caller. It has the executor, the allocator, the
+/// cancellation slot and the sink of the caller's handler.
+template <typename Handler>
+concept wrapper = requires(Handler& handler) {
+    { handler.done } -> std::same_as<typename Handler::wrapped_handler&>;
+};
+
+/// Calls `f` with the caller's handler and the results.
+template <typename Handler, typename F>
+struct adapted {
+    using wrapped_handler = Handler;
+    Handler done;
+    F f;
+
+    template <typename... Results>
+    void operator()(Results&&... results) {
+        std::move(f)(std::move(done), std::forward<Results>(results)...);
     }
+};
+
+template <typename Handler, typename F>
+adapted<Handler, F> adapt(Handler done, F f) {
+    return {std::move(done), std::move(f)};
 }
 
 } // namespace detail
@@ -288,17 +301,13 @@ class boost::asio::async_result<redlock::with_diagnostics_to_t<CompletionToken>,
 template <
     template <typename, typename>
     class Associator,
-    typename Handler,
-    bool throwing,
+    redlock::detail::wrapper Handler,
     typename Candidate>
-struct boost::asio::associator<Associator, redlock::detail::diagnosed<Handler, throwing>, Candidate>
-    : Associator<Handler, Candidate> {
-    static auto get(const redlock::detail::diagnosed<Handler, throwing>& from) noexcept {
-        return Associator<Handler, Candidate>::get(from.done);
-    }
-    static auto
-    get(const redlock::detail::diagnosed<Handler, throwing>& from,
-        const Candidate& otherwise) noexcept {
-        return Associator<Handler, Candidate>::get(from.done, otherwise);
+struct boost::asio::associator<Associator, Handler, Candidate>
+    : Associator<typename Handler::wrapped_handler, Candidate> {
+    using base = Associator<typename Handler::wrapped_handler, Candidate>;
+    static auto get(const Handler& from) noexcept { return base::get(from.done); }
+    static auto get(const Handler& from, const Candidate& otherwise) noexcept {
+        return base::get(from.done, otherwise);
     }
 };

@@ -43,18 +43,6 @@ struct value_of_awaitable<boost::asio::awaitable<Value, Executor>> {
 template <typename Work>
 using value_of_work = typename value_of_awaitable<std::invoke_result_t<Work&, lock&>>::type;
 
-// Passes on what the work has returned.
-template <typename Value>
-struct value_handler {
-    boost::asio::any_completion_handler<void(std::exception_ptr, Value)> done;
-    std::shared_ptr<std::optional<Value>> result;
-
-    void operator()(std::exception_ptr error) {
-        Value value = error ? Value() : std::move(**result);
-        std::move(done)(std::move(error), std::move(value));
-    }
-};
-
 template <typename Value>
 void start_for_value(
     manager_ptr manager,
@@ -74,7 +62,10 @@ void start_for_value(
         options,
         std::move(storing),
         sink,
-        value_handler<Value>{std::move(done), std::move(result)});
+        adapt(std::move(done), [result](auto caller, std::exception_ptr error) {
+            Value value = error ? Value() : std::move(**result);
+            std::move(caller)(std::move(error), std::move(value));
+        }));
 }
 
 } // namespace detail
@@ -153,16 +144,3 @@ auto async_with_lock(
 }
 
 }} // namespace redlock::REDLOCK_ABI
-
-template <template <typename, typename> class Associator, typename Value, typename Candidate>
-struct boost::asio::associator<Associator, redlock::detail::value_handler<Value>, Candidate>
-    : Associator<boost::asio::any_completion_handler<void(std::exception_ptr, Value)>, Candidate> {
-    using handler = boost::asio::any_completion_handler<void(std::exception_ptr, Value)>;
-    static auto get(const redlock::detail::value_handler<Value>& from) noexcept {
-        return Associator<handler, Candidate>::get(from.done);
-    }
-    static auto
-    get(const redlock::detail::value_handler<Value>& from, const Candidate& otherwise) noexcept {
-        return Associator<handler, Candidate>::get(from.done, otherwise);
-    }
-};
