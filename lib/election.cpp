@@ -1,12 +1,9 @@
 #include "manager_impl.hpp"
+#include "procedure.hpp"
 
 #include <redlock/election.hpp>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/strand.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -25,17 +22,9 @@ leader_status status_of(const lock_status& found) {
     return {found.state, found.owner, found.time_left};
 }
 
-// Repeats queries until the leader changes. Runs on one strand.
-class observation : public std::enable_shared_from_this<observation> {
-    // Runs `f` on the strand, for the step that is cancelled together with the whole.
-    template <typename F>
-    auto bound(F f) {
-        return asio::bind_cancellation_slot(
-            step_.slot(),
-            asio::bind_executor(strand_, [self = shared_from_this(), f](auto... results) {
-                f(*self, std::move(results)...);
-            }));
-    }
+// Repeats queries until the leader changes.
+class observation : public detail::procedure<observation> {
+    friend procedure;
 
 public:
     using handler = asio::any_completion_handler<void(error_code, leader_status)>;
@@ -46,9 +35,8 @@ public:
         std::string seen,
         std::chrono::milliseconds poll,
         handler done)
-        : manager_(manager),
-          io_(manager->io().executor),
-          strand_(asio::make_strand(io_.executor)),
+        : procedure(manager->io()),
+          manager_(manager),
           name_(std::move(name)),
           seen_(std::move(seen)),
           poll_(poll),
@@ -71,16 +59,9 @@ public:
             return;
         }
         notifications_ = manager->notifications_of(name_);
-        manager->query(name_, bound([](observation& me, error_code error, lock_status found) {
+        manager->query(name_, step([](observation& me, error_code error, const lock_status& found) {
                            me.answered(error, found);
                        }));
-    }
-
-    void cancel() {
-        asio::post(strand_, [self = shared_from_this()] {
-            self->cancelled_ = true;
-            self->step_.emit(asio::cancellation_type::terminal);
-        });
     }
 
 private:
@@ -108,7 +89,7 @@ private:
             name_,
             notifications_,
             core::later(manager->now(), pause),
-            bound([](observation& me, error_code failed) {
+            step([](observation& me, error_code failed) {
                 failed ? me.finish(failed, {}) : me.ask();
             }));
     }
@@ -118,16 +99,12 @@ private:
     }
 
     std::weak_ptr<manager_impl> manager_; // weak: it may own this as a waiting handler
-    detail::home io_;
-    asio::strand<asio::any_io_executor> strand_;
     std::string name_;
     std::string seen_;
     std::chrono::milliseconds poll_;
     std::chrono::milliseconds pause_;
     detail::completion<error_code, leader_status> done_;
-    asio::cancellation_signal step_;
     std::uint64_t notifications_ = 0;
-    bool cancelled_ = false;
 };
 
 } // namespace
@@ -174,20 +151,14 @@ void election::start_observe(
                 }));
         return;
     }
-    auto slot = asio::get_associated_cancellation_slot(done);
+    const auto slot = asio::get_associated_cancellation_slot(done);
     const auto begun = std::make_shared<observation>(
         manager,
         mine.name_,
         *std::move(seen),
         std::max(mine.options_.poll, poll_min),
         std::move(done));
-    if (slot.is_connected()) {
-        slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type) {
-            if (const auto self = weak.lock()) {
-                self->cancel();
-            }
-        });
-    }
+    begun->cancel_by(slot, detail::without_effects);
     begun->ask();
 }
 

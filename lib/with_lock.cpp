@@ -1,12 +1,9 @@
 #include "manager_impl.hpp"
+#include "procedure.hpp"
 
 #include <redlock/with_lock.hpp>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <memory>
@@ -17,17 +14,17 @@ namespace asio = boost::asio;
 
 namespace {
 
-// One scope: acquire, then the work together with a watch for loss, then release. Runs on one
-// strand, so that the signals are emitted where the work runs.
-class scope : public std::enable_shared_from_this<scope> {
+// One scope: acquire, then the work together with a watch for loss, then release.
+class scope : public procedure<scope> {
+    friend procedure;
+
 public:
     scope(
         const home& io,
         locked_work work,
         diagnostics* out,
         asio::any_completion_handler<void(std::exception_ptr)> done)
-        : io_(io),
-          strand_(asio::make_strand(io.executor)),
+        : procedure(io),
           work_(std::move(work)),
           done_(std::move(done), io_),
           out_(out) {}
@@ -36,19 +33,9 @@ public:
         manager.acquire(
             {.names = std::move(resources), .options = options},
             {out_ != nullptr ? out_ : &why_, out_ == nullptr},
-            asio::bind_cancellation_slot(
-                step_.slot(),
-                asio::bind_executor(
-                    strand_, [self = shared_from_this()](error_code error, lock held) {
-                        self->acquired(error, std::move(held));
-                    })));
-    }
-
-    void cancel() {
-        asio::post(strand_, [self = shared_from_this()] {
-            self->cancelled_ = true;
-            self->step_.emit(asio::cancellation_type::terminal);
-        });
+            step([](scope& me, error_code error, lock held) {
+                me.acquired(error, std::move(held));
+            }));
     }
 
 private:
@@ -63,25 +50,18 @@ private:
                 boost::system::system_error(asio::error::operation_aborted)));
             return;
         }
-        lock_.async_wait_lost(with_diagnostics(
-            loss_,
-            asio::bind_executor(
-                strand_, [self = shared_from_this()](error_code failure, loss_reason) {
-                    if (!failure) {
-                        self->lost_ = true;
-                        self->step_.emit(asio::cancellation_type::terminal);
-                    }
-                })));
+        lock_.async_wait_lost(
+            with_diagnostics(loss_, on_strand([](scope& me, error_code failure, loss_reason) {
+                                 if (!failure) {
+                                     me.lost_ = true;
+                                     me.step_.emit(asio::cancellation_type::terminal);
+                                 }
+                             })));
         asio::co_spawn(
             strand_,
             // In a coroutine of its own, so that an exception of the call itself counts as well.
             run_work(),
-            asio::bind_cancellation_slot(
-                step_.slot(),
-                asio::bind_executor(
-                    strand_, [self = shared_from_this()](std::exception_ptr thrown) {
-                        self->worked(std::move(thrown));
-                    })));
+            step([](scope& me, std::exception_ptr thrown) { me.worked(std::move(thrown)); }));
     }
 
     asio::awaitable<void> run_work() { co_await work_(lock_); }
@@ -96,10 +76,8 @@ private:
             finish(std::move(result_));
             return;
         }
-        lock_.async_release(
-            asio::bind_executor(strand_, [self = shared_from_this()](error_code, release_result) {
-                self->finish(std::move(self->result_));
-            }));
+        lock_.async_release(on_strand(
+            [](scope& me, error_code, release_result) { me.finish(std::move(me.result_)); }));
     }
 
     void finish(std::exception_ptr result) { std::move(done_)(io_, std::move(result)); }
@@ -114,16 +92,12 @@ private:
         }
     }
 
-    home io_;
-    asio::strand<asio::any_io_executor> strand_;
     locked_work work_;
     completion<std::exception_ptr> done_;
-    asio::cancellation_signal step_; // cancels the current step: the acquire, then the work
-    diagnostics* const out_;         // of the caller, for the acquire; may be null
-    diagnostics why_;                // of the acquire, if it fails
+    diagnostics* const out_; // of the caller, for the acquire; may be null
+    diagnostics why_;        // of the acquire, if it fails
     diagnostics loss_;
     lock lock_;
-    bool cancelled_ = false;
     bool lost_ = false;
     std::exception_ptr result_;
 };
@@ -137,16 +111,10 @@ void start_with_lock(
     locked_work work,
     diagnostics_sink sink,
     asio::any_completion_handler<void(std::exception_ptr)> done) {
-    auto slot = asio::get_associated_cancellation_slot(done);
+    const auto slot = asio::get_associated_cancellation_slot(done);
     const auto begun =
         std::make_shared<scope>(manager->io(), std::move(work), sink.on({}), std::move(done));
-    if (slot.is_connected()) {
-        slot.assign([weak = std::weak_ptr(begun)](asio::cancellation_type type) {
-            if (const auto self = ends(type) ? weak.lock() : nullptr) {
-                self->cancel();
-            }
-        });
-    }
+    begun->cancel_by(slot, with_effects);
     begun->start(*manager, std::move(resources), options);
 }
 
