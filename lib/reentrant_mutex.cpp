@@ -147,38 +147,30 @@ private:
         std::list<entry> waiting = std::move(mine.waiting);
         mine.waiting.clear();
         const diagnostics why = std::move(mine.why);
-        const auto tell = [&](entry& one, error_code result, reentrant_hold hold) {
+        // All entries exist before the first handler runs, which may leave its entry.
+        std::vector<std::pair<error_code, reentrant_hold>> results;
+        if (!error) {
+            const auto lease = std::make_shared<reentrant_lease>(io_.executor, std::move(taken));
+            mine.lease = lease;
+            results.emplace_back(error, reentrant_hold(lease, 1));
+            while (results.size() < waiting.size()) {
+                results.push_back(enter(lease));
+            }
+        } else { // only the first one can have been cancelled
+            results.resize(error == aborted ? 1 : waiting.size());
+        }
+        for (auto& [result, hold] : results) {
+            entry& one = waiting.front();
+            result = error ? error : result;
             if (diagnostics* const out = one.sink.on(result)) {
                 *out = why;
             }
             std::move(one.done)(io_, result, std::move(hold));
-        };
-        if (!error) {
-            const auto lease = std::make_shared<reentrant_lease>(io_.executor, std::move(taken));
-            mine.lease = lease;
-            reentrant_hold first(lease, 1);
-            // All entries exist before the first handler runs, which may leave its entry.
-            std::vector<std::pair<error_code, reentrant_hold>> others;
-            for (std::size_t i = 1; i < waiting.size(); ++i) {
-                others.push_back(enter(lease));
-            }
-            tell(waiting.front(), error, std::move(first));
             waiting.pop_front();
-            for (auto& [result, hold] : others) {
-                tell(waiting.front(), result, std::move(hold));
-                waiting.pop_front();
-            }
-        } else if (error == asio::error::operation_aborted) {
-            tell(waiting.front(), error, reentrant_hold());
-            waiting.pop_front();
-            if (!waiting.empty()) { // only this one was cancelled
-                mine.waiting = std::move(waiting);
-                ask(owner, mine);
-            }
-        } else {
-            for (entry& next : waiting) {
-                tell(next, error, reentrant_hold());
-            }
+        }
+        if (!waiting.empty()) {
+            mine.waiting = std::move(waiting);
+            ask(owner, mine);
         }
     }
 
