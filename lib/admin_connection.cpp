@@ -12,11 +12,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/asio/write.hpp>
-#if REDLOCK_HAS_TLS
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
-#endif
-
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 #include <hiredis/read.h>
@@ -226,18 +221,14 @@ private:
 
 #if REDLOCK_HAS_TLS
     void shake_hands() {
-        const tls_options& tls = how_.tls;
         try {
-            context_ = net::make_tls_context(tls);
+            context_ = net::make_tls_context(how_.tls);
         } catch (const std::invalid_argument& error) {
             throw connection_error(error.what());
         }
         secure_.emplace(socket_, *context_);
-        const std::string& name = tls.server_name.empty() ? where_.host : tls.server_name;
-        SSL_set_tlsext_host_name(secure_->native_handle(), name.c_str());
-        if (tls.verify) {
-            secure_->set_verify_callback(asio::ssl::host_name_verification(name));
-        }
+        const std::string& name = net::tls_name_of(where_, how_.tls);
+        net::expect_server(*secure_, name);
         try {
             within(
                 how_.connect_timeout,

@@ -14,9 +14,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#if REDLOCK_HAS_TLS
-#include <boost/asio/ssl/stream.hpp>
-#endif
 
 #include <array>
 #include <cstddef>

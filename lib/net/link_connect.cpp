@@ -7,10 +7,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
-#if REDLOCK_HAS_TLS
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <openssl/ssl.h>
-#endif
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -95,13 +91,7 @@ void link::connected() {
     if (where_.transport == transport::tls) {
         auto& secure = channel_->secure;
         secure.emplace(channel_->plain, *tls_);
-        error_code bad;
-        // The certificate is verified against the name or address. SNI is sent for names only.
-        asio::ip::make_address(tls_name_, bad);
-        if (bad) {
-            SSL_set_tlsext_host_name(secure->native_handle(), tls_name_.c_str());
-        }
-        secure->set_verify_callback(asio::ssl::host_name_verification(tls_name_), bad);
+        expect_server(*secure, tls_name_);
         secure->async_handshake(
             asio::ssl::stream_base::client, guarded([this](const error_code& failure) {
                 if (failure) {

@@ -1,6 +1,12 @@
 #include "sockets.hpp"
 
-#include "token.hpp"
+#include <unistd.h>
+#if __has_include(<sys/random.h>)
+#include <sys/random.h> // macOS declares it there
+#endif
+
+#include <cerrno>
+#include <system_error>
 
 namespace redlock::net {
 
@@ -17,8 +23,7 @@ sockets::sockets(
         if (where.transport == transport::tls && !tls_) {
             tls_ = make_tls_context(configuration.tls);
         }
-        const std::string& name =
-            configuration.tls.server_name.empty() ? where.host : configuration.tls.server_name;
+        const std::string& name = tls_name_of(where, configuration.tls);
         links_.push_back(std::make_unique<link>(io, i, where, tls_.get(), name, owner));
 #if REDLOCK_LINUX
         links_.back()->be_watched(ready_sockets_);
@@ -27,7 +32,11 @@ sockets::sockets(
 }
 
 void sockets::random(std::span<unsigned char> out) {
-    fill_random(out);
+    // At most 256 bytes per call, by its contract; a token has 20. Available on Linux, the BSDs and
+    // macOS.
+    if (::getentropy(out.data(), out.size()) != 0) {
+        throw std::system_error(errno, std::generic_category(), "getentropy");
+    }
 }
 
 } // namespace redlock::net
