@@ -1,3 +1,4 @@
+#include "core/keys.hpp"
 #include "core/sha1.hpp"
 
 #include <redlock/fenced.hpp>
@@ -70,20 +71,6 @@ std::string stale_text(std::uint64_t token, std::optional<std::uint64_t> highest
            + (highest ? std::to_string(*highest) : "a larger one");
 }
 
-/// The part of a key that determines its slot, as the cluster specification defines it: the text in
-/// the first pair of braces, unless it is empty. Empty: the whole key.
-std::string_view hash_tag(std::string_view key) noexcept {
-    const std::size_t open = key.find('{');
-    if (open == std::string_view::npos) {
-        return {};
-    }
-    const std::size_t close = key.find('}', open + 1);
-    if (close == std::string_view::npos) {
-        return {};
-    }
-    return key.substr(open + 1, close - open - 1);
-}
-
 } // namespace
 
 stale_token_error::stale_token_error(std::uint64_t token)
@@ -134,9 +121,9 @@ void fence_guard::require(std::uint64_t token) {
 fence_key fence_key::for_key(std::string_view key) {
     constexpr std::string_view suffix = ":highest-token";
     std::string name(key);
-    if (hash_tag(key).empty()) {
+    if (core::hash_part(key) == key) {
         name = "{" + name + "}";
-        if (hash_tag(name) != key || key.empty()) {
+        if (core::hash_part(name) != key) {
             throw std::invalid_argument(
                 "no fence can be named after the key '" + std::string(key)
                 + "': it is empty, or has a '}' but no hash tag; name the fence yourself");

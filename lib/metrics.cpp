@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
 static_assert(std::ranges::is_sorted(histogram::bounds));
 
 std::uint64_t histogram::count() const noexcept {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t one : counts_) {
-        sum += one;
-    }
-    return sum;
+    return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
 histogram::duration histogram::quantile(double q) const noexcept {
