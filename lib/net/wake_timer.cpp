@@ -18,18 +18,18 @@ namespace redlock::net {
 
 using boost::system::error_code;
 
-#if REDLOCK_LINUX
-
 wake_timer::wake_timer(
     const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due)
     : owner_(owner),
       due_(std::move(due)),
-      descriptor_(io) {
+      timer_(io) {
+#if REDLOCK_LINUX
     const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (fd < 0) {
         throw boost::system::system_error(errno, boost::system::system_category(), "timerfd");
     }
-    descriptor_.assign(fd);
+    timer_.assign(fd);
+#endif
 }
 
 void wake_timer::wake_by(time_point moment) {
@@ -37,72 +37,45 @@ void wake_timer::wake_by(time_point moment) {
         return;
     }
     armed_ = moment;
+#if REDLOCK_LINUX
     // Zero would disarm it.
     const auto since = std::max(moment.time_since_epoch(), std::chrono::nanoseconds(1));
     const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
     itimerspec when{};
     when.it_value.tv_sec = seconds.count();
     when.it_value.tv_nsec = static_cast<long>((since - seconds).count());
-    ::timerfd_settime(descriptor_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
-    if (!waiting_) {
-        wait();
-    }
-}
-
-void wake_timer::wait() {
-    waiting_ = true;
-    descriptor_.async_read_some(
-        boost::asio::buffer(&expirations_, sizeof expirations_),
-        [this, owner = owner_.shared_from_this()](const error_code& error, std::size_t) {
-            const link_callbacks::section lock(*owner);
-            waiting_ = false;
-            if (error == boost::asio::error::operation_aborted) {
-                return;
-            }
-            armed_ = time_point::max();
-            due_();
-        });
-}
-
-void wake_timer::cancel() noexcept {
-    armed_ = time_point::min(); // no moment is earlier, so wake_by does nothing from now on
-    error_code ignored;         // the descriptor is ours and open
-    descriptor_.cancel(ignored);
-}
-
-#else
-
-wake_timer::wake_timer(
-    const boost::asio::any_io_executor& io, link_callbacks& owner, std::function<void()> due)
-    : owner_(owner),
-      due_(std::move(due)),
-      timer_(io) {}
-
-void wake_timer::wake_by(time_point moment) {
-    if (moment >= armed_) {
+    ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
+    if (waiting_) {
         return;
     }
-    armed_ = moment;
-    timer_.expires_after(std::max(moment - clock::now(), clock::duration::zero()));
+#else
+    timer_.expires_after(std::max(moment - clock::now(), clock::duration::zero())); // ends the wait
+#endif
     wait();
 }
 
 void wake_timer::wait() {
-    timer_.async_wait([this, owner = owner_.shared_from_this()](const error_code& error) {
+    waiting_ = true;
+    auto handler = [this, owner = owner_.shared_from_this()](const error_code& error, auto...) {
         const link_callbacks::section lock(*owner);
+        waiting_ = false;
         if (error == boost::asio::error::operation_aborted) {
             return;
         }
         armed_ = time_point::max();
         due_();
-    });
+    };
+#if REDLOCK_LINUX
+    timer_.async_read_some(
+        boost::asio::buffer(&expirations_, sizeof expirations_), std::move(handler));
+#else
+    timer_.async_wait(std::move(handler));
+#endif
 }
 
 void wake_timer::cancel() noexcept {
-    armed_ = time_point::min();
-    timer_.cancel();
+    armed_ = time_point::min(); // no moment is earlier, so wake_by does nothing from now on
+    timer_.cancel();            // cannot fail: it is ours and open
 }
-
-#endif
 
 } // namespace redlock::net

@@ -39,10 +39,10 @@ private:
     link_callbacks& owner_;
     std::function<void()> due_;
     time_point armed_ = time_point::max();
-#if REDLOCK_LINUX
-    boost::asio::posix::stream_descriptor descriptor_;
-    std::uint64_t expirations_ = 0;
     bool waiting_ = false;
+#if REDLOCK_LINUX
+    boost::asio::posix::stream_descriptor timer_;
+    std::uint64_t expirations_ = 0;
 #else
     boost::asio::steady_timer timer_;
 #endif
