@@ -65,10 +65,7 @@ void held_leases::extend(
         return;
     }
     const std::uint64_t observed = observer_.started(
-        {.kind = operation_kind::extend,
-         .resource = lease->resource(),
-         .lock = lease->observed(),
-         .ttl = ttl.value_or(std::chrono::milliseconds(0))});
+        lease->begun(operation_kind::extend, ttl.value_or(std::chrono::milliseconds(0))));
     lease->need_more().extending.push_back({id, sink, std::move(waiting), observed});
     driver_.dispatch([&](time_point now) {
         ttl ? engine.extend(lease->claim, *ttl, now) : engine.downgrade(lease->claim, now);
@@ -79,12 +76,7 @@ void held_leases::cancel_extension(lease_handle& lease, std::uint64_t id) {
     for (auto& waiting : lease.need_more().extending) {
         if (waiting.id == id && waiting.done) {
             observer_.ended(
-                {.id = waiting.observed,
-                 .kind = operation_kind::extend,
-                 .resource = lease.resource(),
-                 .lock = lease.observed(),
-                 .error = aborted},
-                diagnostics());
+                lease.ended(waiting.observed, operation_kind::extend, aborted), diagnostics());
             completion<error_code, extend_result> complete = *std::move(waiting.done);
             waiting.done.reset(); // its place among the extensions stays
             std::move(complete)(driver_.io(), aborted, extend_result::extended);
@@ -138,10 +130,8 @@ void held_leases::end_lease(lease_handle& lease, bool release) {
         }
     }
     if (held && release && observer_) {
-        lease.need_more().observed_release = observer_.started(
-            {.kind = operation_kind::release,
-             .resource = lease.resource(),
-             .lock = lease.observed()});
+        lease.need_more().observed_release =
+            observer_.started(lease.begun(operation_kind::release));
     }
     bool abandoned = false;
     driver_.dispatch([&](time_point now) {

@@ -135,6 +135,13 @@ public:
     }
     /// The lock as the observer sees it.
     held_lock seen() const { return {observed(), resource(), fencing_token()}; }
+    /// The start and the end of an operation on the lock.
+    operation_start begun(operation_kind kind, std::chrono::milliseconds ttl = {}) const {
+        return {.kind = kind, .resource = resource(), .lock = observed(), .ttl = ttl};
+    }
+    operation_end ended(std::uint64_t id, operation_kind kind, const error_code& error) const {
+        return {.id = id, .kind = kind, .resource = resource(), .lock = observed(), .error = error};
+    }
 
     core::handle claim;
     waiters<error_code, release_result> releasing;

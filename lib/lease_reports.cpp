@@ -56,11 +56,8 @@ void held_leases::renewing(const core::claim& claim) {
         return;
     }
     lease_handle& lease = of(claim);
-    lease.need_more().observed_renewal = observer_.started(
-        {.kind = operation_kind::renew,
-         .resource = lease.resource(),
-         .lock = lease.observed(),
-         .ttl = claim.extending.ttl});
+    lease.need_more().observed_renewal =
+        observer_.started(lease.begun(operation_kind::renew, claim.extending.ttl));
 }
 
 void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
@@ -77,13 +74,8 @@ void held_leases::renewed(const core::claim& claim, std::optional<errc> error) {
 
 void held_leases::end_renewal(
     lease_handle& lease, const error_code& error, const diagnostics& votes) {
-    observer_.ended(
-        {.id = std::exchange(lease.need_more().observed_renewal, 0),
-         .kind = operation_kind::renew,
-         .resource = lease.resource(),
-         .lock = lease.observed(),
-         .error = error},
-        votes);
+    const std::uint64_t id = std::exchange(lease.need_more().observed_renewal, 0);
+    observer_.ended(lease.ended(id, operation_kind::renew, error), votes);
 }
 
 void held_leases::extended(const core::claim& claim, std::optional<errc> error) {
@@ -94,11 +86,7 @@ void held_leases::extended(const core::claim& claim, std::optional<errc> error) 
         const error_code result = result_of(error);
         observer_.ended(
             oldest.sink.on(result),
-            {.id = oldest.observed,
-             .kind = operation_kind::extend,
-             .resource = lease.resource(),
-             .lock = lease.observed(),
-             .error = result},
+            lease.ended(oldest.observed, operation_kind::extend, result),
             [&](diagnostics& votes) {
                 driver_.explain(
                     votes,
@@ -148,13 +136,9 @@ void held_leases::end_release(const lease_handle& lease, const diagnostics& vote
     if (more == nullptr || more->observed_release == 0) {
         return;
     }
-    observer_.ended(
-        {.id = more->observed_release,
-         .kind = operation_kind::release,
-         .resource = lease.resource(),
-         .lock = lease.observed(),
-         .released = lease.result},
-        votes);
+    operation_end what = lease.ended(more->observed_release, operation_kind::release, {});
+    what.released = lease.result;
+    observer_.ended(what, votes);
     observer_.released(lease.seen(), *lease.result);
 }
 
