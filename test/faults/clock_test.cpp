@@ -2,17 +2,9 @@
 // refuse.
 #include "faults/stepped_clock_path.hpp"
 #include "integration/guarded_quorum.hpp"
-#include "support/process.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 using namespace redlock;
 using namespace redlock::test;

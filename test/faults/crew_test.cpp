@@ -3,17 +3,12 @@
 // as another, no update is lost, and it goes on afterwards.
 #include "faults/soak_path.hpp"
 #include "soak/site.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <functional>
-#include <set>
-#include <string>
 #include <thread>
 
 using namespace redlock;
 using namespace redlock::soak;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -5,11 +5,6 @@
 #include "support/master_process.hpp"
 #include "support/network.hpp"
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 /// Visibly, where the machine allows no such networks.
 #define REQUIRE_NETWORK()                                                                          \
     do {                                                                                           \

@@ -1,7 +1,6 @@
 // Partitions of a real network: packets are lost without a report.
 #include "network_site.hpp"
 
-#include <algorithm>
 #include <bit>
 
 using namespace redlock;

@@ -6,12 +6,9 @@
 #include "input.hpp"
 #include "require.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace core = redlock::core;
 using core::command_variant;

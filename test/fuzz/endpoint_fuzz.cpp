@@ -11,7 +11,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 using fuzz::require;
 using redlock::endpoint;

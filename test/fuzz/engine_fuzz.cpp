@@ -7,8 +7,6 @@
 #include "input.hpp"
 
 #include <array>
-#include <chrono>
-#include <string_view>
 
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include "require.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace fuzz {

@@ -11,17 +11,6 @@
 #include "support/engine_host.hpp"
 #include "unit/virtual_master.hpp"
 
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 namespace fuzz {
 
 class fuzzed_quorum final : private redlock::test::engine_host {

@@ -4,9 +4,7 @@
 #include "input.hpp"
 #include "require.hpp"
 
-#include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 using fuzz::require;

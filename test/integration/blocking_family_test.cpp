@@ -7,7 +7,6 @@
 
 #include <future>
 #include <stop_token>
-#include <thread>
 
 namespace redlock::test::blocking_use {
 

@@ -13,7 +13,6 @@
 #include <latch>
 #include <mutex>
 #include <stop_token>
-#include <thread>
 
 // In a namespace of its own: short names, in what may be compiled as one with other files.
 namespace redlock::test::blocking_use {

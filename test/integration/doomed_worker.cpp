@@ -12,8 +12,6 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <memory>
-#include <string>
 #include <thread>
 
 namespace {

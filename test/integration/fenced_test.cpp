@@ -1,22 +1,14 @@
 // The scripts of fenced.hpp, as a server understands them.
 #include "support/master_process.hpp"
-#include "support/process.hpp"
+#include "support/test.hpp"
 
 #include <redlock/fenced.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <iterator>
-#include <string>
 #include <thread>
-#include <vector>
 
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -10,9 +10,6 @@
 #include <boost/asio/use_future.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <functional>
-#include <stdexcept>
-
 using namespace redlock;
 using namespace redlock::test;
 using Catch::Matchers::ContainsSubstring;

@@ -10,10 +10,6 @@
 #include <boost/asio/write.hpp>
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace redlock::test {
 

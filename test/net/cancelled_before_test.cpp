@@ -4,22 +4,13 @@
 #include <redlock/blocking.hpp>
 #include <redlock/redis_lock.hpp>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <catch2/catch_test_macros.hpp>
 
-#include <cstddef>
-#include <functional>
 #include <stop_token>
-#include <string>
-#include <vector>
 
-namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 

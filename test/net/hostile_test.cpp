@@ -3,15 +3,8 @@
 // with the command line, and measures its memory.
 #include "quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
-
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -2,25 +2,17 @@
 #include "net/link.hpp"
 #include "net/ready_set.hpp"
 #include "support/run.hpp"
+#include "support/test.hpp"
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace asio = boost::asio;
 using namespace redlock;

@@ -2,9 +2,6 @@
 #include "quorum.hpp"
 
 #include <boost/asio/deferred.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <utility>
 
 using namespace redlock;
 using namespace redlock::test;

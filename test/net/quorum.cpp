@@ -1,10 +1,6 @@
 #include "quorum.hpp"
 
-#include <stdexcept>
-
 namespace redlock::test {
-
-using namespace std::chrono_literals;
 
 acquire_options once(std::chrono::milliseconds ttl) {
     acquire_options options;

@@ -2,23 +2,18 @@
 // used by a pool of others. Threads count; the test's thread asserts.
 #include "quorum.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
-#include <catch2/catch_test_macros.hpp>
 
 #include <atomic>
 #include <future>
 #include <thread>
 
-namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -2,10 +2,7 @@
 #include "quorum.hpp"
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
@@ -14,19 +11,12 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 #include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <exception>
 #include <future>
-#include <optional>
-#include <string>
-#include <utility>
 
-namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 

@@ -5,16 +5,9 @@
 #include "real_master.hpp"
 #include "support/process.hpp"
 #include "support/raw_client.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <string>
-#include <string_view>
-#include <vector>
 
 using namespace simulation;
 

@@ -5,13 +5,6 @@
 
 #include "plan.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace simulation {
 
 enum class promise : std::uint8_t {

@@ -2,12 +2,8 @@
 
 #include "checker.hpp"
 #include "profiles.hpp"
+#include "support/test.hpp"
 #include "world.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <optional>
-#include <string_view>
 
 using namespace simulation;
 

@@ -5,9 +5,6 @@
 
 #include <redlock/error.hpp>
 
-#include <algorithm>
-#include <utility>
-
 namespace simulation {
 
 namespace core = redlock::core;

@@ -8,10 +8,6 @@
 #include "network.hpp"
 #include "support/engine_host.hpp"
 
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace simulation {
 
 /// Writes in flight to the fenced store, by the number in their events.

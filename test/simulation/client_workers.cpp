@@ -3,9 +3,6 @@
 
 #include <redlock/error.hpp>
 
-#include <algorithm>
-#include <utility>
-
 namespace simulation {
 
 namespace core = redlock::core;

@@ -5,8 +5,6 @@
 #include "plan.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <vector>
 
 namespace simulation {
 

@@ -5,8 +5,6 @@
 #include "plan.hpp"
 
 #include <array>
-#include <cstdint>
-#include <string>
 
 namespace simulation {
 

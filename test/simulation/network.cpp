@@ -4,10 +4,7 @@
 #include "core/keys.hpp"
 #include "core/member_list.hpp"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <utility>
 
 namespace simulation {
 

@@ -13,13 +13,7 @@
 #include "support/engine_host.hpp"
 #include "timeline.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace simulation {
 

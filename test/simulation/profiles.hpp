@@ -6,7 +6,6 @@
 #include "plan.hpp"
 
 #include <span>
-#include <string_view>
 
 namespace simulation {
 

@@ -4,9 +4,7 @@
 
 #include "support/master_process.hpp"
 
-#include <optional>
 #include <stdexcept>
-#include <utility>
 
 namespace simulation {
 

@@ -1,12 +1,10 @@
 // A fixed set of seeds of each profile; `simulate` runs as many as anybody wants.
 
 #include "profiles.hpp"
+#include "support/test.hpp"
 #include "world.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
-
-#include <string>
 
 using namespace simulation;
 

@@ -3,8 +3,6 @@
 
 #include "world.hpp"
 
-#include <utility>
-
 namespace simulation {
 
 namespace {

@@ -9,15 +9,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <cstdint>
 #include <cstdio>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace {
 

@@ -5,9 +5,6 @@
 #include "plan.hpp"
 
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace simulation {
 

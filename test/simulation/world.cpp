@@ -4,10 +4,7 @@
 #include "network.hpp"
 
 #include <deque>
-#include <map>
-#include <optional>
 #include <stdexcept>
-#include <utility>
 
 namespace simulation {
 

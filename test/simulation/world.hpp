@@ -8,9 +8,6 @@
 #include "memory.hpp"
 #include "plan.hpp"
 
-#include <optional>
-#include <string>
-
 namespace simulation {
 
 struct outcome {

@@ -8,14 +8,8 @@
 #include "site.hpp"
 
 #include <array>
-#include <chrono>
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
 #include <random>
-#include <string>
-#include <vector>
 
 namespace redlock::soak {
 

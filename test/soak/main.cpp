@@ -14,7 +14,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <random>
 #include <thread>
 
 namespace {

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 namespace redlock::soak {
 namespace {

@@ -8,13 +8,6 @@
 #include "support/process.hpp"
 #include "worker.hpp"
 
-#include <cstddef>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace redlock::soak {
 
 struct site_options {

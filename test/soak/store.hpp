@@ -10,11 +10,7 @@
 
 #include "support/process.hpp"
 
-#include <cstdint>
-#include <filesystem>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace redlock::soak {
 

@@ -11,11 +11,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 namespace redlock::soak {
 namespace {

@@ -5,13 +5,10 @@
 #include "fake_server.hpp"
 #include "run.hpp"
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 
-#include <algorithm>
 #include <future>
 #include <thread>
-#include <utility>
 
 namespace redlock::test {
 

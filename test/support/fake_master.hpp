@@ -18,16 +18,6 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace redlock::test {
 
 class fake_server;

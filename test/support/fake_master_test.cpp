@@ -4,23 +4,17 @@
 #include "process.hpp"
 #include "raw_client.hpp"
 #include "run.hpp"
+#include "support/test.hpp"
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <catch2/catch_test_macros.hpp>
 
-#include <stdexcept>
-#include <string>
 #include <thread>
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 TEST_CASE("the parser takes requests in any pieces and refuses other input") {
     const std::string bytes = request_bytes({"SET", "k", "a\r\nb"}) + request_bytes({"PING"});

@@ -8,13 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <deque>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace redlock::test {
 

@@ -10,10 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 namespace redlock::test {
 
 class fake_connection;

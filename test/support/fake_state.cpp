@@ -2,11 +2,8 @@
 // predicates, which must not come back here.
 #include "fake_state.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 namespace redlock::test {
 

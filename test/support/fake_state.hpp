@@ -6,17 +6,10 @@
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
 
-#include <chrono>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace redlock::test {
 

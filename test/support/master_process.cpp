@@ -1,7 +1,6 @@
 #include "master_process.hpp"
 
 #include <numeric>
-#include <utility>
 
 namespace redlock::test {
 namespace {

@@ -5,12 +5,6 @@
 #include "process/master_process.hpp"
 #include "tls_files.hpp"
 
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace redlock::test {
 
 using testing::process::find_server_program;

@@ -9,9 +9,6 @@
 #include "process.hpp"
 
 #include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace redlock::test {
 

@@ -2,27 +2,19 @@
 #include "master_process.hpp"
 #include "process.hpp"
 #include "raw_client.hpp"
+#include "support/test.hpp"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/asio/write.hpp>
-#include <catch2/catch_test_macros.hpp>
 
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
-#include <functional>
-#include <stdexcept>
-#include <string>
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 

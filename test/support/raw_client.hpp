@@ -14,11 +14,7 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace redlock::test {
 

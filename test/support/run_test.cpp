@@ -1,16 +1,13 @@
 // Running with a time limit, tested.
 #include "run.hpp"
+#include "support/test.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <stdexcept>
 
 namespace asio = boost::asio;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 TEST_CASE("run rethrows, ignores results and does not hang") {
     asio::io_context io;

@@ -12,9 +12,7 @@
 
 #include <array>
 #include <cstdio>
-#include <memory>
 #include <stdexcept>
-#include <string>
 
 namespace redlock::test {
 namespace {

@@ -5,8 +5,6 @@
 
 #include "process.hpp"
 
-#include <filesystem>
-
 namespace redlock::test {
 
 class tls_files {

@@ -1,16 +1,12 @@
 #include "core/admission.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
 #include <limits>
 #include <random>
-#include <string>
 
 namespace admission_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 
 namespace {

@@ -3,16 +3,9 @@
 #include "core/attempt.hpp"
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <optional>
-#include <string>
-
 namespace attempt_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::errc;
 using redlock::time_point;
 using redlock::vote;

@@ -1,16 +1,10 @@
 #include "core/backoff.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <limits>
-#include <set>
 
 namespace backoff_test {
 
-using namespace std::chrono_literals;
 using redlock::core::backoff;
 using redlock::core::jitter;
 using std::chrono::nanoseconds;

@@ -3,18 +3,10 @@
 
 #include "core/guarded_scripts.hpp"
 #include "memory/server.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
 #include <cctype>
-#include <cstddef>
-#include <cstdint>
-#include <map>
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace batch_effects_test {
 

@@ -1,10 +1,9 @@
 // Blocking calls that ask no masters: after the end of their manager, or of their time.
 
+#include "support/test.hpp"
+
 #include <redlock/blocking.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
 #include <stop_token>
 
 namespace blocking_close_test {

@@ -2,15 +2,9 @@
 
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <string>
-
 namespace cancel_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 using redlock::wait_for;
 
 namespace {

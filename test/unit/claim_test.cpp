@@ -1,15 +1,11 @@
 // A claim and its phases: one at a time, and what only one needs is gone in the next.
 
 #include "core/claim.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
+#include "support/test.hpp"
 
 namespace claim_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 
 namespace {

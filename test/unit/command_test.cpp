@@ -2,18 +2,11 @@
 #include "core/guarded_scripts.hpp"
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <array>
-#include <chrono>
-#include <string>
-#include <string_view>
+#include "support/test.hpp"
 
 namespace command_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 
 namespace {
 

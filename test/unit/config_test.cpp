@@ -1,25 +1,15 @@
 #include "lock_request.hpp"
 #include "settings_of.hpp"
+#include "support/test.hpp"
 
 #include <redlock/config.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <functional>
 #include <limits>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace config_test {
 
 using namespace redlock;
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 namespace {

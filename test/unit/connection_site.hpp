@@ -3,16 +3,9 @@
 #pragma once
 
 #include "core/connection.hpp"
+#include "support/test.hpp"
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace unit {
 

@@ -1,18 +1,11 @@
 // A lease without an engine: its deadline, what is due for it, its extensions and why it is lost.
 
 #include "core/lease.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
+#include "support/test.hpp"
 
 namespace deadline_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::loss_reason;
 using redlock::renewal;
 using redlock::time_point;

@@ -1,4 +1,5 @@
 #include "explain.hpp"
+#include "support/test.hpp"
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/logger.hpp>
@@ -6,22 +7,14 @@
 #include <redlock/observer.hpp>
 
 #include <boost/asio/error.hpp>
-#include <catch2/catch_test_macros.hpp>
 
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
 #include <cstdio>
-#include <memory>
-#include <set>
-#include <string>
-#include <string_view>
 
 namespace diagnostics_test {
 
 using namespace redlock;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -1,5 +1,7 @@
 // Elections in virtual time: what a leader that stands still does, and how long nobody leads.
 
+#include "support/test.hpp"
+
 #include <redlock/election.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/reentrant_mutex.hpp>
@@ -7,20 +9,13 @@
 #include <redlock/with_lock.hpp>
 
 #include <boost/asio/use_awaitable.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace election_test {
 
 namespace {
 
 using namespace redlock;
-using namespace std::chrono_literals;
 using testing::virtual_quorum;
 
 lock lead(virtual_quorum& quorum, election& of) {

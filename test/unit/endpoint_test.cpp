@@ -1,10 +1,6 @@
+#include "support/test.hpp"
+
 #include <redlock/config.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <stdexcept>
-#include <string>
-#include <string_view>
 
 namespace endpoint_test {
 

@@ -1,10 +1,8 @@
+#include "support/test.hpp"
+
 #include <redlock/error.hpp>
 
 #include <boost/asio/error.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <set>
-#include <string>
 
 namespace error_test {
 

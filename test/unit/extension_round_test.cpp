@@ -1,18 +1,10 @@
 #include "core/extension_round.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <array>
 #include <numeric>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace extension_round_test {
 
-using namespace std::chrono_literals;
 using redlock::time_point;
 using redlock::core::extension;
 using redlock::core::key_state;

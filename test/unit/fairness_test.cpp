@@ -4,18 +4,13 @@
 #include "core/fair_queue_scripts.hpp"
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <algorithm>
 #include <sstream>
-#include <string>
-#include <vector>
 
 namespace fairness_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {

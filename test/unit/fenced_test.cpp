@@ -1,26 +1,18 @@
 
+#include "support/test.hpp"
+
 #include <redlock/fenced.hpp>
 
 #include <boost/system/errc.hpp>
-#include <catch2/catch_test_macros.hpp>
 
-#include <array>
 #include <atomic>
 #include <barrier>
-#include <chrono>
-#include <cstdint>
 #include <limits>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace fenced_test {
 
-using namespace std::chrono_literals;
 using redlock::errc;
 using redlock::error_code;
 using redlock::fence_check;

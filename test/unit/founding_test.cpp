@@ -3,17 +3,7 @@
 
 #include "member_world.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace founding_test {
 

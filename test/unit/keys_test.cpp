@@ -2,15 +2,9 @@
 
 #include "core/form.hpp"
 #include "core/keys.hpp"
+#include "support/test.hpp"
 
 #include <redlock/admin.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace keys_test {
 

@@ -3,16 +3,9 @@
 
 #include "waiters.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <string>
-#include <vector>
-
 namespace letting_go_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -3,16 +3,9 @@
 
 #include "connection_site.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace presence_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 using unit::connection_site;
 using unit::lines;

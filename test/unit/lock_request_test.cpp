@@ -1,12 +1,9 @@
 // Which acquires are refused before anybody is asked.
 
 #include "lock_request.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <string>
 #include <variant>
-#include <vector>
 
 namespace lock_request_test {
 

@@ -7,19 +7,11 @@
 #include "core/settings.hpp"
 #include "memory/lua_machine.hpp"
 #include "memory/server.hpp"
+#include "support/test.hpp"
 #include "virtual_quorum.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <initializer_list>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace member_world {
 

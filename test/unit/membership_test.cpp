@@ -3,15 +3,7 @@
 
 #include "member_world.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <deque>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace membership_test {
 

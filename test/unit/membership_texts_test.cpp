@@ -2,13 +2,6 @@
 
 #include "member_world.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <cstddef>
-#include <string>
-#include <vector>
-
 namespace membership_texts_test {
 
 namespace core = redlock::core;
@@ -17,7 +10,6 @@ using member_world::names;
 using member_world::put;
 using member_world::world;
 using state = core::recorded_list::state;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -1,17 +1,11 @@
 // What an observer receives, and that what it throws ends with the call.
 
 #include "observer_feed.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <memory>
 #include <mutex>
 #include <span>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 namespace observer_feed_test {
 

@@ -2,20 +2,12 @@
 
 #include "core/guarded_scripts.hpp"
 #include "core/outbox.hpp"
+#include "support/test.hpp"
 #include "virtual_master.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace outbox_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 using std::chrono::nanoseconds;
 using unit::arguments;

@@ -6,10 +6,7 @@
 #include "core/essentials.hpp"
 #include "core/queries.hpp"
 #include "quorum_site.hpp"
-
-#include <string>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 namespace unit {
 

@@ -13,16 +13,9 @@
 #include "core/waiting.hpp"
 #include "parts_site.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <string>
-#include <vector>
-
 namespace parts_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::acquire_options;
 using redlock::errc;
 using redlock::fairness;

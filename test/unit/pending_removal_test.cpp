@@ -3,18 +3,11 @@
 #include "core/removal.hpp"
 #include "core/removal_limits.hpp"
 #include "core/slot_map.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <cstddef>
-#include <optional>
-#include <vector>
+#include "support/test.hpp"
 
 namespace pending_removal_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::release_result;
 using redlock::time_point;
 using redlock::vote;

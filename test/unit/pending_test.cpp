@@ -1,12 +1,9 @@
 // The table of calls that wait for the engine.
 
 #include "pending.hpp"
+#include "support/test.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <string>
-#include <vector>
 
 namespace pending_test {
 

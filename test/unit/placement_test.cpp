@@ -1,13 +1,9 @@
 // Which quorum has a resource. The rule is a part of the protocol: the values stand in
 // docs/several_quorums.md, too, and test/several_quorums.py computes them once more, in another
 // language.
+#include "support/test.hpp"
+
 #include <redlock/placement.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 namespace placement_test {
 

@@ -8,20 +8,12 @@
 #include "shared_call.hpp"
 #include "waiters.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace polling_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {

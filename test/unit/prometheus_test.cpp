@@ -1,23 +1,17 @@
 // The text that a Prometheus server reads, by a reader of its own that takes nothing else.
+#include "support/test.hpp"
+
 #include <redlock/prometheus.hpp>
 
 #include <boost/regex.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <chrono>
 #include <cstdlib>
-#include <map>
-#include <optional>
-#include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 namespace prometheus_test {
 
 using namespace redlock;
-using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {

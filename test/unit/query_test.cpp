@@ -1,14 +1,8 @@
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <string>
-
 namespace query_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 using redlock::lock_state;
 using redlock::lock_status;

@@ -3,18 +3,9 @@
 #pragma once
 
 #include "core/quorum.hpp"
+#include "support/test.hpp"
 #include "virtual_master.hpp"
 #include "virtual_quorum.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace unit {
 

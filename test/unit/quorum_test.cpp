@@ -3,18 +3,9 @@
 #include "core/quorum.hpp"
 #include "quorum_site.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace quorum_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 using redlock::vote;
 using unit::virtual_master;

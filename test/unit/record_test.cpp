@@ -8,19 +8,11 @@
 #include "memory/server.hpp"
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <cstdint>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace record_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 namespace memory = redlock::testing::memory;
 using redlock::master_state;

@@ -1,14 +1,11 @@
 // Calls that wait for the next notification on a key, or for a moment.
 
 #include "release_watch.hpp"
+#include "support/test.hpp"
 
 #include <redlock/errc.hpp>
 
 #include <boost/asio/io_context.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <optional>
 
 namespace release_watch_test {
 
@@ -16,7 +13,6 @@ namespace {
 
 using namespace redlock;
 using namespace redlock::detail;
-using namespace std::chrono_literals;
 
 const time_point start{1h};
 

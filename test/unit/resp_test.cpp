@@ -1,14 +1,8 @@
 #include "core/append_command.hpp"
 #include "core/resp.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <functional>
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace resp_test {
 

@@ -1,14 +1,8 @@
 #include "core/round.hpp"
 #include "core/validity.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <array>
 #include <numeric>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace round_test {
 

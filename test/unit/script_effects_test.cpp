@@ -15,18 +15,11 @@
 #include "core/heal_scripts.hpp"
 #include "core/scripts.hpp"
 #include "memory/server.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
 #include <cctype>
-#include <cstdint>
 #include <iterator>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace script_effects_test {
 

@@ -1,10 +1,5 @@
 #include "core/scripts.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
+#include "support/test.hpp"
 
 namespace scripts_test {
 

@@ -1,13 +1,9 @@
 #include "core/server_clock.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
+#include "support/test.hpp"
 
 namespace server_clock_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 using std::chrono::microseconds;
 

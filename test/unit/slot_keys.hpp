@@ -4,10 +4,6 @@
 
 #include "waiters.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-
 namespace unit {
 
 inline std::string slot_key(std::uint32_t number, const std::string& pool = "r") {

@@ -1,11 +1,7 @@
 #include "core/slot_map.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <map>
 #include <random>
-#include <string>
-#include <vector>
 
 namespace pool_test {
 

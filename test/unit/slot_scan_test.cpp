@@ -1,14 +1,8 @@
 #include "core/slot_scans.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 namespace slot_scan_test {
 
-using namespace std::chrono_literals;
 using redlock::vote;
 using redlock::core::reply;
 using redlock::core::reply_type;

@@ -1,15 +1,7 @@
 // The search of an acquire for free slots, alone: what it tries, and when it gives up.
 
 #include "core/slot_search.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "support/test.hpp"
 
 namespace slot_search_test {
 

@@ -2,13 +2,7 @@
 // others.
 
 #include "core/slot_search.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 namespace census_test {
 

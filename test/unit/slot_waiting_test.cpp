@@ -2,18 +2,9 @@
 
 #include "slot_keys.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 namespace slot_waiting_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {

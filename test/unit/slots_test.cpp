@@ -4,18 +4,9 @@
 #include "core/slot_scans.hpp"
 #include "slot_keys.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 namespace slots_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 using redlock::lock_state;
 

@@ -2,17 +2,11 @@
 
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <string>
 
 namespace standing_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 using redlock::health;
 using redlock::master_state;
 using redlock::wait_for;

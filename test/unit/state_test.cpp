@@ -9,15 +9,7 @@
 #include "core/settings.hpp"
 #include "core/wait_queues.hpp"
 #include "quorum_site.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 namespace state_test {
 

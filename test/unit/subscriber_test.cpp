@@ -1,19 +1,9 @@
 #include "core/subscriber.hpp"
-#include "virtual_master.hpp"
 #include "virtual_quorum.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace subscriber_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::time_point;
 using unit::virtual_master;
 

@@ -1,6 +1,8 @@
 // The testing kit's virtual time: an ordinary manager over masters in memory, and a clock that the
 // test moves.
 
+#include "support/test.hpp"
+
 #include <redlock/testing.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -10,20 +12,12 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <utility>
-#include <vector>
 
 namespace testing_kit_test {
 
 namespace {
 
 using namespace redlock;
-using namespace std::chrono_literals;
 using testing::virtual_quorum;
 
 lock take(virtual_quorum& quorum, lock_manager& manager, acquire_options options = {}) {

@@ -1,15 +1,10 @@
 #include "core/timers.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <array>
-#include <chrono>
-#include <map>
 #include <random>
 
 namespace timers_test {
 
-using namespace std::chrono_literals;
 using namespace redlock::core;
 using redlock::time_point;
 

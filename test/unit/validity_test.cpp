@@ -1,17 +1,11 @@
 #include "core/validity.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <functional>
 #include <limits>
 #include <random>
-#include <vector>
 
 namespace validity_test {
 
-using namespace std::chrono_literals;
 using namespace redlock::core;
 using redlock::time_point;
 using std::chrono::milliseconds;

@@ -2,8 +2,6 @@
 
 #include "core/fair_queue_scripts.hpp"
 
-#include <algorithm>
-
 namespace unit {
 
 namespace core = redlock::core;

@@ -1,22 +1,14 @@
 // A wait queue alone: which waiter is next, and what it decides for its front.
 
 #include "core/wait_queue.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <list>
-#include <optional>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace wait_queue_test {
 
 using namespace redlock::core;
-using namespace std::chrono_literals;
 using redlock::errc;
 using redlock::fairness;
 using redlock::time_point;

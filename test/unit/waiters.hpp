@@ -2,11 +2,8 @@
 
 #pragma once
 
+#include "support/test.hpp"
 #include "virtual_quorum.hpp"
-
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace unit {
 

@@ -2,17 +2,9 @@
 
 #include "waiters.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace waiting_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {

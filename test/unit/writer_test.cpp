@@ -2,15 +2,9 @@
 
 #include "waiters.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <string>
-
 namespace writer_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {

@@ -5,8 +5,6 @@
 
 #include "../profiles.hpp"
 
-#include <span>
-
 namespace simulation {
 
 std::span<const profile> focused_profiles();

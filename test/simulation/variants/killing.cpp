@@ -1,7 +1,6 @@
 #include "killing.hpp"
 
 #include <stdexcept>
-#include <string>
 
 namespace simulation {
 

@@ -6,9 +6,6 @@
 #include "../world.hpp"
 #include "variants.hpp"
 
-#include <cstdint>
-#include <optional>
-
 namespace simulation {
 
 /// While it lives, the variant is on.

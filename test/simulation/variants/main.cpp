@@ -11,10 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -4,13 +4,9 @@
 #include "core/decisions.hpp"
 #include "focused.hpp"
 #include "killing.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
-
-#include <algorithm>
-#include <stdexcept>
-#include <string>
 
 using namespace simulation;
 
