@@ -47,13 +47,8 @@ struct restricted_site {
         settings.password = "pw";
         settings.health_check_interval = 200ms;
         me.emplace(io, settings);
-        run_until(io, [&] {
-            const health now = me->health();
-            return now.admitted == 3
-                   || std::any_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
-                          return one.state == master_state::down && !one.text.empty();
-                      });
-        });
+        me->until_each(
+            [](const auto& one) { return one.state == master_state::admitted || is_down(one); });
     }
 
     // Whether a lock can be taken, extended and released.
@@ -170,13 +165,11 @@ TEST_CASE("keys outside the prefix that is allowed are a vote with the server's 
     settings.username = "locker";
     settings.password = "pw";
     settings.key_prefix = "elsewhere:";
-    client other(site.io, settings);
-    other.until_admitted(3);
+    client other(site.io, settings, 3);
     const acquisition_ptr got = other.acquire("r");
-    INFO(got->explained());
-    CHECK(got->error == errc::no_quorum);
+    CHECK(*got == errc::no_quorum);
     CHECK(count_votes(got->why, vote::error) >= 2);
-    CHECK(to_string(got->why).find("NOPERM") != std::string::npos);
+    CHECK(contains(to_string(got->why), "NOPERM"));
     CHECK(other.count().waiting == 0);
 }
 
@@ -200,13 +193,10 @@ TEST_CASE(
     CHECK(site.me->release(mine, &released) == release_result::uncertain);
     INFO(to_string(released));
     CHECK(count_votes(released, vote::error) >= 2);
-    const auto refused =
-        std::find_if(released.votes.begin(), released.votes.end(), [](const master_vote& one) {
-            return one.vote == vote::error;
-        });
+    const auto refused = std::ranges::find(released.votes, vote::error, &master_vote::vote);
     REQUIRE(refused != released.votes.end());
-    CHECK(refused->text.find("NOPERM") != std::string::npos);
-    CHECK(refused->text.find("eval") != std::string::npos);
+    CHECK(contains(refused->text, "NOPERM"));
+    CHECK(contains(refused->text, "eval"));
     run_until(site.io, [&] {
         return site.masters.total_keys() == 0 && site.me->count().pending_removals == 0;
     });

@@ -3,9 +3,6 @@
 
 #include <redlock/admin.hpp>
 
-#include <algorithm>
-#include <stdexcept>
-
 using namespace redlock;
 using namespace redlock::test;
 
@@ -65,8 +62,7 @@ TEST_CASE(
         CHECK(exists(master, lock_key("r")));
         CHECK(master.command({"GET", lock_key("r")}) != mine.token());
     }
-    client other(site.io, how);
-    other.until_admitted(3);
+    client other(site.io, how, 3);
     CHECK(other.acquire("r", once(1s))->error == errc::contended);
     CHECK(site.me.extend(mine, 10s) == errc::lost);
     CHECK_FALSE(mine.held());

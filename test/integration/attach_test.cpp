@@ -11,23 +11,15 @@ namespace {
 
 // A second client next to that of the fixture, as in another process.
 struct other_client {
-    explicit other_client(const quorum_fixture& site) : me(io, site.changed(change)) {
-        me.until_admitted(site.masters.size());
-    }
+    explicit other_client(const quorum_fixture& site)
+        : me(io, site.changed(change), site.masters.size()) {}
 
     acquisition_ptr
     attach(std::string resource, std::string token, acquire_options options = once()) {
-        const auto result = std::make_shared<acquisition>();
-        me.manager().async_attach(
-            std::move(resource),
-            std::move(token),
-            options,
-            with_diagnostics(result->why, [result](error_code error, redlock::lock lock) {
-                result->error = error;
-                result->lock = std::move(lock);
-                result->done = true;
-            }));
-        return me.finish(result);
+        return me.finish(begun([&](auto handler) {
+            me.manager().async_attach(
+                std::move(resource), std::move(token), options, std::move(handler));
+        }));
     }
 
     static void change(config& c) { c.protocol = wanted; }
@@ -65,8 +57,7 @@ TEST_CASE("a lock that is abandoned lives on with the client that attaches to it
     const std::string token = token_in(mine);
     mine.abandon();
     const acquisition_ptr theirs = other.attach("r", token);
-    INFO(theirs->explained());
-    REQUIRE(!theirs->error);
+    REQUIRE(*theirs);
     CHECK(theirs->lock.held());
     CHECK(theirs->lock.token() == token);
     CHECK(theirs->lock.remaining() > 9s);
@@ -119,8 +110,7 @@ TEST_CASE(
     const std::string token = token_in(mine);
     mine.abandon();
     const acquisition_ptr theirs = other.attach("r", token, with_token());
-    INFO(theirs->explained());
-    REQUIRE(!theirs->error);
+    REQUIRE(*theirs);
     const std::uint64_t second = token_of(theirs->lock);
     CHECK(second > first);
     std::size_t counted = 0;
@@ -141,7 +131,7 @@ TEST_CASE("a token of another form is refused before anything is sent") {
         std::string(), std::string(39, 'a'), std::string(40, 'A'), std::string(39, 'a') + "\n");
     const acquisition_ptr result = other.attach("r", token);
     CHECK(result->error == errc::invalid_argument);
-    CHECK(result->why.message.find("hexadecimal digits") != std::string::npos);
+    CHECK(contains(result->why.message, "hexadecimal digits"));
     CHECK(other.me.count().attempts == 0);
 }
 

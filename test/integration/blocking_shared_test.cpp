@@ -12,7 +12,6 @@
 #include <mutex>
 #include <shared_mutex>
 #include <stop_token>
-#include <thread>
 
 namespace redlock::test::blocking_use {
 
@@ -76,7 +75,7 @@ TEST_CASE("blocking shared mutex: the standard guards read together and write al
         CHECK(here.mine.deadline() > clock::now());
         CHECK(!here.mine.fencing_token());
         CHECK(!here.mine.try_lock());
-        CHECK(here.mine.last_attempt().message.find("another thread") != std::string::npos);
+        CHECK(contains(here.mine.last_attempt().message, "another thread"));
         CHECK(!here.theirs.try_lock_for(10ms));
         first.unlock();
         CHECK(here.mine.held());

@@ -5,15 +5,14 @@
 
 #include <redlock/blocking.hpp>
 
-#include <memory>
 #include <thread>
 
 namespace redlock::test::blocking_use {
 
 /// Whether it comes true.
 template <typename Holds>
-bool soon(Holds holds) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
+bool soon(Holds holds, std::chrono::seconds limit = 20s) {
+    const auto end = std::chrono::steady_clock::now() + limit;
     while (!holds()) {
         if (std::chrono::steady_clock::now() >= end) {
             return false;

@@ -58,8 +58,7 @@ TEST_CASE("an acquire of a free lock may be cancelled at any moment") {
 
 TEST_CASE("an acquire that waits for a holder may be cancelled at any moment") {
     quorum_fixture site(3);
-    client holder(site.io, config_for(site.masters.urls()));
-    holder.until_admitted(3);
+    client holder(site.io, config_for(site.masters.urls()), 3);
     lock theirs = holder.take("r", once(30s));
     cancel_at_random(site, waiting(30s), 100);
     CHECK(site.settled());

@@ -4,28 +4,18 @@
 #pragma once
 
 #include "support/run.hpp"
+#include "support/test.hpp"
 
 #include <redlock/redlock.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/io_context.hpp>
-#include <catch2/catch_test_macros.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace redlock::test {
 
 namespace asio = boost::asio;
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 /// The masters are young, and the machine may be slow. Plain unless a test says otherwise: it then
@@ -75,8 +65,31 @@ struct acquisition {
     asio::cancellation_signal cancel;
 
     std::string explained() const { return error.message() + " | " + to_string(why); }
+    /// Whether the lock was granted. An assertion that fails shows how the masters voted.
+    explicit operator bool() const { return !error; }
+    template <typename Error>
+    friend bool operator==(const acquisition& it, Error wanted) {
+        return it.error == wanted;
+    }
 };
 using acquisition_ptr = std::shared_ptr<acquisition>;
+
+/// What another operation came to, and the handler that records it there.
+template <typename Result>
+struct outcome {
+    bool done = false;
+    error_code error;
+    Result result{};
+    diagnostics why;
+};
+template <typename Result>
+auto noted_in(const std::shared_ptr<outcome<Result>>& state) {
+    return [state](error_code error, Result result) {
+        state->error = error;
+        state->result = std::move(result);
+        state->done = true;
+    };
+}
 
 /// The handler that records the result of an acquire there. The acquire can be cancelled from there
 /// as well.
@@ -89,6 +102,14 @@ inline auto noted_in(const acquisition_ptr& result) {
         });
 }
 
+/// What an operation that `start` starts with a handler comes to.
+template <typename Start>
+acquisition_ptr begun(Start start) {
+    const auto result = std::make_shared<acquisition>();
+    start(with_diagnostics(result->why, noted_in(result)));
+    return result;
+}
+
 /// A loss that is waited for.
 struct loss {
     bool signalled = false;
@@ -97,15 +118,25 @@ struct loss {
     diagnostics why;
 };
 
+/// The lock of an acquire that has to have succeeded.
+inline redlock::lock granted(const acquisition_ptr& one) {
+    REQUIRE(*one);
+    return std::move(one->lock);
+}
+
 class client {
 public:
-    client(asio::io_context& io, config configuration)
+    /// Returns once this number of masters has admitted it.
+    client(asio::io_context& io, config configuration, std::size_t admitted = 0)
         : io_(io),
           manager_(io.get_executor(), std::move(configuration)) {
         manager_.async_run([ended = run_](error_code error) {
             ended->done = true;
             ended->error = error;
         });
+        if (admitted > 0) {
+            until_admitted(admitted);
+        }
     }
     client(const client&) = delete;
     client& operator=(const client&) = delete;
@@ -124,15 +155,14 @@ public:
     }
 
     acquisition_ptr begin(std::string resource, acquire_options options = once()) {
-        const auto result = std::make_shared<acquisition>();
-        manager_.async_acquire(
-            std::move(resource), options, with_diagnostics(result->why, noted_in(result)));
-        return result;
+        return begun([&](auto handler) {
+            manager_.async_acquire(std::move(resource), options, std::move(handler));
+        });
     }
 
-    const acquisition_ptr& finish(const acquisition_ptr& begun) {
-        run_until(io_, [&] { return begun->done; });
-        return begun;
+    const acquisition_ptr& finish(const acquisition_ptr& one) {
+        run_until(io_, [&] { return one->done; });
+        return one;
     }
 
     acquisition_ptr acquire(std::string resource, acquire_options options = once()) {
@@ -141,24 +171,12 @@ public:
 
     /// An acquire that has to succeed.
     redlock::lock take(std::string resource, acquire_options options = once()) {
-        const acquisition_ptr result = acquire(std::move(resource), options);
-        INFO(result->explained());
-        REQUIRE(!result->error);
-        return std::move(result->lock);
+        return granted(acquire(std::move(resource), options));
     }
 
     release_result release(redlock::lock& lock, diagnostics* why = nullptr) {
-        struct outcome {
-            bool done = false;
-            error_code error;
-            release_result result{};
-            diagnostics why;
-        };
-        const auto state = std::make_shared<outcome>();
-        lock.async_release(
-            with_diagnostics(state->why, [state](error_code error, release_result result) {
-                *state = {true, error, result, std::move(state->why)};
-            }));
+        const auto state = std::make_shared<outcome<release_result>>();
+        lock.async_release(with_diagnostics(state->why, noted_in(state)));
         run_until(io_, [&] { return state->done; });
         CHECK(!state->error);
         if (why != nullptr) {
@@ -172,19 +190,8 @@ public:
         milliseconds ttl,
         diagnostics* why = nullptr,
         extend_result* how = nullptr) {
-        struct outcome {
-            bool done = false;
-            error_code error;
-            extend_result result = extend_result::extended;
-            diagnostics why;
-        };
-        const auto state = std::make_shared<outcome>();
-        lock.async_extend(
-            ttl, with_diagnostics(state->why, [state](error_code error, extend_result result) {
-                state->error = error;
-                state->result = result;
-                state->done = true;
-            }));
+        const auto state = std::make_shared<outcome<extend_result>>();
+        lock.async_extend(ttl, with_diagnostics(state->why, noted_in(state)));
         run_until(io_, [&] { return state->done; });
         if (how != nullptr) {
             *how = state->result;
@@ -207,14 +214,11 @@ public:
     }
 
     lock_status query(std::string resource) {
-        const auto state = std::make_shared<std::pair<std::optional<error_code>, lock_status>>();
-        manager_.async_query(std::move(resource), [state](error_code error, lock_status status) {
-            state->first = error;
-            state->second = std::move(status);
-        });
-        run_until(io_, [&] { return state->first.has_value(); });
-        CHECK(!*state->first);
-        return state->second;
+        const auto state = std::make_shared<outcome<lock_status>>();
+        manager_.async_query(std::move(resource), noted_in(state));
+        run_until(io_, [&] { return state->done; });
+        CHECK(!state->error);
+        return state->result;
     }
 
     void close() {
@@ -225,6 +229,15 @@ public:
 
     void until_admitted(std::size_t masters) {
         run_until(io_, [&] { return health().admitted == masters; });
+    }
+
+    /// Waits until that is true of each master.
+    template <typename Predicate>
+    void until_each(Predicate holds) {
+        run_until(io_, [&] {
+            const redlock::health now = health();
+            return std::ranges::all_of(now.masters, holds);
+        });
     }
 
 private:
@@ -238,11 +251,38 @@ private:
     lock_manager manager_;
 };
 
+inline std::uint64_t sum_over_masters(const client& me, std::uint64_t master_metrics::*count) {
+    std::uint64_t sum = 0;
+    for (const master_metrics& one : me.count().masters) {
+        sum += one.*count;
+    }
+    return sum;
+}
+
+/// Whether a connection to it has failed, and it is known why.
+inline bool is_down(const master_health& one) {
+    return one.state == master_state::down && !one.text.empty();
+}
+
+/// Whether it has answered, and is not only about to found a quorum.
+inline bool has_judged(const master_health& one) {
+    return one.state != master_state::connecting && one.state != master_state::down
+           && one.state != master_state::founding;
+}
+
+/// Keeps what a manager logs from that level on.
+inline void keep_log(config& c, log_level from, std::vector<std::string>& lines) {
+    c.log.level = from;
+    c.log.write = [&lines](log_level, std::string_view line) { lines.emplace_back(line); };
+}
+
 inline std::size_t count_votes(const diagnostics& why, vote what) {
-    return static_cast<std::size_t>(
-        std::count_if(why.votes.begin(), why.votes.end(), [what](const master_vote& one) {
-            return one.vote == what;
-        }));
+    return static_cast<std::size_t>(std::ranges::count(why.votes, what, &master_vote::vote));
 }
 
 } // namespace redlock::test
+
+template <>
+struct Catch::StringMaker<redlock::test::acquisition> {
+    static std::string convert(const redlock::test::acquisition& it) { return it.explained(); }
+};

@@ -1,13 +1,6 @@
 // Four processes with eight workers each want one lock: never two at once, and all get their turns.
+#include "blocking_site.hpp"
 #include "integration/contention_worker_path.hpp"
-#include "quorum_fixture.hpp"
-#include "support/process.hpp"
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <thread>
 
 using namespace redlock;
 using namespace redlock::test;
@@ -16,13 +9,6 @@ namespace {
 
 constexpr int processes = 4;
 constexpr int workers = 8;
-
-std::string text_of(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 class crowd {
 public:
@@ -46,14 +32,7 @@ public:
 
     // Whether this number of turns has been taken.
     bool reached(std::size_t count) const {
-        const auto end = std::chrono::steady_clock::now() + 60s;
-        while (turns().size() < count) {
-            if (std::chrono::steady_clock::now() >= end) {
-                return false;
-            }
-            std::this_thread::sleep_for(5ms);
-        }
-        return true;
+        return blocking_use::soon([&] { return turns().size() >= count; }, 60s);
     }
 
     void judge() {
@@ -94,14 +73,7 @@ private:
     }
 
     static bool ended(child_process& child) {
-        const auto end = std::chrono::steady_clock::now() + 60s;
-        while (child.running()) {
-            if (std::chrono::steady_clock::now() >= end) {
-                return false;
-            }
-            std::this_thread::sleep_for(10ms);
-        }
-        return true;
+        return blocking_use::soon([&] { return !child.running(); }, 60s);
     }
 
     temp_dir dir_;
@@ -115,11 +87,7 @@ TEST_CASE("4 processes with 8 workers each never overlap, and all get their turn
     quorum_of_masters masters(5);
     crowd contenders(masters, 5, 30s, "off");
     contenders.judge();
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (masters.total_keys("redlock:{*") != 0 && std::chrono::steady_clock::now() < end) {
-        std::this_thread::sleep_for(10ms);
-    }
-    CHECK(masters.total_keys("redlock:{*") == 0);
+    CHECK(blocking_use::soon([&] { return masters.total_keys("redlock:{*") == 0; }));
 }
 
 TEST_CASE("4 processes with 8 workers each never overlap while masters die, hang and come back") {

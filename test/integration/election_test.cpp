@@ -1,14 +1,9 @@
 // Elections on real masters: one leads, the next one follows.
 #include "quorum_fixture.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
-#include <exception>
-#include <memory>
-#include <optional>
 
 namespace redlock::test {
 namespace {
@@ -122,21 +117,6 @@ TEST_CASE("of two candidates one leads, and the other follows when it resigns") 
     CHECK(next.term.owner() != id);
 }
 
-TEST_CASE("a leader that is gone without a word is followed when its lease has ended") {
-    election_site here(short_terms());
-    const auto first = here.run(here.mine);
-    here.finish(first);
-    const auto token = first->term.fencing_token();
-    const auto begun = std::chrono::steady_clock::now();
-    first->term.abandon(); // as a crash: the keys stay
-    const auto second = here.run(here.theirs);
-    here.finish(second);
-    CHECK(second->term.held());
-    CHECK(second->term.fencing_token().value() > token.value());
-    // ttl, the longest pause between two attempts, and a slow machine.
-    CHECK(std::chrono::steady_clock::now() - begun < 1s + 200ms + 10s);
-}
-
 TEST_CASE("a campaign that is cancelled leaves nothing on the masters") {
     election_site here;
     const auto first = here.run(here.mine);
@@ -225,45 +205,6 @@ TEST_CASE("an observation ends when its manager is closed") {
     here.rival.close();
     run_until(here.io, [&] { return seen->done; });
     CHECK(seen->error == errc::closed);
-}
-
-TEST_CASE("a leader's work ends when a majority is lost, before its lease does") {
-    election_site here(short_terms());
-    struct story {
-        bool leads = false;
-        bool stopped = false;
-        bool lease_left = false;
-        bool done = false;
-        std::exception_ptr error;
-    };
-    const auto told = std::make_shared<story>();
-    const locked_work work = [told](lock& term) -> asio::awaitable<void> {
-        asio::steady_timer for_ever(co_await asio::this_coro::executor);
-        for_ever.expires_after(std::chrono::hours(1));
-        told->leads = true;
-        try {
-            co_await for_ever.async_wait(asio::use_awaitable);
-        } catch (const boost::system::system_error&) {
-            told->stopped = true;
-            told->lease_left = redlock::clock::now() < term.deadline();
-            throw;
-        }
-    };
-    here.mine.async_lead(work, [told](std::exception_ptr error) {
-        told->error = std::move(error);
-        told->done = true;
-    });
-    run_until(here.io, [&] { return told->leads; });
-    here.masters[0].kill();
-    here.masters[1].hang();
-    run_until(here.io, [&] { return told->done; });
-    CHECK(told->stopped);
-    CHECK(told->lease_left);
-    try {
-        std::rethrow_exception(told->error);
-    } catch (const boost::system::system_error& error) {
-        CHECK(error.code() == errc::lost);
-    }
 }
 
 TEST_CASE("a leader that has led to the end has resigned") {

@@ -57,27 +57,6 @@ TEST_CASE("a lock that has ended cannot be extended, even if nobody has noticed 
     CHECK_FALSE(mine.held());
 }
 
-TEST_CASE("a released lock cannot be extended") {
-    quorum_fixture site(3);
-    lock mine = site.me.take("r");
-    CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.me.extend(mine, 10s) == errc::released);
-    CHECK(site.no_key_left());
-}
-
-TEST_CASE("an extension by a ttl out of range is refused with the range, and nothing changes") {
-    quorum_fixture site(3);
-    lock mine = site.me.take("r", once_unrenewed(10s));
-    const time_point before = mine.deadline();
-    for (const milliseconds ttl : {0ms, -1ms, 2ms, 31'000ms}) {
-        diagnostics why;
-        CHECK(site.me.extend(mine, ttl, &why) == errc::invalid_argument);
-        CHECK(why.message.find("30000 ms") != std::string::npos);
-    }
-    CHECK(mine.deadline() == before);
-    CHECK(site.me.count().renewed + site.me.count().renewals_failed == 0);
-}
-
 TEST_CASE("an extension says when max_hold ends the lease before its ttl") {
     quorum_fixture site(3);
     acquire_options options = once_unrenewed(5s);
@@ -97,18 +76,4 @@ TEST_CASE("an extension says when max_hold ends the lease before its ttl") {
     // At its limit the lease still lasts for a shorter ttl.
     CHECK(!site.me.extend(mine, 1s, nullptr, &how));
     CHECK(how == extend_result::extended);
-}
-
-TEST_CASE("several extensions at once are all answered") {
-    quorum_fixture site(3);
-    lock mine = site.me.take("r", once(5s));
-    int done = 0;
-    for (int i = 1; i <= 20; ++i) {
-        mine.async_extend(std::chrono::seconds(5 + i), [&](error_code error, extend_result result) {
-            done += !error && result == extend_result::extended ? 1 : 0;
-        });
-    }
-    run_until(site.io, [&] { return done == 20; });
-    CHECK(mine.remaining() > 5s);
-    CHECK(site.me.release(mine) == release_result::released);
 }

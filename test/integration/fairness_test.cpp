@@ -1,9 +1,6 @@
 // The order of arrival between processes, with real masters. Each client here is a manager of its
 // own, which is what a process is to the masters.
 #include "guarded_quorum.hpp"
-#include "quorum_fixture.hpp"
-
-#include <memory>
 
 using namespace redlock;
 using namespace redlock::test;
@@ -140,21 +137,6 @@ TEST_CASE("the order of arrival is the order of the owners, round after round") 
     });
 }
 
-TEST_CASE("a new arrival at a lock that was just released queues after the waiters") {
-    fair_site site(3, 1);
-    lock held = site.hold();
-    const acquisition_ptr waiter = site.enter(*site.others[0]);
-    held.async_release([](error_code, release_result) {});
-    const acquisition_ptr again = site.me.begin("r", in_order()); // at the same moment
-    site.others[0]->finish(waiter);
-    CHECK(!waiter->error);
-    CHECK(!again->done);
-    CHECK(site.others[0]->release(waiter->lock) == release_result::released);
-    CHECK(!site.me.finish(again)->error);
-    CHECK(site.me.release(again->lock) == release_result::released);
-    CHECK(site.no_queue_left());
-}
-
 TEST_CASE("a waiter that dies delays the others by its lease at most") {
     both_protocols([](const auto& change) {
         fair_site site(3, 1, change);
@@ -170,14 +152,6 @@ TEST_CASE("a waiter that dies delays the others by its lease at most") {
         CHECK(site.others[0]->release(waiter->lock) == release_result::released);
         CHECK(site.no_queue_left());
     });
-}
-
-TEST_CASE("a queue of which nobody lives ends by itself") {
-    fair_site site(3, 0);
-    lock held = site.hold();
-    dying_client dead(site);
-    CHECK(site.queue() == 1);
-    CHECK(site.no_queue_left());
 }
 
 TEST_CASE("the queue's master dies, and all have the lock in the end") {

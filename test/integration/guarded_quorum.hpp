@@ -3,13 +3,30 @@
 
 #include "quorum_fixture.hpp"
 
-#include <cstdint>
-#include <string>
-
 namespace redlock::test {
 
 inline void guarded(config& c) {
     c.protocol = protocol::guarded;
+}
+
+/// A quorum on one machine, so with one clock, whose masters are excluded after they have
+/// forgotten.
+inline config quarantining(const quorum_of_masters& masters, milliseconds max_ttl) {
+    config result = config_for(masters.urls());
+    guarded(result);
+    result.quarantine = quarantine::on;
+    result.max_ttl = max_ttl;
+    result.clock_offset_bound = 0ms;
+    return result;
+}
+
+/// The outcome of an extension, once it is one: a machine that is slow may need several.
+inline error_code extended(client& me, redlock::lock& mine) {
+    error_code result = errc::no_quorum;
+    while (result == errc::no_quorum) {
+        result = me.extend(mine, 10s);
+    }
+    return result;
 }
 
 inline acquire_options with_token(acquire_options options = once()) {

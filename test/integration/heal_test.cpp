@@ -1,6 +1,5 @@
 // Masters lose keys of a held lock: keys of a minority are healed; without those of a majority the
 // lock is lost.
-#include "guarded_quorum.hpp"
 #include "two_managers.hpp"
 
 using namespace redlock;
@@ -9,20 +8,7 @@ using namespace redlock::test;
 namespace {
 
 std::uint64_t healed(const client& me) {
-    std::uint64_t sum = 0;
-    for (const master_metrics& one : me.count().masters) {
-        sum += one.healed;
-    }
-    return sum;
-}
-
-// The outcome of an extension, once it is one: a machine that is slow may need several.
-error_code extended(client& me, lock& mine) {
-    error_code result = errc::no_quorum;
-    while (result == errc::no_quorum) {
-        result = me.extend(mine, 10s);
-    }
-    return result;
+    return sum_over_masters(me, &master_metrics::healed);
 }
 
 } // namespace
@@ -39,7 +25,7 @@ TEST_CASE("an extension puts a missing vote of a minority back, with its counter
     CHECK(std::stoi(site.masters[1].command({"PTTL", lock_key("r")})) > 10'000);
     CHECK(counter_on(site.masters[1], "r") == token_of(mine));
     CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.eventually([&] { return site.masters.total_keys(lock_key("r")) == 0; }));
+    CHECK(site.removed("r"));
 }
 
 TEST_CASE("renewal heals by itself, also a master that was down when the lock was acquired") {
@@ -78,11 +64,7 @@ TEST_CASE("another owner's key is not healed over") {
 TEST_CASE("a master that has forgotten is not healed before its quarantine is over, and is then") {
     quorum_of_masters masters(3);
     asio::io_context io;
-    config settings = config_for(masters.urls());
-    guarded(settings);
-    settings.quarantine = quarantine::on;
-    settings.max_ttl = 3s;
-    settings.clock_offset_bound = 0ms;
+    const config settings = quarantining(masters, 3s);
     client me(io, settings);
     const acquisition_ptr got = me.acquire("r", with_token(waiting(20s, 1s)));
     REQUIRE(!got->error);
@@ -100,44 +82,6 @@ TEST_CASE("a master that has forgotten is not healed before its quarantine is ov
     CHECK(me.release(got->lock) == release_result::released);
 }
 
-TEST_CASE("nor is it when somebody else has noticed first, and the holder knows of nothing") {
-    quorum_of_masters masters(3);
-    asio::io_context io;
-    config settings = config_for(masters.urls());
-    guarded(settings);
-    settings.quarantine = quarantine::on;
-    settings.max_ttl = 4s;
-    settings.clock_offset_bound = 0ms;
-    client me(io, settings);
-    me.until_admitted(3);
-    // On all of them: one whose quarantine ends in this moment may still refuse.
-    lock mine;
-    auto asked = std::chrono::steady_clock::now();
-    while (masters.total_keys(lock_key("r")) < 3) {
-        if (mine.valid()) {
-            me.release(mine);
-        }
-        asked = std::chrono::steady_clock::now();
-        mine = me.take("r", with_token(once_unrenewed(4s)));
-    }
-    masters[1].command({"FLUSHALL"});
-    client newcomer(io, settings); // whose handshake writes the record
-    until_state(io, newcomer, 1, master_state::quarantined);
-    REQUIRE(me.health().masters[1].state == master_state::admitted);
-    // Both of the others are needed, and one of them may be slow to answer.
-    error_code extended = errc::no_quorum;
-    while (extended == errc::no_quorum && mine.held()) {
-        extended = me.extend(mine, 4s);
-    }
-    run_until(io, [&] { return me.health().masters[1].state == master_state::quarantined; });
-    if (std::chrono::steady_clock::now() - asked < 3s) { // not a very slow machine
-        INFO(extended.message());
-        CHECK(!extended);
-        CHECK_FALSE(exists(masters[1], lock_key("r")));
-        CHECK(healed(me) == 0);
-    }
-}
-
 TEST_CASE("a lock whose keys are deleted on a majority is lost at the next extension, for good") {
     quorum_fixture site(3, guarded);
     lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
@@ -152,20 +96,6 @@ TEST_CASE("a lock whose keys are deleted on a majority is lost at the next exten
     for (const std::size_t i : {0U, 2U}) {
         CHECK_FALSE(exists(site.masters[i], lock_key("r")));
     }
-}
-
-TEST_CASE("renewal tells of a lock whose keys are deleted on a majority") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", with_token(once(3s)));
-    const auto lost = site.me.watch(mine);
-    for (const std::size_t i : {0U, 1U}) {
-        site.masters[i].command({"DEL", lock_key("r")});
-    }
-    run_until(site.io, [&] { return lost->signalled; });
-    CHECK(!mine.held());
-    CHECK(healed(site.me) == 0);
-    CHECK_FALSE(exists(site.masters[0], lock_key("r")));
-    CHECK_FALSE(exists(site.masters[1], lock_key("r")));
 }
 
 TEST_CASE(
@@ -206,42 +136,4 @@ TEST_CASE("a lock whose keys are deleted on one master after the other stays hel
     }
     CHECK(healed(site.me) >= 6);
     CHECK(site.me.release(mine) == release_result::released);
-}
-
-TEST_CASE("a fencing counter that is ahead is neither lowered by an extension nor by a heal") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
-    const std::string ahead = std::to_string(token_of(mine) + 5);
-    site.masters[0].command({"SET", fence_key_of("r"), ahead});
-    site.masters[1].command({"SET", fence_key_of("r"), ahead});
-    site.masters[1].command({"DEL", lock_key("r")});
-    while (healed(site.me) == 0) {
-        REQUIRE(extended(site.me, mine) == error_code());
-        site.pass(10ms);
-    }
-    REQUIRE(extended(site.me, mine) == error_code());
-    CHECK(site.masters[0].command({"GET", fence_key_of("r")}) == ahead);
-    CHECK(site.masters[1].command({"GET", fence_key_of("r")}) == ahead);
-}
-
-TEST_CASE("a foreign key under the counter's name leaves no half of a heal") {
-    quorum_fixture site(3, guarded);
-    lock mine = site.take_everywhere("r", with_token(once_unrenewed(10s)));
-    site.masters[1].command({"DEL", lock_key("r"), fence_key_of("r")});
-    site.masters[1].command({"HSET", fence_key_of("r"), "x", "y"});
-    for (int i = 0; i < 3; ++i) {
-        CHECK(extended(site.me, mine) == error_code());
-    }
-    CHECK_FALSE(exists(site.masters[1], lock_key("r")));
-    CHECK(healed(site.me) == 0);
-}
-
-TEST_CASE("plain heals nothing") {
-    quorum_fixture site(3, [](config& c) { c.protocol = protocol::plain; });
-    lock mine = site.take_everywhere("r", once_unrenewed(10s));
-    site.masters[1].command({"DEL", lock_key("r")});
-    CHECK(site.me.extend(mine, 10s) == error_code());
-    CHECK(site.me.extend(mine, 10s) == error_code());
-    CHECK_FALSE(exists(site.masters[1], lock_key("r")));
-    CHECK(healed(site.me) == 0);
 }

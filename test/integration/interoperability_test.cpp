@@ -72,8 +72,7 @@ TEST_CASE("a key set by hand excludes us until it expires") {
     }
     CHECK(site.me.acquire("r")->error == errc::contended);
     const acquisition_ptr waits = site.me.acquire("r", waiting(20s));
-    INFO(waits->explained());
-    CHECK(!waits->error);
+    CHECK(*waits);
 }
 
 TEST_CASE("ours excludes one set by hand, and can be released by hand with the token") {
@@ -104,15 +103,4 @@ TEST_CASE("a key of another type under the lock's name counts as somebody else's
     for (std::size_t i = 0; i < 2; ++i) {
         CHECK(site.masters[i].command({"LLEN", "redlock:{r}"}) == "2");
     }
-}
-
-TEST_CASE("a lock that a key of another type has replaced is stolen, and the key left alone") {
-    quorum_fixture site(3);
-    lock mine = site.take_everywhere("r");
-    site.everywhere({"DEL", "redlock:{r}"});
-    site.everywhere({"LPUSH", "redlock:{r}", "a"});
-    diagnostics why;
-    CHECK(site.me.release(mine, &why) == release_result::stolen);
-    CHECK(count_votes(why, vote::owned_by_other) >= 2);
-    CHECK(site.masters[0].command({"LLEN", "redlock:{r}"}) == "1");
 }

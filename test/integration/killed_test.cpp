@@ -3,10 +3,6 @@
 #include "family_member.hpp"
 #include "guarded_quorum.hpp"
 #include "integration/doomed_worker_path.hpp"
-#include "support/process.hpp"
-
-#include <fstream>
-#include <sstream>
 
 namespace redlock::test::blocking_use {
 
@@ -24,12 +20,10 @@ public:
 
     bool says(const std::string& what) {
         return soon([&] {
-            std::ifstream file(output());
-            std::ostringstream text;
-            text << file.rdbuf();
-            INFO(text.str());
+            const std::string text = text_of(output());
+            INFO(text);
             REQUIRE(process_.running());
-            return text.str().find(what + "\n") != std::string::npos;
+            return contains(text, what + "\n");
         });
     }
 

@@ -55,24 +55,8 @@ TEST_CASE("the deadline counts from before the first byte was sent") {
         master.resume();
     }
     site.me.finish(slow);
-    INFO(slow->explained());
-    REQUIRE(!slow->error);
+    REQUIRE(*slow);
     CHECK(slow->lock.deadline() <= begun + 10s);
-}
-
-TEST_CASE("held, remaining and deadline agree, and end with the ttl") {
-    quorum_fixture site(3);
-    lock mine = site.me.take("r", once_unrenewed(500ms));
-    if (mine.held()) { // or the machine has slept
-        CHECK(mine.deadline() > clock::now() - 1s);
-    }
-    CHECK(mine.remaining() < 500ms);
-    std::this_thread::sleep_for(500ms);
-    // Nothing has run in between: a paused process knows at its first instruction.
-    CHECK_FALSE(mine.held());
-    CHECK_FALSE(static_cast<bool>(mine));
-    CHECK(mine.remaining() == 0ns);
-    CHECK(mine.deadline() <= clock::now());
 }
 
 TEST_CASE("a lock is renewed for several times its ttl") {

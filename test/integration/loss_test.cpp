@@ -72,8 +72,7 @@ TEST_CASE("a holder whose io_context was blocked past the cut-off loses the lock
     std::vector<std::string> errors;
     quorum_fixture site(3, [&](config& c) {
         c.master_timeout = 100ms;
-        c.log.level = log_level::error;
-        c.log.write = [&](log_level, std::string_view line) { errors.emplace_back(line); };
+        keep_log(c, log_level::error, errors);
     });
     acquire_options options = once(2s);
     options.stop_margin = 500ms;
@@ -91,22 +90,4 @@ TEST_CASE("a holder whose io_context was blocked past the cut-off loses the lock
     CHECK(contains(errors[0], "lost: stalled"));
     CHECK(site.settled());
     CHECK(site.no_key_left());
-}
-
-TEST_CASE("a loss is an error in the log and a count in the metrics") {
-    std::vector<std::string> errors;
-    quorum_fixture site(3, [&](config& c) {
-        c.log.level = log_level::error;
-        c.log.write = [&](log_level, std::string_view line) { errors.emplace_back(line); };
-    });
-    lock mine = site.take_everywhere("r", once(2s));
-    const std::string token(mine.token());
-    const auto watched = site.me.watch(mine);
-    site.everywhere({"FLUSHALL"});
-    await_loss(site, watched);
-    REQUIRE(errors.size() == 1);
-    CHECK(errors[0].find("lost: expired") != std::string::npos);
-    CHECK(errors[0].find(token) == std::string::npos);
-    CHECK(to_string(watched->why).find(token) == std::string::npos);
-    CHECK(site.me.count().lost == 1);
 }

@@ -1,10 +1,7 @@
 // The list of the quorum's masters in their records: clients with another list are refused.
 #include "guarded_quorum.hpp"
 
-#include <memory>
-#include <optional>
 #include <span>
-#include <utility>
 
 using namespace redlock;
 using namespace redlock::test;
@@ -23,15 +20,10 @@ config with_masters(const quorum_of_masters& masters, const std::vector<std::siz
 }
 
 void until_refused(asio::io_context& io, const client& one, std::size_t masters) {
+    const auto refuses = [](const auto& master) { return contains(master.text, "not a member"); };
     run_until(io, [&] {
-        const health now = one.health();
-        return static_cast<std::size_t>(std::count_if(
-                   now.masters.begin(),
-                   now.masters.end(),
-                   [](const master_health& master) {
-                       return contains(master.text, "not a member");
-                   }))
-               == masters;
+        return std::ranges::count_if(one.health().masters, refuses)
+               == static_cast<std::ptrdiff_t>(masters);
     });
 }
 
@@ -40,8 +32,7 @@ void until_refused(asio::io_context& io, const client& one, std::size_t masters)
 TEST_CASE("a client with another list never gets a lock, and its refusal shows both lists") {
     quorum_of_masters masters(5);
     asio::io_context io;
-    client right(io, with_masters(masters, {0, 1, 2}));
-    right.until_admitted(3);
+    client right(io, with_masters(masters, {0, 1, 2}), 3);
     client wrong(io, with_masters(masters, {0, 3, 4}));
     until_refused(io, wrong, 1);
     INFO(to_string(wrong.health()));
@@ -59,32 +50,23 @@ TEST_CASE("a client with another list never gets a lock, and its refusal shows b
 TEST_CASE("what masters that are not members reply does not make a lock free") {
     quorum_of_masters masters(5);
     asio::io_context io;
-    client holder(io, with_masters(masters, {0, 1, 2}));
-    holder.until_admitted(3);
+    client holder(io, with_masters(masters, {0, 1, 2}), 3);
     lock mine = holder.take("r", with_token());
-    client other(io, with_masters(masters, {0, 1, 2, 3, 4}));
-    other.until_admitted(3);
+    client other(io, with_masters(masters, {0, 1, 2, 3, 4}), 3);
     run_until(io, [&] { // the others have replied as well
         return other.health().masters[3].state == master_state::ineligible
                && other.health().masters[4].state == master_state::ineligible;
     });
-    std::optional<lock_status> found;
-    other.manager().async_query(
-        "r", [&](error_code, lock_status status) { found = std::move(status); });
-    run_until(io, [&] { return found.has_value(); });
-    CHECK(found->state == lock_state::held);
+    CHECK(other.query("r").state == lock_state::held);
     CHECK(holder.release(mine) == release_result::released);
 }
 
 TEST_CASE("a client that lacks a member, or has one more master, works with the members") {
     quorum_of_masters masters(4);
     asio::io_context io;
-    client right(io, with_masters(masters, {0, 1, 2}));
-    right.until_admitted(3);
-    client fewer(io, with_masters(masters, {0, 1}));
-    fewer.until_admitted(2);
-    client more(io, with_masters(masters, {0, 1, 2, 3}));
-    more.until_admitted(3);
+    client right(io, with_masters(masters, {0, 1, 2}), 3);
+    client fewer(io, with_masters(masters, {0, 1}), 2);
+    client more(io, with_masters(masters, {0, 1, 2, 3}), 3);
     CHECK(more.health().quorum == 2);
     CHECK(more.health().members == right.health().members);
     lock mine = fewer.take("r", with_token());
@@ -101,13 +83,8 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
         result.clock_offset_bound = 10ms;
         return result;
     };
-    const auto once_with_token = [] {
-        acquire_options options = with_token();
-        options.ttl = 1s;
-        return options;
-    };
-    client old(io, with({0, 1, 2}));
-    old.until_admitted(3);
+    const acquire_options once_with_token = with_token(once(1s));
+    client old(io, with({0, 1, 2}), 3);
     struct : observer {
         void
         members_changed(std::uint64_t generation, std::span<const std::string> members) override {
@@ -117,9 +94,8 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     } changes;
     config observed = with({0, 1, 2, 3});
     observed.observer = std::shared_ptr<observer>(std::shared_ptr<void>(), &changes);
-    client holder(io, observed);
-    holder.until_admitted(3);
-    lock mine = holder.take("r", once_with_token());
+    client holder(io, observed, 3);
+    lock mine = holder.take("r", once_with_token);
     const auto change = [&](member_change::action what, std::size_t master) {
         config changed = with({0, 1, 2, 3});
         changed.change = {what, to_string(changed.masters[master])};
@@ -142,12 +118,11 @@ TEST_CASE("a master is replaced while a lock is held, and clients with the old l
     CHECK(holder.count().members == 3);
     CHECK(old.health().members.size() == 3);
     old.until_admitted(2);
-    CHECK(old.acquire("r", once_with_token())->error == errc::contended);
+    CHECK(old.acquire("r", once_with_token)->error == errc::contended);
     holder.until_admitted(3);
     CHECK(holder.release(mine) == release_result::released);
-    acquire_options patient = once_with_token();
-    patient.wait = 10s; // for the removal on the masters that this client knows
-    lock next = old.take("r", patient);
+    // The removal on the masters that this client knows may still be under way.
+    lock next = old.take("r", with_token(waiting(10s, 1s)));
     CHECK(next.fencing_token() > mine.fencing_token());
     CHECK(old.release(next) == release_result::released);
 }
@@ -162,8 +137,7 @@ TEST_CASE("a quorum is founded as soon as its last master replies for the first 
     masters[2].resume();
     me.until_admitted(3);
     masters[2].kill();
-    client next(io, with_masters(masters, {0, 1, 2}));
-    next.until_admitted(2);
+    client next(io, with_masters(masters, {0, 1, 2}), 2);
     CHECK(!next.acquire("r", with_token())->error);
 }
 
@@ -174,13 +148,11 @@ TEST_CASE("the same masters under other addresses are the same list if they have
     for (std::size_t i = 0; i < 3; ++i) {
         named.masters[i].name = "lock-" + std::to_string(i);
     }
-    client first(io, named);
-    first.until_admitted(3);
+    client first(io, named, 3);
     for (endpoint& one : named.masters) {
         one.host = "localhost";
     }
-    client second(io, named);
-    second.until_admitted(3);
+    client second(io, named, 3);
     client unnamed(io, with_masters(masters, {0, 1, 2}));
     until_refused(io, unnamed, 3);
 }
@@ -188,11 +160,9 @@ TEST_CASE("the same masters under other addresses are the same list if they have
 TEST_CASE("plain clients keep no list") {
     quorum_of_masters masters(3);
     asio::io_context io;
-    client right(io, with_masters(masters, {0, 1, 2}));
-    right.until_admitted(3);
+    client right(io, with_masters(masters, {0, 1, 2}), 3);
     config settings = with_masters(masters, {0, 1});
     settings.protocol = protocol::plain;
-    client plain(io, settings);
-    plain.until_admitted(2);
+    client plain(io, settings, 2);
     CHECK(!plain.acquire("r", once())->error);
 }

@@ -67,7 +67,7 @@ TEST_CASE("a server without native commands is sent scripts by their digest") {
     for (const master_process& master : site.masters) {
         // In full once for each script, then by digest.
         const std::string stats = master.command({"INFO", "commandstats"});
-        CHECK(stats.find("cmdstat_eval:calls=" + scripts + ",") != std::string::npos);
+        CHECK(contains(stats, "cmdstat_eval:calls=" + scripts + ","));
         CHECK(was_called(master, "evalsha"));
         CHECK_FALSE(was_called(master, "delex"));
     }

@@ -1,13 +1,6 @@
 // What an observer receives: each operation from its start to its end, each lock from its first
 // moment to its last, and how the masters voted.
-#include "quorum_fixture.hpp"
-
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "guarded_quorum.hpp"
 
 using namespace redlock;
 using namespace redlock::test;
@@ -154,7 +147,7 @@ TEST_CASE("an observer sees which acquire was refused, and what a query found") 
     CHECK(refused.error == errc::contended);
     CHECK(refused.lock == 0);
     CHECK(count_votes(refused.votes, vote::held) >= 2);
-    CHECK(refused.votes.message.find("contended") != std::string::npos);
+    CHECK(contains(refused.votes.message, "contended"));
 
     it.site.me.query("r");
     const auto& query = it.notes->last(operation_kind::query);
@@ -259,31 +252,9 @@ TEST_CASE("a lock that is held for long is warned of once, in the log as well") 
     CHECK(warnings[0].find(mine.token()) == std::string::npos);
 }
 
-TEST_CASE("an exception of the observer is logged and counted, and the lock does not feel it") {
-    struct thrower : observer {
-        void started(const operation_start&) override { throw std::runtime_error("no disk"); }
-        void ended(const operation_end&, const diagnostics&) override { throw 42; }
-    };
-    std::vector<std::string> errors;
-    quorum_fixture site(3, [&](config& c) {
-        c.observer = std::make_shared<thrower>();
-        c.log.level = log_level::error;
-        c.log.write = [&](log_level, std::string_view line) { errors.emplace_back(line); };
-    });
-    lock mine = site.take_everywhere("r");
-    CHECK(mine.held());
-    CHECK(site.me.release(mine) == release_result::released);
-    CHECK(site.me.count().observer_errors == 4);
-    REQUIRE(errors.size() == 4);
-    CHECK(errors[0] == "the observer threw: no disk");
-    CHECK(errors[1].starts_with("the observer threw: "));
-}
-
 TEST_CASE("an observer receives the fencing token, and never the lock's token") {
     observed_quorum it(3, [](config& c) { c.protocol = protocol::guarded; });
-    acquire_options options = once();
-    options.fencing = true;
-    const lock mine = it.site.take_everywhere("r", options);
+    const lock mine = it.site.take_everywhere("r", with_token());
     CHECK(it.notes->token == mine.fencing_token());
     for (const auto& [id, one] : it.notes->pages) {
         CHECK(to_string(one.votes).find(mine.token()) == std::string::npos);

@@ -7,11 +7,7 @@ using namespace redlock::test;
 namespace {
 
 std::uint64_t commands_sent(const client& me) {
-    std::uint64_t sum = 0;
-    for (const master_metrics& one : me.count().masters) {
-        sum += one.commands;
-    }
-    return sum;
+    return sum_over_masters(me, &master_metrics::commands);
 }
 
 // No health checks: what is sent is sent by the test.
@@ -27,47 +23,11 @@ TEST_CASE("locks are taken and released while a minority is dead") {
         site.masters[dead].kill();
         site.me.until_admitted(5 - dead);
         const acquisition_ptr got = site.me.acquire("r");
-        INFO(got->explained());
-        REQUIRE(!got->error);
+        REQUIRE(*got);
         CHECK(count_votes(got->why, vote::unreachable) == dead);
         CHECK(site.me.release(got->lock) == release_result::released);
     }
     CHECK(site.no_key_left());
-}
-
-TEST_CASE("with a majority dead an acquire fails at once, and nothing is sent") {
-    quorum_fixture site(5, quiet);
-    for (std::size_t i = 0; i < 3; ++i) {
-        site.masters[i].kill();
-    }
-    site.me.until_admitted(2);
-    CHECK_FALSE(site.me.health().ready);
-    const auto before = commands_sent(site.me);
-    const acquisition_ptr got = site.me.acquire("r");
-    INFO(got->explained());
-    CHECK(got->error == errc::no_quorum);
-    CHECK(got->error == condition::unavailable);
-    CHECK(count_votes(got->why, vote::unreachable) == 3);
-    CHECK(got->why.elapsed < 1s); // master_timeout is twice that
-    CHECK(commands_sent(site.me) == before);
-    CHECK(site.masters.total_keys() == 0);
-}
-
-TEST_CASE("locks are taken and released while a minority is hung") {
-    quorum_fixture site(5);
-    site.masters[0].hang();
-    site.masters[4].hang();
-    for (int round = 0; round < 3; ++round) {
-        const acquisition_ptr got = site.me.acquire("r");
-        INFO(got->explained());
-        REQUIRE(!got->error);
-        CHECK(got->why.elapsed < 2s); // nobody waits for them
-        CHECK(site.me.release(got->lock) == release_result::released);
-    }
-    site.masters[0].resume();
-    site.masters[4].resume();
-    CHECK(site.no_key_left());
-    CHECK(site.settled());
 }
 
 TEST_CASE("with a majority hung an acquire fails after master_timeout, and later ones at once") {
@@ -79,8 +39,7 @@ TEST_CASE("with a majority hung an acquire fails after master_timeout, and later
         site.masters[i].hang();
     }
     const acquisition_ptr first = site.me.acquire("r");
-    INFO(first->explained());
-    CHECK(first->error == errc::no_quorum);
+    CHECK(*first == errc::no_quorum);
     CHECK(count_votes(first->why, vote::timed_out) == 3);
     CHECK(first->why.elapsed >= 500ms);
     site.pass(200ms); // the others get its removal, with a script that they have not loaded yet
@@ -104,10 +63,7 @@ TEST_CASE("with a majority hung an acquire fails after master_timeout, and later
 }
 
 TEST_CASE("masters killed while the SET is in flight vote unreachable, and no key is left") {
-    master_options durable;
-    durable.appendonly = true;
-    durable.appendfsync = "always";
-    quorum_fixture site(5, quiet, durable);
+    quorum_fixture site(5, quiet, fsyncing_always());
     for (std::size_t i = 0; i < 3; ++i) {
         site.masters[i].hang();
     }
@@ -120,8 +76,7 @@ TEST_CASE("masters killed while the SET is in flight vote unreachable, and no ke
         site.masters[i].kill();
     }
     site.me.finish(got);
-    INFO(got->explained());
-    CHECK(got->error == errc::no_quorum);
+    CHECK(*got == errc::no_quorum);
     CHECK(count_votes(got->why, vote::unreachable) + count_votes(got->why, vote::timed_out) == 3);
     for (std::size_t i = 0; i < 3; ++i) {
         site.masters[i].restart();
@@ -142,8 +97,7 @@ TEST_CASE("an acquire that waits goes through when the masters are back") {
     CHECK_FALSE(waits->done);
     site.masters[1].restart();
     site.me.finish(waits);
-    INFO(waits->explained());
-    REQUIRE(!waits->error);
+    REQUIRE(*waits);
     CHECK(site.me.release(waits->lock) == release_result::released);
 }
 
@@ -206,21 +160,4 @@ TEST_CASE(
     site.masters[1].command({"CONFIG", "SET", "min-replicas-to-write", "0"});
     CHECK(site.no_key_left());
     CHECK(site.settled());
-}
-
-TEST_CASE("every outcome says how each master voted, in one line") {
-    quorum_fixture site(3);
-    site.masters[0].kill();
-    site.me.until_admitted(2);
-    site.masters[1].command({"SET", "redlock:{r}", "somebody", "PX", "60000"});
-    const acquisition_ptr got = site.me.acquire("r");
-    CHECK(got->error == errc::contended);
-    const std::string line = to_string(got->why);
-    INFO(line);
-    for (const char* part : {"contended", " unreachable", " held", " granted", "1 attempt"}) {
-        CHECK(line.find(part) != std::string::npos);
-    }
-    CHECK(line.find('\n') == std::string::npos);
-    CHECK(line.find("127.0.0.1:" + std::to_string(site.masters[2].port())) != std::string::npos);
-    CHECK(got->why.votes[2].latency > 0us);
 }

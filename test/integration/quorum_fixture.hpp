@@ -4,13 +4,8 @@
 #include "client.hpp"
 #include "support/master_process.hpp"
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <fstream>
+#include <sstream>
 
 namespace redlock::test {
 
@@ -18,9 +13,34 @@ inline bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
+inline std::string text_of(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
 // Whether the server has SET with IFEQ. Valkey 8.1 has it, and deletes by a script all the same.
 inline bool extends_natively(const master_process& master) {
     return master.command({"SET", "nothing", "v", "IFEQ", "v"}).find("ERR") == std::string::npos;
+}
+
+/// Waits until one of the masters was found to be another one under a second name.
+inline void until_duplicate(asio::io_context& io, const client& me, std::size_t admitted) {
+    run_until(io, [&] {
+        const redlock::health now = me.health();
+        return now.admitted == admitted
+               && std::ranges::count(now.masters, master_state::duplicate, &master_health::state)
+                      > 0;
+    });
+}
+
+/// A server that does not lose what it has replied to, even if it is killed.
+inline master_options fsyncing_always() {
+    master_options options;
+    options.appendonly = true;
+    options.appendfsync = "always";
+    return options;
 }
 
 struct quorum_fixture {
@@ -29,9 +49,7 @@ struct quorum_fixture {
         const std::function<void(config&)>& change = [](config&) {},
         master_options options = {})
         : masters(n, std::move(options)),
-          me(io, changed(change)) {
-        me.until_admitted(n);
-    }
+          me(io, changed(change), n) {}
 
     config changed(const std::function<void(config&)>& change) const {
         config result = config_for(masters.urls());
@@ -41,13 +59,7 @@ struct quorum_fixture {
 
     /// What `take` takes, once the vote of every master is in: an acquire ends at the deciding one.
     redlock::lock with_all_votes(const std::function<redlock::lock()>& take) {
-        const auto votes = [this] {
-            std::uint64_t sum = 0;
-            for (const master_metrics& one : me.count().masters) {
-                sum += one.granted;
-            }
-            return sum;
-        };
+        const auto votes = [this] { return sum_over_masters(me, &master_metrics::granted); };
         const std::uint64_t before = votes();
         redlock::lock result = take();
         run_until(io, [&] { return votes() == before + masters.size(); });
@@ -74,6 +86,11 @@ struct quorum_fixture {
             pass(10ms);
         }
         return true;
+    }
+
+    /// Whether all masters that run end up without the key of that lock.
+    bool removed(const std::string& resource) {
+        return eventually([&] { return masters.total_keys("redlock:{" + resource + "}") == 0; });
     }
 
     /// Whether all masters that run end up without a key.

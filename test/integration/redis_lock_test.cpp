@@ -1,30 +1,20 @@
 // A lock with the functions of redis-py's, and its two ways of having none.
+#include "blocking_site.hpp"
 #include "guarded_quorum.hpp"
 
 #include <redlock/redis_lock.hpp>
 
 #include <future>
-#include <stdexcept>
-#include <thread>
 
 // In a namespace of its own: short names, in what may be compiled as one with other files.
 namespace redlock::test::redis_lock_use {
 
 namespace {
 
-struct two_clients {
-    two_clients()
-        : masters(3),
-          mine(config_for(masters.urls())),
-          theirs(config_for(masters.urls())) {
-        for (blocking::manager* const one : {&mine, &theirs}) {
-            const auto end = std::chrono::steady_clock::now() + 20s;
-            while (one->async().get_health().admitted < 3) {
-                REQUIRE(std::chrono::steady_clock::now() < end);
-                std::this_thread::yield();
-            }
-        }
-    }
+using blocking_use::error_of;
+
+struct two_clients : blocking_use::site {
+    two_clients() : site(3) {}
 
     void remove_everywhere() {
         for (const master_process& master : masters) {
@@ -32,20 +22,11 @@ struct two_clients {
         }
     }
 
-    quorum_of_masters masters;
-    blocking::manager mine;
-    blocking::manager theirs;
+    std::unique_ptr<blocking::manager> first = client();
+    std::unique_ptr<blocking::manager> second = client();
+    blocking::manager& mine = *first;
+    blocking::manager& theirs = *second;
 };
-
-template <typename F>
-error_code error_of(F f) {
-    try {
-        f();
-    } catch (const boost::system::system_error& error) {
-        return error.code();
-    }
-    return {};
-}
 
 const std::string chosen(40, 'c');
 

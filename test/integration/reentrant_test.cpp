@@ -193,8 +193,7 @@ TEST_CASE("an owner that enters twice at once is in twice, and a cancelled first
           "second") {
     quorum_fixture site(3);
     asio::io_context elsewhere;
-    client other(elsewhere, config_for(site.masters.urls()));
-    other.until_admitted(3);
+    client other(elsewhere, config_for(site.masters.urls()), 3);
     redlock::lock theirs = other.take("r");
     reentrant_mutex mutex(site.me.manager(), "r", waiting(30s));
     const reentrant_owner me;

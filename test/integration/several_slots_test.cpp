@@ -1,27 +1,12 @@
 // Several slots of a pool as one lock, on real masters.
 #include "slot_pool_site.hpp"
 
-#include <functional>
-#include <stdexcept>
-
 using namespace redlock;
 using namespace redlock::test;
 
-namespace {
-
-struct taking_many {
-    bool done = false;
-    error_code error;
-    redlock::lock lock;
-    diagnostics why;
-};
-
-} // namespace
-
 TEST_CASE("several slots are taken together, or none, and wait for a release as one does") {
     pool_site site(pool_site::patient);
-    client other(site.io, site.changed(pool_site::patient));
-    other.until_admitted(3);
+    client other(site.io, site.changed(pool_site::patient), 3);
     named_pool mine{site.me.manager(), "crew", 5};
     named_pool theirs{other.manager(), "crew", 5};
     std::vector<lock> held;
@@ -29,24 +14,12 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
         held.push_back(site.take(mine));
     }
     const auto many = [&](named_pool& pool, std::size_t count, const acquire_options& options) {
-        const auto result = std::make_shared<taking_many>();
-        pool.manager.async_acquire_slots(
-            pool.name,
-            pool.size,
-            count,
-            options,
-            with_diagnostics(result->why, [result](error_code error, redlock::lock got) {
-                result->error = error;
-                result->lock = std::move(got);
-                result->done = true;
-            }));
-        return result;
+        return begun([&](auto handler) {
+            pool.manager.async_acquire_slots(
+                pool.name, pool.size, count, options, std::move(handler));
+        });
     };
-    const auto finish_many = [&](const auto& one) {
-        run_until(site.io, [&] { return one->done; });
-        INFO(one->error.message() << " | " << to_string(one->why));
-        return one->error;
-    };
+    const auto finish_many = [&](const auto& one) { return site.finish(one)->error; };
 
     const auto two = many(theirs, 2, with_token(once()));
     REQUIRE(!finish_many(two));
@@ -72,11 +45,8 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
     CHECK(site.release(held[1]) == release_result::released);
     site.pass(100ms);
     CHECK(!waits->done);
-    std::optional<release_result> said;
-    two->lock.async_release([&](error_code, release_result result) { said = result; });
+    CHECK(site.release(two->lock) == release_result::released);
     REQUIRE(!finish_many(waits));
-    run_until(site.io, [&] { return said.has_value(); });
-    CHECK(*said == release_result::released);
     CHECK(waits->lock.slots().size() == 3);
     for (const std::size_t number : waits->lock.slots()) {
         CHECK(number != held[2].slot());
@@ -93,8 +63,7 @@ TEST_CASE("several slots are taken together, or none, and wait for a release as 
 
 TEST_CASE("two that want several slots each do not block each other") {
     pool_site site;
-    client other(site.io, site.changed(guarded));
-    other.until_admitted(3);
+    client other(site.io, site.changed(guarded), 3);
     named_pool mine{site.me.manager(), "crew", 3};
     named_pool theirs{other.manager(), "crew", 3};
     std::size_t inside = 0;
@@ -124,16 +93,4 @@ TEST_CASE("two that want several slots each do not block each other") {
     run_until(
         site.io, [&] { return workers == 0; }, 60s);
     CHECK(site.no_slot_left());
-}
-
-TEST_CASE("the plain protocol has no several slots at once") {
-    pool_site site(pool_site::patient_and_plain);
-    named_pool pool{site.me.manager(), "crew", 3};
-    diagnostics why;
-    std::optional<error_code> ended;
-    const auto note = [&](error_code error, const lock&) { ended = error; };
-    pool.manager.async_acquire_slots(pool.name, pool.size, 2, once(), with_diagnostics(why, note));
-    run_until(site.io, [&] { return ended.has_value(); });
-    CHECK(*ended == errc::invalid_argument);
-    CHECK(why.message == "protocol is 'plain'; allowed: 'guarded', with several slots");
 }

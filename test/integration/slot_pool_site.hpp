@@ -6,15 +6,6 @@
 
 #include <redlock/lock_manager.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-
 namespace redlock::test {
 
 /// A pool as one process sees it.
@@ -25,10 +16,9 @@ struct named_pool {
 };
 
 inline acquisition_ptr begin(const named_pool& pool, acquire_options options = once()) {
-    const auto result = std::make_shared<acquisition>();
-    pool.manager.async_acquire_slot(
-        pool.name, pool.size, options, with_diagnostics(result->why, noted_in(result)));
-    return result;
+    return begun([&](auto handler) {
+        pool.manager.async_acquire_slot(pool.name, pool.size, options, std::move(handler));
+    });
 }
 
 struct pool_site : quorum_fixture {
@@ -64,17 +54,9 @@ struct pool_site : quorum_fixture {
         return finish(begin(pool, options));
     }
     redlock::lock take(const named_pool& pool, acquire_options options = once()) {
-        const acquisition_ptr result = acquire(pool, options);
-        INFO(result->explained());
-        REQUIRE(!result->error);
-        return std::move(result->lock);
+        return granted(acquire(pool, options));
     }
-    release_result release(redlock::lock& held) {
-        std::optional<release_result> result;
-        held.async_release([&](error_code, release_result what) { result = what; });
-        run_until(io, [&] { return result.has_value(); });
-        return *result;
-    }
+    release_result release(redlock::lock& held) { return me.release(held); }
     pool_status status(const named_pool& pool) {
         std::optional<pool_status> result;
         pool.manager.async_query_slots(

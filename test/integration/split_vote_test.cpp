@@ -70,8 +70,7 @@ TEST_CASE("three contenders with one vote each are all contended, and leave noth
     const auto begun = site.split(once());
     for (std::size_t i = 0; i < begun.size(); ++i) {
         site.contenders[i]->finish(begun[i]);
-        INFO(begun[i]->explained());
-        CHECK(begun[i]->error == errc::contended);
+        CHECK(*begun[i] == errc::contended);
         CHECK(begun[i]->why.votes[i].vote == vote::granted);
         CHECK(count_votes(begun[i]->why, vote::held) >= 1);
     }

@@ -1,6 +1,5 @@
 // The testing kit's real masters, as a user has them.
 #include "client.hpp"
-#include "process/child_process.hpp"
 #include "support/process.hpp"
 
 #include <redlock/testing.hpp>
@@ -9,10 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <fstream>
-#include <functional>
-#include <stdexcept>
 
 namespace redlock::test {
 namespace {
@@ -55,8 +51,7 @@ pid_t orphan_of(const std::function<pid_t()>& spawn) {
 TEST_CASE("the kit's masters make a quorum, and come back from what is done to them") {
     testing::masters masters;
     asio::io_context io;
-    client me(io, masters.make_config());
-    me.until_admitted(3);
+    client me(io, masters.make_config(), 3);
     lock held = me.take("r");
     CHECK(masters[0].command({"SET", "a", "1"}) == "OK");
     masters[0].kill();
@@ -79,8 +74,7 @@ TEST_CASE("a master of the kit that hangs or pauses goes on later") {
     asio::io_context io;
     config settings = masters.make_config();
     settings.master_timeout = 50ms;
-    client me(io, settings);
-    me.until_admitted(1);
+    client me(io, settings, 1);
     masters[0].hang();
     CHECK(me.acquire("r")->error == errc::no_quorum);
     masters[0].resume();
@@ -111,8 +105,7 @@ TEST_CASE("a master of the kit is reached over a Unix socket") {
     testing::masters masters(1, options);
     CHECK(masters.urls().front().starts_with("unix://"));
     asio::io_context io;
-    client me(io, masters.make_config());
-    me.until_admitted(1);
+    client me(io, masters.make_config(), 1);
     const lock held = me.take("r");
     CHECK(held.held());
 }

@@ -1,6 +1,5 @@
 // TLS: which server is trusted, and which is not.
 #include "quorum_fixture.hpp"
-#include "support/tls_files.hpp"
 
 using namespace redlock;
 using namespace redlock::test;
@@ -30,8 +29,7 @@ struct tls_site {
     }
 
     void accepts(const config& settings) {
-        client me(io, settings);
-        me.until_admitted(3);
+        client me(io, settings, 3);
         lock mine = me.take("r");
         CHECK(me.extend(mine, 20s) == error_code());
         CHECK(me.release(mine) == release_result::released);
@@ -39,18 +37,13 @@ struct tls_site {
 
     void refuses(const config& settings, const std::string& reason) {
         client me(io, settings);
-        run_until(io, [&] {
-            const health now = me.health();
-            return std::all_of(now.masters.begin(), now.masters.end(), [](const auto& one) {
-                return one.state == master_state::down && !one.text.empty();
-            });
-        });
+        me.until_each(is_down);
         const acquisition_ptr got = me.acquire("r");
         INFO(got->explained());
         INFO(to_string(me.health()));
         CHECK(got->error == errc::no_quorum);
         CHECK(me.health().admitted == 0);
-        CHECK(me.health().masters[0].text.find(reason) != std::string::npos);
+        CHECK(contains(me.health().masters[0].text, reason));
         CHECK(me.count().masters[0].commands == 0); // not a word was said to a stranger
     }
 
@@ -118,20 +111,10 @@ TEST_CASE("masters that ask for the client's certificate refuse one without, or 
         settings.tls.private_key_file = site.files().other_client_key().string();
     }
     client me(site.io, settings);
-    run_until(site.io, [&] {
-        const metrics now = me.count();
-        const health how = me.health();
-        return std::all_of(
-                   how.masters.begin(),
-                   how.masters.end(),
-                   [](const auto& one) {
-                       return one.state == master_state::down && !one.text.empty();
-                   })
-               && now.acquired == 0;
-    });
+    me.until_each(is_down);
+    CHECK(me.count().acquired == 0);
     const acquisition_ptr got = me.acquire("r");
-    INFO(got->explained());
-    CHECK(got->error == errc::no_quorum);
+    CHECK(*got == errc::no_quorum);
     CHECK(me.health().admitted == 0);
 }
 
@@ -141,10 +124,7 @@ TEST_CASE("a TLS client on a port without TLS says that the handshake failed") {
     config settings = config_for({"rediss://localhost:" + std::to_string(masters[0].port())});
     settings.connect_timeout = 300ms; // the server waits for the end of a line
     client me(io, settings);
-    run_until(io, [&] {
-        return me.health().masters[0].state == master_state::down
-               && !me.health().masters[0].text.empty();
-    });
+    me.until_each(is_down);
     INFO(me.health().masters[0].text);
     CHECK(me.acquire("r")->error == errc::no_quorum);
 }
@@ -157,7 +137,7 @@ TEST_CASE("a file that cannot be used is refused at construction, by its name") 
         const lock_manager manager(io.get_executor(), settings);
         FAIL("accepted");
     } catch (const std::invalid_argument& refused) {
-        CHECK(std::string(refused.what()).find("/nonexistent/ca.pem") != std::string::npos);
+        CHECK(contains(std::string(refused.what()), "/nonexistent/ca.pem"));
     }
 }
 
@@ -165,13 +145,11 @@ TEST_CASE("a TLS master that is restarted is trusted again, and a hung one is no
     tls_site site;
     config settings = site.settings();
     settings.master_timeout = 500ms;
-    client me(site.io, settings);
-    me.until_admitted(3);
+    client me(site.io, settings, 3);
     site.masters[0].restart();
     site.masters[1].hang();
     const acquisition_ptr got = me.acquire("r", waiting(20s));
-    INFO(got->explained());
-    REQUIRE(!got->error);
+    REQUIRE(*got);
     CHECK(me.release(got->lock) == release_result::released);
     site.masters[1].resume();
     me.until_admitted(3);

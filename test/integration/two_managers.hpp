@@ -4,14 +4,10 @@
 #include "guarded_quorum.hpp"
 #include "quorum_fixture.hpp"
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include <cstddef>
-#include <functional>
 #include <future>
 #include <thread>
-#include <vector>
 
 namespace redlock::test {
 
@@ -19,9 +15,7 @@ namespace redlock::test {
 struct two_processes : quorum_fixture {
     explicit two_processes(std::size_t n = 3, const std::function<void(config&)>& change = guarded)
         : quorum_fixture(n, change),
-          other(io, changed(change)) {
-        other.until_admitted(n);
-    }
+          other(io, changed(change), n) {}
     client other;
 };
 

@@ -62,21 +62,6 @@ TEST_CASE("a plain thread takes, extends and releases a lock by futures") {
     get(std::move(running));
 }
 
-TEST_CASE("an error comes out of the future as an exception that carries the code") {
-    quorum_of_masters masters(1);
-    masters[0].kill();
-    running_context context;
-    lock_manager manager(context.io.get_executor(), config_for(masters.urls()));
-    manager.async_run([](error_code) {});
-    try {
-        static_cast<void>(get(manager.async_acquire("r", once(), asio::use_future)));
-        FAIL("granted");
-    } catch (const boost::system::system_error& error) {
-        CHECK(error.code() == errc::no_quorum);
-    }
-    get(manager.async_close(asio::use_future));
-}
-
 TEST_CASE("eight threads share one manager, and are never in together") {
     constexpr int threads = 8;
     constexpr int rounds = 10;
@@ -111,39 +96,6 @@ TEST_CASE("eight threads share one manager, and are never in together") {
     CHECK(overlaps == 0);
     CHECK(failures == 0);
     CHECK(counter == threads * rounds);
-    get(manager.async_close(asio::use_future));
-    CHECK(masters.total_keys() == 0);
-}
-
-TEST_CASE("locks are taken and dropped by many threads at once") {
-    constexpr int threads = 8;
-    constexpr int rounds = 50;
-    quorum_of_masters masters(3);
-    running_context context;
-    lock_manager manager(context.io.get_executor(), config_for(masters.urls()));
-    manager.async_run([](error_code) {});
-    get(manager.async_ready(asio::use_future));
-    std::atomic<int> failures = 0;
-    std::vector<std::thread> all;
-    for (int i = 0; i < threads; ++i) {
-        all.emplace_back([&, i] {
-            for (int round = 0; round < rounds; ++round) {
-                const std::string name = std::to_string(i) + "-" + std::to_string(round);
-                try {
-                    const lock mine = get(manager.async_acquire(name, once(), asio::use_future));
-                    failures += mine.held() && mine.remaining() > 0ns ? 0 : 1;
-                    failures += manager.get_metrics().acquired > 0 ? 0 : 1;
-                } catch (const std::exception&) {
-                    ++failures;
-                }
-            }
-        });
-    }
-    for (std::thread& one : all) {
-        one.join();
-    }
-    CHECK(failures == 0);
-    CHECK(manager.get_metrics().acquired == threads * rounds);
     get(manager.async_close(asio::use_future));
     CHECK(masters.total_keys() == 0);
 }
