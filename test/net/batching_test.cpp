@@ -1,11 +1,8 @@
 // Few bytes, few writes, one connection.
 #include "quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -77,34 +74,6 @@ TEST_CASE("different commands of one turn share a write") {
         CHECK(master.commands_per_read().front() == 5);
     }
     CHECK(writes(q).size() == before.size());
-}
-
-TEST_CASE("a thousand locks share one connection per master") {
-    started_quorum q;
-    std::vector<acquisition*> begun;
-    for (int i = 0; i < 1000; ++i) {
-        begun.push_back(&q.begin_acquire("r" + std::to_string(i), once()));
-    }
-    for (acquisition* one : begun) {
-        q.wait(*one);
-    }
-    CHECK(q.manager->get_metrics().held == 1000);
-    CHECK(q.manager->get_metrics().acquired == 1000);
-    for (const fake_master& master : q.masters) {
-        CHECK(master.connections_accepted() == 1);
-    }
-    std::vector<release_outcome*> releases;
-    for (acquisition* one : begun) {
-        releases.push_back(&q.begin_release(one->value()));
-    }
-    for (release_outcome* one : releases) {
-        CHECK(q.wait(*one).value() == release_result::released);
-    }
-    q.run_until([&] { return q.keys() == 0; });
-    CHECK(q.manager->get_metrics().held == 0);
-    for (const fake_master& master : q.masters) {
-        CHECK(master.connections_accepted() == 1);
-    }
 }
 
 TEST_CASE("metrics count what a master was sent and said") {

@@ -2,12 +2,10 @@
 // may vote: the suites unit and integration.
 #include "quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -68,8 +66,7 @@ TEST_CASE("what is doubtful in a configuration is in the log when the manager ru
 TEST_CASE("a second async_run is refused, and the log says that it was one") {
     started_quorum q;
     nothing& again = q.begin_run();
-    q.wait(again);
-    CHECK(again.error() == errc::invalid_argument);
+    CHECK(q.wait(again).error() == errc::invalid_argument);
     CHECK_THAT(q.log().back(), ContainsSubstring("async_run was called before"));
 }
 

@@ -7,23 +7,13 @@
 #include "outcome.hpp"
 #include "support/fake_master.hpp"
 #include "support/run.hpp"
+#include "support/test.hpp"
 
 #include <redlock/redlock.hpp>
 
-#include <boost/asio/io_context.hpp>
-
-#include <chrono>
-#include <cstddef>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace redlock::test {
+
+namespace asio = boost::asio;
 
 // One attempt, and no renewal.
 acquire_options once(std::chrono::milliseconds ttl = std::chrono::seconds(20));
@@ -122,8 +112,8 @@ private:
 public:
     std::deque<fake_master> masters;
     config settings;
-    std::shared_ptr<boost::asio::io_context> context; // to be destroyed early where that matters
-    boost::asio::io_context& io;
+    std::shared_ptr<asio::io_context> context; // to be destroyed early where that matters
+    asio::io_context& io;
     std::optional<lock_manager> manager;
     nothing* running = nullptr;
 };

@@ -1,13 +1,8 @@
 // An attempt that did not succeed leaves no key, whatever the connection does to its commands.
 #include "quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -31,27 +26,6 @@ const received_command* removal_of(const received_command& set, const fake_maste
 }
 
 } // namespace
-
-TEST_CASE("a key whose grant was lost with the connection is removed when it is back") {
-    started_quorum q;
-    for (const std::size_t master : {0U, 1U}) {
-        q.masters[master].refuse_connections(true); // for the next connection
-        q.masters[master].when("SET", fake_action::execute_then_close(), 1);
-    }
-    acquisition& failed = q.acquire("r");
-    CHECK(failed.error() == errc::no_quorum);
-    CHECK(q.masters[0].get_key("redlock:{r}"));
-    CHECK(q.masters[1].get_key("redlock:{r}"));
-    CHECK(q.manager->get_metrics().pending_removals == 2);
-    CHECK(q.manager->get_metrics().removals_repeated == 0);
-
-    q.masters[0].refuse_connections(false);
-    q.masters[1].refuse_connections(false);
-    q.run_until([&] { return q.manager->get_metrics().removals_repeated == 2; });
-    q.run_until([&] { return q.keys() == 0; });
-    CHECK(q.manager->get_metrics().pending_removals == 0);
-    CHECK(!q.acquire("r").error());
-}
 
 TEST_CASE("the rollback of a SET that hangs comes after it on the same connection") {
     started_quorum q(3, [](config& c) { c.master_timeout = 150ms; });

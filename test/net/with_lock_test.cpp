@@ -1,24 +1,16 @@
 // The lock as the scope of a coroutine.
 #include "quorum.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <functional>
-#include <memory>
-
-namespace asio = boost::asio;
 using namespace redlock;
 using namespace redlock::test;
-using namespace std::chrono_literals;
 using Catch::Matchers::StartsWith;
 
 namespace {
@@ -294,29 +286,6 @@ TEST_CASE("a scope is cancelled after each step of the loop") {
         CHECK(idle.interrupted == idle.resting);
         q.run_until([&] { return q.keys() == 0; });
     }
-}
-
-TEST_CASE("scopes of one resource run one after the other") {
-    started_quorum q;
-    int inside = 0;
-    int overlaps = 0;
-    int ran = 0;
-    std::deque<scope_outcome> scopes(5);
-    for (scope_outcome& scope : scopes) {
-        begin_scope(q, scope, [&](lock&) -> asio::awaitable<void> {
-            overlaps += inside++ > 0 ? 1 : 0;
-            asio::steady_timer pause(co_await asio::this_coro::executor, 1ms);
-            co_await pause.async_wait(asio::use_awaitable);
-            --inside;
-            ++ran;
-        });
-    }
-    for (scope_outcome& scope : scopes) {
-        q.run_until([&] { return scope.calls > 0; });
-        CHECK(!scope.error());
-    }
-    CHECK(ran == 5);
-    CHECK(overlaps == 0);
 }
 
 TEST_CASE("a scope ends when the manager is closed") {
