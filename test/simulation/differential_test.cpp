@@ -11,20 +11,11 @@
 #include "random.hpp"
 #include "real_master.hpp"
 #include "support/process.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <sstream>
 
 using namespace simulation;
 
@@ -87,6 +78,15 @@ private:
     server simulated_;
     bool words_errors_otherwise_; // Valkey, whose errors have Redis' codes only
 };
+
+/// A real master for a test, which is skipped if there is none.
+auto real_master() {
+    auto master = start_master();
+    if (!master) {
+        SKIP("no redis-server here");
+    }
+    return master;
+}
 
 std::string in_words(const command& words) {
     std::string out;
@@ -211,37 +211,59 @@ command random_command(generator& random) {
     }
 }
 
-command say(generator& random, const core::script& what, const command& rest) {
+/// A script with its keys and arguments.
+command
+say(generator& random, const core::script& what, const command& keys, const command& arguments) {
     const bool by_digest = random.percent(50);
     command words{by_digest ? "EVALSHA" : "EVAL", std::string(by_digest ? what.sha1 : what.text)};
-    words.insert(words.end(), rest.begin(), rest.end());
+    words.push_back(std::to_string(keys.size()));
+    words.insert(words.end(), keys.begin(), keys.end());
+    words.insert(words.end(), arguments.begin(), arguments.end());
     return words;
 }
 
+/// The values of these names, which are separated by blanks.
+using values_by_name = std::map<std::string, std::string, std::less<>>;
+
+command named(const values_by_name& values, const std::string& names) {
+    command out;
+    std::istringstream in(names);
+    for (std::string name; in >> name;) {
+        out.push_back(values.at(name));
+    }
+    return out;
+}
+
+/// A script with keys and arguments that have names.
+command
+say(generator& random,
+    const core::script& what,
+    const values_by_name& values,
+    const std::string& keys,
+    const std::string& arguments) {
+    return say(random, what, named(values, keys), named(values, arguments));
+}
+
+constexpr std::array tokens{token_a, token_b, "x"};
+constexpr std::array new_ttls{"900000", "300000"};
+
 command random_plain_script(generator& random) {
     const std::string key = one_of(random, keys);
-    const std::string token = one_of(random, std::array{token_a, token_b, "x"});
+    const std::string token = one_of(random, tokens);
     switch (random.below(7)) {
     case 0:
         return {"SET", key, token, "NX", "PX", "600000"};
     case 1:
-        return say(random, core::compare_and_delete, {"1", key, token});
+        return say(random, core::compare_and_delete, {key}, {token});
     case 2:
     case 3:
-        return say(
-            random,
-            core::compare_and_extend,
-            {"1", key, token, one_of(random, std::array{"900000", "300000"})});
+        return say(random, core::compare_and_extend, {key}, {token, one_of(random, new_ttls)});
     case 4:
         return say(
             random,
             core::compare_and_extend_each,
-            {"2",
-             key,
-             one_of(random, keys),
-             one_of(random, std::array{"900000", "300000"}),
-             token,
-             one_of(random, std::array{token_a, token_b, "x"})});
+            {key, one_of(random, keys)},
+            {one_of(random, new_ttls), token, one_of(random, tokens)});
     case 5:
         return {"PTTL", key};
     default:
@@ -249,104 +271,97 @@ command random_plain_script(generator& random) {
     }
 }
 
-// Quarantine: none, or longer than the test, so that the branch is clear. Not after: unchecked,
-// long over, or long to come.
-std::string random_quarantine(generator& random) {
-    return one_of(random, std::array{"0", "0", "0", "0", "0", "0", "0", "3600000000"});
-}
-
-std::string random_limit(generator& random) {
-    return one_of(random, std::array{"0", "1000000", "9000000000000000"});
-}
-
 // Further apart than the times in two answers may be.
 constexpr std::array ttls_apart{"20000000", "40000000", "60000000"};
 
+/// What the scripts of the guarded protocol are given. Quarantine: none, or longer than the test,
+/// so that the branch is clear. Limit: unchecked, long over, or long to come.
+values_by_name random_values(generator& random) {
+    return {
+        {"a", "p:{a}"},
+        {"a:fence", "p:{a}:fence"},
+        {"b", "p:{b}"},
+        {"b:fence", "p:{b}:fence"},
+        {"readers", "p:{a}:readers"},
+        {"intent", "p:{a}:intent"},
+        {"queue", "p:{a}:queue"},
+        {"places", "p:{a}:places"},
+        {"epoch", "p::epoch"},
+        {"token", one_of(random, std::array{token_a, token_b})},
+        {"ttl", one_of(random, std::array{"600000", "900000", "300000"})},
+        {"run", one_of(random, std::array{run_a, run_a, run_a, run_b})},
+        {"quarantine", one_of(random, std::array{"0", "0", "0", "0", "0", "0", "3600000000"})},
+        {"limit", one_of(random, std::array{"0", "1000000", "9000000000000000"})},
+        {"fence_ttl", "86400000"},
+        {"maybe_fence_ttl", one_of(random, std::array{"86400000", "0"})},
+        {"heal_fence_ttl", one_of(random, std::array{"86400000", "1000000"})},
+        {"counter", one_of(random, std::array{"0", "5", "4000000000000000", "4000000000000001"})},
+        {"channel", one_of(random, std::array{"", "p:{a}:free"})},
+        {"suffix", one_of(random, std::array{"", ":free"})},
+        {"promoted", one_of(random, std::array{"-", "-", token_a})},
+        {"stepped", one_of(random, std::array{"0", "0", "0", "1"})},
+        {"intent_ttl", one_of(random, std::array{"0", "600000"})},
+        {"intent_of", one_of(random, std::array{"7", "8"})},
+        {"maybe_intent_of", one_of(random, std::array{"0", "7", "8"})},
+    };
+}
+
 // A call for several locks: each has a key, with fencing also that of its counter, a token, and
 // maybe a fencing token. A lock may be in it twice.
-command random_shared_call(generator& random) {
+command random_shared_call(generator& random, const values_by_name& values) {
     const core::script* const what = std::array{
         &core::guarded_acquire, &core::guarded_extend, &core::guarded_release}[random.below(3)];
     const bool removes = what == &core::guarded_release;
     const bool has_counters = random.percent(60);
-    command keys;
-    command tokens;
+    command locks;
+    command arguments;
     command counters;
     std::string mask;
+    if (!removes) {
+        locks.emplace_back("p::epoch");
+        arguments.push_back(one_of(random, ttls_apart));
+    }
+    arguments.push_back(has_counters ? one_of(random, ttls_apart) : "0");
     for (std::size_t left = 1 + random.below(4); left > 0; --left) {
         const std::string lock = one_of(random, std::array{"p:{a}", "p:{b}", "p:{c}", "p:{d}"});
-        keys.push_back(lock);
-        tokens.emplace_back(one_of(random, std::array{token_a, token_a, token_a, token_b}));
+        locks.push_back(lock);
+        arguments.emplace_back(one_of(random, std::array{token_a, token_a, token_a, token_b}));
         mask += one_of(random, std::array{"0", "1"});
         if (has_counters) {
-            keys.push_back(lock + ":fence");
+            locks.push_back(lock + ":fence");
             counters.push_back(
                 one_of(random, std::array{"5", "4000000000000000", "4000000000000001"}));
         }
     }
-    if (!removes) {
-        keys.insert(keys.begin(), "p::epoch");
-    }
-    command words{std::to_string(keys.size())};
     const auto append = [&](const command& more) {
-        words.insert(words.end(), more.begin(), more.end());
+        arguments.insert(arguments.end(), more.begin(), more.end());
     };
-    append(keys);
-    if (!removes) {
-        append({one_of(random, ttls_apart)});
-    }
-    append({has_counters ? one_of(random, ttls_apart) : "0"});
-    append(tokens);
     if (what != &core::guarded_acquire) {
         append(counters);
     }
-    if (removes) {
-        append({mask});
-    } else {
-        append({
-            one_of(random, std::array{run_a, run_a, run_a, run_b}),
-            random_quarantine(random),
-            random_limit(random),
-        });
-    }
-    return say(random, *what, words);
+    append(removes ? command{mask} : named(values, "run quarantine limit"));
+    return say(random, *what, locks, arguments);
 }
 
 command random_guarded_script(generator& random) {
-    const std::string lock = one_of(random, std::array{"p:{a}", "p:{b}"});
-    const std::string fence = lock + ":fence";
-    const std::string token = one_of(random, std::array{token_a, token_b});
-    const std::string run = one_of(random, std::array{run_a, run_a, run_a, run_b});
-    const std::string counter =
-        one_of(random, std::array{"0", "5", "4000000000000000", "4000000000000001"});
+    values_by_name values = random_values(random);
+    if (random.percent(50)) {
+        values["a"] = "p:{b}";
+        values["a:fence"] = "p:{b}:fence";
+    }
     switch (random.below(12)) {
     case 0:
         return say(
-            random,
-            core::guarded_handshake,
-            {"1",
-             "p::epoch",
-             run,
-             one_of(random, std::array{"-", "-", token_a}),
-             random_quarantine(random),
-             one_of(random, std::array{"0", "0", "0", "1"})});
+            random, core::guarded_handshake, values, "epoch", "run promoted quarantine stepped");
     case 1:
-        return say(random, core::guarded_raise, {"2", lock, fence, token, counter, "86400000"});
+        return say(random, core::guarded_raise, values, "a a:fence", "token counter fence_ttl");
     case 2:
         return say(
             random,
             core::guarded_heal,
-            {"3",
-             lock,
-             fence,
-             "p::epoch",
-             token,
-             one_of(random, std::array{"600000", "900000", "300000"}),
-             counter,
-             one_of(random, std::array{"86400000", "1000000"}),
-             run,
-             random_quarantine(random),
-             random_limit(random)});
+            values,
+            "a a:fence epoch",
+            "token ttl counter heal_fence_ttl run quarantine limit");
     case 3: {
         // What somebody else may have put under our names.
         const std::string name = one_of(
@@ -359,179 +374,107 @@ command random_guarded_script(generator& random) {
                                     : command{"EVAL", becomes_a_hash, "1", name};
     }
     case 4:
-        return random.percent(50) ? command{"SET", fence, one_of(random, values)}
-                                  : command{"GET", fence};
+        return random.percent(50) ? command{"SET", values["a:fence"], one_of(random, ::values)}
+                                  : command{"GET", values["a:fence"]};
     case 5:
-        return {"PTTL", random.percent(50) ? lock : fence};
+        return {"PTTL", values[random.percent(50) ? "a" : "a:fence"]};
     default:
-        return random_shared_call(random);
+        return random_shared_call(random, values);
     }
 }
 
 // Readers and writers of one resource, and several resources. What is left of a lease differs by
 // what the clocks advance between the two; scores are far in the future or long over.
 command random_form_script(generator& random) {
-    const std::string a = "p:{a}";
-    const std::string b = "p:{b}";
-    const std::string readers = a + ":readers";
-    const std::string intent = a + ":intent";
-    const std::string token = one_of(random, std::array{token_a, token_b});
-    const std::string ttl = one_of(random, std::array{"600000", "900000", "300000"});
-    const std::string run = one_of(random, std::array{run_a, run_a, run_a, run_b});
-    const std::string quarantine = one_of(random, std::array{"0", "0", "0", "0", "3600000000"});
-    const std::string not_after = one_of(random, std::array{"0", "1000000", "9000000000000000"});
-    const std::string fence_ttl = one_of(random, std::array{"86400000", "0"});
-    const std::string counter = one_of(random, std::array{"0", "5", "4000000000000000"});
-    const std::string channel = one_of(random, std::array{"", "p:{a}:free"});
-    const std::string epoch = "p::epoch";
-    const std::string fence = a + ":fence";
-    const std::string other = b + ":fence";
+    const values_by_name values = random_values(random);
+    const auto call = [&](const core::script& what, const char* keys, const char* arguments) {
+        return say(random, what, values, keys, arguments);
+    };
+    const bool heals = random.percent(50);
     switch (random.below(15)) {
     case 0:
     case 1:
-        return say(
-            random,
+        return call(
             core::all_acquire,
-            {"5", a, fence, b, other, epoch, token, ttl, run, quarantine, not_after, fence_ttl});
+            "a a:fence b b:fence epoch",
+            "token ttl run quarantine limit maybe_fence_ttl");
     case 2:
-        return say(random, core::all_raise, {"4", a, fence, b, other, token, counter, "86400000"});
+        return call(core::all_raise, "a a:fence b b:fence", "token counter fence_ttl");
     case 3:
-        return say(
-            random,
-            random.percent(50) ? core::all_extend : core::all_heal,
-            {"5",
-             a,
-             fence,
-             b,
-             other,
-             epoch,
-             token,
-             ttl,
-             counter,
-             "86400000",
-             run,
-             quarantine,
-             not_after});
+        return call(
+            heals ? core::all_heal : core::all_extend,
+            "a a:fence b b:fence epoch",
+            "token ttl counter fence_ttl run quarantine limit");
     case 4:
-        return say(
-            random,
-            core::all_release,
-            {"4", a, fence, b, other, token, counter, "86400000", channel.empty() ? "" : ":free"});
+        return call(core::all_release, "a a:fence b b:fence", "token counter fence_ttl suffix");
     case 5:
     case 6:
-        return say(
-            random,
-            core::shared_acquire,
-            {"4", a, readers, intent, epoch, token, ttl, run, quarantine, not_after});
+        return call(
+            core::shared_acquire, "a readers intent epoch", "token ttl run quarantine limit");
     case 7:
-        return say(
-            random,
-            random.percent(50) ? core::shared_extend : core::shared_heal,
-            {"3", a, readers, epoch, token, ttl, run, quarantine, not_after, channel});
+        return call(
+            heals ? core::shared_heal : core::shared_extend,
+            "a readers epoch",
+            "token ttl run quarantine limit channel");
     case 8:
-        return say(random, core::shared_release, {"2", a, readers, token, channel});
+        return call(core::shared_release, "a readers", "token channel");
     case 9:
-        return say(
-            random,
+        return call(
             core::writer_acquire,
-            {"5",
-             a,
-             fence,
-             epoch,
-             readers,
-             intent,
-             token,
-             ttl,
-             run,
-             quarantine,
-             not_after,
-             fence_ttl,
-             one_of(random, std::array{"0", "600000"}),
-             one_of(random, std::array{"7", "8"})});
-    case 14:
-        return say(
-            random,
-            core::writer_release,
-            {"3",
-             a,
-             fence,
-             intent,
-             token,
-             counter,
-             "86400000",
-             channel,
-             one_of(random, std::array{"0", "7", "8"})});
+            "a a:fence epoch readers intent",
+            "token ttl run quarantine limit maybe_fence_ttl intent_ttl intent_of");
     case 10:
-        return say(
-            random,
-            random.percent(50) ? core::writer_extend : core::writer_heal,
-            {"4",
-             a,
-             fence,
-             epoch,
-             readers,
-             token,
-             ttl,
-             counter,
-             "86400000",
-             run,
-             quarantine,
-             not_after});
+        return call(
+            heals ? core::writer_heal : core::writer_extend,
+            "a a:fence epoch readers",
+            "token ttl counter fence_ttl run quarantine limit");
     case 11:
-        return random.percent(50) ? command{"ZADD", readers, "1000000", "long over"}
-                                  : command{"ZADD", readers, "abc", "x"};
+        return heals ? command{"ZADD", values.at("readers"), "1000000", "long over"}
+                     : command{"ZADD", values.at("readers"), "abc", "x"};
     case 12:
-        return random.percent(50) ? command{"ZRANGE", readers, "0", "-1"}
-                                  : command{"ZREM", readers, "long over", token};
-    default:
+        return heals ? command{"ZRANGE", values.at("readers"), "0", "-1"}
+                     : command{"ZREM", values.at("readers"), "long over", values.at("token")};
+    case 13:
         return {"DEL", one_of(random, std::array{"p:{a}", "p:{b}", "p:{a}:intent", "p:{a}:fence"})};
+    default:
+        return call(
+            core::writer_release,
+            "a a:fence intent",
+            "token counter fence_ttl channel maybe_intent_of");
     }
 }
 
 // The fair queue of one resource. Tickets last for longer than the test, or have ended long ago.
 command random_turn_script(generator& random) {
-    const std::string queue = "p:{a}:queue";
-    const std::string places = "p:{a}:places";
+    values_by_name values = random_values(random);
     const std::string who = one_of(random, std::array{token_a, token_b, "x", "y"});
+    values["token"] = who;
     switch (random.below(9)) {
     case 0:
     case 1:
     case 2:
-        return say(
-            random,
-            core::turn_take,
-            {"3",
-             "p:{a}",
-             queue,
-             places,
-             who,
-             one_of(random, std::array{"600000", "900000", "300000"})});
+        return say(random, core::turn_take, values, "a queue places", "token ttl");
     case 3:
-        return say(
-            random,
-            core::turn_leave,
-            {"3", "p:{a}", queue, places, who, one_of(random, std::array{"", "p:{a}:free"})});
+        return say(random, core::turn_leave, values, "a queue places", "token channel");
     case 4:
         return random.percent(50) ? command{"SET", "p:{a}", "x", "PX", "600000"}
                                   : command{"DEL", "p:{a}"};
     case 5:
-        return {"ZADD", places, "1000000", who};
+        return {"ZADD", values["places"], "1000000", who};
     case 6:
-        return {"ZRANGE", queue, "0", "-1"};
+        return {"ZRANGE", values["queue"], "0", "-1"};
     case 7:
-        return {"ZRANK", one_of(random, std::array{"p:{a}:queue", "p:{a}:places", "p:{a}"}), who};
+        return {"ZRANK", values[one_of(random, std::array{"queue", "places", "a"})], who};
     default:
-        return random.percent(20) ? command{"SET", places, "text"} : command{"PTTL", queue};
+        return random.percent(20) ? command{"SET", values["places"], "text"}
+                                  : command{"PTTL", values["queue"]};
     }
 }
 
 // `seeds` histories of `commands` commands each, given to both.
 void require_same_answers(
     std::uint64_t seeds, int commands, const std::function<command(generator&)>& next) {
-    const auto master = start_master();
-    if (!master) {
-        SKIP("no redis-server here");
-    }
+    const auto master = real_master();
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         generator random(seed);
         pair_of_masters both(*master);
@@ -565,10 +508,7 @@ TEST_CASE("the simulated master runs the scripts of the queue as a real one does
 }
 
 TEST_CASE("a simulated master keeps its record as a real one does") {
-    const auto master = start_master();
-    if (!master) {
-        SKIP("no redis-server here");
-    }
+    const auto master = real_master();
     pair_of_masters both(*master);
     const auto shake_hands = [&](const char* run, const char* promoted, const char* stepped) {
         const auto said = both.ask(
@@ -606,10 +546,7 @@ TEST_CASE("a simulated master keeps its record as a real one does") {
 }
 
 TEST_CASE("a simulated master replies to TIME as a real one does") {
-    const auto master = start_master();
-    if (!master) {
-        SKIP("no redis-server here");
-    }
+    const auto master = real_master();
     pair_of_masters both(*master);
     const auto said = both.ask({"TIME"});
     const auto whole_us = [](const std::string& text) {
@@ -621,10 +558,7 @@ TEST_CASE("a simulated master replies to TIME as a real one does") {
 }
 
 TEST_CASE("values travel between Lua and the simulated master as in a real one") {
-    const auto master = start_master();
-    if (!master) {
-        SKIP("no redis-server here");
-    }
+    const auto master = real_master();
     pair_of_masters both(*master);
     both.flush();
     for (const char* const text : {
@@ -680,10 +614,7 @@ TEST_CASE("values travel between Lua and the simulated master as in a real one")
 }
 
 TEST_CASE("keys are gone from the simulated master when they are from a real one") {
-    const auto master = start_master();
-    if (!master) {
-        SKIP("no redis-server here");
-    }
+    const auto master = real_master();
     pair_of_masters both(*master);
     both.flush();
     require_same(both, {"SET", "short", "x", "PX", "20"});

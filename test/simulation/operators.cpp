@@ -9,17 +9,6 @@ namespace simulation {
 
 namespace {
 
-template <typename F>
-void for_each_op(plan& what, F f) {
-    for (client_plan& client : what.clients) {
-        for (auto& worker : client.workers) {
-            for (op& one : worker) {
-                f(client, one);
-            }
-        }
-    }
-}
-
 int any_master(const plan& what, generator& random) {
     return static_cast<int>(random.below(what.masters.size()));
 }

@@ -190,6 +190,18 @@ struct plan {
     std::size_t size() const noexcept;
 };
 
+/// Each operation of all clients.
+template <typename Change>
+void for_each_op(plan& what, Change change) {
+    for (client_plan& client : what.clients) {
+        for (auto& worker : client.workers) {
+            for (op& one : worker) {
+                change(client, one);
+            }
+        }
+    }
+}
+
 /// Applies a mistake to the clients of the plan.
 void make_mistake(plan&, mistake);
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 namespace simulation {
 
@@ -37,6 +36,11 @@ void add(plan& what, generator& random, fault one, nanos longest) {
 
 nanos ttl_span(const plan& what) {
     return what.max_ttl_ms() * ms;
+}
+
+/// The same, of one master.
+void add(plan& what, generator& random, fault_kind kind, nanos longest) {
+    add(what, random, {.kind = kind, .master = some_master(what, random)}, longest);
 }
 
 void add_partition(plan& what, generator& random) {
@@ -83,9 +87,7 @@ void add_refusal(plan& what, generator& random) {
 }
 
 void add_stall(plan& what, generator& random) {
-    fault one{.kind = fault_kind::stall};
-    one.master = some_master(what, random);
-    add(what, random, one, ttl_span(what));
+    add(what, random, fault_kind::stall, ttl_span(what));
 }
 
 // What a master has kept when it is back: all, if it fsyncs every write; else whatever it likes.
@@ -219,18 +221,14 @@ void add_clock_faults(plan& what, generator& random) {
 // Long holds that live on extensions, with partitions around the moments at which they are sent.
 void add_extension_faults(plan& what, generator& random) {
     rough_air(what, random);
-    for (client_plan& client : what.clients) {
-        for (auto& worker : client.workers) {
-            for (op& one : worker) {
-                one.renews = random.percent(80);
-                one.hold = random.between(ttl_span(what) / 2, 3 * ttl_span(what));
-                if (random.percent(40)) {
-                    one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
-                    one.extend_ttl_ms = random.between(one.ttl_ms / 2, client.max_ttl_ms);
-                }
-            }
+    for_each_op(what, [&](const client_plan& client, op& one) {
+        one.renews = random.percent(80);
+        one.hold = random.between(ttl_span(what) / 2, 3 * ttl_span(what));
+        if (random.percent(40)) {
+            one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
+            one.extend_ttl_ms = random.between(one.ttl_ms / 2, client.max_ttl_ms);
         }
-    }
+    });
     add_some(what, random, 4, add_wide_partition);
     add_some(what, random, 4, add_partition);
     add_some(what, random, 2, add_break);
@@ -277,17 +275,15 @@ void add_rollback_faults(plan& what, generator& random) {
     for (client_plan& client : what.clients) {
         client.pushes = what.clients.front().pushes;
         client.max_ttl_ms = ttl;
-        for (auto& worker : client.workers) {
-            for (op& one : worker) {
-                one.ttl_ms = ttl;
-                one.extend_after.clear();
-                one.hold = random.between(0, 20 * ms);
-                one.think = random.between(0, 40 * ms);
-                one.max_hold_ms = 0;
-                one.end = op::ending::release;
-            }
-        }
     }
+    for_each_op(what, [&](const client_plan&, op& one) {
+        one.ttl_ms = ttl;
+        one.extend_after.clear();
+        one.hold = random.between(0, 20 * ms);
+        one.think = random.between(0, 40 * ms);
+        one.max_hold_ms = 0;
+        one.end = op::ending::release;
+    });
     for (master_plan& one : what.masters) {
         one.age = 1000 * sec;
     }
@@ -321,17 +317,13 @@ void add_fence_faults(plan& what, generator& random) {
     for (master_plan& one : what.masters) {
         one.offset_us = (random.percent(50) ? 500 : -500) * what.offset_bound_ms;
     }
-    for (client_plan& client : what.clients) {
-        for (auto& worker : client.workers) {
-            for (op& one : worker) {
-                one.fences = true;
-                one.ttl_ms = random.between(30, client.max_ttl_ms);
-                one.think = random.between(0, 5 * ms);
-                one.hold = random.between(0, 20 * ms);
-                one.write_after.assign(1, random.between(0, ttl_span(what)));
-            }
-        }
-    }
+    for_each_op(what, [&](const client_plan& client, op& one) {
+        one.fences = true;
+        one.ttl_ms = random.between(30, client.max_ttl_ms);
+        one.think = random.between(0, 5 * ms);
+        one.hold = random.between(0, 20 * ms);
+        one.write_after.assign(1, random.between(0, ttl_span(what)));
+    });
     add_some(what, random, 3, add_flush);
     add_some(what, random, 2, add_crash);
     add_some(what, random, 3, add_wide_partition);
@@ -445,14 +437,10 @@ void add_member_changes(plan& what, generator& random) {
         add_client_faults(what, random);
     }
     what.members = what.founded = true;
-    for (client_plan& one : what.clients) {
-        one.masters = 0;
-        for (auto& worker : one.workers) {
-            for (op& each : worker) { // extended by other processes, with the token
-                each.end = random.percent(40) ? op::ending::abandon : each.end;
-            }
-        }
-    }
+    for_each_op(what, [&](client_plan& client, op& one) {
+        client.masters = 0;
+        one.end = random.percent(40) ? op::ending::abandon : one.end; // extended by other processes
+    });
     what.members_at_first = masters > 3 ? masters - 1 : masters;
     std::size_t removals = 0;
     for (client_plan& one : what.clients) {

@@ -49,6 +49,27 @@ std::vector<op>& ops_of(plan& what, std::size_t client) {
     return what.clients[client].workers.front();
 }
 
+/// The client takes the lock this number of times, each time changed a little.
+template <typename Change>
+void takes(plan& what, const scene& wanted, std::size_t client, int times, Change change) {
+    for (int i = 0; i < times; ++i) {
+        op one = simple(wanted);
+        change(one);
+        ops_of(what, client).push_back(one);
+    }
+}
+
+/// Two masters, and the third, in any order.
+struct three_masters {
+    explicit three_masters(generator& random)
+        : a(static_cast<int>(random.below(3))),
+          b((a + 1 + static_cast<int>(random.below(2))) % 3),
+          c(3 - a - b) {}
+    int a;
+    int b;
+    int c;
+};
+
 // Leases that are longer than anybody waits: a key that remains is noticed. Masters stall about as
 // long as clients wait for a reply; no connection breaks by itself, as a lease that long may
 // rightly block the lock when a command arrives after its removal was confirmed.
@@ -59,13 +80,11 @@ void long_leases(plan& what, generator& random) {
     what.air.late_percent = 100;
     what.air.late_max = 300 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
-        for (int i = 0; i < 10; ++i) {
-            op one = simple(wanted);
+        takes(what, wanted, c, 10, [&](op& one) {
             one.wait_ms = random.percent(50) ? 0 : 100;
             one.think = random.between(0, 40 * ms);
             one.hold = random.between(0, 20 * ms);
-            ops_of(what, c).push_back(one);
-        }
+        });
     }
     for (std::int64_t i = random.between(4, 12); i > 0; --i) {
         fault one{.kind = fault_kind::stall};
@@ -87,12 +106,10 @@ void far_clocks(plan& what, generator& random) {
     }
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         what.clients[c].rate_ppb = -half;
-        for (int i = 0; i < 4; ++i) {
-            op one = simple(wanted);
+        takes(what, wanted, c, 4, [&](op& one) {
             one.think = random.between(0, 10 * ms);
             one.end = op::ending::keep;
-            ops_of(what, c).push_back(one);
-        }
+        });
     }
 }
 
@@ -104,12 +121,10 @@ void retries(plan& what, generator& random) {
     what.air.slow_percent = 20;
     what.air.slow_max = 40 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
-        for (int i = 0; i < 10; ++i) {
-            op one = simple(wanted);
+        takes(what, wanted, c, 10, [&](op& one) {
             one.think = random.between(0, 5 * ms);
             one.hold = random.between(0, 150 * ms);
-            ops_of(what, c).push_back(one);
-        }
+        });
     }
     for (std::int64_t i = random.between(10, 40); i > 0; --i) {
         fault one{.kind = fault_kind::break_late};
@@ -127,12 +142,10 @@ void amnesia(plan& what, generator& random) {
     what.ordered = true;
     what.faults_end = 3 * sec;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
-        for (int i = 0; i < 6; ++i) {
-            op one = simple(wanted);
+        takes(what, wanted, c, 6, [&](op& one) {
             one.think = random.between(0, 5 * ms);
             one.end = op::ending::keep;
-            ops_of(what, c).push_back(one);
-        }
+        });
     }
     for (std::int64_t i = random.between(2, 5); i > 0; --i) {
         fault one{.kind = fault_kind::flush};
@@ -151,12 +164,10 @@ void raises(plan& what, generator& random) {
     what.air.slow_percent = 20;
     what.air.slow_max = 70 * ms;
     for (std::size_t c = 0; c < wanted.clients; ++c) {
-        for (int i = 0; i < 8; ++i) {
-            op one = simple(wanted);
+        takes(what, wanted, c, 8, [&](op& one) {
             one.think = random.between(0, 5 * ms);
             one.end = op::ending::keep;
-            ops_of(what, c).push_back(one);
-        }
+        });
         for (nanos at = 20 * ms; at < what.faults_end - 200 * ms;) {
             fault one{.kind = fault_kind::partition};
             one.client = static_cast<int>(c);
@@ -187,9 +198,7 @@ void leaps(plan& what, generator& random) {
     what.faults_end = 500 * ms;
     what.master_timeout_ms = 70;
     what.air.delay_min = what.air.delay_max = 500 * us;
-    const int a = static_cast<int>(random.below(3));
-    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
-    const int c = 3 - a - b;
+    const auto [a, b, c] = three_masters(random);
     const nanos asked = 100 * ms;
     const nanos over = 400 * ms;
 
@@ -231,8 +240,7 @@ void around_extensions(plan& what, generator& random) {
     what.air.slow_percent = 30;
     what.air.slow_max = 25 * ms;
     const nanos ttl = wanted.ttl_ms * ms;
-    const int x = static_cast<int>(random.below(3));
-    const int y = (x + 1 + static_cast<int>(random.below(2))) % 3;
+    const auto [x, y, rest] = three_masters(random);
     const nanos taken = random.between(80, 100) * ms;
     const nanos extended = taken + random.between(ttl / 5, ttl - 10 * ms);
     op holder = simple(wanted);
@@ -260,8 +268,7 @@ void heal(plan& what, generator& random) {
     begin(what, wanted);
     what.ordered = true;
     what.master_timeout_ms = 60;
-    const int b = static_cast<int>(random.below(3));
-    const int c = (b + 1 + static_cast<int>(random.below(2))) % 3;
+    const auto [b, c, a] = three_masters(random);
     const nanos ttl = wanted.ttl_ms * ms;
 
     // The holder takes the lock without `b`, and extends it when it is nearly over, without `c`.
@@ -293,9 +300,7 @@ void uncertified(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 400};
     begin(what, wanted);
     what.master_timeout_ms = 300;
-    const int a = static_cast<int>(random.below(3));
-    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
-    const int c = 3 - a - b;
+    const auto [a, b, c] = three_masters(random);
     const auto lock = [&](std::int64_t ttl_ms, nanos asked) {
         op one = simple(wanted);
         one.fences = false;
@@ -372,12 +377,10 @@ void crossed_notifications(plan& what, generator& random) {
     }
     for (std::size_t c = 0; c < wanted.clients; ++c) {
         what.clients[c].pushes = true;
-        for (int i = 0; i < 4; ++i) {
-            op one = simple(wanted);
+        takes(what, wanted, c, 4, [&](op& one) {
             one.think = random.between(0, 2 * ms);
             one.hold = random.between(0, random.percent(50) ? ms : 20 * ms);
-            ops_of(what, c).push_back(one);
-        }
+        });
     }
     for (std::int64_t i = random.between(0, 5); i > 0; --i) {
         fault one{.kind = fault_kind::break_lost};
@@ -421,9 +424,7 @@ void late_raises(plan& what, generator& random) {
     const scene wanted{.speaks = speech::guarded, .clients = 2, .ttl_ms = 120};
     begin(what, wanted);
     what.ordered = true;
-    const int a = static_cast<int>(random.below(3));
-    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
-    const int c = 3 - a - b;
+    const auto [a, b, c] = three_masters(random);
     const nanos taken = random.between(40, 60) * ms;
     const nanos once = taken + random.between(5 * ms, 15 * ms);
     const nanos twice = once + random.between(4 * ms, 15 * ms);
@@ -462,9 +463,7 @@ void late_raises(plan& what, generator& random) {
 void late_grants(plan& what, generator& random) {
     const scene wanted{.clients = 3, .ttl_ms = random.between(100, 200)};
     begin(what, wanted);
-    const int a = static_cast<int>(random.below(3));
-    const int b = (a + 1 + static_cast<int>(random.below(2))) % 3;
-    const int c = 3 - a - b;
+    const auto [a, b, c] = three_masters(random);
     const nanos ttl = wanted.ttl_ms * ms;
     const nanos taken = random.between(40, 60) * ms;
     const nanos given = taken + random.between(5 * ms, 15 * ms);
