@@ -1,20 +1,12 @@
 #include "core/answer.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace answer_test {
 
 using namespace redlock::core;
 using redlock::vote;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -58,40 +50,32 @@ vote said_to_set(const reply& got) {
     return read_acquire(got, command_variant::native).said;
 }
 
-// What a script of the guarded protocol answers.
-class three {
+// An array as a reply: what a script of the guarded protocol answers.
+template <std::size_t Size>
+class array_reply {
 public:
-    three(std::int64_t status, std::int64_t value, std::int64_t clock)
-        : parts_{integer(status), integer(value), integer(clock)} {}
+    explicit array_reply(std::array<reply, Size> parts) : parts_(parts) {}
     operator reply() const { // NOLINT(google-explicit-constructor)
         reply one;
         one.type = reply_type::array;
-        one.integer = 3;
+        one.integer = Size;
         one.elements = parts_;
         return one;
     }
 
 private:
-    std::array<reply, 3> parts_;
+    std::array<reply, Size> parts_;
 };
+
+array_reply<3> three(std::int64_t status, std::int64_t value, std::int64_t clock) {
+    return array_reply<3>({integer(status), integer(value), integer(clock)});
+}
 
 // What a handshake answers.
-class with_record {
-public:
-    with_record(std::int64_t status, std::int64_t value, std::int64_t clock)
-        : parts_{integer(status), integer(value), integer(clock), text(reply_type::string, "3 r")} {
-    }
-    operator reply() const { // NOLINT(google-explicit-constructor)
-        reply one;
-        one.type = reply_type::array;
-        one.integer = 4;
-        one.elements = parts_;
-        return one;
-    }
-
-private:
-    std::array<reply, 4> parts_;
-};
+array_reply<4> with_record(std::int64_t status, std::int64_t value, std::int64_t clock) {
+    return array_reply<4>(
+        {integer(status), integer(value), integer(clock), text(reply_type::string, "3 r")});
+}
 
 } // namespace
 
@@ -185,35 +169,32 @@ TEST_CASE("errors that say that a server cannot serve make it introduce itself a
 
 TEST_CASE("a guarded acquire is granted, busy, late or quarantined") {
     for (const command_variant how : {command_variant::evalsha, command_variant::eval}) {
-        const three granted(1, 17, 1'000);
-        answer got = read_acquire(granted, how);
-        CHECK(got.said == vote::granted);
-        CHECK(got.counter == 17);
-        CHECK(got.server_us == 1'000);
-        const three busy(0, 250, 0);
-        got = read_acquire(busy, how);
-        CHECK(got.said == vote::held);
-        CHECK(got.left == 250ms);
-        CHECK(got.server_us == 0);
-        const three without_expiry(0, -1, 0);
-        got = read_acquire(without_expiry, how);
-        CHECK(got.said == vote::held);
-        CHECK(!got.left);
-        const three late(-1, 0, 1'000);
-        got = read_acquire(late, how);
-        CHECK(got.said == vote::timed_out);
-        CHECK(got.late);
-        const three quarantined(-2, 5'000, 1'000);
-        got = read_acquire(quarantined, how);
-        CHECK(got.said == vote::quarantined);
-        CHECK(!got.forgot);
-        CHECK(got.quarantine == 5'000us);
-        CHECK(got.quarantine_ends_us == 6'000);
-        const three unknown(-4, 7'000, 1'000);
-        got = read_acquire(unknown, how);
-        CHECK(got.said == vote::quarantined);
-        CHECK(got.forgot);
-        CHECK(got.quarantine == 7'000us);
+        const auto read = [&](std::int64_t status, std::int64_t value, std::int64_t clock) {
+            const auto got = three(status, value, clock);
+            return read_acquire(got, how);
+        };
+        const answer granted = read(1, 17, 1'000);
+        CHECK(granted.said == vote::granted);
+        CHECK(granted.counter == 17);
+        CHECK(granted.server_us == 1'000);
+        const answer busy = read(0, 250, 0);
+        CHECK(busy.said == vote::held);
+        CHECK(busy.left == 250ms);
+        CHECK(busy.server_us == 0);
+        CHECK(busy.counter == 0);
+        CHECK(read(0, -1, 0).said == vote::held);
+        CHECK(!read(0, -1, 0).left);
+        CHECK(read(-1, 0, 1'000).said == vote::timed_out);
+        CHECK(read(-1, 0, 1'000).late);
+        const answer quarantined = read(-2, 5'000, 1'000);
+        CHECK(quarantined.said == vote::quarantined);
+        CHECK(!quarantined.forgot);
+        CHECK(quarantined.quarantine == 5'000us);
+        CHECK(quarantined.quarantine_ends_us == 6'000);
+        const answer unknown = read(-4, 7'000, 1'000);
+        CHECK(unknown.said == vote::quarantined);
+        CHECK(unknown.forgot);
+        CHECK(unknown.quarantine == 7'000us);
     }
 }
 
@@ -226,7 +207,7 @@ TEST_CASE("a raise counts only at exactly the counter that was asked for") {
 
 TEST_CASE("a guarded extension extends, heals, or says why not") {
     const auto said = [](std::int64_t status, std::int64_t value = 0) {
-        const three got(status, value, 1'000);
+        const auto got = three(status, value, 1'000);
         return read_extend(got, command_variant::evalsha);
     };
     CHECK(said(1).said == vote::granted);
@@ -327,11 +308,6 @@ TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
     CHECK(read_acquire(three(1, 1, least), command_variant::eval).server_us == 0);
 }
 
-TEST_CASE("what an answer does not tell is nought") {
-    CHECK(read_acquire(three(0, 500, 0), command_variant::evalsha).counter == 0);
-    CHECK(read_acquire(three(0, 500, 0), command_variant::evalsha).server_us == 0);
-}
-
 // --- Calls for several locks ---------------------------------------------------------------------
 
 namespace {
@@ -412,7 +388,21 @@ struct several {
     std::vector<one_lock> each;
 };
 
-using votes = std::vector<vote>;
+// A vote for each letter: granted, held, owned by other, absent, error, timed out, quarantined.
+std::vector<vote> votes(std::string_view letters) {
+    std::vector<vote> all;
+    for (const char letter : letters) {
+        all.push_back(
+            letter == '+'   ? vote::granted
+            : letter == 'h' ? vote::held
+            : letter == 'o' ? vote::owned_by_other
+            : letter == 'a' ? vote::absent
+            : letter == 't' ? vote::timed_out
+            : letter == 'q' ? vote::quarantined
+                            : vote::error);
+    }
+    return all;
+}
 
 } // namespace
 
@@ -420,7 +410,7 @@ TEST_CASE("of several locks that a call acquires, those are held that it excepts
     const several all("1 1000", acquires, 3);
     CHECK(all.executed);
     CHECK(all.call.server_us == 1'000);
-    CHECK(all.votes() == votes(3, vote::granted));
+    CHECK(all.votes() == votes("+++"));
     CHECK(all.each[2].means.counter == 0);
     CHECK(all.each[0].means.server_us == 0); // it is the call's
     CHECK(!all.call.late);
@@ -431,15 +421,7 @@ TEST_CASE("of several locks that a call acquires, those are held that it excepts
         acquires,
         6);
     CHECK(mixed.executed);
-    CHECK(
-        mixed.votes()
-        == votes{
-            vote::granted,
-            vote::held,
-            vote::held,
-            vote::granted,
-            vote::owned_by_other,
-            vote::error});
+    CHECK(mixed.votes() == votes("+hh+oe"));
     CHECK(mixed.each[1].means.left == 250ms);
     CHECK(!mixed.each[2].means.left);
     CHECK(mixed.each[4].error == "WRONGTYPE Operation against a key");
@@ -453,15 +435,7 @@ TEST_CASE("with fencing a call says the counter of each lock that it acquires") 
     const several all("1 1000 17 -2 -252 -1 'WRONGTYPE Operation' 0", acquires, 6, true);
     CHECK(all.executed);
     CHECK(all.call.server_us == 1'000);
-    CHECK(
-        all.votes()
-        == votes{
-            vote::granted,
-            vote::held,
-            vote::held,
-            vote::held,
-            vote::owned_by_other,
-            vote::granted});
+    CHECK(all.votes() == votes("+hhho+"));
     CHECK(all.each[0].means.counter == 17);
     CHECK(all.each[1].means.left == 0ms);
     CHECK(all.each[2].means.left == 250ms);
@@ -471,9 +445,9 @@ TEST_CASE("with fencing a call says the counter of each lock that it acquires") 
     CHECK(all.each[5].error.empty());
     // Beyond 2^53 a script cannot count: no token that could be given twice.
     const several large("1 1000 9007199254740990 9007199254740991", acquires, 2, true);
-    CHECK(large.votes() == votes{vote::granted, vote::error});
+    CHECK(large.votes() == votes("+e"));
     const several broken("1 1000 9223372036854775807 -9223372036854775808", acquires, 2, true);
-    CHECK(broken.votes() == votes{vote::error, vote::held});
+    CHECK(broken.votes() == votes("eh"));
     CHECK(broken.each[1].means.left <= std::chrono::years(1));
 }
 
@@ -482,47 +456,27 @@ TEST_CASE("of several locks that a call extends, it says which are missing or an
         "1 1000 2 70 3 -1 4 -2 5 -3 7 'WRONGTYPE Operation' 8 'READONLY replica'", extends, 8);
     CHECK(all.executed);
     CHECK(all.call.server_us == 1'000);
-    CHECK(
-        all.votes()
-        == votes{
-            vote::granted,
-            vote::owned_by_other,
-            vote::owned_by_other,
-            vote::absent,
-            vote::absent,
-            vote::granted,
-            vote::owned_by_other,
-            vote::error});
+    CHECK(all.votes() == votes("+ooaa+oe"));
     CHECK(all.each[1].means.left == 70ms);
     CHECK(!all.each[2].means.left);
     CHECK(all.each[3].means.forgot);
     CHECK(!all.each[4].means.forgot);
     CHECK(all.each[7].error == "READONLY replica");
     // Exceptions only, also with fencing.
-    CHECK(several("1 1000", extends, 2, true).votes() == votes(2, vote::granted));
-    CHECK(several("1 1000 2 -3", extends, 2, true).votes() == votes{vote::granted, vote::absent});
+    CHECK(several("1 1000", extends, 2, true).votes() == votes("++"));
+    CHECK(several("1 1000 2 -3", extends, 2, true).votes() == votes("+a"));
 }
 
 TEST_CASE("of several locks that a call removes, it says which were not there, or not told of") {
     const several all("1 0 1 0 2 -1 3 -2 4 3 6 'ERR why' 7 -3 8 1", removes, 8);
     CHECK(all.executed);
     CHECK(all.call.server_us == 0);
-    CHECK(
-        all.votes()
-        == votes{
-            vote::owned_by_other,
-            vote::absent,
-            vote::granted,
-            vote::granted,
-            vote::granted,
-            vote::error,
-            vote::error,
-            vote::error});
+    CHECK(all.votes() == votes("oa+++eee"));
     for (std::size_t i = 0; i < 8; ++i) {
         CHECK(all.each[i].means.unpublished == (i == 2));
         CHECK(all.each[i].error == (i == 5 ? "ERR why" : ""));
     }
-    CHECK(several("1 0", removes, 2, true).votes() == votes(2, vote::granted));
+    CHECK(several("1 0", removes, 2, true).votes() == votes("++"));
 }
 
 TEST_CASE("a call for several locks that a master did not execute is refused for each") {
@@ -531,33 +485,33 @@ TEST_CASE("a call for several locks that a master did not execute is refused for
         CHECK(!late.executed);
         CHECK(late.call.late);
         CHECK(late.call.server_us == 1'000);
-        CHECK(late.votes() == votes(2, vote::timed_out));
+        CHECK(late.votes() == votes("tt"));
         const several quarantined("-2 5000 1000", acquires, 2, fenced);
         CHECK(!quarantined.executed);
-        CHECK(quarantined.votes() == votes(2, vote::quarantined));
+        CHECK(quarantined.votes() == votes("qq"));
         CHECK(!quarantined.call.forgot);
         CHECK(quarantined.call.quarantine == 5'000us);
         CHECK(quarantined.call.quarantine_ends_us == 6'000);
         const several unknown("-4 7000 1000", acquires, 2, fenced);
         CHECK(!unknown.executed);
-        CHECK(unknown.votes() == votes(2, vote::quarantined));
+        CHECK(unknown.votes() == votes("qq"));
         CHECK(unknown.call.forgot);
         const several late_extension("-1 0 1000", extends, 2, fenced);
         CHECK(!late_extension.executed);
         CHECK(late_extension.call.late);
-        CHECK(late_extension.votes() == votes(2, vote::timed_out));
+        CHECK(late_extension.votes() == votes("tt"));
         // A script for one lock could say these, and one for several never does.
         for (const char* const other : {"0 250 1000", "2 0 1000", "3 0 1000", "-5 0 1000"}) {
             for (const command_kind kind : {acquires, extends, removes}) {
                 const several strange(other, kind, 2, fenced);
                 CHECK(!strange.executed);
-                CHECK(strange.votes() == votes(2, vote::error));
+                CHECK(strange.votes() == votes("ee"));
             }
         }
         for (const char* const other : {"-2 0 1000", "-3 0 1000"}) {
-            CHECK(several(other, extends, 2, fenced).votes() == votes(2, vote::error));
+            CHECK(several(other, extends, 2, fenced).votes() == votes("ee"));
         }
-        CHECK(several("-1 0 1000", removes, 2, fenced).votes() == votes(2, vote::error));
+        CHECK(several("-1 0 1000", removes, 2, fenced).votes() == votes("ee"));
     }
 }
 
@@ -592,7 +546,7 @@ TEST_CASE("a reply for several locks that no script gives is an error for each o
             CAPTURE(bad, static_cast<int>(kind));
             const several all(bad, kind, 3);
             CHECK(!all.executed);
-            CHECK(all.votes() == votes(3, vote::error));
+            CHECK(all.votes() == votes("eee"));
         }
     }
     // A value for each, with fencing.
@@ -608,11 +562,9 @@ TEST_CASE("a reply for several locks that no script gives is an error for each o
         CAPTURE(bad);
         const several all(bad, acquires, 3, true);
         CHECK(!all.executed);
-        CHECK(all.votes() == votes(3, vote::error));
+        CHECK(all.votes() == votes("eee"));
     }
-    CHECK(
-        several("1 1000 17 nil 19", acquires, 3, true).votes()
-        == votes{vote::granted, vote::error, vote::granted});
+    CHECK(several("1 1000 17 nil 19", acquires, 3, true).votes() == votes("+e+"));
     for (const reply& other :
          {integer(1), text(reply_type::status, "OK"), text(reply_type::nil, "")}) {
         for (const command_kind kind : {acquires, extends, removes}) {
@@ -632,13 +584,13 @@ TEST_CASE("an error of a call for several locks is each lock's") {
         for (const bool fenced : {false, true}) {
             const several all("-LOADING Redis is loading", kind, 2, fenced);
             CHECK(!all.executed);
-            CHECK(all.votes() == votes(2, vote::error));
+            CHECK(all.votes() == votes("ee"));
             CHECK(all.error == "LOADING Redis is loading");
             CHECK(all.each[1].error == "LOADING Redis is loading");
             CHECK(!all.call.use_eval);
             // A key of another type concerns one lock, and is said of that.
             const several wrong_type("-WRONGTYPE Operation against a key", kind, 2, fenced);
-            CHECK(wrong_type.votes() == votes(2, vote::error));
+            CHECK(wrong_type.votes() == votes("ee"));
         }
     }
 }
@@ -668,7 +620,7 @@ TEST_CASE("a call for several locks that is refused is said in another way, or f
     }
     // Within a script nothing can be said otherwise.
     const several of_one("1 1000 1 'NOPERM User may not access this key'", acquires, 2);
-    CHECK(of_one.votes() == votes{vote::error, vote::granted});
+    CHECK(of_one.votes() == votes("e+"));
     CHECK(!of_one.each[0].means.use_eval);
 }
 

@@ -1,22 +1,13 @@
 // Native acquires of the guarded protocol: SETs, and the certificate that follows them.
 
 #include "core/keys.hpp"
-#include "virtual_quorum.hpp"
 #include "waiters.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-
-#include <chrono>
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace certificate_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {
@@ -57,8 +48,7 @@ struct certified_quorum : virtual_quorum {
 
 TEST_CASE("a lock without a fencing token takes a SET and a certificate on each master") {
     certified_quorum q;
-    const answer got = q.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = q.take(once());
     for (const virtual_master& one : q.masters) {
         REQUIRE(one.seen.size() >= 2);
         CHECK(one.seen[0] == "SET p:{r} " + got.token + " NX PX 10000");
@@ -90,8 +80,7 @@ TEST_CASE("what a master grants after it has lost its memory is not a vote") {
     certified_quorum q;
     q.masters[0].forget();
     SECTION("of one, and the others have the lock") {
-        const answer got = q.acquire_now(once());
-        REQUIRE(got.won);
+        const answer got = q.take(once());
         q.run_for(10ms);
         CHECK(q.engine.describe(got.ballots, q.now())[0].vote == vote::quarantined);
         CHECK(q.state(0) == redlock::master_state::quarantined);
@@ -112,8 +101,7 @@ TEST_CASE("what a master grants after it has lost its memory is not a vote") {
 TEST_CASE("a refused certificate is an error of the server, and no quarantine") {
     certified_quorum q;
     q.masters[0].forbidden.insert("GET");
-    const answer got = q.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = q.take(once());
     q.run_for(10ms);
     const redlock::master_vote vote = q.engine.describe(got.ballots, q.now())[0];
     CHECK(vote.vote == redlock::vote::error);
@@ -170,8 +158,7 @@ TEST_CASE("a SET whose certificate never came is unknown, and is removed when th
     certified_quorum q;
     const mishap when = GENERATE(mishap::break_before, mishap::break_after);
     q.at_certificate(0, [&] { return when; });
-    const answer got = q.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = q.take(once());
     q.run_for(1ms);
     CHECK(q.engine.describe(got.ballots, q.now())[0].vote == vote::unreachable);
     CHECK(q.masters[0].value_of(q.key(), q.now()) == got.token);
@@ -186,8 +173,7 @@ TEST_CASE("an extension counts a key without a certificate only where nothing ca
     if (!vouched) {
         q.masters[0].forget();
     }
-    const answer got = q.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = q.take(once());
     q.run_for(10ms);
     if (vouched) {
         q.masters[0].drop(record_key); // as after a restart that the keys survived
@@ -203,8 +189,7 @@ TEST_CASE("an extension counts a key without a certificate only where nothing ca
 TEST_CASE("a SET whose reply was lost counts at an extension if the master has lost nothing") {
     certified_quorum q;
     q.at_certificate(0, [&] { return mishap::break_after; });
-    const answer got = q.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = q.take(once());
     q.run_for(1s);
     REQUIRE(q.state(0) == redlock::master_state::admitted);
     const bool remembers = GENERATE(true, false);
@@ -223,8 +208,7 @@ TEST_CASE("a SET whose reply was lost counts at an extension if the master has l
 TEST_CASE("a key is not healed in a quarantine that a step of the master's clock seems to end") {
     certified_quorum q;
     const bool stepped = GENERATE(true, false);
-    const answer got = q.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = q.take(once());
     if (stepped) {
         q.masters[2].forget();
         q.disconnect(2);

@@ -1,15 +1,9 @@
 #include "core/guarded_scripts.hpp"
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
-#include <string>
-
 namespace lease_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 using redlock::renewal;
 
 namespace {
@@ -36,12 +30,8 @@ TEST_CASE("a lock is held until its lease, the drift and the stop margin are ove
         const answer got = it.acquire_now(options);
         CHECK(got.deadline == began + usable(10s));
         CHECK(got.held_until == began + usable(10s) - margin);
-        it.run_until(got.held_until - 1ns);
-        CHECK(!it.loss_of(got));
-        it.run_for(1ns);
-        REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->at == got.held_until);
-        CHECK(it.loss_of(got)->why == loss_reason::expired);
+        CHECK(it.is_lost_at(got, got.held_until));
+        CHECK(it.lost_by(got) == loss_reason::expired);
         it.run_until(got.deadline + 10ms);
         CHECK(!it.has_key());
         CHECK(it.idle());
@@ -112,9 +102,8 @@ TEST_CASE("a renewal without an answer is tried again until the deadline, then t
     CHECK(extensions_seen(it.masters[0]) > 5);
     CHECK(it.deadlines_of(got).empty()); // two of five move nothing
     it.run_for(1ns);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->at == got.deadline);
-    CHECK(it.loss_of(got)->why == loss_reason::majority_unreachable);
+    CHECK(it.lost_at(got) == got.deadline);
+    CHECK(it.lost_by(got) == loss_reason::majority_unreachable);
 }
 
 TEST_CASE("a process that did not run when its renewal was due learns so") {
@@ -122,22 +111,19 @@ TEST_CASE("a process that did not run when its renewal was due learns so") {
     const answer got = it.acquire_now(renewed());
     SECTION("from before the renewal until after the deadline") {
         it.engine.time_passed(got.deadline + 1s);
-        REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->why == loss_reason::stalled);
+        CHECK(it.lost_by(got) == loss_reason::stalled);
         CHECK(it.engine.count().lost_by[loss_reason::stalled] == 1);
     }
     SECTION("while the renewal was under way") {
         it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
         REQUIRE(it.run_while_not([&] { return it.renewals == std::vector<std::string>{"begun"}; }));
         it.engine.time_passed(got.deadline + 1s);
-        REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->why == loss_reason::stalled);
+        CHECK(it.lost_by(got) == loss_reason::stalled);
     }
     SECTION("but not where it ran, and the masters were silent") {
         it.paths[0].hung = it.paths[1].hung = true;
         it.run_until(got.deadline);
-        REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->why == loss_reason::majority_unreachable);
+        CHECK(it.lost_by(got) == loss_reason::majority_unreachable);
     }
 }
 
@@ -169,8 +155,7 @@ TEST_CASE("a loss is signalled by the timer, also while an extension is in fligh
         it.run_until(got.deadline - 1ns);
         CHECK(!it.loss_of(got));
         it.run_for(1s);
-        REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->at == got.deadline);
+        CHECK(it.lost_at(got) == got.deadline);
         CHECK(it.deadlines_of(got).empty());
         REQUIRE(it.extensions_of(got).size() == 1);
         CHECK(it.extensions_of(got)[0].error == errc::lost);
@@ -192,8 +177,8 @@ TEST_CASE("an answer that comes after held() has become false does not bring the
     it.run_until(got.held_until - 50ms);
     it.extend(got, 10s);
     it.run_for(1s);
-    REQUIRE(it.loss_of(got)); // held() was false at `held_until`: it must not become true again
-    CHECK(it.loss_of(got)->at == got.held_until);
+    // held() was false at `held_until`: it must not become true again
+    CHECK(it.lost_at(got) == got.held_until);
 }
 
 TEST_CASE("an extension is not sent after the deadline") {
@@ -202,8 +187,7 @@ TEST_CASE("an extension is not sent after the deadline") {
     it.at(got.deadline, [&] { it.extend(got, 10s); }); // before the timer of that moment
     it.run_until(got.deadline + 1s);
     CHECK(extensions_seen(it.masters[0]) == 0);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->at == got.deadline);
+    CHECK(it.lost_at(got) == got.deadline);
     CHECK(it.extensions_of(got).size() == 1);
 }
 
@@ -216,8 +200,7 @@ TEST_CASE("FLUSHALL on a majority is a loss at the next renewal") {
         it.masters[i].forget();
     }
     it.run_for(5s);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->why == loss_reason::expired);
+    CHECK(it.lost_by(got) == loss_reason::expired);
     CHECK(it.loss_of(got)->at - began < nanoseconds(10s) / 3 + 5ms);
     it.release(got);
     it.run_for(10ms);
@@ -232,8 +215,7 @@ TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays"
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
     it.run_for(5s);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->why == loss_reason::owned_by_other);
+    CHECK(it.lost_by(got) == loss_reason::owned_by_other);
     it.release(got);
     it.run_for(10ms);
     CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
@@ -260,11 +242,8 @@ TEST_CASE("max_hold ends a renewed lock, exactly") {
         options.stop_margin = margin;
         const redlock::time_point began = it.now();
         const answer got = it.acquire_now(options);
-        it.run_until(began + 25s - margin - 1ns);
-        CHECK(!it.loss_of(got));
-        it.run_for(1ns);
-        REQUIRE(it.loss_of(got));
-        CHECK(it.loss_of(got)->why == loss_reason::max_hold_reached);
+        CHECK(it.is_lost_at(got, began + 25s - margin));
+        CHECK(it.lost_by(got) == loss_reason::max_hold_reached);
         it.run_until(began + 25s + 10ms);
         CHECK(!it.has_key());
     }
@@ -278,9 +257,8 @@ TEST_CASE("max_hold ends a lock before its first lease does") {
     const answer got = it.acquire_now(options);
     CHECK(got.deadline == began + 2s);
     it.run_for(5s);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->at == began + 2s);
-    CHECK(it.loss_of(got)->why == loss_reason::max_hold_reached);
+    CHECK(it.lost_at(got) == began + 2s);
+    CHECK(it.lost_by(got) == loss_reason::max_hold_reached);
 }
 
 TEST_CASE("an extension moves the deadline, and never shortens it") {
@@ -288,23 +266,14 @@ TEST_CASE("an extension moves the deadline, and never shortens it") {
     const answer got = it.acquire_now(once());
     it.run_for(1s);
     const redlock::time_point sent = it.now();
-    it.extend(got, 20s);
-    it.run_for(10ms);
-    REQUIRE(it.extensions_of(got).size() == 1);
-    CHECK(!it.extensions_of(got)[0].error);
+    CHECK(!it.extend_now(got, 20s));
     REQUIRE(!it.deadlines_of(got).empty());
     CHECK(it.deadlines_of(got).back() == sent + usable(20s));
     it.run_for(1s);
-    it.extend(got, 1s);
-    it.run_for(10ms);
-    CHECK(it.extensions_of(got).size() == 2);
-    CHECK(!it.extensions_of(got)[1].error);
+    CHECK(!it.extend_now(got, 1s));
     CHECK(it.deadlines_of(got).back() == sent + usable(20s));
     CHECK(it.masters[0].expires(it.key()) >= sent + 20s);
-    it.run_until(sent + usable(20s) - 1ns);
-    CHECK(!it.loss_of(got));
-    it.run_for(1ns);
-    CHECK(it.loss_of(got));
+    CHECK(it.is_lost_at(got, sent + usable(20s)));
 }
 
 TEST_CASE("an extension below a quorum moves nothing, and the old lease stands until its end") {
@@ -314,15 +283,9 @@ TEST_CASE("an extension below a quorum moves nothing, and the old lease stands u
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
     }
-    it.extend(got, 20s);
-    it.run_for(10ms);
-    REQUIRE(it.extensions_of(got).size() == 1);
-    CHECK(it.extensions_of(got)[0].error == errc::no_quorum);
+    CHECK(it.extend_now(got, 20s) == errc::no_quorum);
     CHECK(it.deadlines_of(got).empty());
-    it.run_until(got.deadline - 1ns);
-    CHECK(!it.loss_of(got));
-    it.run_for(1ns);
-    CHECK(it.loss_of(got));
+    CHECK(it.is_lost_at(got, got.deadline));
 }
 
 TEST_CASE("after partial extensions the lock lasts as long as some majority does") {
@@ -463,10 +426,7 @@ TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl t
     it.run_for(10ms);
     CHECK(native() == 2);
     CHECK(it.masters[0].expires(it.key()) == expires);
-    CHECK(it.extensions_of(got).size() == 4);
-    for (const extension_end& one : it.extensions_of(got)) {
-        CHECK(!one.error);
-    }
+    CHECK(it.extension_errors(got) == errors(4));
 }
 
 TEST_CASE("a native extension that found nothing or somebody else asks which") {
@@ -485,9 +445,7 @@ TEST_CASE("a native extension that found nothing or somebody else asks which") {
             }
         }
         it.run_for(5s);
-        REQUIRE(it.loss_of(got));
-        CHECK(
-            it.loss_of(got)->why == (foreign ? loss_reason::owned_by_other : loss_reason::expired));
+        CHECK(it.lost_by(got) == (foreign ? loss_reason::owned_by_other : loss_reason::expired));
         CHECK(it.masters[0].count("EXISTS") >= 1);
     }
 }
@@ -575,10 +533,8 @@ TEST_CASE("each lock of a call has its own status") {
     all.extend();
     CHECK(all.seen("EVAL each_extend 4 ") == 1);
     CHECK(!all.error_of(0));
-    REQUIRE(all.it.loss_of(all.got[1]));
-    CHECK(all.it.loss_of(all.got[1])->why == loss_reason::expired);
-    REQUIRE(all.it.loss_of(all.got[2]));
-    CHECK(all.it.loss_of(all.got[2])->why == loss_reason::owned_by_other);
+    CHECK(all.it.lost_by(all.got[1]) == loss_reason::expired);
+    CHECK(all.it.lost_by(all.got[2]) == loss_reason::owned_by_other);
     CHECK(!all.error_of(3));
     CHECK(all.it.masters[0].value_of(all.it.key("r2"), all.it.now()) == "somebody");
 }
@@ -684,14 +640,8 @@ TEST_CASE("masters that break while they are asked to extend are unknown, not lo
     for (const std::size_t i : {0U, 1U}) {
         it.masters[i].when = on_script(mishap::break_after);
     }
-    it.extend(got, 20s);
-    it.run_for(10ms);
-    REQUIRE(it.extensions_of(got).size() == 1);
-    CHECK(it.extensions_of(got)[0].error == errc::no_quorum);
-    it.run_until(got.deadline - 1ns);
-    CHECK(!it.loss_of(got));
-    it.run_for(1ns);
-    CHECK(it.loss_of(got));
+    CHECK(it.extend_now(got, 20s) == errc::no_quorum);
+    CHECK(it.is_lost_at(got, got.deadline));
 }
 
 } // namespace lease_test

@@ -2,17 +2,11 @@
 
 #include "waiters.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 namespace push_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 namespace core = redlock::core;
 
 namespace {
@@ -31,13 +25,18 @@ constexpr auto channel = "p:{r}:free";
 
 // A waiter that has asked, subscribed, and asked the arbiter once more; polling does not disturb.
 struct waiting_quorum : virtual_quorum {
-    explicit waiting_quorum(std::size_t masters) : virtual_quorum(rules_without_polling(masters)) {
+    explicit waiting_quorum(std::size_t n) : virtual_quorum(rules_without_polling(n)) {
         start();
         hold_everywhere(*this);
         name = acquire(waiting());
         run_for(50ms);
+        first = arbiter(*this, 1);
+        REQUIRE(first < masters.size());
     }
+    /// That release is announced by that master.
+    void tell(std::size_t master, std::string_view release) { push(master, channel, release); }
     std::uint64_t name = 0;
+    std::size_t first = 0; // the arbiter
 };
 
 } // namespace
@@ -46,33 +45,31 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     waiting_quorum it(5);
     CHECK(it.masters[0].count("SUBSCRIBE p:{r}:free") == 1);
     // The subscription was confirmed: a release before it may have been missed.
-    const std::size_t first = arbiter(it, 1);
-    REQUIRE(first < 5);
     CHECK(asked(it) == 6);
 
     SECTION("a waiter that is not the first there costs one command, and its rollback") {
-        it.push(first, channel, "release-one");
+        it.tell(it.first, "release-one");
         it.run_for(50ms);
         CHECK(asked(it) == 7);
-        CHECK(it.masters[first].count("SET") == 3);
+        CHECK(it.masters[it.first].count("SET") == 3);
         SECTION("and hears the same news from others without asking again") {
             for (std::size_t i = 0; i < 5; ++i) {
-                if (i != first) {
-                    it.push(i, channel, "release-one");
+                if (i != it.first) {
+                    it.tell(i, "release-one");
                 }
             }
             it.run_for(50ms);
             CHECK(asked(it) == 7);
         }
         SECTION("and asks again at the next release") {
-            it.push(first, channel, "release-two");
+            it.tell(it.first, "release-two");
             it.run_for(50ms);
             CHECK(asked(it) == 8);
         }
     }
     SECTION("the one that is first asks the others after it") {
         free_everywhere(it);
-        it.push(first, channel, "release-one");
+        it.tell(it.first, "release-one");
         it.run_for(50ms);
         CHECK(it.answered(it.name).won);
         CHECK(asked(it) == 6 + 5);
@@ -80,15 +77,15 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     }
     SECTION("an arbiter that does not answer is not waited for") {
         free_everywhere(it);
-        it.paths[first].hung = true;
-        it.push(first, channel, "release-one");
+        it.paths[it.first].hung = true;
+        it.tell(it.first, "release-one");
         it.run_for(10h);
         CHECK(it.answered(it.name).won);
     }
     SECTION("an arbiter that fails does not decide") {
         free_everywhere(it);
-        it.masters[first].replies["SET"] = "-OOM command not allowed\r\n";
-        it.push(first, channel, "release-one");
+        it.masters[it.first].replies["SET"] = "-OOM command not allowed\r\n";
+        it.tell(it.first, "release-one");
         it.run_for(50ms);
         CHECK(it.answered(it.name).won);
     }
@@ -96,53 +93,49 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
 
 TEST_CASE("pushes of a majority bring an attempt where the arbiter's is missing") {
     waiting_quorum it(5);
-    const std::size_t first = arbiter(it, 1);
     free_everywhere(it);
     for (std::size_t i = 0, told = 0; told < 3; ++i) {
-        if (i != first) {
-            it.push(i, channel, "release-one");
+        if (i != it.first) {
+            it.tell(i, "release-one");
             ++told;
         }
     }
     it.run_for(50ms);
     CHECK(it.answered(it.name).won);
-    CHECK(it.masters[first].count("SET") == 3);
+    CHECK(it.masters[it.first].count("SET") == 3);
     CHECK(asked(it) == 6 + 5);
 }
 
 TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
     waiting_quorum it(5);
-    const std::size_t first = arbiter(it, 1);
-    it.push(first == 0 ? 1 : 0, channel, "release-one");
+    it.tell(it.first == 0 ? 1 : 0, "release-one");
     it.run_for(50ms);
-    CHECK(it.masters[first].count("SET") == 3);
+    CHECK(it.masters[it.first].count("SET") == 3);
     CHECK(asked(it) == 6 + 1);
     free_everywhere(it);
-    it.push(first == 0 ? 1 : 0, channel, "release-two");
+    it.tell(it.first == 0 ? 1 : 0, "release-two");
     it.run_for(50ms);
     CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("a push during an attempt counts when it is newer than the vote") {
     waiting_quorum it(3);
-    const std::size_t first = arbiter(it, 1);
-    it.paths[first].back = 20ms;
-    it.push(first, channel, "release-one");
+    it.paths[it.first].back = 20ms;
+    it.tell(it.first, "release-one");
     it.run_for(30ms); // the arbiter said no; its answer is on the way
     free_everywhere(it);
-    it.push(first, channel, "release-two"); // after it
+    it.tell(it.first, "release-two"); // after it
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("a push overtakes the vote that is older") {
     waiting_quorum it(3);
-    const std::size_t first = arbiter(it, 1);
-    it.paths[first].back = 20ms;
-    it.push(first, channel, "release-one");
+    it.paths[it.first].back = 20ms;
+    it.tell(it.first, "release-one");
     it.run_for(5ms); // the arbiter said no, and the lock is released before its answer arrives
     free_everywhere(it);
-    it.push(first, channel, "release-two");
+    it.tell(it.first, "release-two");
     it.run_for(5ms);
     CHECK(it.answer_to(it.name) == nullptr);
     it.run_for(200ms);
@@ -151,40 +144,37 @@ TEST_CASE("a push overtakes the vote that is older") {
 
 TEST_CASE("news from another master does not take back what a push during an attempt has told") {
     waiting_quorum it(3);
-    const std::size_t first = arbiter(it, 1);
-    it.paths[first].back = 20ms;
-    it.push(first, channel, "release-one");
+    it.paths[it.first].back = 20ms;
+    it.tell(it.first, "release-one");
     it.run_for(5ms);
     free_everywhere(it);
-    it.push(first, channel, "release-two");
+    it.tell(it.first, "release-two");
     it.run_for(1ms);
-    it.push((first + 1) % 3, channel, "release-one"); // late
+    it.tell((it.first + 1) % 3, "release-one"); // late
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("the arbiter's push counts after that of a majority") {
     waiting_quorum it(3);
-    const std::size_t first = arbiter(it, 1);
-    it.push((first + 1) % 3, channel, "release-one");
-    it.push((first + 2) % 3, channel, "release-one");
+    it.tell((it.first + 1) % 3, "release-one");
+    it.tell((it.first + 2) % 3, "release-one");
     it.run_for(50ms); // the lock is still there on all of them
     CHECK(it.answer_to(it.name) == nullptr);
     free_everywhere(it);
-    it.push(first, channel, "release-one");
+    it.tell(it.first, "release-one");
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("masters whose release may have been missed make up the majority that reports it") {
     waiting_quorum it(3);
-    const std::size_t first = arbiter(it, 1);
     free_everywhere(it);
-    it.masters[first].put(it.key(), "a leftover");
-    it.push((first + 1) % 3, channel, "release-one");
+    it.masters[it.first].put(it.key(), "a leftover");
+    it.tell((it.first + 1) % 3, "release-one");
     it.run_for(50ms);
     CHECK(it.answer_to(it.name) == nullptr);
-    it.push((first + 2) % 3, channel, ""); // as a subscription that is confirmed
+    it.tell((it.first + 2) % 3, ""); // as a subscription that is confirmed
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
 }
@@ -232,9 +222,9 @@ TEST_CASE("an acquire that ends and may have kept others out notifies them") {
 TEST_CASE("the pushes that came are counted") {
     waiting_quorum it(3);
     for (std::size_t i = 0; i < 3; ++i) {
-        it.push(i, channel, "release-one");
+        it.tell(i, "release-one");
     }
-    it.push(0, channel, "release-two");
+    it.tell(0, "release-two");
     it.run_for(50ms);
     CHECK(it.engine.count().release_notifications == 4);
 }
@@ -250,7 +240,7 @@ TEST_CASE("a push for nobody, or for another, changes nothing") {
     CHECK(asked(it) == before);
     it.cancel(it.name);
     it.run_for(50ms);
-    it.push(0, channel, "release-one");
+    it.tell(0, "release-one");
     it.run_for(50ms);
     CHECK(asked(it) == before);
     for (const virtual_master& server : it.masters) {

@@ -1,17 +1,10 @@
 #include "virtual_quorum.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-
-#include <chrono>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace removal_test {
 
 using namespace unit;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -150,9 +143,7 @@ TEST_CASE("a script that the server has not seen is said in full, and known from
     held one(3);
     CHECK(one.release() == release_result::released);
     const answer second = one.it.acquire_now(once());
-    one.it.release(second);
-    one.it.run_for(10ms);
-    CHECK(one.it.removal_of(second)->what == release_result::released);
+    CHECK(one.it.release_now(second) == release_result::released);
     CHECK(one.it.masters[0].count("EVALSHA remove") == 1);
     CHECK(one.it.masters[0].count("EVAL remove") == 1);
 }
@@ -164,9 +155,7 @@ TEST_CASE("a native command that is forbidden is said as a script, and not tried
     }
     CHECK(one.release() == release_result::released);
     const answer second = one.it.acquire_now(once());
-    one.it.release(second);
-    one.it.run_for(10ms);
-    CHECK(one.it.removal_of(second)->what == release_result::released);
+    CHECK(one.it.release_now(second) == release_result::released);
     CHECK(one.it.masters[0].count("DELEX") == 1);
     CHECK(one.it.engine.examine(one.it.now()).masters[0].compare_and_delete == "EVALSHA");
     CHECK(!one.it.has_key());
@@ -185,9 +174,7 @@ TEST_CASE("a server that has not the native commands of its version is sent scri
         it.extend(got, 20s);
         it.run_for(10ms);
         CHECK(!it.extensions_of(got).at(0).error);
-        it.release(got);
-        it.run_for(10ms);
-        CHECK(it.removal_of(got)->what == release_result::released);
+        CHECK(it.release_now(got) == release_result::released);
         CHECK(tried() == 1); // and not again
         CHECK(!it.has_key());
     }
@@ -287,9 +274,7 @@ TEST_CASE("a removal that was answered with an error is tried again at the next 
     it.run_for(10ms);
     it.masters[1].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
     const redlock::time_point began = it.now();
-    it.release(got);
-    it.run_for(10ms);
-    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(it.release_now(got) == release_result::released);
     it.run_until(began + 900ms);
     CHECK(it.masters[1].count("EVAL") == 1);
     it.run_until(began + 1100ms);
@@ -327,9 +312,7 @@ TEST_CASE("masters that were never asked are not told to remove anything") {
     const answer got = it.acquire_now(once());
     it.paths[2].reachable = true;
     it.run_for(3s);
-    it.release(got);
-    it.run_for(10ms);
-    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(it.release_now(got) == release_result::released);
     CHECK(it.masters[2].count("EVAL") == 0);
     const auto ballots = it.removal_of(got)->ballots;
     CHECK(ballots.text(2) == "it was not asked: it had no vote on this lock");
@@ -347,13 +330,10 @@ TEST_CASE("a removal that finds nothing is repeated while a stray SET may still 
                                                                 : mishap::none;
     };
     const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = it.take(once());
     REQUIRE(it.run_while_not([&] { return it.engine.ready() && it.connected(1); }));
     it.run_for(10ms);
-    it.release(got);
-    it.run_for(10ms);
-    CHECK(it.removal_of(got)->what == release_result::released);
+    CHECK(it.release_now(got) == release_result::released);
     CHECK(it.masters[1].count("EVAL remove") == 1);
     CHECK(it.engine.count().pending_removals == 0); // it is not waited for
     it.masters[1].put(it.key(), got.token, it.now() + 10s);
@@ -383,8 +363,7 @@ TEST_CASE("a removal that is repeated is one vote") {
             return words[0] == "SET" && sets[i]++ == 0 ? mishap::break_before : mishap::none;
         };
     }
-    const answer got = it.acquire_now(once());
-    REQUIRE(got.won);
+    const answer got = it.take(once());
     it.run_for(1s);
     it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
     it.release(got); // absent on two, again and again
@@ -406,11 +385,8 @@ TEST_CASE("each master gets the removal in the variant that it knows") {
         it.paths[1].reachable = it.paths[2].reachable = true;
         it.cut_off(away);
         it.run_for(3s);
-        const answer got = it.acquire_now(once());
-        REQUIRE(got.won);
-        it.release(got);
-        it.run_for(10ms);
-        CHECK(it.removal_of(got)->what == release_result::released);
+        const answer got = it.take(once());
+        CHECK(it.release_now(got) == release_result::released);
     }
     CHECK(it.masters[2].count("EVAL remove") == 1);
     CHECK(it.masters[0].count("EVAL remove") == 1);

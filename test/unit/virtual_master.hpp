@@ -8,14 +8,8 @@
 #include "memory/server.hpp"
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace unit {
 
@@ -96,7 +90,7 @@ std::string handshake_reply(
 
 /// Whether this command is that script.
 inline bool runs(const arguments& words, const redlock::core::script& one) {
-    return words.at(1) == one.text || words.at(1) == one.sha1;
+    return words.size() > 1 && (words[1] == one.text || words[1] == one.sha1);
 }
 
 } // namespace unit

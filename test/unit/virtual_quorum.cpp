@@ -1,7 +1,5 @@
 #include "virtual_quorum.hpp"
 
-#include <stdexcept>
-
 namespace unit {
 
 namespace core = redlock::core;
@@ -263,6 +261,26 @@ answer virtual_quorum::acquire_now(const acquire_options& options, std::string_v
     return answer_awaited(acquire(options, resource));
 }
 
+answer virtual_quorum::take(const acquire_options& options, std::string_view resource) {
+    answer got = acquire_now(options, resource);
+    REQUIRE(got.won);
+    return got;
+}
+
+std::optional<errc> virtual_quorum::extend_now(const answer& lease, milliseconds ttl) {
+    const std::size_t before = extensions_of(lease).size();
+    extend(lease, ttl);
+    run_for(10ms);
+    REQUIRE(extensions_of(lease).size() == before + 1);
+    return extensions_of(lease).back().error;
+}
+
+std::optional<release_result> virtual_quorum::release_now(const answer& lease) {
+    release(lease);
+    run_for(10ms);
+    return removed_as(lease);
+}
+
 answer virtual_quorum::answer_awaited(std::uint64_t cookie) {
     if (!run_while_not([&] { return answer_to(cookie) != nullptr; })) {
         throw std::runtime_error("an acquire was not answered");
@@ -298,6 +316,28 @@ std::optional<loss> virtual_quorum::loss_of(const answer& lease) const {
     return found_in(losses_, name_of(lease.lease));
 }
 
+std::optional<loss_reason> virtual_quorum::lost_by(const answer& lease) const {
+    const auto lost = loss_of(lease);
+    return lost ? std::optional(lost->why) : std::nullopt;
+}
+
+std::optional<time_point> virtual_quorum::lost_at(const answer& lease) const {
+    const auto lost = loss_of(lease);
+    return lost ? std::optional(lost->at) : std::nullopt;
+}
+
+bool virtual_quorum::is_lost_at(const answer& lease, time_point when) {
+    run_until(when - 1ns);
+    const bool early = loss_of(lease).has_value();
+    run_until(when);
+    return !early && lost_at(lease) == when;
+}
+
+std::optional<release_result> virtual_quorum::removed_as(const answer& lease) const {
+    const auto gone = removal_of(lease);
+    return gone ? std::optional(gone->what) : std::nullopt;
+}
+
 std::optional<removal> virtual_quorum::removal_of(const answer& lease) const {
     const auto found = found_in(removals_, name_of(lease.lease));
     return found ? std::optional(found->back()) : std::nullopt;
@@ -305,6 +345,14 @@ std::optional<removal> virtual_quorum::removal_of(const answer& lease) const {
 
 std::vector<extension_end> virtual_quorum::extensions_of(const answer& lease) const {
     return found_in(extensions_, name_of(lease.lease)).value_or(std::vector<extension_end>{});
+}
+
+errors virtual_quorum::extension_errors(const answer& lease) const {
+    errors all;
+    for (const extension_end& one : extensions_of(lease)) {
+        all.push_back(one.error);
+    }
+    return all;
 }
 
 std::vector<time_point> virtual_quorum::deadlines_of(const answer& lease) const {

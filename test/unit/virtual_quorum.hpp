@@ -4,16 +4,8 @@
 #pragma once
 
 #include "support/engine_host.hpp"
+#include "support/test.hpp"
 #include "virtual_master.hpp"
-
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace unit {
 
@@ -68,6 +60,9 @@ struct extension_end {
     std::optional<errc> error;
 };
 
+/// Of several extensions; empty: extended.
+using errors = std::vector<std::optional<errc>>;
+
 class virtual_quorum : private redlock::test::engine_host {
 public:
     explicit virtual_quorum(std::size_t masters) : virtual_quorum(settings_for(masters)) {}
@@ -102,21 +97,35 @@ public:
         redlock::core::lock_form form, const acquire_options& options, std::string_view resource);
     /// Acquires, and waits for the answer.
     answer acquire_now(const acquire_options& options, std::string_view resource = "r");
+    /// The same of one that must be granted.
+    answer take(const acquire_options& options, std::string_view resource = "r");
     answer acquire_slot_now(
         const acquire_options& options, std::uint32_t slots, std::string_view pool = "r") {
         return answer_awaited(acquire_slot(options, slots, pool));
     }
     void cancel(std::uint64_t cookie) { engine.cancel(operations_[cookie], now_); }
     void extend(const answer& lease, milliseconds ttl) { engine.extend(lease.lease, ttl, now_); }
+    /// Extends, lets 10 ms pass, and returns what that one extension ended with.
+    std::optional<errc> extend_now(const answer& lease, milliseconds ttl);
     void release(const answer& lease) { engine.release(lease.lease, now_); }
+    /// The same of a release.
+    std::optional<release_result> release_now(const answer& lease);
     void close() { engine.close(now_); }
     /// Null: none so far.
     const answer* answer_to(std::uint64_t cookie) const;
     /// Requires that there is one.
     const answer& answered(std::uint64_t cookie) const { return answers_.at(cookie); }
     std::optional<loss> loss_of(const answer& lease) const;
+    /// Why it was lost, and when; empty: it was not.
+    std::optional<loss_reason> lost_by(const answer& lease) const;
+    std::optional<time_point> lost_at(const answer& lease) const;
+    /// Lets time pass until that moment: whether it is lost then, and not a nanosecond before.
+    bool is_lost_at(const answer& lease, time_point when);
     std::optional<removal> removal_of(const answer& lease) const;
+    std::optional<release_result> removed_as(const answer& lease) const;
     std::vector<extension_end> extensions_of(const answer& lease) const;
+    /// What they ended with.
+    errors extension_errors(const answer& lease) const;
     /// The moments to which the lease's deadline was moved.
     std::vector<time_point> deadlines_of(const answer& lease) const;
     /// \}
