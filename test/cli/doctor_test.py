@@ -16,7 +16,8 @@ import threading
 import time
 
 from harness import (
-    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Master, Quorum, ServerError, Skip, case, contains, ended, equal, free_port, main, until)
+    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Master, Quorum, Relay, ServerError, Skip, case, contains, ended, equal, free_port,
+    main, until)
 
 FINDS = {'broken': BROKEN, 'degraded': DEGRADED, 'warning': WARNINGS, 'healthy': 0}
 
@@ -45,6 +46,11 @@ def found(quorum, check, severity, said, *words, master=None, env=None, alone=Tr
                   and not (one['check'] == 'quarantine' and 'is off' in one['what'])]
         equal(others, [])
     return report
+
+
+def through(quorum, way):
+    """The masters, the first of them under another address."""
+    return {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, way.url)}
 
 
 def founded(quorum):
@@ -212,66 +218,16 @@ def _():
 
 @case('latency: masters that answer late')
 def _():
-    with Quorum() as quorum, slow(quorum, 0.03):
-        found(quorum, 'latency', 'warning', 'near master_timeout', alone=False)
-        found(quorum, 'latency', 'broken', 'later than master_timeout', '--master-timeout', '20ms', alone=False)
-
-
-@contextlib.contextmanager
-def slow(quorum, seconds):
-    """One master through a relay that holds back what comes from it."""
-    stop = threading.Event()
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        port = quorum.masters[0].port
-
-        def copy(source, target, pause):
-            with contextlib.suppress(OSError):
-                while part := source.recv(65536):
-                    if pause:
-                        stop.wait(pause)
-                    target.sendall(part)
-                target.shutdown(socket.SHUT_WR)
-
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    client, _ = server.accept()
-                    master = socket.create_connection(('127.0.0.1', port))
-                    for way in ((client, master, 0), (master, client, seconds)):
-                        threading.Thread(target=copy, args=way, daemon=True).start()
-
-        threading.Thread(target=serve, daemon=True).start()
-        relay = f'redis://127.0.0.1:{server.getsockname()[1]}'
-        before = quorum.env['REDLOCK_MASTERS']
-        quorum.env['REDLOCK_MASTERS'] = before.replace(quorum.masters[0].url, relay)
-        yield
-        stop.set()
+    with Quorum() as quorum:
+        env = through(quorum, Relay(quorum.masters[0], seconds=0.03))
+        found(quorum, 'latency', 'warning', 'near master_timeout', env=env, alone=False)
+        found(quorum, 'latency', 'broken', 'later than master_timeout', '--master-timeout', '20ms', env=env, alone=False)
 
 
 @case('proxy: one address, several servers')
 def _():
-    with Quorum() as quorum, Quorum(1) as other, socket.create_server(('127.0.0.1', 0)) as server:
-        turns = [0]
-        ports = [quorum.masters[0].port, other.masters[0].port]
-
-        def copy(source, target):
-            with contextlib.suppress(OSError):
-                while part := source.recv(65536):
-                    target.sendall(part)
-                target.shutdown(socket.SHUT_WR)
-
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    client, _ = server.accept()
-                    turns[0] += 1
-                    master = socket.create_connection(('127.0.0.1', ports[turns[0] % 2]))
-                    threading.Thread(target=copy, args=(client, master), daemon=True).start()
-                    threading.Thread(target=copy, args=(master, client), daemon=True).start()
-
-        threading.Thread(target=serve, daemon=True).start()
-        balanced = f'redis://127.0.0.1:{server.getsockname()[1]}'
-        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, balanced)}
+    with Quorum() as quorum, Quorum(1) as other:
+        env = through(quorum, Relay(quorum.masters[0], other.masters[0]))
         for tries in range(5): # a connection in between may lead both of doctor's to one server
             with contextlib.suppress(AssertionError if tries < 4 else ()):
                 report = found(quorum, 'proxy', 'broken', 'reached two servers', env=env, alone=False)
@@ -445,7 +401,7 @@ def _(quorum):
     with contextlib.suppress(ServerError):
         master.ask('SET', 'a', 'b')
     until(lambda: 'aof_last_write_status:err' in master.ask('INFO', 'persistence'), 'a failed write')
-    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
+    env = through(quorum, master)
     found(quorum, 'persistence', 'broken', 'cannot write its append-only file', master=master, env=env,
           alone=False)
 
@@ -463,34 +419,17 @@ def _(quorum):
     master.ask('SAVE')
     master.restart()
     until(lambda: 'loading:1' in master.ask('INFO', 'persistence'), 'the loading')
-    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, master.url)}
+    env = through(quorum, master)
     found(quorum, 'role', 'warning', 'is loading its data', master=master, env=env, alone=False)
 
 
 @case('version: a server that is too old')
-def _():
-    with Quorum() as quorum, socket.create_server(('127.0.0.1', 0)) as server:
-        def copy(source, target):
-            with contextlib.suppress(OSError):
-                while part := source.recv(65536):
-                    # A real server in all but this.
-                    target.sendall(re.sub(rb'redis_version:\d', b'redis_version:5', part))
-                target.shutdown(socket.SHUT_WR)
-
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    client, _ = server.accept()
-                    master = socket.create_connection(('127.0.0.1', quorum.masters[0].port))
-                    threading.Thread(target=copy, args=(client, master), daemon=True).start()
-                    threading.Thread(target=copy, args=(master, client), daemon=True).start()
-
-        threading.Thread(target=serve, daemon=True).start()
-        old = f'redis://127.0.0.1:{server.getsockname()[1]}'
-        env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, old)}
-        if 'valkey_version' in quorum.masters[0].ask('INFO', 'server'):
-            raise Skip('this server is no Redis')
-        found(quorum, 'version', 'warning', 'versions before 7.0 are not tested', env=env)
+def _(quorum):
+    if 'valkey_version' in quorum.masters[0].ask('INFO', 'server'):
+        raise Skip('this server is no Redis')
+    # A real server in all but this.
+    old = Relay(quorum.masters[0], change=lambda data: re.sub(rb'redis_version:\d', b'redis_version:5', data))
+    found(quorum, 'version', 'warning', 'versions before 7.0 are not tested', env=through(quorum, old))
 
 
 @case('restart: a master in quarantine, and for how long')
@@ -605,7 +544,7 @@ def _(quorum):
     node = Master(str(quorum.directory), ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes',
                                          '--cluster-port', str(free_port())])  # else 10,000 more, free or not
     quorum.stack.callback(node.kill)
-    env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, node.url)}
+    env = through(quorum, node)
     found(quorum, 'slots', 'broken', 'CLUSTERDOWN', master=node, env=env, alone=False)
     node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
     until(lambda: 'cluster_state:ok' in node.ask('CLUSTER', 'INFO'), 'a cluster')
@@ -643,7 +582,7 @@ def _():
         with open(file, 'r+b') as opened, mmap.mmap(opened.fileno(), 8) as offset:
             off = Master(str(quorum.directory), env={'LD_PRELOAD': library, 'REDLOCK_CLOCK_FILE': str(file)})
             quorum.stack.callback(off.kill)
-            env = {'REDLOCK_MASTERS': quorum.env['REDLOCK_MASTERS'].replace(quorum.masters[0].url, off.url)}
+            env = through(quorum, off)
             offset[:] = struct.pack('q', 700_000)
             found(quorum, 'clock', 'warning', 'more than half', env=env)
             offset[:] = struct.pack('q', -1_500_000)

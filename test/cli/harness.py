@@ -7,6 +7,7 @@ server than the redis-server in the path: REDLOCK_REDIS_SERVER.
 import contextlib
 import ctypes
 import inspect
+import itertools
 import os
 import pathlib
 import random
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -164,6 +166,32 @@ def reply(stream):
     if kind == b'*':
         return [reply(stream) for _ in range(int(rest))]
     raise ServerError(f'no reply: {line}')
+
+
+class Relay:
+    """Passes bytes on between clients and masters, replies changed and after a delay. Of several masters each connection gets the next."""
+
+    def __init__(self, *masters, seconds=0, change=bytes):
+        self.masters = itertools.cycle(masters)
+        self.seconds, self.change = seconds, change
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = f'redis://127.0.0.1:{self.listener.getsockname()[1]}'
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client = self.listener.accept()[0]
+                master = socket.create_connection(('127.0.0.1', next(self.masters).port))
+                for way in ((client, master, 0, bytes), (master, client, self.seconds, self.change)):
+                    threading.Thread(target=self.pass_on, args=way, daemon=True).start()
+
+    @staticmethod
+    def pass_on(source, target, seconds, change):
+        with contextlib.suppress(OSError), source, target:
+            while data := source.recv(65_536):
+                time.sleep(seconds)
+                target.sendall(change(data))
 
 
 class Quorum:

@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
 """`redlock run`, as a command meets it: run_test.py REDLOCK [CASE...]"""
 
-import contextlib
 import os
 import pathlib
 import pty
 import signal
-import socket
 import stat
 import subprocess
 import sys
-import threading
 import time
 
 import harness
 from harness import (
-    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Skip,
+    CONFIGURATION, HELD, INTERNAL, LOST, NO_QUORUM, NOT_EXECUTABLE, NOT_FOUND, USAGE, Quorum, Relay, Skip,
     alive, case, contains, ended, equal, main, until)
 
 # A heart that beats into a file, on the clock that leases are measured with, and does not listen.
@@ -104,34 +101,9 @@ def _(quorum):
         contains(result.stderr, 'skipped')
 
 
-class Slow:
-    """Passes on what a master replies, each time after a delay."""
-
-    def __init__(self, port, seconds):
-        self.port, self.seconds = port, seconds
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = 'redis://127.0.0.1:%d' % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client = self.listener.accept()[0]
-                master = socket.create_connection(('127.0.0.1', self.port))
-                for source, target, seconds in ((client, master, 0), (master, client, self.seconds)):
-                    threading.Thread(target=self.relay, args=(source, target, seconds), daemon=True).start()
-
-    @staticmethod
-    def relay(source, target, seconds):
-        with contextlib.suppress(OSError), source, target:
-            while data := source.recv(65_536):
-                time.sleep(seconds)
-                target.sendall(data)
-
-
 @case('--skip-if-held does not take slow masters for a holder')
 def _(quorum):
-    slow = [Slow(master.port, 0.3) for master in quorum.masters]
+    slow = [Relay(master, seconds=0.3) for master in quorum.masters]
     words = ('run', '--skip-if-held', '--wait', 'none', '--ttl', '200ms', '--master-timeout', '5s', 'a')
     result = ended(quorum.run(
         *words, '--', 'echo', 'ran', env={'REDLOCK_MASTERS': ','.join(one.url for one in slow)}), HELD)
