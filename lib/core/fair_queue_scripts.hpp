@@ -17,9 +17,8 @@ namespace redlock::core {
 /// goes back. If the script stops at an error, such as a missing permission, everything that it
 /// wrote expires.
 inline constexpr script turn_take{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local span = tonumber(ARGV[2])
+    lua::clock,
+    R"(local span = tonumber(ARGV[2])
 local arrived = redis.call('ZSCORE', KEYS[2], ARGV[1])
 local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
 redis.call('ZADD', KEYS[3], string.format('%.0f', now + span * 1000), ARGV[1])

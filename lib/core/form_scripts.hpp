@@ -21,16 +21,12 @@ for i = 1, #KEYS - 1, 2 do
   if p == -1 then return {0, -1, 0} end
   if p > left then left = p end
 end
-if left ~= -2 then return {0, left, 0} end
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[#KEYS])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
-local floor = born + math.max(q, ARGV[4])
-if now < floor then return {-2, floor - now, now} end
-local f, lost = 0, false
+if left ~= -2 then return {0, left, 0} end)",
+    lua::clock,
+    lua::unless_late("ARGV[5]"),
+    lua::record("KEYS[#KEYS]"),
+    lua::unless_quarantined,
+    R"(local f, lost = 0, false
 if ARGV[6] ~= '0' then
   for i = 2, #KEYS - 1, 2 do
     local c = tonumber(redis.call('GET', KEYS[i]) or '0') or 0
@@ -66,12 +62,10 @@ return {1, t, 0})"};
 /// missing} | {-4: the record is another one; a handshake is needed}. One member that is missing or
 /// another owner's prevents all.
 inline constexpr script all_extend{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[#KEYS])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run and run ~= ARGV[5] then return {-4, 0, now} end
+    lua::clock,
+    lua::unless_late("ARGV[7]"),
+    lua::record("KEYS[#KEYS]"),
+    R"(if run and run ~= ARGV[5] then return {-4, 0, now} end
 local missing = false
 for i = 1, #KEYS - 1, 2 do
   local owner = redis.call('GET', KEYS[i])
@@ -84,16 +78,9 @@ end
 if missing then
   local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[6])
   return {forgot and -2 or -3, 0, now}
-end
-if ARGV[3] ~= '0' then
-  local f = {}
-  for i = 2, #KEYS - 1, 2 do f[i] = tonumber(redis.call('GET', KEYS[i]) or '0') or 0 end
-  for i = 2, #KEYS - 1, 2 do
-    if f[i] < tonumber(ARGV[3]) then redis.pcall('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
-    else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
-  end
-end
-for i = 1, #KEYS - 1, 2 do
+end)",
+    lua::raise_counters("pcall"),
+    R"(for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
 return {1, 0, now})"};
@@ -103,9 +90,8 @@ return {1, 0, now})"};
 /// publishes nothing). Reply {1 all removed} | {0 one is another owner's} | {-1 one is missing}.
 /// The value is 1 if a PUBLISH was refused, else 0.
 inline constexpr script all_release{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local st, refused = 1, 0
+    lua::clock,
+    R"(local st, refused = 1, 0
 for i = 1, #KEYS, 2 do
   local owner = redis.pcall('GET', KEYS[i])
   if owner == ARGV[1] then
@@ -133,16 +119,12 @@ return {st, refused, now})"};
 /// Reply as all_acquire; {0 busy, the remaining time of the last reader's lease}.
 inline constexpr script writer_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
-if p ~= -2 then return {0, p, 0} end
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[3])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
-local floor = born + math.max(q, ARGV[4])
-if now < floor then return {-2, floor - now, now} end
-local ms = math.floor(now / 1000)
+if p ~= -2 then return {0, p, 0} end)",
+    lua::clock,
+    lua::unless_late("ARGV[5]"),
+    lua::record("KEYS[3]"),
+    lua::unless_quarantined,
+    R"(local ms = math.floor(now / 1000)
 local last = tonumber(redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2] or '0')
 if last >= ms then
   if ARGV[7] ~= '0' then redis.call('SET', KEYS[5], ARGV[8], 'PX', ARGV[7]) end
@@ -163,9 +145,8 @@ return {1, f, now})"};
 /// Publishes even if only the intent was removed, because readers wait for that. Reply as
 /// all_release.
 inline constexpr script writer_release{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local st, told, refused = -1, false, 0
+    lua::clock,
+    R"(local st, told, refused = -1, false, 0
 if ARGV[5] ~= '0' and redis.pcall('GET', KEYS[3]) == ARGV[5] then
   redis.call('DEL', KEYS[3])
   told = true
@@ -192,12 +173,10 @@ return {st, refused, now})"};
 /// KEYS: lock, fence, record, readers. ARGV and reply: as all_extend; if the key is missing and
 /// there is a reader, {0, the remaining time of the last reader's lease}.
 inline constexpr script writer_extend{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[7] ~= '0' and now > tonumber(ARGV[7]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[3])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run and run ~= ARGV[5] then return {-4, 0, now} end
+    lua::clock,
+    lua::unless_late("ARGV[7]"),
+    lua::record("KEYS[3]"),
+    R"(if run and run ~= ARGV[5] then return {-4, 0, now} end
 local owner = redis.call('GET', KEYS[1])
 if not owner then
   local ms = math.floor(now / 1000)
@@ -206,13 +185,9 @@ if not owner then
   local forgot = not run or tonumber(born) > now or now < born + math.max(q, ARGV[6])
   return {forgot and -2 or -3, 0, now}
 end
-if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
-if ARGV[3] ~= '0' then
-  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then redis.pcall('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
-end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end)",
+    lua::raise_counter("pcall"),
+    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return {1, 0, now})"};
 
 /// A reader. `readers` is a sorted set: tokens by the end of their leases, in ms of the master's
@@ -223,16 +198,12 @@ return {1, 0, now})"};
 inline constexpr script shared_acquire{
     R"(local p = redis.call('PTTL', KEYS[1])
 if p == -2 then p = redis.call('PTTL', KEYS[3]) end
-if p ~= -2 then return {0, p, 0} end
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[4])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
-local floor = born + math.max(q, ARGV[4])
-if now < floor then return {-2, floor - now, now} end
-local ms = math.floor(now / 1000)
+if p ~= -2 then return {0, p, 0} end)",
+    lua::clock,
+    lua::unless_late("ARGV[5]"),
+    lua::record("KEYS[4]"),
+    lua::unless_quarantined,
+    R"(local ms = math.floor(now / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('(%.0f', ms))
 redis.call('ZADD', KEYS[2], string.format('%.0f', ms + ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
@@ -243,12 +214,10 @@ return {1, 0, now})"};
 /// after us, the channel on which a downgrade is published ('': none). Reply as all_extend; the
 /// value is 1 if PUBLISH was refused.
 inline constexpr script shared_extend{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[5] ~= '0' and now > tonumber(ARGV[5]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[3])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run and run ~= ARGV[3] then return {-4, 0, now} end
+    lua::clock,
+    lua::unless_late("ARGV[5]"),
+    lua::record("KEYS[3]"),
+    R"(if run and run ~= ARGV[3] then return {-4, 0, now} end
 local ms, wanted = math.floor(now / 1000), tonumber(ARGV[2])
 local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 local owner = redis.call('GET', KEYS[1])
@@ -277,9 +246,8 @@ return {1, refused, now})"};
 /// Reply {1 removed} | {0 a writer holds it} | {-1 missing}. If one key has another type, the other
 /// part is still removed.
 inline constexpr script shared_release{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local ms, st = math.floor(now / 1000), -1
+    lua::clock,
+    R"(local ms, st = math.floor(now / 1000), -1
 local ends = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
 if type(ends) == 'string' then
   redis.call('ZREM', KEYS[2], ARGV[1])

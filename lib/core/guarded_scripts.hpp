@@ -39,9 +39,8 @@ namespace redlock::core {
 /// quarantine by its clock in us, clock, record} | {-1, 0, clock}: the record has another format,
 /// and is not changed.
 inline constexpr script guarded_handshake{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-local e = redis.call('GET', KEYS[1])
+    lua::clock,
+    R"(local e = redis.call('GET', KEYS[1])
 local run, tag, promoted, born, q, id = string.match(e or '', '^3 ([^%s:]+)(:?%x*) (%S+) (%d+) (%d+) (%x+)$')
 if e and not run then return {-1, 0, now} end
 local list, mine = string.sub(id or '', 33), ARGV[6] or ''
@@ -74,11 +73,10 @@ return {fresh, born + q, now, e})"};
 /// that}.
 inline constexpr script guarded_acquire{
     R"(local n, t = #ARGV, redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[n] ~= '0' and now > tonumber(ARGV[n]) then return {-1, 0, now} end
-local e = redis.pcall('GET', KEYS[1])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run ~= ARGV[n - 2] or tonumber(born) > now then return {-4, tonumber(ARGV[n - 1]), now} end
+local now = t[1] * 1000000 + t[2])",
+    lua::unless_late("ARGV[n]"),
+    lua::record("KEYS[1]"),
+    R"(if run ~= ARGV[n - 2] or tonumber(born) > now then return {-4, tonumber(ARGV[n - 1]), now} end
 local floor = born + math.max(q, ARGV[n - 1])
 if now < floor then return {-2, floor - now, now} end
 local out, ttl, fence_ttl = {1, now}, ARGV[1], ARGV[2]
@@ -136,14 +134,13 @@ return {0, f, 0})"};
 /// creates a lock, never shortens one, never lowers a counter.
 inline constexpr script guarded_extend{
     R"(local n, t = #ARGV, redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if ARGV[n] ~= '0' and now > tonumber(ARGV[n]) then return {-1, 0, now} end
-local out, ttl, fence_ttl, each = {1, now}, tonumber(ARGV[1]), ARGV[2], #KEYS - 1
+local now = t[1] * 1000000 + t[2])",
+    lua::unless_late("ARGV[n]"),
+    R"(local out, ttl, fence_ttl, each = {1, now}, tonumber(ARGV[1]), ARGV[2], #KEYS - 1
 local fenced, missing = fence_ttl ~= '0', -3
-if fenced then each = each / 2 end
-local e = redis.pcall('GET', KEYS[1])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run and run ~= ARGV[n - 2] then return {-4, 0, now} end
+if fenced then each = each / 2 end)",
+    lua::record("KEYS[1]"),
+    R"(if run and run ~= ARGV[n - 2] then return {-4, 0, now} end
 if not run or tonumber(born) > now or now < born + math.max(q, ARGV[n - 1]) then
   out[1], missing = 2, -2
 end
@@ -164,13 +161,8 @@ for i = 1, each do
       if r == 1 then r = nil end
     end
   elseif not owner then r = missing
-  else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end
-  if r then
-    out[#out + 1] = i
-    out[#out + 1] = type(r) == 'table' and r.err or r
-  end
-end
-return out)"};
+  else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end)",
+    lua::exception_if("r")};
 
 /// Release and rollback. KEYS: the lock of each; with fencing tokens lock and fence of each. ARGV:
 /// fence ttl ms (0: without fencing tokens), the token of each, the fencing token of each if there
@@ -199,12 +191,7 @@ for i = 1, each do
       r = type(r) == 'number' and r + 1 or -2
     end
   elseif not owner then r = -1
-  else r = type(owner) == 'table' and owner or 0 end
-  if r ~= 1 then
-    out[#out + 1] = i
-    out[#out + 1] = type(r) == 'table' and r.err or r
-  end
-end
-return out)"};
+  else r = type(owner) == 'table' and owner or 0 end)",
+    lua::exception_if("r ~= 1")};
 
 } // namespace redlock::core

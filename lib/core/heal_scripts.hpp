@@ -17,29 +17,22 @@ namespace redlock::core {
 /// The key of one resource. Raises the fencing counter to the token. Replies -2 even for a key that
 /// is there: a stray SET may have created it after this master had lost another owner's key.
 inline constexpr script guarded_heal{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+    lua::clock,
+    R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
 local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
-local e = redis.pcall('GET', KEYS[3])
-local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) ')
-if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
+if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end)",
+    lua::record("KEYS[3]"),
+    R"(if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
   return {-2, 0, now}
-end
-if ARGV[3] ~= '0' then
-  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
-end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+end)",
+    lua::raise_counter("call"),
+    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {owner and 1 or 2, 0, now})"};
 
 /// Several resources: all missing ones, or none. One that is another owner's prevents all.
 inline constexpr script all_heal{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+    lua::clock,
+    R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
 local st = 1
 for i = 1, #KEYS - 1, 2 do
   local owner = redis.call('GET', KEYS[i])
@@ -55,16 +48,9 @@ if st == 2 then
   if run ~= ARGV[5] or tonumber(born) > now or now < born + math.max(q, ARGV[6]) then
     return {-2, 0, now}
   end
-end
-if ARGV[3] ~= '0' then
-  local f = {}
-  for i = 2, #KEYS - 1, 2 do f[i] = tonumber(redis.call('GET', KEYS[i]) or '0') or 0 end
-  for i = 2, #KEYS - 1, 2 do
-    if f[i] < tonumber(ARGV[3]) then redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
-    else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
-  end
-end
-for i = 1, #KEYS - 1, 2 do
+end)",
+    lua::raise_counters("call"),
+    R"(for i = 1, #KEYS - 1, 2 do
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
 end
 return {st, 0, now})"};
@@ -72,9 +58,8 @@ return {st, 0, now})"};
 /// The key of a writer, only without readers: else {0, the remaining time of the last reader's
 /// lease}.
 inline constexpr script writer_heal{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if now > tonumber(ARGV[7]) then return {-1, 0, now} end
+    lua::clock,
+    R"(if now > tonumber(ARGV[7]) then return {-1, 0, now} end
 local owner, st = redis.call('GET', KEYS[1]), 1
 if owner and owner ~= ARGV[1] then return {0, redis.call('PTTL', KEYS[1]), now} end
 if not owner then
@@ -87,21 +72,16 @@ if not owner then
     return {-2, 0, now}
   end
   st = 2
-end
-if ARGV[3] ~= '0' then
-  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-  if f < tonumber(ARGV[3]) then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
-end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+end)",
+    lua::raise_counter("call"),
+    R"(if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {st, 0, now})"};
 
 /// The entry of a reader, only without a writer: else {0, the remaining time of the writer's
 /// lease}.
 inline constexpr script shared_heal{
-    R"(local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
-if now > tonumber(ARGV[5]) then return {-1, 0, now} end
+    lua::clock,
+    R"(if now > tonumber(ARGV[5]) then return {-1, 0, now} end
 local ms, wanted, st = math.floor(now / 1000), tonumber(ARGV[2]), 1
 local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 local p = redis.call('PTTL', KEYS[1])

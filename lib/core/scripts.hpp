@@ -5,16 +5,104 @@
 
 #include "sha1.hpp"
 
+#include <array>
+#include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 namespace redlock::core {
 
-struct script {
-    constexpr explicit script(std::string_view lua) noexcept : text(lua), sha1(lua) {}
+/// Some lines of a script.
+struct script_part {
+    // NOLINTNEXTLINE(google-explicit-constructor): most parts are their text
+    constexpr script_part(const char* lua) noexcept : text(lua) {}
+    /// The same lines with `with` in place of each '$'.
+    constexpr script_part operator()(const char* with) const noexcept {
+        script_part out = *this;
+        out.argument = with;
+        return out;
+    }
 
+    std::string_view text;
+    std::string_view argument;
+};
+
+/// A script: its parts, one after the other, and their digest. Composed by the compiler.
+struct script {
+    constexpr script(std::initializer_list<script_part> parts) noexcept
+        : lines(composed(parts)),
+          text(lines.data()),
+          sha1(text) {}
+    script(const script&) = delete;
+    script& operator=(const script&) = delete;
+
+    using buffer = std::array<char, 1800>;
+    static constexpr buffer composed(std::initializer_list<script_part> parts) noexcept {
+        buffer out{};
+        std::size_t size = 0;
+        for (const script_part& part : parts) {
+            for (const char& c : part.text) {
+                const bool stands = c == '$' && !part.argument.empty();
+                for (const char each : stands ? part.argument : std::string_view(&c, 1)) {
+                    out[size++] = each;
+                }
+            }
+            out[size++] = '\n';
+        }
+        out[size - 1] = '\0';
+        return out;
+    }
+
+    buffer lines;
     std::string_view text;
     sha1_digest sha1;
 };
+
+/// Parts that several scripts share.
+namespace lua {
+
+inline constexpr script_part clock{
+    R"(local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2])"};
+/// Ends a script that was executed too late.
+inline constexpr script_part unless_late{
+    R"(if $ ~= '0' and now > tonumber($) then return {-1, 0, now} end)"};
+/// Reads the memory record (guarded_scripts.hpp).
+inline constexpr script_part record{
+    R"(local e = redis.pcall('GET', $)
+local run, born, q = string.match(type(e) == 'string' and e or '', '^3 (%S+) %S+ (%d+) (%d+) '))"};
+/// Ends an acquire in a quarantine, or if the record is that of another server.
+inline constexpr script_part unless_quarantined{
+    R"(if run ~= ARGV[3] or tonumber(born) > now then return {-4, tonumber(ARGV[4]), now} end
+local floor = born + math.max(q, ARGV[4])
+if now < floor then return {-2, floor - now, now} end)"};
+/// Raises the fencing counter to the token, and renews its expiry.
+inline constexpr script_part raise_counter{
+    R"(if ARGV[3] ~= '0' then
+  local f = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+  if f < tonumber(ARGV[3]) then redis.$('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+  else redis.call('PEXPIRE', KEYS[2], ARGV[4]) end
+end)"};
+/// The same for several locks.
+inline constexpr script_part raise_counters{
+    R"(if ARGV[3] ~= '0' then
+  local f = {}
+  for i = 2, #KEYS - 1, 2 do f[i] = tonumber(redis.call('GET', KEYS[i]) or '0') or 0 end
+  for i = 2, #KEYS - 1, 2 do
+    if f[i] < tonumber(ARGV[3]) then redis.$('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
+    else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
+  end
+end)"};
+/// Ends the loop over the locks of a shared call: adds the exception of one.
+inline constexpr script_part exception_if{
+    R"(  if $ then
+    out[#out + 1] = i
+    out[#out + 1] = type(r) == 'table' and r.err or r
+  end
+end
+return out)"};
+
+} // namespace lua
 
 /// KEYS[1] the lock, ARGV[1] the token, ARGV[2] the channel for the release notification, optional.
 /// (The message is the first 16 characters of the token.) Reply 1 removed, 2 removed but PUBLISH
@@ -40,13 +128,8 @@ for i, lock in ipairs(KEYS) do
       if r == 1 then r = nil end
     end
   elseif not owner then r = -3
-  else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end
-  if r then
-    out[#out + 1] = i
-    out[#out + 1] = type(r) == 'table' and r.err or r
-  end
-end
-return out)"};
+  else r = type(owner) == 'table' and owner or redis.call('PTTL', lock) end)",
+    lua::exception_if("r")};
 
 /// Examines the slots of a pool. It only reads, to find slots that are worth an attempt. The votes
 /// of a majority decide on the owner, as for any lock. KEYS: the pool. ARGV: the first slot, their

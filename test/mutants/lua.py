@@ -8,10 +8,14 @@ import re
 
 from mutant import Mutant
 
+# A script is its parts, one below the other: lines, or a part of `namespace lua`, perhaps with what '$' stands for.
+PART = re.compile(r'R"\((?P<lines>.*?)\)"|lua::(?P<shared>\w+)(?:\("(?P<argument>[^"]*)"\))?', re.S)
+SHARED = re.compile(r'inline constexpr script_part (\w+)\{\s*R"\((.*?)\)"\};', re.S)
+ONE = r'(?:R"\(.*?\)"|lua::\w+(?:\("[^"]*"\))?)'
 SCRIPT = re.compile(
-    r'inline constexpr (?:(script) (?P<name>\w+)\{\s*|std::string_view (?P<bare>\w+) =\s*)R"\((?P<text>.*?)\)"',
-    re.S,
+    rf'inline constexpr (?:script (?P<name>\w+)\{{|std::string_view (?P<bare>\w+) =)\s*(?P<parts>{ONE}(?:,\s*{ONE})*)', re.S
 )
+DECLARED = re.compile(r'inline constexpr (?=script \w+\{|std::string_view \w+ =\s*R")')
 TOKEN = re.compile(
     r'''(?P<space>\s+|--[^\n]*)|(?P<number>0[xX][\da-fA-F]+|\d+(?:\.\d+)?)|(?P<string>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")'''
     r'''|(?P<word>[A-Za-z_]\w*)|(?P<mark>\.\.\.|\.\.|==|~=|<=|>=|[-+*/%^\#<>=(){}\[\];:,.])'''
@@ -296,25 +300,44 @@ class Script:
                 self.change('arguments', a, d, other + self.text[b:c] + one, (start, self.done()))
 
 
-def find(file, source):
-    """[(name, match of SCRIPT, its mutants)] of a header."""
+def shared_parts(sources):
+    """Name -> lines, of the parts in `namespace lua`."""
+    return dict(part for source in sources for part in SHARED.findall(source))
+
+
+def composed(source, match, shared):
+    """The text of a script, and for each of its lines the line of the source."""
+    lines, places = [], []
+    for part in PART.finditer(source, match.start('parts'), match.end('parts')):
+        at = source.count('\n', 0, part.start())
+        if part['shared']:
+            text = shared[part['shared']]
+            text = text.replace('$', part['argument']) if part['argument'] else text
+        else:
+            text = part['lines']
+        lines += text.split('\n')
+        places += [at + 1 + (0 if part['shared'] else i) for i in range(text.count('\n') + 1)]
+    return '\n'.join(lines), places
+
+
+def find(file, source, shared):
+    """[(name, text, its mutants)] of the scripts in a header."""
     found = []
     for match in SCRIPT.finditer(source):
         name = match['name'] or match['bare']
-        script = Script(match['text'])
+        text, places = composed(source, match, shared)
+        script = Script(text)
         changes = script.changes
         for (start, end), (at, after, opposite) in script.relations.items():
-            text = script.text
             changes.append(
                 ('relation', text[start:end], text[start:at] + opposite + text[after:end], at, after, opposite)
             )
         mutants = []
         for kind, old, new, at, end, replacement in sorted(changes, key=lambda one: (one[3], one[4])):
-            line = source.count('\n', 0, match.start('text') + at) + 1
-            made = Mutant(file, name, f'Lua {kind}', line, old, new)
+            made = Mutant(file, name, f'Lua {kind}', places[text.count('\n', 0, at)], old, new)
             made.text = script.text[:at] + replacement + script.text[end:]
             mutants.append(made)
-        found.append((name, match, mutants))
+        found.append((name, text, mutants))
     return found
 
 

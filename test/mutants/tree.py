@@ -67,14 +67,16 @@ class Tree:
 
     def find(self):
         found = []
-        for path in sorted((self.root / CORE).glob('*.?pp')):
+        paths = sorted((self.root / CORE).glob('*.?pp'))
+        shared = lua.shared_parts(path.read_text() for path in paths)
+        for path in paths:
             name, text = f'core/{path.name}', path.read_text()
             source = self.sources[name] = cpp.Source(name, text)
             self.skipped.update(source.skipped)
             found += source.mutants
             try:
-                for script, match, mutants in lua.find(name, text):
-                    self.scripts.append((script, match['text'], mutants))
+                for script, lines, mutants in lua.find(name, text, shared):
+                    self.scripts.append((script, lines, mutants))
                     found += mutants
             except lua.NotKnown as unknown:
                 self.refused.append(f'{name}: {unknown}')
@@ -138,8 +140,7 @@ class Tree:
                 # All is a line further down.
                 first = text[: text.index(include)].count('\n')
                 where = {line + 1 if line > first else line: spans for line, spans in where.items()}
-            for script in lua.SCRIPT.finditer(text):
-                text = text.replace(script[0], script[0].replace('constexpr', 'constinit', 1))
+            text = lua.DECLARED.sub('inline constinit ', text)
             if name == f'core/{TABLE_IN}':
                 text += f'#include "{TABLE}"\n'
             self.where[name] = where
@@ -157,6 +158,8 @@ class Tree:
         return f'''#pragma once
 
 {includes}
+#include <new>
+
 namespace redlock::core {{
 
 struct other_text {{
@@ -179,7 +182,7 @@ struct changed_script {{
                 continue;
             }}
             if (one.script_of != nullptr) {{
-                *one.script_of = script(one.text);
+                ::new (one.script_of) script{{one.text}};
             }} else {{
                 *one.bare = one.text;
             }}

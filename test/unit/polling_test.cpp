@@ -59,9 +59,9 @@ struct held_quorum {
         } else if (call) {
             return reply_for_each(*call, three(1, 0, clock));
         }
-        for (const core::script& one :
-             {core::writer_acquire, core::shared_acquire, core::all_acquire}) {
-            if (runs(words, one)) {
+        for (const core::script* const one :
+             {&core::writer_acquire, &core::shared_acquire, &core::all_acquire}) {
+            if (runs(words, *one)) {
                 ++asked[master];
                 return free[master] ? three(1, 1, clock) : three(0, 9'000, clock);
             }

@@ -125,13 +125,13 @@ TEST_CASE("an acquire without a record of this server sets nothing, and writes n
         if (hash) {
             it.ask({"HSET", record_key, "run", "run", "born", "1", "q", "0", "dur", "1"});
         }
-        for (const core::script& form :
-             {core::all_acquire, core::writer_acquire, core::shared_acquire}) {
-            const bool reads = &form.text[0] == &core::shared_acquire.text[0];
-            arguments words{"EVAL", std::string(form.text)};
+        for (const core::script* const form :
+             {&core::all_acquire, &core::writer_acquire, &core::shared_acquire}) {
+            const bool reads = &form->text[0] == &core::shared_acquire.text[0];
+            arguments words{"EVAL", std::string(form->text)};
             const arguments keys =
                 reads ? arguments{"4", "p:{r}", "p:{r}:readers", "p:{r}:intent", record_key}
-                : form.text == core::all_acquire.text
+                : form->text == core::all_acquire.text
                     ? arguments{"3", "p:{r}", "p:{r}:fence", record_key}
                     : arguments{
                         "5", "p:{r}", "p:{r}:fence", record_key, "p:{r}:readers", "p:{r}:intent"};

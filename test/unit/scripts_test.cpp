@@ -12,7 +12,8 @@ TEST_CASE("the scripts of the plain protocol are those that other versions of th
 }
 
 TEST_CASE("a script is one line that compares before it changes anything") {
-    for (const auto& one : {compare_and_delete, compare_and_extend}) {
+    for (const auto* script : {&compare_and_delete, &compare_and_extend}) {
+        const auto& one = *script;
         CHECK(one.text.find('\n') == std::string_view::npos);
         const std::size_t compares = one.text.find("if v == ARGV[1] then");
         REQUIRE(compares != std::string_view::npos);
