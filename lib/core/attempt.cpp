@@ -207,8 +207,8 @@ attempt::level(claim_record& mine, master_set up, time_point now, const settings
         return decide(mine);
     }
     for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
-        if (wrong::deadline_restarted_at_raise && theirs.until != never) {
-            theirs.until = guaranteed_until(now, mine.ttl, rules.drift);
+        if (wrong::deadline_restarted_at_raise && theirs.until() != never) {
+            theirs.confirm(guaranteed_until(now, mine.ttl, rules.drift));
         }
         if ((next.masters & set_of(i)) != 0) {
             theirs.said = vote::pending;
@@ -243,7 +243,7 @@ attempt::accept_handoff(claim_record& mine, master_set up, time_point now) noexc
     raise_to_ = mine.fencing_token + 1;
     decision next{.next = decision::kind::raise, .anew = true};
     for_each_ballot(mine, [&](std::size_t i, ballot& theirs) {
-        if (now < theirs.until && (up & set_of(i)) != 0) {
+        if (now < theirs.until() && (up & set_of(i)) != 0) {
             theirs.said = vote::pending;
             next.masters |= set_of(i);
         } else {

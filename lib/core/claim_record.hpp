@@ -32,12 +32,12 @@ inline constexpr std::uint64_t not_written = ~std::uint64_t{0};
 /// The state of one claim on one master: its vote, its key, and until when both count. Every lock
 /// and every waiter has one per master: kept small.
 struct ballot : vote_term {
-    std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
     vote said = vote::pending;
     key_state found = key_state::unknown; // by the current extension, or the last
-    bool asked = false;                   // a command to set the key was sent: the key may exist
-    bool unvouched = false; // set by a SET without a certificate: the master may have lost another
-                            // owner's key before
+    bool asked : 1 = false;               // a command to set the key was sent: the key may exist
+    bool unvouched : 1 = false; // set by a SET without a certificate: the master may have lost
+                                // another owner's key before
+    std::chrono::duration<std::uint32_t, std::micro> latency{0}; // an hour at most
 };
 
 /// The votes of all masters, in the order of the configuration, with their texts.

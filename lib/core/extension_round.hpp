@@ -30,28 +30,36 @@ enum class key_state : std::uint8_t {
     owned_by_other, // the key of another owner
 };
 
-/// Until when the vote of one master counts.
-struct vote_term {
-    time_point until = never;        // the key is there until then
-    time_point blocks_until = never; // the master cannot have voted for another owner before then
+/// Until when the vote of one master counts. Every lock has one per master: kept small, so there is
+/// one moment, and whether the key is known to be there until then.
+class vote_term {
+public:
+    /// The key is there until then; `never` if the master may have lost it.
+    time_point until() const noexcept { return forgotten_ ? never : blocks_until_; }
+    /// The master cannot have voted for another owner before then.
+    time_point blocks_until() const noexcept { return blocks_until_; }
 
     /// It set, extended or healed the key.
     void confirm(time_point moment) noexcept {
-        until = std::max(until, moment);
-        blocks_until = std::max(blocks_until, moment);
+        blocks_until_ = std::max(until(), moment);
+        forgotten_ = false;
     }
     /// The master may have lost the key: its vote no longer counts. It still blocks other owners
     /// until the end of its quarantine.
-    void forget() noexcept { until = never; }
+    void forget() noexcept { forgotten_ = true; }
     /// It was removed from the quorum.
-    void forget_all() noexcept { until = blocks_until = never; }
+    void forget_all() noexcept { blocks_until_ = never; }
     /// It has lost no data, and the key is missing or another owner's. Returns true if something
     /// outside the protocol removed the key, for example DEL or eviction.
     bool remove(time_point now) noexcept {
-        const bool silent = now < blocks_until;
-        until = blocks_until = never;
+        const bool silent = now < blocks_until_;
+        forget_all();
         return silent;
     }
+
+private:
+    time_point blocks_until_ = never;
+    bool forgotten_ = false;
 };
 
 enum class ruling : std::uint8_t {
@@ -120,7 +128,7 @@ struct extension {
         std::size_t silent = 0; // without the key, but cannot have voted for another owner
         for (const auto& one : masters) {
             ++count[static_cast<std::size_t>(one.found)];
-            silent += one.found == key_state::unknown && now < one.blocks_until ? 1U : 0U;
+            silent += one.found == key_state::unknown && now < one.blocks_until() ? 1U : 0U;
         }
         const auto of = [&](key_state what) { return count[static_cast<std::size_t>(what)]; };
         const std::size_t kept = of(key_state::kept);

@@ -193,7 +193,8 @@ leases::loss leases::granted_late(claim& lease, const arrival& at, const answer&
     if (theirs.said == vote::pending && !lease.extending.active) {
         theirs.said = what;
     }
-    const bool later = theirs.until > lease.held().deadline() && at.now < lease.held().held_until();
+    const bool later =
+        theirs.until() > lease.held().deadline() && at.now < lease.held().held_until();
     return later ? move_deadline(lease, at.now) : std::nullopt; // a majority can use it
 }
 

@@ -91,23 +91,23 @@ TEST_CASE("attempt: each master is asked once, and a majority wins") {
 TEST_CASE("attempt: a grant lasts from before the first byte, and a late one as long") {
     site one;
     CHECK(attempt::note(one.mine, 0, granted(), one.rules.drift) == vote::granted);
-    CHECK(one.mine.votes.of[0].until == t0 + usable);
+    CHECK(one.mine.votes.of[0].until() == t0 + usable);
     one.mine.ttl = 5s; // the next owner's; the master was asked for more
     attempt::note(one.mine, 1, granted(), one.rules.drift);
-    CHECK(one.mine.votes.of[1].until == t0 + usable);
+    CHECK(one.mine.votes.of[1].until() == t0 + usable);
     CHECK(one.said(1) == vote::pending); // whether it counts is another question
 
     CHECK(
         attempt::note(one.mine, 2, {.said = vote::held, .left = 3s}, one.rules.drift)
         == vote::held);
     CHECK(one.mine.votes.left(2) == 3s);
-    CHECK(one.mine.votes.of[2].until == never);
+    CHECK(one.mine.votes.of[2].until() == never);
 }
 
 TEST_CASE("attempt: fenced, a grant without a counter does not count") {
     site one(origin::acquire, true);
     CHECK(attempt::note(one.mine, 0, granted(), one.rules.drift) == vote::error);
-    CHECK(one.mine.votes.of[0].until == never);
+    CHECK(one.mine.votes.of[0].until() == never);
 }
 
 TEST_CASE("attempt: contention and outage are distinguished") {
@@ -224,7 +224,7 @@ TEST_CASE("attempt: a hand-off is won by a raise to the next number") {
     one.mine.fencing_token = 9;
     for (ballot& theirs : one.mine.votes.of) {
         theirs.said = vote::granted;
-        theirs.until = t0 + 5s;
+        theirs.confirm(t0 + 5s);
     }
 
     SECTION("a majority gives it") {
@@ -241,7 +241,8 @@ TEST_CASE("attempt: a hand-off is won by a raise to the next number") {
         CHECK(!one.asking.awaits(one.mine, 0, 2));
     }
     SECTION("only where the lock lasts and the master is up it is asked for") {
-        one.mine.votes.of[0].until = t0;
+        one.mine.votes.of[0].forget();
+        one.mine.votes.of[0].confirm(t0);
         CHECK(one.level(all & ~only(1)) == kind::raise);
         CHECK(one.last.masters == only(2));
         CHECK(one.said(0) == vote::unreachable);
@@ -266,7 +267,7 @@ TEST_CASE("attempt: an attach is won where a majority has kept the lock") {
     site one(origin::attach);
     CHECK(one.asking.attaches());
     CHECK(one.extended(0, granted()) == kind::open);
-    CHECK(one.mine.votes.of[0].until == t0 + usable);
+    CHECK(one.mine.votes.of[0].until() == t0 + usable);
     CHECK(one.extended(1, refused(vote::absent)) == kind::open);
     CHECK(one.extended(2, granted()) == kind::won);
     CHECK(one.extended(2, refused(vote::absent)) == kind::open); // it has voted

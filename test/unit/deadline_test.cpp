@@ -108,7 +108,7 @@ TEST_CASE("votes from before the members changed do not count, and the deadline 
     for (const std::size_t master : {0U, 2U}) {
         ballot& theirs = one.mine.votes.of[master];
         CHECK(!mine.count(theirs, key_state::kept, round, false, now, one.rules.drift));
-        CHECK(theirs.until == never);
+        CHECK(theirs.until() == never);
         CHECK(
             lease::answered(one.mine, master, vote::granted, key_state::kept, round)
             == lease::next::nothing);
@@ -157,7 +157,7 @@ TEST_CASE(
     CHECK(next <= now + 4s);
     CHECK(next > now + 3s);
     CHECK(one.keeps(1) == lease::next::nothing);
-    CHECK(one.mine.votes.of[1].until == now + 9s); // it counts all the same
+    CHECK(one.mine.votes.of[1].until() == now + 9s); // it counts all the same
 }
 
 TEST_CASE("after an extension that failed the next comes soon, later each time") {
@@ -252,10 +252,10 @@ TEST_CASE(
     const auto before = one.mine.extending.round;
     one.extend();
     one.mine.extending.count(one.mine.votes.of[2], key_state::kept, before, false, now, {});
-    CHECK(one.mine.votes.of[2].until == never);
+    CHECK(one.mine.votes.of[2].until() == never);
     CHECK(
         one.mine.extending.count(one.mine.votes.of[1], key_state::missing, before, false, now, {}));
-    CHECK(one.mine.votes.of[1].until == never);
+    CHECK(one.mine.votes.of[1].until() == never);
     CHECK(
         lease::answered(one.mine, 1, vote::absent, key_state::missing, before)
         == lease::next::nothing);
