@@ -186,7 +186,7 @@ held_leases::lease_ptr
 held_leases::add(const core::claim& claim, std::string_view resource, std::uint64_t observed) {
     std::unique_ptr<const lease_handle::naming> named;
     if (claim.is_slot()) {
-        const std::vector<std::uint32_t>& numbers = claim.slots->numbers;
+        const std::vector<std::uint32_t>& numbers = claim.more->numbers;
         named = std::make_unique<const lease_handle::naming>(
             lease_handle::naming{name_of_slots(std::string(resource), numbers), numbers});
     } else if (claim.form != core::lock_form::exclusive) {

@@ -64,7 +64,7 @@ void acquires::answered(claim& attempt, const arrival& at, const answer& got) {
     if (next.next == attempt::decision::kind::open) {
         return;
     }
-    if (operation* const wanted = operations_.find(attempt.operation)) {
+    if (operation* const wanted = operations_.find(attempt.asking().operation)) {
         act(*wanted, attempts_.follow(*wanted, attempt, next, at.now), at.now);
     }
 }
@@ -81,7 +81,7 @@ void acquires::count_for_newer(const claim& ended, const arrival& at, const answ
 }
 
 void acquires::break_off(claim& attempt, time_point now) {
-    if (operation* const wanted = operations_.find(attempt.operation)) {
+    if (operation* const wanted = operations_.find(attempt.asking().operation)) {
         fail(*wanted, attempt, errc::no_quorum, now);
     }
 }

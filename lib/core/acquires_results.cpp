@@ -13,18 +13,16 @@ namespace redlock::core {
 
 void acquires::win(operation& wanted, claim& attempt, time_point now) {
     const acquire_options& options = wanted.options;
-    if (attempt.given_at == never) {
-        attempt.given_at = attempt.asked_at;
-    }
+    const time_point began = attempt.asking().began(attempt);
     const time_point hold_limit =
-        options.max_hold.count() == 0 ? forever : later(attempt.given_at, options.max_hold);
+        options.max_hold.count() == 0 ? forever : later(began, options.max_hold);
     const time_point lasts_until = std::min(
         wrong::elapsed_not_subtracted ? guaranteed_until(now, attempt.ttl, rules_.drift)
-        : wrong::handoff_counts_anew ? guaranteed_until(attempt.given_at, attempt.ttl, rules_.drift)
-                                     : attempt.votes.lasts_until(masters_.needed()),
+        : wrong::handoff_counts_anew  ? guaranteed_until(began, attempt.ttl, rules_.drift)
+                                      : attempt.votes.lasts_until(masters_.needed()),
         hold_limit);
-    const auto needed = wrong::handoff_past_deadline && attempt.given_at != attempt.asked_at
-                            ? -attempt.ttl
+    const auto needed = wrong::handoff_past_deadline && began != attempt.asked_at
+                            ? -wanted.options.ttl
                             : std::max(options.min_validity, options.stop_margin);
     if (now + needed >= lasts_until) { // `lasts_until` may be `never`
         fail(wanted, attempt, errc::validity_exhausted, now);
@@ -32,11 +30,11 @@ void acquires::win(operation& wanted, claim& attempt, time_point now) {
     }
     // An attempt that asked the arbiter first took two round trips. Under contention there are no
     // others to measure.
-    masters_.measured((now - attempt.given_at) / (wanted.ask_arbiter ? 2 : 1));
+    masters_.measured((now - began) / (wanted.ask_arbiter ? 2 : 1));
 
     attempt.announced = true;
-    attempt.drops_intent = attempt.intent != 0; // a master that did not grant still has the intent
-    attempt.operation = {};
+    attempt.drops_intent =
+        attempt.intent() != 0;           // a master that did not grant still has the intent
     if (attempt.asking().token() != 0) { // 0: without fencing
         attempt.fencing_token = attempt.asking().token();
     }
@@ -144,12 +142,12 @@ bool acquires::hand_off(claim& lease, time_point now) {
     end_scan(next);
     ++counters_.local_handoffs;
     removals_.handed_off(lease);
-    lease.ttl = next.options.ttl;
+    lease.ttl = shortened(next.options.ttl);
     lease.ttl_max = std::max(lease.ttl_max, lease.ttl);
-    lease.given_at = now;
     const time_point deadline = lease.held().deadline();
     // From now on the claim is an attempt of the next waiter. No caller waits for its removal.
-    lease.ask({attempt::origin::hand_off, masters_.size(), masters_.needed()});
+    lease.ask(attempt::accept(masters_.size(), masters_.needed(), now));
+    lease.asking().operation = next.self;
     next.attempt = lease.self;
     if (!wrong::handoff_without_raise && lease.fencing) {
         act(next, attempts_.accept(next, lease, deadline, now), now);

@@ -64,7 +64,7 @@ void acquires::slots_found(operation& wanted, slot_scan& asking, time_point now)
 // the last scan.
 void acquires::look_on(wait_queue& waiters, operation& served, const claim& won, time_point now) {
     operation& next = *waiting::front_of(waiters);
-    if (won.slots->handed_since != never && !waiters.take_notified()) {
+    if (won.more->handed_since != never && !waiters.take_notified()) {
         waiting_.pause(next, waiters.search_at(), now);
         return;
     }

@@ -19,6 +19,7 @@
 #include "claim_record.hpp"
 #include "round.hpp"
 #include "settings.hpp"
+#include "slot_map.hpp"
 
 #include <redlock/diagnostics.hpp>
 #include <redlock/errc.hpp>
@@ -57,6 +58,8 @@ public:
         time_point patience = forever;
     };
 
+    handle operation; // the acquire that waits for it
+
     attempt() noexcept = default;
     attempt(origin from, std::size_t masters, std::size_t quorum) noexcept
         : attempt(from, masters, quorum, masters) {}
@@ -66,7 +69,18 @@ public:
           voters_(static_cast<std::uint16_t>(voters)),
           from_(from) {}
 
+    /// A local handoff, at `now`.
+    static attempt accept(std::size_t masters, std::size_t quorum, time_point now) noexcept {
+        attempt made(origin::hand_off, masters, quorum);
+        made.accepted_at_ = now;
+        return made;
+    }
+
     origin from() const noexcept { return from_; }
+    /// When its owner began: t0, or the local handoff.
+    time_point began(const claim_record& mine) const noexcept {
+        return from_ == origin::hand_off ? accepted_at_ : mine.asked_at;
+    }
     bool attaches() const noexcept { return from_ == origin::attach; }
     /// The value to which the fencing counters are raised; 0: not known yet.
     std::uint64_t token() const noexcept { return raise_to_; }
@@ -154,6 +168,7 @@ private:
     stage stage_ = stage::votes;
     std::size_t arbiter_ = nobody; // the one master that was asked so far
     std::uint64_t raise_to_ = 0;
+    time_point accepted_at_ = never; // of a local handoff
 };
 
 } // namespace redlock::core

@@ -24,10 +24,9 @@ attempt::limits limits_of(const operation& wanted) noexcept {
 
 // Sets the target of the next attempt: one slot, or several as one lock. Returns its key.
 std::string name_slots(claim& attempt, operation& wanted) {
-    attempt.slots = std::make_unique<slot_part>();
-    std::vector<std::uint32_t>& numbers = attempt.slots->numbers;
+    std::vector<std::uint32_t>& numbers = attempt.need_more().numbers;
     wanted.search->next(numbers);
-    attempt.slots->pool_key = wanted.key;
+    attempt.more->pool_key = wanted.key;
     std::string key;
     attempt.form = assign_slot_keys(key, wanted.key, numbers);
     return key;
@@ -39,14 +38,15 @@ claim& attempts::create(operation& wanted, std::string_view token, time_point no
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
-    attempt.operation = wanted.self;
     std::string slots;
     if (wanted.search) {
         slots = name_slots(attempt, wanted);
     } else {
         attempt.form = wanted.form;
     }
-    attempt.intent = wanted.intent;
+    if (wanted.intent != 0) {
+        attempt.need_more().intent = wanted.intent;
+    }
     attempt.fencing = wanted.options.fencing;
     std::array<unsigned char, 20> secret{};
     host_.random(secret);
@@ -57,10 +57,11 @@ claim& attempts::create(operation& wanted, std::string_view token, time_point no
         token = last != nullptr ? last->token_text() : std::string_view(drawn.data(), drawn.size());
     }
     attempt.key = owned_key(wanted.search ? slots : wanted.key, token);
-    attempt.ttl = attempt.ttl_max = attempt.asked_ttl = wanted.options.ttl;
+    attempt.ttl = attempt.ttl_max = attempt.asked_ttl = shortened(wanted.options.ttl);
     attempt.asked_at = now; // before the first byte of it leaves
     attempt.expires_at = now + attempt.ttl + rules_.drift.of(attempt.ttl);
     attempt.ask({attempt::origin::acquire, masters_.size(), masters_.needed()});
+    attempt.asking().operation = wanted.self;
     attempt.votes.reset(masters_.size());
     return attempt;
 }
@@ -144,11 +145,11 @@ attempt::decision attempts::attach(operation& wanted, std::string_view token, ti
     attempt.wake.owner = timer_owner::claim;
     attempt.wake.subject = attempt.self;
     attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed(), masters_.voters()});
-    attempt.operation = wanted.self;
+    attempt.asking().operation = wanted.self;
     attempt.key = owned_key(wanted.key, token);
     attempt.fencing = wanted.options.fencing;
-    attempt.ttl = wanted.options.ttl;
-    attempt.ttl_max = rules_.max_ttl; // the ttl of the other process is unknown
+    attempt.ttl = shortened(wanted.options.ttl);
+    attempt.ttl_max = shortened(rules_.max_ttl); // the ttl of the other process is unknown
     attempt.asked_at = now;
     attempt.votes.reset(masters_.size());
     attempt.extending.sent = now; // a reply after the decision counts for an extension
@@ -226,7 +227,6 @@ attempts::accept(operation& next, claim& lease, time_point deadline, time_point 
     next.stage = operation::phase::attempting;
     ++next.attempts;
     lease.extending.active = false;
-    lease.operation = next.self;
     timers_.cancel(lease.wake);
     timers_.set(
         next.wake, std::min({later(now, rules_.master_timeout), deadline, next.wait_until}));

@@ -25,8 +25,6 @@ class claim : public claim_record {
 public:
     handle self;
     timer wake;
-    handle operation;            // the acquire that waits for this attempt
-    time_point given_at = never; // t0, or the local handoff to the current owner
 
     /// \name The current phase
     /// \{
@@ -60,8 +58,6 @@ public:
 
     void reset() {
         claim_record::reset();
-        operation = {};
-        given_at = never;
         phase_.emplace<attempt>();
     }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,53 +46,68 @@ class ballots {
 public:
     row<ballot> of;
 
+    ballots() noexcept = default;
+    ballots(const ballots& other) { *this = other; }
+    ballots(ballots&&) noexcept = default;
+    ballots& operator=(const ballots& other) {
+        of = other.of;
+        details_ = other.details_ ? std::make_unique<detail[]>(of.size()) : nullptr;
+        std::ranges::copy(other.details(), details().begin());
+        return *this;
+    }
+    ballots& operator=(ballots&&) noexcept = default;
+    ~ballots() = default;
+
     /// Keeps the buffers: a claim with fencing needs them each time.
     void reset(std::size_t masters) {
+        if (of.size() != masters) {
+            details_.reset();
+        }
         of.assign(masters);
-        details_.assign(details_.empty() ? 0 : masters);
+        std::ranges::fill(details(), detail());
     }
     void clear() noexcept {
         of.clear();
-        details_.clear();
+        details_.reset();
     }
-    void clear_details() noexcept { details_.clear(); }
+    void clear_details() noexcept { details_.reset(); }
 
     /// \name What few votes have
     /// \{
     /// The fencing counter that came with the grant; 0: none.
     std::uint64_t counter(std::size_t master) const noexcept {
-        return details_.empty() ? 0 : details_[master].counter;
+        return details_ ? details_[master].counter : 0;
     }
     void set_counter(std::size_t master, std::uint64_t counter) {
         set(master, &detail::counter, counter);
     }
     bool has_counter_below(std::uint64_t token) const noexcept {
-        return std::ranges::any_of(details_, [token](const detail& one) {
+        return std::ranges::any_of(details(), [token](const detail& one) {
             return one.counter != 0 && one.counter < token;
         });
     }
     /// The remaining lease of the holder.
     std::chrono::milliseconds left(std::size_t master) const noexcept {
-        return details_.empty() ? lease_unknown : details_[master].left;
+        return details_ ? details_[master].left : lease_unknown;
     }
     void set_left(std::size_t master, std::chrono::milliseconds left) {
         set(master, &detail::left, left);
     }
     /// Of a rollback: the end of the removal in the stream to the master.
     std::uint64_t removal_mark(std::size_t master) const noexcept {
-        return details_.empty() ? 0 : details_[master].removal_mark;
+        return details_ ? details_[master].removal_mark : 0;
     }
     void set_removal_mark(std::size_t master, std::uint64_t mark) {
         set(master, &detail::removal_mark, mark);
     }
     std::string_view text(std::size_t master) const noexcept {
-        return details_.empty() ? std::string_view() : details_[master].text;
+        return details_ ? details_[master].text : std::string_view();
     }
     void note(std::size_t master, std::string_view text) {
         set(master, &detail::text, std::string(text));
     }
     void clear_texts() noexcept {
-        for (detail& one : details_) {
+        for (detail& one : details()) {
             one.text.clear();
         }
     }
@@ -114,7 +130,7 @@ public:
     }
     /// Until when at least `quorum` votes can be relied on.
     time_point lasts_until(std::size_t quorum) const noexcept {
-        return nth_largest(of, quorum, &ballot::until);
+        return nth_largest(of, quorum, [](const ballot& one) { return one.until(); });
     }
 
 private:
@@ -127,23 +143,20 @@ private:
 
     template <typename T>
     void set(std::size_t master, T detail::*what, T value) {
-        if (details_.empty()) {
+        if (!details_) {
             if (value == detail().*what) {
                 return;
             }
-            details_.assign(of.size());
+            details_ = std::make_unique<detail[]>(of.size());
         }
         details_[master].*what = std::move(value);
     }
 
-    row<detail> details_; // empty, or one for each master
-};
+    std::span<detail> details() const noexcept {
+        return {details_.get(), details_ ? of.size() : 0};
+    }
 
-/// Additional state of a claim on slots of a pool. Separate, because most claims are on locks.
-struct slot_part {
-    std::string pool_key;               // the pool
-    std::vector<std::uint32_t> numbers; // ascending
-    time_point handed_since = never;    // the first of the local handoffs in a row
+    std::unique_ptr<detail[]> details_; // null, or one for each master
 };
 
 /// Commands that set a key and were in flight on a broken connection: the server may have them in a
@@ -160,47 +173,64 @@ struct strays {
     }
 };
 
+/// What few claims have.
+struct particulars {
+    // Of slots.
+    std::string pool_key;               // the pool
+    std::vector<std::uint32_t> numbers; // ascending; empty: it is a lock
+    time_point handed_since = never;    // the first of the local handoffs in a row
+
+    std::uint64_t intent = 0; // name of the intent of a writer; 0: none
+    strays left_behind;
+};
+
 struct claim_record {
     lock_form form = lock_form::exclusive;
     bool fencing = false;
-    bool announced = false;           // its removal is published; false for most rollbacks
-    bool drops_intent = false;        // the removal also removes the writer's intent
-    bool removal_seen = false;        // a key was missing that the protocol had not removed
-    owned_key key;                    // of several resources: all keys, packed; with the token
-    std::unique_ptr<slot_part> slots; // null for a lock
-    std::uint64_t intent = 0;         // name of the intent of a writer; 0: none
+    bool announced = false;    // its removal is published; false for most rollbacks
+    bool drops_intent = false; // the removal also removes the writer's intent
+    bool removal_seen = false; // a key was missing that the protocol had not removed
     /// Number of fenced local handoffs so far. Commands carry it, so that a reply counts only for
     /// its own attempt.
     std::uint16_t handoffs = 0;
-    std::uint32_t queued_in = 0;     // `outbox::turn` of its latest queued command
-    std::uint64_t fencing_token = 0; // once it is held
-    std::chrono::milliseconds ttl{};
-    std::chrono::milliseconds ttl_max{};   // the largest of all requests
-    time_point asked_at = never;           // t0: before the first byte was sent
-    std::chrono::milliseconds asked_ttl{}; // at t0; the next owner may request another
-    time_point vote_by = never;            // a grant after this moment comes too late
-    time_point expires_at = never;         // no master can have the key after this
-    time_point believed_until = never;     // the largest deadline that any holder was shown
+    std::uint32_t queued_in = 0; // `outbox::turn` of its latest queued command
+    short_ttl ttl{};
+    short_ttl ttl_max{};               // the largest of all requests
+    short_ttl asked_ttl{};             // at t0; the next owner may request another
+    owned_key key;                     // of several resources: all keys, packed; with the token
+    std::uint64_t fencing_token = 0;   // once it is held
+    time_point asked_at = never;       // t0: before the first byte was sent
+    time_point vote_by = never;        // a grant after this moment comes too late
+    time_point expires_at = never;     // no master can have the key after this
+    time_point believed_until = never; // the largest deadline that any holder was shown
     ballots votes;
     extension extending; // the latest extension of a held lease
-    strays left_behind;
+    std::unique_ptr<particulars> more;
 
     std::string_view token_text() const noexcept { return key.token(); }
 
     /// The key of the wait queue: the lock's, or the pool's for a slot.
     std::string_view line_key() const noexcept {
-        return is_slot() ? std::string_view(slots->pool_key) : key;
+        return is_slot() ? std::string_view(more->pool_key) : key;
     }
     lock_form waiting_form() const noexcept { return is_slot() ? lock_form::exclusive : form; }
-    bool is_slot() const noexcept { return slots != nullptr; }
+    bool is_slot() const noexcept { return more != nullptr && !more->numbers.empty(); }
+    std::uint64_t intent() const noexcept { return more ? more->intent : 0; }
+    strays left_behind() const noexcept { return more ? more->left_behind : strays(); }
+    particulars& need_more() {
+        if (!more) {
+            more = std::make_unique<particulars>();
+        }
+        return *more;
+    }
 
     /// Resets for reuse. Keeps buffers, and members that every new claim assigns.
     void reset() {
         key = {};
         form = lock_form::exclusive;
         announced = drops_intent = removal_seen = false;
-        slots.reset();
-        intent = fencing_token = 0;
+        more.reset();
+        fencing_token = 0;
         handoffs = 0;
         queued_in = 0;
         believed_until = never;
@@ -208,7 +238,6 @@ struct claim_record {
             votes.clear_details();
         }
         extending = {};
-        left_behind = {};
     }
 };
 

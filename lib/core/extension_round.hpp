@@ -72,15 +72,14 @@ enum class ruling : std::uint8_t {
 /// The current extension of a lease, or the last one.
 struct extension {
     std::uint16_t round = 0;
-    bool active = false;
-    bool asked_for = false; // by the user, rather than by renewal
-    bool healing = false;   // waits for the replies to HEAL, which decide the round
-    bool heals = false;     // replies to HEAL count
-    bool confirmed = false; // a majority still had the key: a missing one may be healed
-    bool judged = false;    // the result is decided: the deadline may now also move back
+    bool active : 1 = false;
+    bool asked_for : 1 = false; // by the user, rather than by renewal
+    bool healing : 1 = false;   // waits for the replies to HEAL, which decide the round
+    bool heals : 1 = false;     // replies to HEAL count
+    bool confirmed : 1 = false; // a majority still had the key: a missing one may be healed
+    bool judged : 1 = false;    // the result is decided: the deadline may now also move back
+    short_ttl ttl{};
     time_point sent = never;
-    time_point give_up_at = forever;
-    std::chrono::milliseconds ttl{};
 
     /// Counts the reply `said` to a command of round `of`. Returns what `vote_term::remove`
     /// returns.

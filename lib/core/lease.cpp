@@ -63,18 +63,18 @@ bool lease::extend(
     std::chrono::milliseconds ttl,
     bool asked_for,
     time_point now,
-    const settings& rules) const {
+    const settings& rules) {
     mine.extending = {
         .round = static_cast<std::uint16_t>(mine.extending.round + 1),
         .active = true,
         .asked_for = asked_for,
-        .sent = now,
-        .give_up_at = later(now, rules.master_timeout),
-        .ttl = ttl};
+        .ttl = shortened(ttl),
+        .sent = now};
+    next_at_ = later(now, rules.master_timeout);
     const time_point executed_by = rules.guarded() ? deadline_ : now;
     mine.expires_at = std::max(mine.expires_at, executed_by + ttl + rules.drift.of(ttl));
     mine.votes.clear_texts();
-    return ttl < std::exchange(mine.ttl_max, std::max(mine.ttl_max, ttl));
+    return ttl < std::exchange(mine.ttl_max, std::max(mine.ttl_max, mine.extending.ttl));
 }
 
 void lease::heal(claim_record& mine, std::size_t master, drift_bound drift) const noexcept {
@@ -114,7 +114,7 @@ ruling lease::judge(
     ruling next = round.rule(mine.votes.of, voters, quorum, mine.removal_seen, now);
     if (next == ruling::heal && rules.guarded()) {
         round.healing = round.heals = true;
-        round.give_up_at = later(now, rules.master_timeout);
+        next_at_ = later(now, rules.master_timeout);
         return next;
     }
     if (next != ruling::open) {
@@ -143,17 +143,16 @@ void lease::end_extension(
     std::chrono::nanoseconds retry_floor,
     jitter& random) noexcept {
     mine.extending.active = false;
-    mine.extending.give_up_at = forever;
     if (extended) {
         renewal_delay_.reset();
     }
     if (renew_ == renewal::off || deadline_ >= hold_limit()) {
-        renew_at_ = forever;
+        next_at_ = forever;
     } else if (extended) {
-        renew_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
+        next_at_ = renewal_time(mine.extending.sent, mine.ttl, random);
     } else {
         // A failed extension is not a loss: retry until the deadline.
-        renew_at_ = now + renewal_delay_.next(retry_floor, mine.ttl / 10, random);
+        next_at_ = now + renewal_delay_.next(retry_floor, mine.ttl / 10, random);
     }
 }
 
@@ -178,15 +177,14 @@ lease::event lease::due(const claim_record& mine, time_point now) noexcept {
         more_->warn_at = forever;
         return event::warn;
     }
-    if (mine.extending.active) {
-        return now >= mine.extending.give_up_at ? event::give_up : event::none;
+    if (now < next_at_) {
+        return event::none;
     }
-    return now >= renew_at_ ? event::renew : event::none;
+    return mine.extending.active ? event::give_up : event::renew;
 }
 
 time_point lease::next_due(const claim_record& mine) const noexcept {
-    const time_point next = mine.extending.active ? mine.extending.give_up_at : renew_at_;
-    return std::min({lost_at(mine), warn_at(), next});
+    return std::min({lost_at(mine), warn_at(), next_at_});
 }
 
 } // namespace redlock::core

@@ -40,14 +40,14 @@ public:
     };
 
     lease() noexcept = default;
-    /// Requires that a majority of the votes in the record is valid until `deadline`. The first
-    /// renewal is at `renew_at`.
-    lease(const terms& how, time_point now, time_point deadline, time_point renew_at)
+    /// Requires that a majority of the votes in the record is valid until `deadline`. At `next_at`
+    /// the first renewal begins, or an extension that is open already is given up.
+    lease(const terms& how, time_point now, time_point deadline, time_point next_at)
         : renew_(how.renew),
-          stop_margin_(how.stop_margin),
+          stop_margin_(shortened(how.stop_margin)),
           held_since_(now),
           deadline_(deadline),
-          renew_at_(renew_at) {
+          next_at_(next_at) {
         if (how.hold_limit != forever || how.warn_at != forever) {
             more_ = std::make_unique<particulars>();
             more_->hold_limit = how.hold_limit;
@@ -98,7 +98,7 @@ public:
         std::chrono::milliseconds ttl,
         bool asked_for,
         time_point now,
-        const settings& rules) const;
+        const settings& rules);
     /// Whether a command of that round may be sent: of the current round, before the deadline.
     bool may_send(const claim_record& mine, std::uint16_t round, time_point now) const noexcept {
         return (wrong::heal_after_deadline || now < deadline_) && round == mine.extending.round;
@@ -166,10 +166,10 @@ private:
     time_point warn_at() const noexcept { return more_ ? more_->warn_at : forever; }
 
     renewal renew_ = renewal::automatic;
-    std::chrono::milliseconds stop_margin_{};
+    short_ttl stop_margin_{};
     time_point held_since_ = never;
     time_point deadline_ = never;
-    time_point renew_at_ = forever;
+    time_point next_at_ = forever; // an open extension is given up, else the next renewal
     backoff renewal_delay_;
     std::unique_ptr<particulars> more_;
 };

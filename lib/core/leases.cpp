@@ -36,11 +36,13 @@ void leases::begin(
     time_point limit,
     time_point now) {
     won.believed_until = deadline;
-    time_point renew_at = forever;
-    if (options.renew == renewal::automatic) {
+    time_point next_at = forever;
+    if (won.extending.active) { // of the owner before a local handoff: it goes on
+        next_at = later(won.extending.sent, rules_.master_timeout);
+    } else if (options.renew == renewal::automatic) {
         const time_point renewed_at =
             won.votes.lasts_until(masters_.needed()) - (won.ttl - rules_.drift.of(won.ttl));
-        renew_at = lease::renewal_time(renewed_at, won.ttl, random_);
+        next_at = lease::renewal_time(renewed_at, won.ttl, random_);
     }
     won.hold(lease(
         {.renew = options.renew,
@@ -49,7 +51,7 @@ void leases::begin(
          .warn_at = rules_.held_warning.count() == 0 ? forever : later(now, rules_.held_warning)},
         now,
         deadline,
-        renew_at));
+        next_at));
     schedule(won);
 }
 

@@ -35,12 +35,10 @@ class removal {
 public:
     removal() noexcept = default;
     /// `late`: the lease has ended already, so removing the key is not a release. `decide_by`: when
-    /// the result is due; `forever` if no caller waits for it. From `expires_at` on no master can
-    /// have the key.
-    removal(time_point now, bool late, time_point decide_by, time_point expires_at) noexcept
+    /// the result is due; `forever` if no caller waits for it.
+    removal(time_point now, bool late, time_point decide_by) noexcept
         : began_(now),
           decide_by_(decide_by),
-          expires_at_(expires_at),
           late_(late) {}
 
     /// Adds a master that may have the key.
@@ -67,9 +65,9 @@ public:
     /// A master has replied, or its connection broke. After an error it is retried at `retry_at`.
     /// `counts`: it is a member, so its reply counts for the result.
     receipt answered(
+        const claim_record& mine,
         std::size_t master,
         vote what,
-        const strays& left,
         time_point now,
         time_point retry_at,
         bool counts = true);
@@ -86,11 +84,11 @@ public:
         bool last = false; // the key has expired; only a stray command could set it again
     };
     /// The masters, of those that are `up`, to which it must be sent now. Drops expired ones.
-    repeat due(time_point now, master_set up, strays& left) noexcept;
+    repeat due(claim_record& mine, master_set up, time_point now) noexcept;
 
     /// When `due` or `decide` must be called next.
-    time_point next_due(time_point now) const noexcept {
-        return std::min({decide_by_, retry_at_, now < expires_at_ ? expires_at_ : forever});
+    time_point next_due(const claim_record& mine, time_point now) const noexcept {
+        return std::min({decide_by_, retry_at_, now < mine.expires_at ? mine.expires_at : forever});
     }
 
     /// Nothing is pending any more, and no caller waits for the result.
@@ -105,7 +103,8 @@ public:
     bool waits_for_room() const noexcept { return (unsent() & ~overdue_) != 0; }
     /// Returns the masters to which it must be sent, without those that confirmed it and get it
     /// again only because of a stray command.
-    master_set overdue(const strays& left) const noexcept {
+    master_set overdue(const claim_record& mine) const noexcept {
+        const strays left = mine.left_behind();
         return unsent() & ~(overdue_ & confirmed_ & (left.sets | left.heals));
     }
 
@@ -114,32 +113,32 @@ private:
 
     time_point began_ = never;
     time_point decide_by_ = forever;
-    time_point expires_at_ = never;
     time_point retry_at_ = forever;
     master_set unconfirmed_ = 0;
     master_set in_flight_ = 0;
     master_set overdue_ = 0;
     master_set awaited_ = 0;   // reachable at the start, without a reply
     master_set confirmed_ = 0; // by a reply that was counted
-    bool late_ = false;
-    std::uint8_t pending_ = 0; // replies awaited; below, by result, the replies that confirmed it
-    std::uint8_t removed_ = 0;
+    bool late_ : 1 = false;
+    std::uint8_t pending_ : 7 = 0; // replies awaited
+    std::uint8_t removed_ = 0;     // by result, the replies that confirmed it
     std::uint8_t absent_ = 0;
     std::uint8_t foreign_ = 0;
 };
 
 inline removal::receipt removal::answered(
+    const claim_record& mine,
     std::size_t master,
     vote what,
-    const strays& left,
     time_point now,
     time_point retry_at,
     bool counts) {
     const master_set one = set_of(master);
     receipt out{.in_flight = in_flight(master), .confirmed = confirms_removal(what)};
     in_flight_ &= ~one;
+    const strays left = mine.left_behind();
     const bool early = now < left.until && left.may_follow(master, what);
-    if ((out.confirmed && !early) || now >= expires_at_) {
+    if ((out.confirmed && !early) || now >= mine.expires_at) {
         unconfirmed_ &= ~one;
         out.was_overdue = (overdue_ & one) != 0;
     } else {
@@ -185,13 +184,16 @@ inline std::optional<removal::result> removal::decide(std::size_t quorum, time_p
     return out;
 }
 
-inline removal::repeat removal::due(time_point now, master_set up, strays& left) noexcept {
+inline removal::repeat removal::due(claim_record& mine, master_set up, time_point now) noexcept {
     repeat out;
-    if (now >= expires_at_) {
+    if (now >= mine.expires_at) {
+        const strays left = mine.left_behind();
         out = {unsent() & up & (left.sets | left.heals), true};
         unconfirmed_ &= in_flight_ | out.to; // the keys of the others have expired
-        left.sets &= ~out.to;
-        left.heals &= ~out.to;
+        if (out.to != 0) {
+            mine.more->left_behind.sets &= ~out.to;
+            mine.more->left_behind.heals &= ~out.to;
+        }
     } else if (now >= retry_at_) {
         out.to = unsent() & up;
     } else {

@@ -10,12 +10,10 @@ void removals::begin(claim& ended, time_point now) {
     sender_.flush_of(ended);
     const bool wanted = ended.acts(); // the result of a rollback is not needed
     const bool late = wanted && (ended.is_lost() || now >= ended.held().held_until());
-    ended.operation = {};
     ended.end(
         {now,
          !wrong::released_after_loss && late,
-         wanted ? later(now, rules_.master_timeout) : forever,
-         ended.expires_at});
+         wanted ? later(now, rules_.master_timeout) : forever});
     if (wanted) {
         begin_votes(ended);
     }
@@ -74,9 +72,9 @@ bool removals::answered(claim& ended, const arrival& at, vote what) {
     ++masters_.counters(at.master).release_votes[what];
     ended.votes.of[at.master].said = what;
     const removal::receipt got = ended.ending().answered(
+        ended,
         at.master,
         what,
-        ended.left_behind,
         at.now,
         later(at.now, rules_.health_check_interval),
         masters_.is_known_member(at.master));
@@ -160,7 +158,7 @@ bool removals::decide(claim& ended, time_point now) {
 }
 
 void removals::due(claim& ended, time_point now) {
-    const removal::repeat again = ended.ending().due(now, masters_.up(), ended.left_behind);
+    const removal::repeat again = ended.ending().due(ended, masters_.up(), now);
     for (const std::size_t i : each_of(again.to)) {
         if (again.last || limits_.has_room(i)) {
             send(ended, set_of(i), now);

@@ -52,7 +52,7 @@ private:
     void send_pending(std::size_t master, time_point now);
     bool decide(claim& ended, time_point now);
     void schedule(claim& ended, time_point now) {
-        timers_.set_by(ended.wake, ended.ending().next_due(now));
+        timers_.set_by(ended.wake, ended.ending().next_due(ended, now));
     }
 
     removal_limits limits_;

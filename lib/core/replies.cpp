@@ -176,10 +176,10 @@ void replies::claim_unreachable(claim& owner, const arrival& at) {
 void replies::note_stray(claim& owner, std::size_t master, command_kind what) const {
     time_point refused_from = never;
     if (what == command_kind::acquire) {
-        owner.left_behind.sets |= set_of(master);
+        owner.need_more().left_behind.sets |= set_of(master);
         refused_from = owner.vote_by;
     } else if (what == command_kind::heal) {
-        owner.left_behind.heals |= set_of(master);
+        owner.need_more().left_behind.heals |= set_of(master);
         refused_from = std::max(owner.believed_until, owner.vote_by); // the latter of an attach
     } else {
         return;
@@ -188,7 +188,7 @@ void replies::note_stray(claim& owner, std::size_t master, command_kind what) co
     const time_point until = rules_.guarded() && !sender::sets_natively(owner)
                                  ? later(refused_from, rules_.master_timeout)
                                  : owner.expires_at;
-    owner.left_behind.until = std::max(owner.left_behind.until, until);
+    owner.more->left_behind.until = std::max(owner.more->left_behind.until, until);
 }
 
 } // namespace redlock::core

@@ -41,7 +41,7 @@ metrics count(metrics counters, pool<claim>& claims, const settings& rules, cons
         out.held += one.is_held() ? 1U : 0U;
         if (one.is_ending()) {
             out.pending_removals +=
-                static_cast<std::size_t>(std::popcount(one.ending().overdue(one.left_behind)));
+                static_cast<std::size_t>(std::popcount(one.ending().overdue(one)));
         }
     });
     for (const member& one : masters) {

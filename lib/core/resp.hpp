@@ -28,7 +28,10 @@ struct reply {
     bool is_array(std::size_t of) const noexcept {
         return type == reply_type::array && elements.size() == of;
     }
-    bool is_ok() const noexcept { return type == reply_type::status && text == "OK"; }
+    /// Of each SET: compared by characters, which costs less than a call of memcmp.
+    bool is_ok() const noexcept {
+        return type == reply_type::status && text.size() == 2 && text[0] == 'O' && text[1] == 'K';
+    }
 };
 
 /// Splits a stream of bytes into replies.

@@ -58,8 +58,8 @@ lock_names sender::names_of(const claim& of) {
 // The intent with which a writer that finds readers keeps new readers out. A writer that does not
 // wait has none.
 writer_intent sender::intent_of(const claim& attempt) const {
-    const bool keeps = attempt.intent != 0;
-    return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent};
+    const bool keeps = attempt.intent() != 0;
+    return {keeps ? rules_.intent_lease() : std::chrono::milliseconds(0), attempt.intent()};
 }
 
 std::string_view sender::channel_of(std::string_view key) {
@@ -280,7 +280,7 @@ std::string_view sender::write_removal(
              .names = names_of(ended),
              .fencing = fence_of(ended, ended.fencing_token),
              .channel = publishes_separately(ended) ? std::string_view() : channel,
-             .intent = {.name = ended.drops_intent ? ended.intent : 0}});
+             .intent = {.name = ended.drops_intent ? ended.intent() : 0}});
     } else {
         append_remove(bytes_, how, commands.delete_command, ended.key, ended.token_text(), channel);
     }

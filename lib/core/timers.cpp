@@ -10,13 +10,13 @@ void timers::set(timer& entry, time_point due) {
         cancel(entry);
         return;
     }
+    const bool sooner = entry.place == timer::idle || due < entry.due;
     entry.due = due;
     if (entry.place == timer::idle) {
         heap_.push_back(&entry);
         entry.place = static_cast<std::uint32_t>(heap_.size() - 1);
     }
-    up(entry.place);
-    down(entry.place);
+    sooner ? up(entry.place) : down(entry.place);
 }
 
 void timers::cancel(timer& entry) noexcept {

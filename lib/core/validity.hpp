@@ -73,6 +73,12 @@ inline constexpr time_point never = time_point::min();
 /// The moment after all others: no timer.
 inline constexpr time_point forever = time_point::max();
 
+/// At most `config::max_ttl`, which is a day at most.
+using short_ttl = std::chrono::duration<std::int32_t, std::milli>;
+constexpr short_ttl shortened(std::chrono::milliseconds ttl) noexcept {
+    return std::chrono::duration_cast<short_ttl>(ttl);
+}
+
 /// A majority of `masters`.
 constexpr std::size_t quorum_of(std::size_t masters) noexcept {
     return masters / 2 + 1;

@@ -253,15 +253,15 @@ operation* waiting::next_owner(claim& lease, time_point now) {
     if (mine == nullptr || mine->empty()) {
         return nullptr;
     }
-    time_point& since = lease.is_slot() ? lease.slots->handed_since : mine->handed_since;
+    time_point& since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
     offered_lease offer{
         .lasts_until = lease.votes.lasts_until(masters_.needed()),
         .ttl = lease.ttl,
         .fencing = lease.fencing,
         .handed_since = since};
     if (lease.is_slot()) {
-        offer.slots = static_cast<std::uint32_t>(lease.slots->numbers.size());
-        offer.highest = lease.slots->numbers.back();
+        offer.slots = static_cast<std::uint32_t>(lease.more->numbers.size());
+        offer.highest = lease.more->numbers.back();
     }
     waiter* const chosen = mine->hand(offer, {rules_, now, masters_.round_trip()});
     if (chosen != nullptr) {
@@ -275,7 +275,7 @@ void waiting::ended(const claim& lease, time_point now) {
     if (mine == nullptr) {
         return;
     }
-    const time_point since = lease.is_slot() ? lease.slots->handed_since : mine->handed_since;
+    const time_point since = lease.is_slot() ? lease.more->handed_since : mine->handed_since;
     wake(
         *mine,
         mine->released(

@@ -215,14 +215,14 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
             std::max(here_.count.longest_wait, here_.now - here_.what.faults_end);
     }
     if (lease.is_slot()
-        && (lease.slots->numbers.back() >= one->now.slots
-            || lease.slots->numbers.size() != one->now.wants)) {
+        && (lease.more->numbers.back() >= one->now.slots
+            || lease.more->numbers.size() != one->now.wants)) {
         here_.judge.fail(promise::sane, here_.now, "an unknown request got slots");
         return;
     }
     // A plan has locks or slots: to the judge a slot is a resource, its number says which.
     const std::vector<unsigned> held =
-        lease.is_slot() ? lease.slots->numbers : resources_of(one->now);
+        lease.is_slot() ? lease.more->numbers : resources_of(one->now);
     one->doing = activity::holding;
     one->held = {
         .open = true,

@@ -39,7 +39,7 @@ TEST_CASE("a claim goes from attempt to lease, to loss, to removal") {
     CHECK(one.acts());
     CHECK(one.ended());
 
-    one.end({now + 9s, true, now + 10s, now + 11s});
+    one.end({now + 9s, true, now + 10s});
     CHECK(one.is_ending());
     CHECK(one.ending().wanted());
     CHECK(!one.acts());
@@ -58,15 +58,13 @@ TEST_CASE("a lease that is handed off is an attempt again") {
 TEST_CASE("a claim that is used again is an attempt that nothing is known of") {
     claim one;
     one.fencing_token = 7;
-    one.left_behind.sets = set_of(1);
-    one.given_at = now;
-    one.end({now, false, forever, now});
+    one.need_more().left_behind.sets = set_of(1);
+    one.end({now, false, forever});
     one.reset();
     CHECK(one.is_asking());
     CHECK(!one.asking().attaches());
     CHECK(one.fencing_token == 0);
-    CHECK(one.left_behind.sets == 0);
-    CHECK(one.given_at == never);
+    CHECK(one.left_behind().sets == 0);
 }
 
 } // namespace claim_test

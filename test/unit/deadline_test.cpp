@@ -195,7 +195,7 @@ TEST_CASE("a key that was never there is healed, in time or as that of a straggl
     one.answer(1, key_state::unknown, vote::error);
     one.misses(2);
     CHECK(one.judge() == ruling::heal);
-    CHECK(one.mine.extending.give_up_at == now + 100ms);
+    CHECK(one.it.next_due(one.mine) == now + 100ms);
     one.it.heal(one.mine, 2, one.rules.drift);
     CHECK(one.mine.votes.of[2].asked);
     CHECK(one.mine.expires_at == now + 18s); // it may be executed until the deadline

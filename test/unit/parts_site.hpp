@@ -79,7 +79,7 @@ struct parts_site : quorum_site {
         made.wake.subject = made.self;
         made.key = core::owned_key(key, std::string(core::owned_key::token_size, 't'));
         made.ttl = made.ttl_max = made.asked_ttl = seconds(10);
-        made.asked_at = made.given_at = now;
+        made.asked_at = now;
         made.expires_at = now + seconds(11);
         made.votes.reset(masters.size());
         for (core::ballot& one : made.votes.of) {

@@ -126,7 +126,7 @@ TEST_CASE("replies: each is an answer for a claim, also the one that a broken co
     it.disconnect(2);
     it.talk_all();
     CHECK(events.said == std::vector{vote::granted, vote::held, vote::unreachable});
-    CHECK(mine.left_behind.sets == 0b100);
+    CHECK(mine.left_behind().sets == 0b100);
 
     reply refusal;
     refusal.type = reply_type::error;
@@ -242,6 +242,25 @@ TEST_CASE("waiting: only the front asks, and the next one is woken when it leave
     CHECK(it.due.pop(it.now) == &second.wake);
     CHECK(all.due(second, it.now) == waiting::step::ask);
     all.leave(second, it.now);
+}
+
+TEST_CASE("leases: an extension that is open at a local handoff goes on for the next owner") {
+    parts_site it(3);
+    leases all(it.with);
+    claim& lease = it.granted("p:{r}");
+    all.begin(lease, {}, it.now + unit::usable(10s), forever, it.now);
+    it.now = it.due.next();
+    CHECK(!all.due(lease, it.now));
+    const auto given_up_at = it.now + it.rules.master_timeout;
+
+    it.now += 1ms;
+    lease.ask(attempt::accept(3, 2, it.now));
+    all.begin(lease, {}, lease.votes.lasts_until(2), forever, it.now);
+    CHECK(lease.held().next_due(lease) == given_up_at);
+    CHECK(!all.due(lease, given_up_at));
+    CHECK(it.host.taken() == lines{"renewing", "renewed"});
+    CHECK(!lease.extending.active);
+    CHECK(lease.held().next_due(lease) > given_up_at);
 }
 
 TEST_CASE("acquires: one gets the lock, and hands it off to the next") {

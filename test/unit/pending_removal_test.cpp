@@ -1,5 +1,6 @@
 // What a claim owes the masters after its end, and the ledger of all of that: without an engine.
 
+#include "core/claim_record.hpp"
 #include "core/removal.hpp"
 #include "core/removal_limits.hpp"
 #include "core/slot_map.hpp"
@@ -21,7 +22,7 @@ constexpr time_point retry_at = now + 5s;
 
 // Of three masters; it is sent to those that are up.
 removal removal_of(std::vector<bool> up, bool late = false, time_point result_by = decide_by) {
-    removal made(now, late, result_by, expires_at);
+    removal made(now, late, result_by);
     for (std::size_t i = 0; i < up.size(); ++i) {
         made.add(i, up[i]);
         if (up[i]) {
@@ -31,9 +32,17 @@ removal removal_of(std::vector<bool> up, bool late = false, time_point result_by
     return made;
 }
 
+// The record of the claim.
+claim_record owing(const strays& left = {}) {
+    claim_record mine;
+    mine.expires_at = expires_at;
+    mine.need_more().left_behind = left;
+    return mine;
+}
+
 removal::receipt
 answer(removal& to, std::size_t master, vote what, const strays& left = {}, time_point at = now) {
-    return to.answered(master, what, left, at, retry_at);
+    return to.answered(owing(left), master, what, at, retry_at);
 }
 
 std::optional<release_result>
@@ -76,7 +85,7 @@ TEST_CASE("a key that is removed after the lease had ended is a leftover") {
 TEST_CASE("a removal that is not answered is uncertain in time, and names the silent masters") {
     removal one = removal_of({true, true, false});
     answer(one, 0, vote::granted);
-    CHECK(one.next_due(now) == decide_by);
+    CHECK(one.next_due(owing(), now) == decide_by);
     CHECK(!one.decide(2, decide_by - 1ns));
     const auto got = one.decide(2, decide_by);
     REQUIRE(got);
@@ -85,7 +94,7 @@ TEST_CASE("a removal that is not answered is uncertain in time, and names the si
     CHECK(!one.wanted());
     CHECK(!one.settled());
     CHECK(!one.decide(2, decide_by)); // once
-    CHECK(one.next_due(now) == expires_at);
+    CHECK(one.next_due(owing(), now) == expires_at);
 }
 
 TEST_CASE("the result of a rollback is not given, and each master settles its own part") {
@@ -99,14 +108,14 @@ TEST_CASE("the result of a rollback is not given, and each master settles its ow
     CHECK(!one.unsent(0));
     CHECK(one.unsent(1));
     CHECK(one.unsent(2));
-    CHECK(one.overdue({}) == (set_of(1) | set_of(2)));
-    CHECK(one.next_due(now) == retry_at);
-    strays none;
-    CHECK(one.due(retry_at - 1ns, ~0U, none).to == 0);
-    const auto again = one.due(retry_at, set_of(1), none);
+    claim_record mine = owing();
+    CHECK(one.overdue(mine) == (set_of(1) | set_of(2)));
+    CHECK(one.next_due(owing(), now) == retry_at);
+    CHECK(one.due(mine, ~0U, retry_at - 1ns).to == 0);
+    const auto again = one.due(mine, set_of(1), retry_at);
     CHECK(again.to == set_of(1));
     CHECK(!again.last);
-    CHECK(one.next_due(now) == expires_at);
+    CHECK(one.next_due(owing(), now) == expires_at);
     one.sent(1);
     one.sent(2);
     CHECK(answer(one, 1, vote::absent).was_overdue);
@@ -116,7 +125,7 @@ TEST_CASE("the result of a rollback is not given, and each master settles its ow
 }
 
 TEST_CASE("a removal waits for room as long as it was not sent to a master that is up") {
-    removal one(now, false, forever, expires_at);
+    removal one(now, false, forever);
     one.add(0, false);
     CHECK(!one.waits_for_room());
     one.add(1, true);
@@ -126,22 +135,23 @@ TEST_CASE("a removal waits for room as long as it was not sent to a master that 
 }
 
 TEST_CASE("an acquire that may still come is removed once more, unless it was executed") {
-    strays left{.sets = set_of(0) | set_of(1), .heals = 0, .until = now + 3s};
+    const strays left{.sets = set_of(0) | set_of(1), .heals = 0, .until = now + 3s};
+    claim_record mine = owing(left);
     removal one = removal_of({true, true}, false, forever);
     answer(one, 0, vote::granted, left);
     CHECK(!one.unsent(0));
     answer(one, 1, vote::absent, left);
     CHECK(one.unsent(1));
-    CHECK(one.overdue(left) == 0); // it is only repeated
-    CHECK(one.next_due(now) == left.until);
-    CHECK(one.due(left.until, ~0U, left).to == set_of(1));
+    CHECK(one.overdue(mine) == 0); // it is only repeated
+    CHECK(one.next_due(owing(), now) == left.until);
+    CHECK(one.due(mine, ~0U, left.until).to == set_of(1));
     one.sent(1);
     CHECK(answer(one, 1, vote::absent, left, left.until).confirmed);
     CHECK(one.settled());
 }
 
 TEST_CASE("a heal that may still come is removed once more even if the key was there") {
-    strays left{.sets = 0, .heals = set_of(0), .until = now + 3s};
+    const strays left{.sets = 0, .heals = set_of(0), .until = now + 3s};
     removal one = removal_of({true});
     answer(one, 0, vote::granted, left);
     CHECK(one.unsent(0));
@@ -161,13 +171,14 @@ TEST_CASE("a master that confirms twice is counted once") {
 }
 
 TEST_CASE("when the key must have expired nothing is pending but where a stray may set it again") {
-    strays left{.sets = set_of(1), .heals = set_of(2), .until = expires_at};
+    const strays left{.sets = set_of(1), .heals = set_of(2), .until = expires_at};
+    claim_record mine = owing(left);
     removal one = removal_of({false, false, false, true}, false, forever);
-    const auto last = one.due(expires_at, set_of(0) | set_of(1), left);
+    const auto last = one.due(mine, set_of(0) | set_of(1), expires_at);
     CHECK(last.to == set_of(1));
     CHECK(last.last);
-    CHECK(left.sets == 0);
-    CHECK(left.heals == set_of(2));
+    CHECK(mine.left_behind().sets == 0);
+    CHECK(mine.left_behind().heals == set_of(2));
     CHECK(!one.unsent(0));
     CHECK(one.unsent(1));
     CHECK(!one.unsent(2)); // it is away
@@ -176,7 +187,7 @@ TEST_CASE("when the key must have expired nothing is pending but where a stray m
     CHECK(!one.settled()); // one is in flight
     answer(one, 3, vote::unreachable, left, expires_at);
     CHECK(one.settled());
-    CHECK(one.next_due(expires_at) == forever);
+    CHECK(one.next_due(owing(), expires_at) == forever);
 }
 
 TEST_CASE(

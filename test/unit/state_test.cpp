@@ -95,8 +95,8 @@ TEST_CASE("a waiter for a lock waits in its form, for a slot of a pool as for a 
     CHECK(lease.waiting_form() == lock_form::writer);
     CHECK(lease.line_key() == "k");
     lease.form = lock_form::all; // several slots at once
-    lease.slots = std::make_unique<slot_part>();
-    lease.slots->pool_key = "pool";
+    lease.need_more().numbers = {0};
+    lease.more->pool_key = "pool";
     CHECK(lease.waiting_form() == lock_form::exclusive);
     CHECK(lease.line_key() == "pool");
 }

@@ -366,7 +366,7 @@ void virtual_quorum::acquired(const core::operation& done, const core::claim& le
         .why = {},
         .lease = lease.self,
         .token = std::string(lease.token_text()),
-        .slots = lease.is_slot() ? lease.slots->numbers : std::vector<std::uint32_t>{},
+        .slots = lease.is_slot() ? lease.more->numbers : std::vector<std::uint32_t>{},
         .deadline = lease.held().deadline(),
         .held_until = lease.held().held_until(),
         .attempts = done.attempts,
