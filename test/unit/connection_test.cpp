@@ -435,6 +435,26 @@ TEST_CASE("what was written to the socket before is not counted for the next one
     CHECK(it.link.written_mark() == mark);
 }
 
+TEST_CASE("a handshake names the record, the server, and what it was promoted from") {
+    settings rules = unit::settings_for(1);
+    rules.protocol = redlock::protocol::guarded;
+    rules.record_key = "p::epoch";
+    for (const std::string promoted : {"", "5a49bb1bd1a3e9033a8af5c5ac17f1b18505144c"}) {
+        connection_site it(rules);
+        it.link.start(it.now);
+        it.link.opened(it.now);
+        CHECK(it.written() == lines{"INFO"});
+        const std::string info = "run_id:abc\r\nrole:master\r\nuptime_in_seconds:1000\r\n"
+                                 + (promoted.empty() ? "" : "master_replid2:" + promoted + "\r\n");
+        it.hear("$" + std::to_string(info.size()) + "\r\n" + info + "\r\n");
+        const lines told = it.written();
+        REQUIRE(told.size() == 1);
+        CHECK(told[0].ends_with(
+            " 1 p::epoch abc " + (promoted.empty() ? "-" : promoted)
+            + " 0 0 01010101010101010101010101010101"));
+    }
+}
+
 TEST_CASE("a server whose clock is found stepped during a handshake gets another handshake") {
     settings rules = unit::settings_for(1);
     rules.protocol = redlock::protocol::guarded;
