@@ -7,7 +7,8 @@ namespace redlock::core {
 
 namespace {
 
-constexpr std::size_t length_bytes_max = 1 + 20 + 2; // mark, digits of 64 bits, end of line
+constexpr std::size_t digits_max = 20;                       // of 64 bits
+constexpr std::size_t length_bytes_max = 1 + digits_max + 2; // with mark and end of line
 
 // Writes "$42\r\n" and returns the end. Most lengths have one or two digits.
 char* write_length(char* at, char mark, std::size_t length) {
@@ -18,7 +19,7 @@ char* write_length(char* at, char mark, std::size_t length) {
         *at++ = static_cast<char>('0' + length / 10);
         *at++ = static_cast<char>('0' + length % 10);
     } else {
-        at = std::to_chars(at, at + length_bytes_max, length).ptr;
+        at = std::to_chars(at, at + digits_max, length).ptr;
     }
     *at++ = '\r';
     *at++ = '\n';
