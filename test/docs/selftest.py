@@ -211,10 +211,10 @@ def check_navigation(root):
     point('navigation: another list', errors('nav:\n  - page.md\nplugins:\n  - other.md\n'), 'docs/other.md is not')
 
     (root / 'lib').mkdir()
-    (root / 'lib' / 'prometheus.cpp').write_text('{"redlock_a", counts, 1}')
-    for name, table, expected in [('the same', '| `redlock_a` | counter |', None),
-                                  ('another type', '| `redlock_a` | gauge |', 'redlock_a, a gauge'),
-                                  ('one is missing', '', 'redlock_a, a counter')]:
+    (root / 'lib' / 'prometheus.cpp').write_text('{"redlock_a_total", counts, 1}')
+    for name, table, expected in [('the same', '| `redlock_a_total` | counter |', None),
+                                  ('another type', '| `redlock_a_total` | gauge |', 'redlock_a_total, a gauge'),
+                                  ('one is missing', '', 'redlock_a_total, a counter')]:
         (root / 'docs' / 'operations.md').write_text(table)
         point(f'metrics: {name}', '; '.join(quotes.metrics_errors(root)) or None, expected)
 
