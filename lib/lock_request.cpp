@@ -180,9 +180,11 @@ milliseconds effective_ttl(milliseconds ttl, const config& config) {
 }
 
 validation validate_extension(milliseconds ttl, const config& config) {
-    validation valid = check_ttl(ttl, config);
+    if (validation valid = check_ttl(ttl, config); !valid) {
+        return valid; // its drift may be beyond what nanoseconds can hold
+    }
     const milliseconds drift = drift_during(ttl, config);
-    return !valid || ttl > drift ? valid : not_allowed(ttl, config, drift);
+    return ttl > drift ? validation() : not_allowed(ttl, config, drift);
 }
 
 validation exclusive_only(const acquire_options& options, const char* with) {
