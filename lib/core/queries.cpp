@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
+#include <numeric>
 #include <string>
 
 namespace redlock::core {
@@ -54,7 +54,8 @@ void query::decide(master_set members, std::size_t quorum) {
     const auto is = [&](std::size_t i, vote what) {
         return masters[i].vote == what && (members & set_of(i)) != 0;
     };
-    const auto all = std::views::iota(std::size_t{0}, masters.size());
+    std::vector<std::size_t> all(masters.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
     const auto count = [&](auto which) {
         return static_cast<std::size_t>(std::ranges::count_if(all, which));
     };

@@ -75,7 +75,12 @@ void wake_timer::wait() {
 
 void wake_timer::cancel() noexcept {
     armed_ = time_point::min(); // no moment is earlier, so wake_by does nothing from now on
-    timer_.cancel();            // cannot fail: it is ours and open
+#if REDLOCK_LINUX
+    error_code ignored; // the descriptor is ours and open
+    timer_.cancel(ignored);
+#else
+    timer_.cancel();
+#endif
 }
 
 } // namespace redlock::net
