@@ -74,8 +74,8 @@ inline std::tuple<error_code, lock> acquire_blocking(
         stop);
 }
 
-/// Returns no result on the manager's own thread, or if there is no memory or no manager: then the
-/// handle releases in the background, or the lease expires.
+/// Empty if it could not wait: on the manager's own thread, or when the call fails. Then the handle
+/// releases in the background, or the lease expires.
 inline std::optional<release_result>
 release_blocking(blocking::manager& owner, lock& ended) noexcept {
     try {

@@ -50,9 +50,11 @@ public:
     ballots(const ballots& other) { *this = other; }
     ballots(ballots&&) noexcept = default;
     ballots& operator=(const ballots& other) {
-        of = other.of;
-        details_ = other.details_ ? std::make_unique<detail[]>(of.size()) : nullptr;
-        std::ranges::copy(other.details(), details().begin());
+        if (this != &other) {
+            of = other.of;
+            details_ = other.details_ ? std::make_unique<detail[]>(of.size()) : nullptr;
+            std::ranges::copy(other.details(), details().begin());
+        }
         return *this;
     }
     ballots& operator=(ballots&&) noexcept = default;
