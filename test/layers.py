@@ -125,7 +125,6 @@ LAYERS = {
     'testing': {'testing', 'testing/process', 'lib', 'lib/net', 'lib/core', 'include'},
     'tools': {'tools', 'testing/process', 'include'},
     'examples': {'examples', 'include'},
-    'examples/demo': {'examples/demo', 'testing/process', 'include'},
     'bench': {'bench', 'testing/process', 'include'},
 }
 

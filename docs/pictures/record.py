@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records the demo as demo.svg: record.py PROGRAM [ARGUMENTS...], the program being build/examples/redlock_demo
+"""Records the demo as demo.svg: record.py PROGRAM [ARGUMENTS...], for example build/test/soak/soak --screen
 
 The program runs on a terminal. The picture shows its screen once a second, then the verdict.
 Each run differs, so no test compares the picture.

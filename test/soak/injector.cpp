@@ -4,11 +4,16 @@
 #include <numeric>
 
 namespace redlock::soak {
+namespace {
 
-injector::injector(site& where, std::uint64_t seed, std::function<void(const std::string&)> say)
+constexpr const char* past_lease = "worker stopped past its lease";
+
+} // namespace
+
+injector::injector(site& where, std::uint64_t seed, timeline& events)
     : site_(where),
       random_(seed),
-      say_(std::move(say)),
+      events_(events),
       masters_(where.masters()),
       workers_(where.workers()),
       next_(clock::now()) {}
@@ -23,32 +28,84 @@ injector::milliseconds injector::between(int from, int to) {
 
 injector::clock::time_point injector::proceed() {
     const auto now = clock::now();
-    auto soonest = clock::time_point::max();
-    for (auto* const group : {&masters_, &workers_}) {
-        for (target& one : *group) {
-            if (one.mend && now >= one.until) {
-                end(one);
-            }
-            if (one.mend) {
-                soonest = std::min(soonest, one.until);
-            }
-        }
-    }
-    if (now >= next_) {
+    mend([now](const target& one) { return now >= one.until; });
+    if (now >= next_ && length_ != length_.zero()) {
+        take_step();
+    } else if (now >= next_) {
         inject();
         next_ = clock::now() + between(50, 500);
     }
-    return std::min(soonest, next_);
+    auto soonest = next_;
+    for (const auto* const group : {&masters_, &workers_}) {
+        for (const target& one : *group) {
+            soonest = one.mend ? std::min(soonest, one.until) : soonest;
+        }
+    }
+    return soonest;
 }
 
 void injector::mend_all() {
+    mend([](const target&) { return true; });
+}
+
+void injector::mend(const std::function<bool(const target&)>& is_over) {
     for (auto* const group : {&masters_, &workers_}) {
         for (target& one : *group) {
-            if (one.mend) {
+            if (one.mend && is_over(one)) {
                 end(one);
             }
         }
     }
+}
+
+void injector::follow_plan(clock::duration length) {
+    // The killed and the hung one at the same time leave a bare majority of five. The quarantine of
+    // the killed one ends while the other one still hangs.
+    static constexpr step overlapping[] = {
+        {0.10, 0.30, fault::kill}, {0.25, 0.45, fault::hang}, {0.50, 0, fault::freeze}};
+    // Three masters can spare one, so they fail one after the other.
+    static constexpr step in_turn[] = {
+        {0.08, 0.14, fault::kill}, {0.50, 0, fault::freeze}, {0.65, 0.20, fault::hang}};
+    plan_ = masters_.size() >= 5 ? overlapping : in_turn;
+    victim_ = pick(masters_.size());
+    began_ = clock::now();
+    length_ = length;
+    next_ = began_ + share(plan_.front().at);
+}
+
+injector::milliseconds injector::share(double part) const {
+    return std::chrono::duration_cast<milliseconds>(length_ * part);
+}
+
+void injector::take_step() {
+    if (!plan_.empty()) {
+        const step now = plan_.front();
+        if (now.what == fault::kill) {
+            kill_master(victim_, true, share(now.lasts));
+        } else if (now.what == fault::hang) {
+            hang_master((victim_ + 1) % masters_.size(), share(now.lasts));
+        } else if (!freeze_holder()) {
+            next_ = clock::now() + milliseconds(3);
+            return;
+        }
+        plan_ = plan_.subspan(1);
+    }
+    next_ = plan_.empty() ? clock::time_point::max() : began_ + share(plan_.front().at);
+}
+
+// Stops the worker that has the lock; it has it still when it cannot move any more.
+bool injector::freeze_holder() {
+    const auto which = site_.holder();
+    if (!which || !site_.account_of(*which).believes()) {
+        return false;
+    }
+    site_.worker(*which).stop();
+    if (!site_.account_of(*which).believes()) {
+        site_.worker(*which).resume();
+        return false;
+    }
+    stop_worker(*which, past_lease, site_.ttl() * 3 / 2);
+    return true;
 }
 
 void injector::inject() {
@@ -70,25 +127,16 @@ void injector::hurt_master(std::size_t which) {
     if (whom.mend) {
         return;
     }
-    const std::string on = "master " + std::to_string(which);
+    const std::string on = "master " + master_name(which);
     switch (pick(site_.has_network() ? 9 : 6)) {
     case 0:
-        begin(whom, between(0, 1'000), "master killed, restarted", on, [this, which] {
-            site_.restart_master(which, false);
-        });
-        site_.master(which).kill();
+        kill_master(which, false, between(0, 1'000));
         break;
     case 1:
-        begin(whom, between(0, 1'000), "master killed, restarted empty", on, [this, which] {
-            site_.restart_master(which, true);
-        });
-        site_.master(which).kill();
+        kill_master(which, true, between(0, 1'000));
         break;
     case 2:
-        begin(whom, between(20, 2'000), "master hung", on, [this, which] {
-            site_.master(which).resume();
-        });
-        site_.master(which).hang();
+        hang_master(which, between(20, 2'000));
         break;
     case 3:
         count("FLUSHALL", on);
@@ -114,6 +162,23 @@ void injector::hurt_master(std::size_t which) {
     }
 }
 
+void injector::kill_master(std::size_t which, bool empty, milliseconds lasts) {
+    begin(
+        masters_[which],
+        lasts,
+        empty ? "master killed, restarted empty" : "master killed, restarted",
+        "master " + master_name(which),
+        [this, which, empty] { site_.restart_master(which, empty); });
+    site_.master(which).kill();
+}
+
+void injector::hang_master(std::size_t which, milliseconds lasts) {
+    begin(masters_[which], lasts, "master hung", "master " + master_name(which), [this, which] {
+        site_.master(which).resume();
+    });
+    site_.master(which).hang();
+}
+
 // One way or the other, from some of the workers.
 void injector::cut_off(std::size_t master) {
     std::vector<std::size_t> some;
@@ -122,7 +187,7 @@ void injector::cut_off(std::size_t master) {
             some.push_back(site_.host_of_worker(i));
         }
     }
-    const std::string on = "master " + std::to_string(master);
+    const std::string on = "master " + master_name(master);
     if (pick(2) == 0) {
         begin(
             masters_[master], between(50, 2'000), "answers lost one way", on, [this, master, some] {
@@ -146,27 +211,28 @@ void injector::hurt_worker(std::size_t which) {
     if (whom.mend) {
         return;
     }
-    const std::string on = "worker " + std::to_string(which);
     switch (pick(4)) {
     case 0:
-        begin(whom, between(0, 500), "worker killed", on, [this, which] {
-            site_.start_worker(which);
-        });
+        begin(
+            whom, between(0, 500), "worker killed", "worker " + worker_name(which), [this, which] {
+                site_.start_worker(which);
+            });
         site_.kill_worker(which);
         break;
     case 1:
-        begin(whom, between(10, 200), "worker stopped for a moment", on, [this, which] {
-            site_.worker(which).resume();
-        });
-        site_.worker(which).stop();
+        stop_worker(which, "worker stopped for a moment", between(10, 200));
         break;
     default:
-        begin(whom, between(700, 2'000), "worker stopped past its lease", on, [this, which] {
-            site_.worker(which).resume();
-        });
-        site_.worker(which).stop();
+        stop_worker(which, past_lease, between(700, 2'000));
         break;
     }
+}
+
+void injector::stop_worker(std::size_t which, const std::string& kind, milliseconds lasts) {
+    begin(workers_[which], lasts, kind, "worker " + worker_name(which), [this, which] {
+        site_.worker(which).resume();
+    });
+    site_.worker(which).stop();
 }
 
 void injector::begin(
@@ -176,18 +242,20 @@ void injector::begin(
     const std::string& on,
     std::function<void()> mend) {
     count(kind, on + " for " + std::to_string(lasts.count()) + " ms");
+    whom.on = on;
     whom.until = clock::now() + lasts;
     whom.mend = std::move(mend);
 }
 
 void injector::count(const std::string& kind, const std::string& on) {
     ++done_[kind];
-    say_(kind + ": " + on);
+    events_.injected(kind + ": " + on);
 }
 
 void injector::end(target& whom) {
     const auto mend = std::exchange(whom.mend, nullptr);
     mend();
+    events_.seen(whom.on + ": the fault is over");
 }
 
 } // namespace redlock::soak

@@ -1,7 +1,8 @@
 #include "ledger.hpp"
 
+#include <redlock/clock.hpp>
+
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,15 +10,12 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 
 namespace redlock::soak {
 
 moment now() {
-    timespec read{};
-    ::clock_gettime(CLOCK_BOOTTIME, &read);
-    return std::chrono::seconds(read.tv_sec) + std::chrono::nanoseconds(read.tv_nsec);
+    return clock::now().time_since_epoch();
 }
 
 ledger::ledger(const std::filesystem::path& file)
@@ -31,57 +29,87 @@ ledger::~ledger() {
     ::close(fd_);
 }
 
-void ledger::note(entry what, std::uint64_t token, moment at) const {
+void ledger::note(entry what, std::uint64_t token, moment at, std::string_view report) const {
     std::string line(1, static_cast<char>(what));
-    line += ' ' + std::to_string(token) + ' ' + std::to_string(at.count()) + '\n';
+    line += ' ' + std::to_string(token) + ' ' + std::to_string(at.count());
+    line += report.empty() ? "" : ' ' + std::string(report);
+    line += '\n';
     if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         throw std::system_error(errno, std::generic_category(), "ledger");
     }
 }
 
-findings read_ledgers(const std::filesystem::path& directory) {
-    findings found;
-    for (const auto& file : std::filesystem::directory_iterator(directory)) {
-        std::ifstream text(file.path());
-        std::size_t open = found.tenures.size();
-        // A line without an end is what a worker was killed in the middle of.
-        for (std::string line; std::getline(text, line) && !text.eof();) {
-            std::istringstream words(line);
-            char what = 0;
-            std::uint64_t token = 0;
-            moment::rep at = 0;
-            if (!(words >> what >> token >> at)) {
-                throw std::runtime_error("not a ledger's line: " + line);
-            }
-            switch (static_cast<entry>(what)) {
-            case entry::acquired:
-                open = found.tenures.size();
-                found.tenures.push_back({token, moment(at), moment(at)});
-                break;
-            case entry::believed:
-                found.tenures.at(open).until = moment(at);
-                break;
-            case entry::written:
-                ++found.written;
-                break;
-            case entry::stale:
-                ++found.stale;
-                break;
-            case entry::wronged:
-                ++found.wronged;
-                break;
-            case entry::lost:
-                ++found.lost;
-                break;
-            default:
-                throw std::runtime_error("not a ledger's line: " + line);
-            }
-        }
+const ledger_reader::account& ledger_reader::read(const std::filesystem::path& file) {
+    open_file& from = files_[file];
+    std::ifstream text(file);
+    text.seekg(from.read);
+    // A line without an end is being written, or the worker was killed in the middle of it.
+    for (std::string line; std::getline(text, line) && !text.eof();) {
+        from.read += static_cast<std::streamoff>(line.size() + 1);
+        take(from, line);
     }
-    std::sort(found.tenures.begin(), found.tenures.end(), [](const tenure& a, const tenure& b) {
+    return from.notes;
+}
+
+void ledger_reader::take(open_file& from, const std::string& line) {
+    std::istringstream words(line);
+    char letter = 0;
+    std::uint64_t token = 0;
+    moment::rep number = 0;
+    if (!(words >> letter >> token >> number)) {
+        throw std::runtime_error("not a ledger's line: " + line);
+    }
+    account& notes = from.notes;
+    const auto what = static_cast<entry>(letter);
+    const moment at(number);
+    switch (what) {
+    case entry::acquired:
+        from.tenure = found_.tenures.size();
+        found_.tenures.push_back({token, at, at});
+        found_.waits.push_back(at - notes.since);
+        notes.acquired = at;
+        ++notes.tenures;
+        break;
+    case entry::believed:
+        found_.tenures.at(from.tenure).until = at;
+        break;
+    case entry::failed:
+        ++found_.failed;
+        break;
+    case entry::written:
+        ++found_.written;
+        break;
+    case entry::stale:
+        ++found_.stale;
+        break;
+    case entry::wronged:
+        ++found_.wronged;
+        break;
+    case entry::lost:
+        ++found_.lost;
+        ++notes.lost;
+        break;
+    case entry::asked:
+    case entry::left:
+        break;
+    default:
+        throw std::runtime_error("not a ledger's line: " + line);
+    }
+    if (what != entry::believed || !notes.believes()) {
+        notes.since = at;
+    }
+    notes.last = what;
+    if (what == entry::acquired || what == entry::failed) {
+        std::getline(words >> std::ws, notes.report);
+    }
+}
+
+findings ledger_reader::found() const {
+    findings all = found_;
+    std::sort(all.tenures.begin(), all.tenures.end(), [](const tenure& a, const tenure& b) {
         return a.from < b.from;
     });
-    return found;
+    return all;
 }
 
 std::size_t findings::overlaps() const {

@@ -48,6 +48,7 @@ site::site(site_options options) : options_(std::move(options)), vault_(vault_op
         const at_host there(network_, i);
         masters_.emplace_back(master_options_of(i, has_network()));
     }
+    restarted_.resize(options_.masters);
     workers_.resize(options_.workers);
     for (std::size_t i = 0; i < options_.workers; ++i) {
         start_worker(i);
@@ -56,6 +57,7 @@ site::site(site_options options) : options_(std::move(options)), vault_(vault_op
 
 void site::restart_master(std::size_t i, bool empty) {
     const at_host there(network_, i);
+    restarted_[i] = now();
     if (empty) {
         masters_[i].restart_empty();
     } else {
@@ -72,19 +74,16 @@ void site::start_worker(std::size_t i) {
     crew_member& one = workers_.at(i);
     ++one.incarnation;
     worker_settings settings;
-    for (const test::master_process& master : masters_) {
-        settings.masters.push_back(master.url());
-    }
+    settings.masters = urls();
     settings.store = vault_.unix_path();
-    settings.ledger =
-        dir_.path() / "ledgers" / (std::to_string(i) + "." + std::to_string(one.incarnation));
-    settings.holder = dir_.path() / "holder";
-    settings.number = static_cast<unsigned>(i);
+    settings.ledger = ledger_of(i);
     settings.seed = options_.seed + i + 1'000 * one.incarnation;
     settings.ttl = options_.ttl;
     settings.max_ttl = options_.max_ttl;
+    settings.wait = options_.wait;
     settings.work = options_.work;
-    settings.careless = i % 2 == 0;
+    settings.dawdles = options_.dawdle && i % 2 == 0;
+    settings.careless = settings.dawdles || !options_.dawdle;
     settings.how = options_.how;
     std::vector<std::string> line = command_line(settings);
     line.insert(line.begin(), options_.program.string());
@@ -98,12 +97,20 @@ void site::kill_worker(std::size_t i) {
     workers_[i].process.kill();
 }
 
-std::optional<std::size_t> site::holder() const {
-    const int number = std::ifstream(dir_.path() / "holder").get();
-    if (number < 0 || static_cast<std::size_t>(number) >= workers_.size()) {
-        return std::nullopt;
+std::optional<std::size_t> site::holder() {
+    std::optional<std::size_t> latest;
+    moment since{};
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        if (const moment at = account_of(i).acquired; at > since) {
+            latest = i;
+            since = at;
+        }
     }
-    return static_cast<std::size_t>(number);
+    return latest;
+}
+
+const ledger_reader::account& site::account_of(std::size_t worker) {
+    return ledgers_.read(ledger_of(worker));
 }
 
 const std::vector<std::string>& site::deserters() {
@@ -111,7 +118,7 @@ const std::vector<std::string>& site::deserters() {
         if (workers_[i].wanted && !workers_[i].process.running()) {
             std::ostringstream text;
             text << std::ifstream(output_of(i)).rdbuf();
-            deserters_.push_back("worker " + std::to_string(i) + ": " + text.str());
+            deserters_.push_back("worker " + worker_name(i) + ": " + text.str());
             workers_[i].wanted = false;
         }
     }
@@ -123,7 +130,23 @@ findings site::conclude() {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
         kill_worker(i);
     }
-    return read_ledgers(dir_.path() / "ledgers");
+    for (const auto& file : std::filesystem::directory_iterator(dir_.path() / "ledgers")) {
+        ledgers_.read(file.path());
+    }
+    return found();
+}
+
+std::vector<std::string> site::urls() const {
+    std::vector<std::string> all;
+    for (const test::master_process& master : masters_) {
+        all.push_back(master.url());
+    }
+    return all;
+}
+
+std::filesystem::path site::ledger_of(std::size_t worker) const {
+    const std::string number = std::to_string(workers_.at(worker).incarnation);
+    return dir_.path() / "ledgers" / (std::to_string(worker) + "." + number);
 }
 
 std::filesystem::path site::output_of(std::size_t worker) const {

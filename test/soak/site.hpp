@@ -18,9 +18,21 @@ struct site_options {
     std::uint64_t seed = 0;
     std::chrono::milliseconds ttl{600};
     std::chrono::milliseconds max_ttl{800};
+    std::chrono::milliseconds wait{10'000};
     std::chrono::milliseconds work{40};
+    bool dawdle = true; // half of the workers sometimes write late; the others ask before
     unsafe how = unsafe::none;
 };
+
+/// A, B, C, ...
+inline std::string master_name(std::size_t i) {
+    return {static_cast<char>(i < 26 ? 'A' + i : 'a' + i - 26)};
+}
+
+/// 1, 2, 3, ...
+inline std::string worker_name(std::size_t i) {
+    return std::to_string(i + 1);
+}
 
 class site {
 public:
@@ -28,6 +40,8 @@ public:
 
     std::size_t masters() const noexcept { return masters_.size(); }
     std::size_t workers() const noexcept { return workers_.size(); }
+    std::chrono::milliseconds ttl() const noexcept { return options_.ttl; }
+    std::chrono::milliseconds max_ttl() const noexcept { return options_.max_ttl; }
     bool has_network() const noexcept { return network_.has_value(); }
 
     /// Not without a network: its hosts are the masters, then the workers.
@@ -38,13 +52,20 @@ public:
     /// With every write fsynced: every other one.
     static bool durable(std::size_t master) { return master % 2 == 0; }
     void restart_master(std::size_t i, bool empty);
+    /// The last time; 0: never.
+    moment restarted(std::size_t master) const { return restarted_.at(master); }
+    std::vector<std::string> urls() const;
     std::string tell_master(std::size_t i, const std::vector<std::string>& command);
 
     test::child_process& worker(std::size_t i) { return workers_.at(i).process; }
     void start_worker(std::size_t i);
     void kill_worker(std::size_t i);
     /// The worker that got the lock last, and may have it still.
-    std::optional<std::size_t> holder() const;
+    std::optional<std::size_t> holder();
+    /// What a worker has noted since it was started.
+    const ledger_reader::account& account_of(std::size_t worker);
+    /// What all have noted, as far as that was asked for.
+    findings found() const { return ledgers_.found(); }
 
     store& the_store() { return *store_; }
     /// What workers said that ended by themselves: they never should.
@@ -60,6 +81,7 @@ private:
         bool wanted = false;
     };
 
+    std::filesystem::path ledger_of(std::size_t worker) const;
     std::filesystem::path output_of(std::size_t worker) const;
 
     site_options options_;
@@ -68,7 +90,9 @@ private:
     test::master_process vault_;
     std::unique_ptr<store> store_;
     std::vector<test::master_process> masters_;
+    std::vector<moment> restarted_;
     std::vector<crew_member> workers_;
+    ledger_reader ledgers_;
     std::vector<std::string> deserters_;
 };
 

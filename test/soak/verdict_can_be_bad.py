@@ -10,9 +10,8 @@ import subprocess
 import sys
 
 
-def run(soak, wrong, seconds):
-    words = [soak, '--unsafe', wrong, '--seconds', str(seconds), '--workers', '4', '--seed', '7',
-             '--patience', '8']
+def run(soak, *words):
+    words = [soak, '--workers', '4', '--seed', '7', '--patience', '8', *words]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     print(done.stdout, flush=True)
     counts = {'status': done.returncode}
@@ -34,22 +33,27 @@ def main():
         if not holds:
             failures.append(what)
 
-    counts = run(soak, 'no-lock', 2)
+    counts = run(soak, '--unsafe', 'no-lock', '--seconds', '2')
     expect('nobody locks: status 1', counts['status'] == 1)
     expect('nobody locks: overlaps', counts.get('OVERLAPS', 0) > 0)
     expect('nobody locks: holders refused', counts.get('HOLDERS REFUSED', 0) > 0)
     expect('nobody locks, but good tokens: nothing lost', counts.get('LOST UPDATES', -1) == 0)
 
-    counts = run(soak, 'one-token', 10)
+    counts = run(soak, '--unsafe', 'one-token', '--seconds', '10')
     expect('one token for all: status 1', counts['status'] == 1)
     expect('one token for all: lost updates', counts.get('LOST UPDATES', 0) > 0)
     expect('one token for all: out of order', counts.get('TOKENS OUT OF ORDER', 0) > 0)
     expect('one token for all, but they lock: no overlaps', counts.get('OVERLAPS', -1) == 0)
 
-    counts = run(soak, 'dead-end', 1)
+    counts = run(soak, '--unsafe', 'dead-end', '--seconds', '1')
     expect('no masters at the end: status 1', counts['status'] == 1)
     expect('no masters at the end: no progress', counts.get('progress') == 'NO')
     expect('no masters at the end, but safe: no overlaps', counts.get('OVERLAPS', -1) == 0)
+
+    counts = run(soak, '--screen', '--unlocked', '--seconds', '10')
+    expect('a demo without locks: status 1', counts['status'] == 1)
+    expect('a demo without locks: overlaps', counts.get('OVERLAPS', 0) > 0)
+    expect('a demo without locks: all of its faults', 'PLANNED AND NOT DONE' not in counts)
 
     for one in failures:
         print('NOT SO:', one)

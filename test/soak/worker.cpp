@@ -1,5 +1,6 @@
 #include "worker.hpp"
 
+#include "labels.hpp"
 #include "ledger.hpp"
 #include "store.hpp"
 
@@ -7,9 +8,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <random>
 #include <stdexcept>
@@ -22,18 +20,17 @@ using namespace std::chrono_literals;
 
 constexpr auto tick = 3ms;
 
-config quorum_of(const worker_settings& mine) {
-    config result;
-    result.masters.assign(mine.masters.begin(), mine.masters.end());
-    result.max_ttl = mine.max_ttl;
-    result.clock_offset_bound = 0ms; // one machine, one clock
-    result.master_timeout = 100ms;
-    result.connect_timeout = 500ms;
-    result.health_check_interval = 200ms;
-    result.reconnect_delay_min = 20ms;
-    result.reconnect_delay_max = 200ms;
-    result.retry_delay_max = 50ms;
-    return result;
+// "++#x- granted after 2": the votes of the last attempt, and what came of it.
+std::string report_of(error_code error, const diagnostics& how) {
+    std::string text;
+    for (const master_vote& one : how.votes) {
+        text += sign_of(one.vote);
+    }
+    const auto* const result = !error                             ? "granted"
+                               : error == errc::no_quorum         ? "no quorum"
+                               : error == condition::not_acquired ? "contended"
+                                                                  : "failed";
+    return text + ' ' + result + " after " + std::to_string(how.attempts);
 }
 
 class worker {
@@ -44,7 +41,7 @@ public:
           ledger_(settings.ledger),
           store_(settings.store),
           timer_(io_),
-          manager_(io_.get_executor(), quorum_of(settings)) {}
+          manager_(io_.get_executor(), quorum_config(settings.masters, settings.max_ttl)) {}
 
     [[noreturn]] void run() {
         manager_.async_run([](error_code) {});
@@ -55,21 +52,24 @@ public:
 
 private:
     void next() {
+        ledger_.note(entry::asked, 0, now());
         if (mine_.how == unsafe::no_lock) {
             enter(lock());
             return;
         }
         acquire_options options;
         options.ttl = mine_.ttl;
-        options.wait = 10s;
+        options.wait = mine_.wait;
         options.fencing = true;
-        manager_.async_acquire("soak", options, [this](error_code error, lock got) {
-            if (error) {
-                next(); // an outage that lasted for the whole wait
-            } else {
-                enter(std::move(got));
-            }
-        });
+        manager_.async_acquire(
+            resource, options, with_diagnostics(how_, [this](error_code error, lock got) {
+                if (error) {
+                    ledger_.note(entry::failed, 0, now(), report_of(error, how_));
+                    next(); // an outage that lasted for the whole wait, or others had the lock
+                } else {
+                    enter(std::move(got));
+                }
+            }));
     }
 
     std::uint64_t token_now() const {
@@ -87,23 +87,22 @@ private:
     bool believes() const { return mine_.how == unsafe::no_lock || held_.held(); }
 
     // The clock is read before `held()` is asked: see ledger.hpp.
-    bool note_belief(entry what) {
+    bool note_belief(entry what, const std::string& report = {}) {
         const moment at = now();
         if (!believes()) {
             return false;
         }
-        ledger_.note(what, token_, at);
+        ledger_.note(what, token_, at, report);
         return true;
     }
 
     void enter(lock got) {
         held_ = std::move(got);
         token_ = token_now();
-        if (!note_belief(entry::acquired)) {
+        if (!note_belief(entry::acquired, report_of({}, how_))) {
             leave();
             return;
         }
-        say_who_holds();
         if (held_.valid()) {
             held_.async_wait_lost([this, token = token_](error_code error, loss_reason) {
                 if (!error) {
@@ -131,7 +130,7 @@ private:
             wait(tick, [this] { go_on(); });
             return;
         }
-        if (mine_.careless) {
+        if (mine_.dawdles) {
             dawdle();
         }
         if (mine || mine_.careless) { // between the question and the write anything may happen
@@ -165,14 +164,17 @@ private:
 
     void leave() {
         note_belief(entry::believed);
-        const auto pause = std::chrono::milliseconds(std::uniform_int_distribution(0, 5)(random_));
+        const auto rest = [this] {
+            ledger_.note(entry::left, token_, now());
+            wait(std::uniform_int_distribution(0, 5)(random_) * 1ms, [this] { next(); });
+        };
         if (!held_.valid()) {
-            wait(pause, [this] { next(); });
+            rest();
             return;
         }
-        held_.async_release([this, pause](error_code, release_result) {
+        held_.async_release([this, rest](error_code, release_result) {
             held_ = lock();
-            wait(pause, [this] { next(); });
+            rest();
         });
     }
 
@@ -182,14 +184,6 @@ private:
         timer_.async_wait([then](error_code) { then(); });
     }
 
-    // Nothing depends on it: a fault may miss its aim.
-    void say_who_holds() const {
-        const int file = ::open(mine_.holder.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        const char number = static_cast<char>(mine_.number);
-        [[maybe_unused]] const auto said = ::pwrite(file, &number, 1, 0);
-        ::close(file);
-    }
-
     worker_settings mine_;
     std::mt19937_64 random_;
     ledger ledger_;
@@ -197,6 +191,7 @@ private:
     boost::asio::io_context io_{1};
     boost::asio::steady_timer timer_;
     lock_manager manager_;
+    diagnostics how_; // the last acquire went
     lock held_;
     std::uint64_t token_ = 0;
     std::optional<std::uint64_t> number_;
@@ -204,6 +199,20 @@ private:
 };
 
 } // namespace
+
+config quorum_config(const std::vector<std::string>& masters, std::chrono::milliseconds max_ttl) {
+    config result;
+    result.masters.assign(masters.begin(), masters.end());
+    result.max_ttl = max_ttl;
+    result.clock_offset_bound = 0ms; // one machine, one clock
+    result.master_timeout = 100ms;
+    result.connect_timeout = 500ms;
+    result.health_check_interval = 200ms;
+    result.reconnect_delay_min = 20ms;
+    result.reconnect_delay_max = 200ms;
+    result.retry_delay_max = 50ms;
+    return result;
+}
 
 void work(const worker_settings& settings) {
     worker(settings).run();
@@ -216,16 +225,14 @@ std::vector<std::string> command_line(const worker_settings& mine) {
         mine.store.string(),
         "--ledger",
         mine.ledger.string(),
-        "--holder",
-        mine.holder.string(),
-        "--number",
-        std::to_string(mine.number),
         "--seed",
         std::to_string(mine.seed),
         "--ttl",
         std::to_string(mine.ttl.count()),
         "--max-ttl",
         std::to_string(mine.max_ttl.count()),
+        "--wait",
+        std::to_string(mine.wait.count()),
         "--work",
         std::to_string(mine.work.count()),
         "--how",
@@ -233,6 +240,9 @@ std::vector<std::string> command_line(const worker_settings& mine) {
     };
     if (mine.careless) {
         words.emplace_back("--careless");
+    }
+    if (mine.dawdles) {
+        words.emplace_back("--dawdles");
     }
     words.insert(words.end(), mine.masters.begin(), mine.masters.end());
     return words;

@@ -2,6 +2,8 @@
 // what it believed in its ledger.
 #pragma once
 
+#include <redlock/config.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -22,20 +24,26 @@ struct worker_settings {
     std::vector<std::string> masters;
     std::filesystem::path store;  // socket
     std::filesystem::path ledger; // file
-    std::filesystem::path holder; // file: the last worker to get the lock, for the injector's aim
-    unsigned number = 0;
     std::uint64_t seed = 0;
     std::chrono::milliseconds ttl{};
     std::chrono::milliseconds max_ttl{};
+    std::chrono::milliseconds wait{}; // for the lock
     std::chrono::milliseconds work{}; // at most, with the lock
-    bool careless = false;            // writes whether held or not, and sometimes far too late
+    bool careless = false;            // writes whether held or not
+    bool dawdles = false;             // and sometimes far too late
     unsafe how = unsafe::none;
 };
+
+/// The lock that they want.
+inline constexpr const char* resource = "soak";
+
+/// The quorum, as all processes of a run see it.
+config quorum_config(const std::vector<std::string>& masters, std::chrono::milliseconds max_ttl);
 
 /// Never returns but by an exception: workers are killed.
 [[noreturn]] void work(const worker_settings& settings);
 
-/// As words for a command line, and back.
+/// As words for a command line.
 std::vector<std::string> command_line(const worker_settings& settings);
 
 } // namespace redlock::soak

@@ -1,4 +1,4 @@
-// What happened, in order: what the demo did to the masters and workers, and what came of it.
+// What happened, in order: what was done to the masters and workers, and what came of it.
 #pragma once
 
 #include <redlock/clock.hpp>
@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-namespace demo {
+namespace redlock::soak {
 
 struct event {
     std::chrono::duration<double> at{};
-    bool injected = false; // done by the demo; else seen by it
+    bool injected = false; // done by the injector; else seen
     std::string text;
 };
 
@@ -43,4 +43,4 @@ private:
     std::vector<event> events_;
 };
 
-} // namespace demo
+} // namespace redlock::soak

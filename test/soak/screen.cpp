@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 
-namespace demo {
+namespace redlock::soak {
 namespace {
 
 constexpr std::string_view take_over = "\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -148,4 +148,4 @@ void screen::write(std::string_view bytes) noexcept {
     }
 }
 
-} // namespace demo
+} // namespace redlock::soak

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace demo {
+namespace redlock::soak {
 
 enum class style { plain, bold, dim, red, green, yellow, cyan };
 
@@ -58,4 +58,4 @@ private:
     pid_t guard_ = -1;
 };
 
-} // namespace demo
+} // namespace redlock::soak

@@ -1,54 +1,50 @@
 // The state of a run as text: a picture for terminals, one line a second for everything else.
 #pragma once
 
-#include "board.hpp"
-#include "labels.hpp"
 #include "observer.hpp"
 #include "screen.hpp"
-#include "settings.hpp"
+#include "site.hpp"
 #include "timeline.hpp"
 
 #include <string>
 #include <vector>
 
-namespace demo {
+namespace redlock::soak {
 
 class view {
 public:
     view(
         const screen& output,
-        const board& shared,
+        site& where,
         const observer& watcher,
         const timeline& events,
-        const settings& chosen)
+        std::string title)
         : screen_(output),
-          board_(shared),
+          site_(where),
           observer_(watcher),
           timeline_(events),
-          settings_(chosen) {}
+          title_(std::move(title)) {}
 
     // As many lines as it takes, and room for as many events as fit into `rows`.
-    std::vector<std::string> picture(std::size_t rows) const;
-    // What happened since the last call of it.
+    std::vector<std::string> picture(std::size_t rows);
     std::string summary_line();
-    std::string event_line(const event& one) const;
 
 private:
     void add_masters(std::vector<std::string>& lines) const;
-    void add_locks(std::vector<std::string>& lines) const;
-    void add_workers(std::vector<std::string>& lines) const;
+    void add_lock(std::vector<std::string>& lines);
+    void add_workers(std::vector<std::string>& lines);
     void add_timeline(std::vector<std::string>& lines, std::size_t count) const;
-    std::string worker_line(std::size_t index) const;
-    std::string painted(mark what) const;
-    std::string master_letters() const;
+    std::string holders();
+    std::string marks(std::string_view signs) const;
     std::string heading(std::string_view text) const { return screen_.paint(style::bold, text); }
 
     const screen& screen_;
-    const board& board_;
+    site& site_;
     const observer& observer_;
     const timeline& timeline_;
-    const settings& settings_;
-    std::uint64_t acquired_before_ = 0;
+    std::string title_;
 };
 
-} // namespace demo
+std::string event_line(const screen& output, const event& one);
+
+} // namespace redlock::soak

@@ -1,0 +1,148 @@
+#include "run.hpp"
+
+#include "interruption.hpp"
+#include "screen.hpp"
+#include "show.hpp"
+#include "verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace redlock::soak {
+namespace {
+
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+constexpr auto glance = 20ms; // the store gives no event
+
+class performance {
+public:
+    explicit performance(const run_options& options) : options_(options) {
+        const site_options& site = options.site;
+        output_.print(fmt::format(
+            "soak: seed {}, {} masters, {} workers, {}, ttl {} ms, {} s",
+            site.seed,
+            site.masters,
+            site.workers,
+            site.namespaces ? "each on a host of its own" : "on loopback",
+            site.ttl.count(),
+            options.seconds));
+        where_.emplace(site);
+        if (options.verbose || (options.screen && !output_.is_terminal())) {
+            events_.on_event = [this](const event& one) {
+                output_.print(event_line(output_, one));
+            };
+        }
+        if (options.screen) {
+            show_.emplace(
+                *where_,
+                events_,
+                output_,
+                fmt::format(
+                    "redlock   {} masters, {} workers, ttl {} ms{}",
+                    site.masters,
+                    site.workers,
+                    site.ttl.count(),
+                    site.how == unsafe::no_lock ? ", WITHOUT LOCKS" : ""));
+        }
+    }
+
+    int play() {
+        if (!more_writes(0)) {
+            end_show();
+            output_.print("no worker got the lock before any fault");
+            return 2;
+        }
+        injector damage(*where_, options_.site.seed, events_);
+        const auto length = std::chrono::seconds(options_.seconds);
+        if (options_.screen) {
+            damage.follow_plan(length);
+        }
+        const auto end = steady::now() + length;
+        while (steady::now() < end) {
+            pass(std::min(end, damage.proceed())); // the schedule
+        }
+        damage.mend_all();
+        const moment over = now();
+        for (std::size_t i = 0; options_.site.how == unsafe::dead_end && i < where_->masters();
+             ++i) {
+            where_->master(i).kill();
+        }
+        verdict it;
+        it.progress = more_writes(writes() + where_->workers());
+        it.found = where_->conclude();
+        it.stored = where_->the_store().read();
+        it.quarantine = options_.site.max_ttl;
+        if (show_) {
+            it.kept_out = show_->watcher().kept_out();
+            it.not_done = damage.planned() + (it.kept_out ? 0U : 1U);
+        }
+        end_show();
+        it.deserters = where_->deserters().size();
+        output_.print(output_.paint(style::bold, "verdict"));
+        output_.print(it.text(damage, over));
+        output_.print(
+            it.good() ? output_.paint(style::green, "held") : output_.paint(style::red, "BROKEN"));
+        return it.good() ? 0 : 1;
+    }
+
+private:
+    std::uint64_t writes() { return where_->the_store().read().writes; }
+
+    bool more_writes(std::uint64_t than) {
+        const auto end = steady::now() + std::chrono::seconds(options_.patience);
+        while (writes() <= than) {
+            if (steady::now() >= end || !where_->deserters().empty()) {
+                return false;
+            }
+            pass(steady::now() + glance);
+        }
+        return true;
+    }
+
+    void pass(steady::time_point until) {
+        do {
+            auto next = until;
+            if (show_) {
+                next = std::min(until, steady::now() + 50ms);
+                show_->go_on(next);
+            }
+            interruption_.wait_until(next);
+            if (!output_.open()) {
+                throw interrupted{0}; // nobody reads it
+            }
+        } while (steady::now() < until);
+    }
+
+    void end_show() {
+        if (show_) {
+            show_->end();
+        }
+        for (const std::string& one : where_->deserters()) {
+            output_.print(one);
+        }
+    }
+
+    const run_options& options_;
+    interruption interruption_;
+    screen output_;
+    timeline events_;
+    std::optional<site> where_;
+    std::optional<show> show_;
+};
+
+} // namespace
+
+int run(const run_options& options) {
+    screen::protect_descriptors();
+    try {
+        return performance(options).play();
+    } catch (const interrupted& end) {
+        fmt::print("interrupted: no verdict\n");
+        return end.signal == 0 ? 1 : 128 + end.signal;
+    }
+}
+
+} // namespace redlock::soak
