@@ -87,29 +87,12 @@ release_blocking(blocking::manager& owner, lock& ended) noexcept {
     return std::nullopt;
 }
 
-/// Requests a stop when the lock is lost.
-inline void stop_if_lost(const lock& watched, std::stop_source to_stop) {
-    watched.async_wait_lost([to_stop](error_code failure, loss_reason) mutable {
-        if (!failure) {
-            to_stop.request_stop();
-        }
-    });
-}
-
 /// Whether the lock was acquired. Throws unless the reason is `condition::not_acquired`.
 inline bool is_acquired(const error_code& error, const diagnostics& why) {
     if (error && error != condition::not_acquired) {
         std::rethrow_exception(explained(error, why));
     }
     return !error;
-}
-
-/// The explanation where another thread of this process kept the mutex for the whole wait.
-inline diagnostics another_thread_has(const std::string& resource) {
-    diagnostics why;
-    why.message = "contended: another thread has this mutex";
-    why.resource = resource;
-    return why;
 }
 
 }}} // namespace redlock::REDLOCK_ABI::detail

@@ -35,7 +35,11 @@ bool redis_lock::took(std::tuple<error_code, redlock::lock> result) {
     }
     lock_ = std::move(taken);
     lost_ = std::stop_source();
-    detail::stop_if_lost(lock_, lost_);
+    lock_.async_wait_lost([lost = lost_](error_code failure, loss_reason) mutable {
+        if (!failure) {
+            lost.request_stop();
+        }
+    });
     return true;
 }
 

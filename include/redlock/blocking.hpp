@@ -284,7 +284,7 @@ public:
     ///   must not run without the lock
     /// \par Errors
     /// As `lock_manager::async_acquire`; `errc::would_deadlock`.
-    void lock(std::stop_token stop = {});
+    void lock(std::stop_token stop = {}) { lock_as(entry::alone, stop); }
 
     /// Makes a single attempt to lock the mutex.
     /// \returns True if it is locked. False if the quorum works, but the lock could not be acquired
@@ -292,12 +292,12 @@ public:
     /// \par Errors
     /// All other errors are thrown, including an outage. A caller that gets false continues without
     /// the lock, or retries at once as `std::lock` does: in an outage neither would notice it.
-    [[nodiscard]] bool try_lock();
+    [[nodiscard]] bool try_lock() { return try_lock_as(entry::alone, wait_for::none(), {}); }
 
     /// Unlocks the mutex, even if the lock was lost. Waits for the replies of the masters, at most
     /// for `master_timeout`. On the manager's own thread it does not wait. Does nothing if the
     /// mutex is not locked.
-    void unlock() noexcept;
+    void unlock() noexcept { unlock_as(entry::alone); }
 
     /// Returns true if the lock may be relied on now; see `lock::held`.
     bool held() const noexcept;
@@ -322,24 +322,26 @@ public:
     const std::string& resource() const noexcept { return resource_; }
 
 protected:
+    /// Whether a thread excludes all others, or shares the mutex with other readers.
+    enum class entry : bool { alone, shared };
+
+    /// Waits at most `options.wait`, then throws.
+    void lock_as(entry how, const std::stop_token& stop);
     /// Returns false for `condition::not_acquired`; throws other errors.
-    [[nodiscard]] bool try_lock_within(wait_for limit, std::stop_token stop);
+    [[nodiscard]] bool try_lock_as(entry how, wait_for limit, const std::stop_token& stop);
+    /// Does nothing if the mutex is not locked in this way.
+    void unlock_as(entry how) noexcept;
 
 private:
+    struct state;
+
     /// Acquires the lock, first among the threads of this process, then from the masters.
-    [[nodiscard]] error_code take(wait_for limit, const std::stop_token& stop);
-    void let_others_in() noexcept; // with the guard held
+    [[nodiscard]] error_code take(entry how, wait_for limit, const std::stop_token& stop);
 
     manager& manager_;
     const std::string resource_;
     const acquire_options options_;
-    mutable std::mutex guard_;
-    std::condition_variable_any free_;
-    bool taken_ = false; // by some thread, from asking for it to having released it
-    redlock::lock lock_;
-    std::stop_source lost_;
-    std::optional<release_result> last_release_;
-    diagnostics last_attempt_;
+    const std::shared_ptr<state> state_; // shared with what signals a loss
 };
 
 /// A mutex with timed waits. Meets the standard *TimedLockable* requirements.
@@ -356,7 +358,7 @@ public:
     template <typename Rep, typename Period>
     [[nodiscard]] bool
     try_lock_for(const std::chrono::duration<Rep, Period>& limit, std::stop_token stop = {}) {
-        return try_lock_within(detail::wait_within(limit), std::move(stop));
+        return try_lock_as(entry::alone, detail::wait_within(limit), stop);
     }
 
     /// Locks the mutex. Waits until `end`. The remaining time is determined once: setting the clock

@@ -1,0 +1,235 @@
+#include "blocking_wait.hpp"
+#include "manager_impl.hpp"
+
+#include <redlock/blocking.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace redlock { inline namespace REDLOCK_ABI { namespace blocking {
+
+namespace asio = boost::asio;
+
+/// The threads of this process that use the mutex. All but `guard` with the guard held.
+struct mutex::state {
+    explicit state(asio::any_io_executor manager) : executor(std::move(manager)) {}
+
+    struct threads {
+        std::size_t inside = 0;  // from the request to the end of the release
+        std::size_t waiting = 0; // for others to leave
+    };
+    threads& of(entry how) noexcept { return how == entry::alone ? alone : shared; }
+
+    /// Whether the current owners have lost their lease. Then no reader joins them.
+    bool overdue() const noexcept {
+        return !leases.empty() && std::none_of(leases.begin(), leases.end(), [](const auto& one) {
+            return one.held();
+        });
+    }
+
+    bool open_for(entry wanted) const noexcept {
+        return alone.inside == 0
+               && (wanted == entry::alone ? shared.inside == 0 : alone.waiting == 0 && !overdue());
+    }
+
+    void leave(entry how) noexcept {
+        --of(how).inside;
+        wake_others();
+    }
+
+    void wake_others() noexcept {
+        shared.waiting == 0 ? changed.notify_one() : changed.notify_all();
+    }
+
+    /// Posted to the manager's thread, because stop callbacks may lock again.
+    void signal_if_lost() noexcept {
+        if (overdue()) {
+            try {
+                asio::post(executor, [told = lost]() mutable { told.request_stop(); });
+            } catch (...) { // NOLINT(bugprone-empty-catch): no memory; `held` is false nevertheless
+            }
+        }
+    }
+
+    /// The lease that ends first; a lost one comes before all others.
+    redlock::lock take_first() {
+        const auto first =
+            std::min_element(leases.begin(), leases.end(), [](const auto& a, const auto& b) {
+                return std::pair(a.held(), a.deadline()) < std::pair(b.held(), b.deadline());
+            });
+        redlock::lock result = std::move(*first);
+        leases.erase(first);
+        return result;
+    }
+
+    const asio::any_io_executor executor;
+    mutable std::mutex guard;
+    std::condition_variable_any changed;
+    threads alone;
+    threads shared;
+    std::vector<redlock::lock> leases; // one of each thread inside
+    std::stop_source lost;
+    std::optional<release_result> last_release;
+    diagnostics last_attempt;
+};
+
+mutex::mutex(manager& owner, std::string resource, acquire_options options)
+    : manager_(owner),
+      resource_(std::move(resource)),
+      options_(options),
+      state_(std::make_shared<state>(owner.async().get_executor())) {
+    detail::share(owner.async())->require(resource_, options_);
+}
+
+mutex::~mutex() = default;
+
+void mutex::lock_as(entry how, const std::stop_token& stop) {
+    if (const error_code error = take(how, options_.wait, stop)) {
+        std::rethrow_exception(detail::explained(error, last_attempt()));
+    }
+}
+
+bool mutex::try_lock_as(entry how, wait_for limit, const std::stop_token& stop) {
+    const error_code error = take(how, limit, stop);
+    return !error || detail::is_acquired(error, last_attempt());
+}
+
+error_code mutex::take(entry how, wait_for limit, const std::stop_token& stop) {
+    if (manager_.on_own_thread()) {
+        return errc::would_deadlock;
+    }
+    const detail::blocking_wait wait(limit);
+    state& mine = *state_;
+    for (;;) {
+        {
+            std::unique_lock lock(mine.guard);
+            ++mine.of(how).waiting;
+            const bool entered =
+                wait.for_threads(mine.changed, lock, stop, [&] { return mine.open_for(how); });
+            --mine.of(how).waiting;
+            if (!entered) {
+                mine.wake_others(); // they may have waited for this one
+                if (stop.stop_requested()) {
+                    return asio::error::operation_aborted;
+                }
+                mine.last_attempt = {};
+                mine.last_attempt.message = "contended: another thread has this mutex";
+                mine.last_attempt.resource = resource_;
+                return errc::contended;
+            }
+            ++mine.of(how).inside;
+        }
+        acquire_options options = options_;
+        if (how == entry::shared) {
+            options.mode = lock_mode::shared;
+            options.fencing = false;
+        }
+        options.wait = wait.for_masters();
+        try {
+            diagnostics why;
+            auto [error, taken] = detail::acquire_blocking(manager_, resource_, options, why, stop);
+            if (!error) {
+                taken.async_wait_lost([watched = std::weak_ptr(state_)](error_code, loss_reason) {
+                    if (const auto still = watched.lock()) {
+                        const std::lock_guard lock(still->guard);
+                        still->signal_if_lost();
+                    }
+                });
+            }
+            const std::lock_guard lock(mine.guard);
+            mine.last_attempt = std::move(why);
+            if (error) {
+                mine.leave(how);
+                return error;
+            }
+            // Next to readers that have lost their lease, the lock would seem to be held for them
+            // as well.
+            if (mine.overdue()) {
+                mine.leave(how);
+                continue; // `taken` is released in the background
+            }
+            if (mine.leases.empty()) {
+                mine.lost = std::stop_source();
+            }
+            mine.leases.push_back(std::move(taken));
+            mine.signal_if_lost(); // the handler above may have run too early
+            return {};
+        } catch (...) {
+            const std::lock_guard lock(mine.guard);
+            mine.leave(how);
+            throw;
+        }
+    }
+}
+
+void mutex::unlock_as(entry how) noexcept {
+    state& mine = *state_;
+    redlock::lock ended;
+    {
+        const std::lock_guard lock(mine.guard);
+        if (mine.leases.empty() || (mine.alone.inside > 0) != (how == entry::alone)) {
+            return;
+        }
+        mine.signal_if_lost(); // its handler may not have run yet
+        ended = mine.take_first();
+        mine.signal_if_lost(); // this lease has covered the others
+    }
+    const std::optional<release_result> result = detail::release_blocking(manager_, ended);
+    const std::lock_guard lock(mine.guard);
+    mine.last_release = result;
+    mine.leave(how);
+}
+
+bool mutex::held() const noexcept {
+    const std::lock_guard lock(state_->guard);
+    return !state_->leases.empty() && !state_->overdue();
+}
+
+time_point mutex::deadline() const noexcept {
+    const std::lock_guard lock(state_->guard);
+    std::pair last(false, time_point::min());
+    for (const redlock::lock& one : state_->leases) {
+        last = std::max(last, std::pair(one.held(), one.deadline())); // a lost one does not count
+    }
+    return last.second;
+}
+
+std::chrono::nanoseconds mutex::remaining() const noexcept {
+    const std::lock_guard lock(state_->guard);
+    std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero();
+    for (const redlock::lock& one : state_->leases) {
+        longest = std::max(longest, one.remaining());
+    }
+    return longest;
+}
+
+std::optional<std::uint64_t> mutex::fencing_token() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->alone.inside > 0 && !state_->leases.empty()
+               ? state_->leases.front().fencing_token()
+               : std::nullopt;
+}
+
+std::stop_token mutex::lost() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->lost.get_token();
+}
+
+std::optional<release_result> mutex::last_release() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->last_release;
+}
+
+diagnostics mutex::last_attempt() const {
+    const std::lock_guard lock(state_->guard);
+    return state_->last_attempt;
+}
+
+}}} // namespace redlock::REDLOCK_ABI::blocking
