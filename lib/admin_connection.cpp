@@ -1,4 +1,5 @@
 #include "core/append_command.hpp"
+#include "core/resp.hpp"
 #include "net/tls.hpp"
 
 #include <redlock/admin.hpp>
@@ -13,15 +14,15 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
-#include <hiredis/read.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -35,95 +36,40 @@ using any_socket = asio::generic::stream_protocol::socket;
 
 constexpr milliseconds answer_max{2'000};
 
-// A broken or hostile server must not exhaust the memory of this machine: hiredis allocates as many
-// elements as the server announces. Both limits are far above what any command here returns.
+// A broken or hostile server must not exhaust the memory of this machine. Both limits are far above
+// what any command here returns.
 constexpr std::size_t reply_bytes_max = std::size_t{4} * 1024 * 1024;
 constexpr std::size_t elements_max = 65'536;
 constexpr std::size_t error_length_max = 500; // it is shown to people
 
-// hiredis bounds the depth.
-reply reply_of(const redisReply& from) {
+// `rest` begins with the elements of `from`, each followed by its own. hiredis bounds the depth.
+reply reply_of(const core::reply& from, std::span<const core::reply>& rest) {
     reply out;
     switch (from.type) {
-    case REDIS_REPLY_INTEGER:
+    case core::reply_type::integer:
         out.what = reply::kind::number;
         out.number = from.integer;
         break;
-    case REDIS_REPLY_NIL:
+    case core::reply_type::nil:
         break;
-    case REDIS_REPLY_ARRAY:
+    case core::reply_type::array:
         out.what = reply::kind::list;
-        for (std::size_t i = 0; i < from.elements; ++i) {
-            out.items.push_back(reply_of(*from.element[i]));
+        for (std::int64_t i = 0; i < from.integer; ++i) {
+            const core::reply& element = rest.front();
+            rest = rest.subspan(1);
+            out.items.push_back(reply_of(element, rest));
         }
+        break;
+    case core::reply_type::error:
+        out.what = reply::kind::error;
+        out.text = from.text.substr(0, error_length_max);
         break;
     default:
-        out.what = from.type == REDIS_REPLY_ERROR ? reply::kind::error : reply::kind::text;
-        out.text.assign(from.str, static_cast<std::size_t>(from.len));
-        if (out.failed()) {
-            out.text.resize(std::min(out.text.size(), error_length_max));
-        }
+        out.what = reply::kind::text;
+        out.text = from.text;
     }
     return out;
 }
-
-// The number of elements is an int in hiredis 0.14 and a size_t in 1.x.
-template <typename Length>
-struct array_bounds {
-    void* (*create)(const redisReadTask*, Length);
-    std::size_t elements = 0; // of the current reply
-
-    static void* bounded(const redisReadTask* task, Length length) {
-        auto& mine = *static_cast<array_bounds*>(task->privdata);
-        if (length < 0 || static_cast<std::size_t>(length) > elements_max - mine.elements) {
-            return nullptr;
-        }
-        mine.elements += static_cast<std::size_t>(length);
-        return mine.create(task, length);
-    }
-};
-// Not deduced: clang 14 deduces no arguments of an aggregate.
-template <typename Length>
-array_bounds<Length> bounds_of(void* (*create)(const redisReadTask*, Length));
-
-class bounded_reader {
-public:
-    bounded_reader() : reader_(redisReaderCreate(), redisReaderFree) {
-        functions_.createArray = &decltype(bounds_)::bounded;
-        reader_->fn = &functions_;
-        reader_->privdata = &bounds_;
-    }
-
-    void feed(const char* bytes, std::size_t size) {
-        bytes_ += size;
-        if (bytes_ > reply_bytes_max) {
-            throw connection_error(
-                fmt::format("the reply is larger than {} bytes", reply_bytes_max));
-        }
-        redisReaderFeed(reader_.get(), bytes, size);
-    }
-
-    /// Returns the next reply if it is complete.
-    std::optional<reply> next() {
-        void* found = nullptr;
-        if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) {
-            throw connection_error(
-                fmt::format("the reply is not RESP, or has more than {} elements", elements_max));
-        }
-        if (found == nullptr) {
-            return std::nullopt;
-        }
-        const std::unique_ptr<void, void (*)(void*)> owner(found, freeReplyObject);
-        bytes_ = bounds_.elements = 0;
-        return reply_of(*static_cast<redisReply*>(found));
-    }
-
-private:
-    std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
-    redisReplyObjectFunctions functions_ = *reader_->fn;
-    decltype(bounds_of(functions_.createArray)) bounds_{functions_.createArray};
-    std::size_t bytes_ = 0;
-};
 
 } // namespace
 
@@ -166,19 +112,27 @@ public:
             return within(limit, asio::async_write(stream, asio::buffer(out), asio::deferred));
         });
         while (true) {
-            if (std::optional<reply> found = reader_.next()) {
-                return *std::move(found);
+            if (const core::reply* const found = reader_.next()) {
+                std::span<const core::reply> rest = found->elements;
+                if (rest.size() > elements_max) {
+                    throw connection_error(
+                        fmt::format("the reply has more than {} elements", elements_max));
+                }
+                return reply_of(*found, rest);
+            }
+            if (!reader_.error().empty()) {
+                throw connection_error(reader_.error());
             }
             const auto left =
                 std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
             if (left.count() <= 0) { // a slow trickle of bytes is not a reply
                 throw connection_error(fmt::format("no reply within {} ms", limit.count()));
             }
-            std::array<char, 16'384> bytes{};
             const std::size_t size = with_stream([&](auto& stream) {
-                return within(left, stream.async_read_some(asio::buffer(bytes), asio::deferred));
+                return within(
+                    left, stream.async_read_some(asio::buffer(received_), asio::deferred));
             });
-            reader_.feed(bytes.data(), size);
+            reader_.feed(std::span(received_).first(size));
         }
     }
 
@@ -286,7 +240,8 @@ private:
     std::unique_ptr<net::tls_context> context_;
     std::optional<asio::ssl::stream<any_socket&>> secure_;
 #endif
-    bounded_reader reader_;
+    core::reply_reader reader_{reply_bytes_max};
+    std::array<char, 16'384> received_{}; // the reader may refer to it
 };
 
 connection::connection(const endpoint& master, const config& quorum)

@@ -196,7 +196,9 @@ struct reply_reader::impl {
     std::size_t unread() const noexcept { return reader->len - reader->pos; }
 };
 
-reply_reader::reply_reader() : impl_(std::make_unique<impl>()) {
+reply_reader::reply_reader(std::size_t largest)
+    : largest_(largest),
+      impl_(std::make_unique<impl>()) {
     impl_->restart();
 }
 reply_reader::~reply_reader() = default;
@@ -288,8 +290,8 @@ const reply* reply_reader::next_of_hiredis() {
     builder& building = impl_->building;
     const std::size_t unfinished =
         root == nullptr ? impl_->unread() + 4 * building.elements.size() : 0;
-    if (building.arena.size() + unfinished > reply_bytes_max) {
-        error_ = "malformed reply: larger than " + std::to_string(reply_bytes_max) + " bytes";
+    if (building.arena.size() + unfinished > largest_) {
+        error_ = "malformed reply: larger than " + std::to_string(largest_) + " bytes";
         return nullptr;
     }
     return root == nullptr ? nullptr : building.finish();

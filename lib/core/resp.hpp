@@ -37,10 +37,12 @@ struct reply {
 /// Splits a stream of bytes into replies.
 class reply_reader {
 public:
-    /// The largest reply that is accepted; the largest one that a lock needs is INFO, some KiB.
+    /// The largest reply that a master may send. The largest one that a lock needs is INFO, some
+    /// KiB.
     static constexpr std::size_t reply_bytes_max = std::size_t{256} * 1024;
 
-    reply_reader();
+    /// Accepts replies up to `largest` bytes.
+    explicit reply_reader(std::size_t largest = reply_bytes_max);
     ~reply_reader();
     reply_reader(const reply_reader&) = delete;
     reply_reader& operator=(const reply_reader&) = delete;
@@ -64,6 +66,7 @@ private:
     const reply* next_of_hiredis();
 
     struct impl;
+    const std::size_t largest_;
     std::unique_ptr<impl> impl_;
     std::string_view fresh_; // not passed to hiredis yet
     bool begun_ = false;     // hiredis has a part of a reply, or replies that were not taken
