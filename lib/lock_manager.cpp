@@ -58,44 +58,8 @@ void lock_manager::start_close(impl_ptr impl, handler<> done) {
 }
 
 void lock_manager::start_acquire(
-    impl_ptr impl,
-    resource_names resources,
-    acquire_options options,
-    sink votes,
-    handler<lock> done) {
-    impl->acquire({.names = std::move(resources), .options = options}, votes, std::move(done));
-}
-
-void lock_manager::start_acquire_slots(
-    impl_ptr impl,
-    std::string pool,
-    std::size_t size,
-    std::size_t count,
-    acquire_options options,
-    sink votes,
-    handler<lock> done) {
-    impl->acquire(
-        {.names = std::move(pool), .options = options, .pool_size = size, .wants = count},
-        votes,
-        std::move(done));
-}
-
-void lock_manager::start_with_token(
-    impl_ptr impl,
-    bool attaches,
-    std::string resource,
-    std::string lock_token,
-    acquire_options options,
-    sink votes,
-    handler<lock> done) {
-    using token_use = detail::lock_request::token_use;
-    impl->acquire(
-        {.names = std::move(resource),
-         .options = options,
-         .uses = attaches ? token_use::attach : token_use::take,
-         .token = std::move(lock_token)},
-        votes,
-        std::move(done));
+    impl_ptr impl, detail::lock_request wanted, sink votes, handler<lock> done) {
+    impl->acquire(std::move(wanted), votes, std::move(done));
 }
 
 void lock_manager::start_query(impl_ptr impl, std::string resource, handler<lock_status> done) {

@@ -6,10 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <initializer_list>
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -222,11 +218,11 @@ validation lock_request::check(const config& rules) {
     return validate(options, rules);
 }
 
-core::lock_form lock_request::form() const noexcept {
-    return !resources.empty()                  ? core::lock_form::all
-           : options.mode == lock_mode::shared ? core::lock_form::shared
-           : options.mode == lock_mode::writer ? core::lock_form::writer
-                                               : core::lock_form::exclusive;
+core::lock_form form_of(const lock_request& wanted) noexcept {
+    return !wanted.resources.empty()                  ? core::lock_form::all
+           : wanted.options.mode == lock_mode::shared ? core::lock_form::shared
+           : wanted.options.mode == lock_mode::writer ? core::lock_form::writer
+                                                      : core::lock_form::exclusive;
 }
 
 std::string name_of_slots(const std::string& pool, const std::vector<std::uint32_t>& numbers) {

@@ -1,46 +1,23 @@
-// The arguments of an acquire and their check: a lock on one resource, on several, for reading or
-// writing, or slots of a pool. The ttl of an extension is checked in the same way.
+// The checks of the arguments of an acquire (`lock_request`). The ttl of an extension is checked in
+// the same way.
 
 #pragma once
 
 #include "core/form.hpp"
 
-#include <redlock/config.hpp>
-#include <redlock/options.hpp>
+#include <redlock/lock_manager.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
-struct lock_request {
-    enum class token_use : std::uint8_t {
-        none,
-        take,   // acquire a lock with this token
-        attach, // take over a lock that was acquired elsewhere
-    };
-
-    resource_names names = std::string(); // of slots: the pool
-    acquire_options options = {};
-    token_use uses = token_use::none;
-    std::string token = {};
-    std::optional<std::size_t> pool_size = {}; // none for a lock on resources
-    std::size_t wants = 1;                     // number of slots
-
-    // Set by `check`:
-    std::string resource = {};               // readable name of the lock; of slots: the pool
-    std::vector<std::string> resources = {}; // if there are several: sorted, none twice
-
-    /// Checks the arguments and replaces the default ttl by its value.
-    validation check(const config& rules);
-    /// Only after the check.
-    core::lock_form form() const noexcept;
-};
+/// Returns the form of the lock. Only after the check.
+core::lock_form form_of(const lock_request& wanted) noexcept;
 
 /// Returns the lease that `ttl` means under this configuration.
 std::chrono::milliseconds effective_ttl(std::chrono::milliseconds ttl, const config& config);

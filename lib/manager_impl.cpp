@@ -117,14 +117,15 @@ metrics manager_impl::get_metrics() const {
 // --- Acquires -----------------------------------------------------------------------------------
 
 void manager_impl::acquire(
-    lock_request wanted, diagnostics_sink sink, handler<error_code, lock> done) {
+    lock_request&& wanted, diagnostics_sink sink, handler<error_code, lock> done) {
     const section lock(*this);
     if (const validation valid = wanted.check(configuration()); !valid) {
         refuse(sink.out, wanted.resource, to_string(valid.error()));
         complete(io(), std::move(done), errc::invalid_argument, {});
         return;
     }
-    const bool named_by_key = wanted.form() == core::lock_form::exclusive && !wanted.pool_size;
+    const core::lock_form form = form_of(wanted);
+    const bool named_by_key = form == core::lock_form::exclusive && !wanted.pool_size;
     calls::call& call = named_by_key ? calls_.add() : calls_.add(std::string(wanted.resource));
     const std::uint64_t cookie = call.cookie();
     on_cancel(
@@ -144,7 +145,7 @@ void manager_impl::acquire(
         .options = wanted.options,
         .token = wanted.token,
         .attaches = wanted.uses == lock_request::token_use::attach,
-        .form = wanted.form(),
+        .form = form,
         .resources = wanted.resources,
         .slots = static_cast<std::uint32_t>(wanted.pool_size.value_or(0)),
         .wants = static_cast<std::uint32_t>(wanted.wants),

@@ -12,7 +12,6 @@
 
 #include <redlock/lock_manager.hpp>
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -43,7 +42,7 @@ public:
             .check(configuration())
             .value();
     }
-    void acquire(lock_request wanted, diagnostics_sink sink, handler<error_code, lock> done);
+    void acquire(lock_request&& wanted, diagnostics_sink sink, handler<error_code, lock> done);
     void query(std::string resource, handler<error_code, lock_status> done);
     void query_slots(std::string pool, std::size_t size, handler<error_code, pool_status> done);
     held_leases& leases() noexcept { return leases_; }

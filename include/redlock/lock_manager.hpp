@@ -17,9 +17,12 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
@@ -32,6 +35,33 @@ struct manager_access;
 
 /// State of a manager that the objects made from it share, so that the manager may be moved.
 using manager_ptr = std::shared_ptr<manager_impl>;
+
+/// The arguments of an acquire: a lock on one resource, on several, for reading or writing, or
+/// slots of a pool.
+struct lock_request {
+    /// What `token` is for.
+    enum class token_use : std::uint8_t {
+        none,
+        take,   ///< to acquire a lock with this token
+        attach, ///< to take over a lock that was acquired elsewhere
+    };
+
+    resource_names names;                      ///< of slots: the pool
+    acquire_options options = {};              ///< as the caller passed them
+    token_use uses = token_use::none;          ///< whether there is a token
+    std::string token = {};                    ///< that the caller chose
+    std::optional<std::size_t> pool_size = {}; ///< none for a lock on resources
+    std::size_t wants = 1;                     ///< number of slots
+
+    /// \name Set by `check`
+    /// \{
+    std::string resource = {};               ///< readable name of the lock; of slots: the pool
+    std::vector<std::string> resources = {}; ///< if there are several: sorted, none twice
+    /// \}
+
+    /// Checks the arguments and replaces the default ttl by its value.
+    validation check(const config& rules);
+};
 
 manager_ptr share(const lock_manager& manager) noexcept;
 boost::asio::any_io_executor executor_of(const manager_ptr& manager) noexcept;
@@ -166,8 +196,7 @@ public:
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
-            std::move(resources),
-            options);
+            detail::lock_request{.names = std::move(resources), .options = options});
     }
     /// Overload that uses the default options.
     template <typename CompletionToken>
@@ -239,14 +268,12 @@ public:
         std::size_t count,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire_slots>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
-            std::move(pool),
-            size,
-            count,
-            options);
+            detail::lock_request{
+                .names = std::move(pool), .options = options, .pool_size = size, .wants = count});
     }
 
     /// Acquires the lock with a token that the caller chooses. Use it if another process must be
@@ -271,14 +298,15 @@ public:
         std::string lock_token,
         acquire_options options,
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_with_token>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
-            /*attaches*/ false,
-            std::move(resource),
-            std::move(lock_token),
-            options);
+            detail::lock_request{
+                .names = std::move(resource),
+                .options = options,
+                .uses = detail::lock_request::token_use::take,
+                .token = std::move(lock_token)});
     }
 
     /// Takes over a lock that is already held. Use it for a lock that another process handed off
@@ -331,14 +359,15 @@ public:
         std::string lock_token,
         acquire_options options = {},
         CompletionToken&& token = {}) {
-        return detail::initiate<void(error_code, lock), &lock_manager::start_with_token>(
+        return detail::initiate<void(error_code, lock), &lock_manager::start_acquire>(
             get_executor(),
             std::forward<CompletionToken>(token),
             impl_,
-            /*attaches*/ true,
-            std::move(resource),
-            std::move(lock_token),
-            options);
+            detail::lock_request{
+                .names = std::move(resource),
+                .options = options,
+                .uses = detail::lock_request::token_use::attach,
+                .token = std::move(lock_token)});
     }
 
     /// Queries all masters for the owner of `resource`, without changing anything. Use it for
@@ -417,11 +446,7 @@ private:
     static void start_run(impl_ptr, handler<>);
     static void start_ready(impl_ptr, handler<>);
     static void start_close(impl_ptr, handler<>);
-    static void start_acquire(impl_ptr, resource_names, acquire_options, sink, handler<lock>);
-    static void start_acquire_slots(
-        impl_ptr, std::string, std::size_t, std::size_t, acquire_options, sink, handler<lock>);
-    static void start_with_token(
-        impl_ptr, bool attaches, std::string, std::string, acquire_options, sink, handler<lock>);
+    static void start_acquire(impl_ptr, detail::lock_request, sink, handler<lock>);
     static void start_query(impl_ptr, std::string, handler<lock_status>);
     static void start_query_slots(impl_ptr, std::string, std::size_t, handler<pool_status>);
 

@@ -10,6 +10,7 @@ namespace lock_request_test {
 namespace {
 
 using namespace redlock;
+using detail::form_of;
 using detail::lock_request;
 using token_use = lock_request::token_use;
 using core::lock_form;
@@ -48,7 +49,7 @@ TEST_CASE("lock request: a token of one's own is for one attempt, one to attach 
 TEST_CASE("lock request: several resources are sorted, none is there twice") {
     lock_request wanted{.names = {"b", "a", "c", "a"}};
     CHECK(wanted.check(rules(protocol::guarded)).has_value());
-    CHECK(wanted.form() == lock_form::all);
+    CHECK(form_of(wanted) == lock_form::all);
     CHECK(wanted.resources == std::vector<std::string>{"a", "b", "c"});
     CHECK(wanted.resource == "a, b, c");
 
@@ -87,7 +88,7 @@ TEST_CASE("lock request: several resources that are refused are named") {
 TEST_CASE("lock request: a list of one resource is that resource") {
     lock_request wanted{.names = {"a", "a"}, .options = {.order = fairness::fifo}};
     CHECK(wanted.check(rules(protocol::plain)).has_value());
-    CHECK(wanted.form() == lock_form::exclusive);
+    CHECK(form_of(wanted) == lock_form::exclusive);
     CHECK(wanted.resource == "a");
     CHECK(wanted.resources.empty());
 }
@@ -98,7 +99,7 @@ TEST_CASE("lock request: a reader has no fencing token, a writer may have one") 
         lock_request wanted{.names = "r", .options = {.mode = mode}};
         CHECK(wanted.check(rules(protocol::guarded)).has_value());
         CHECK(wanted.resource == "r");
-        CHECK(wanted.form() == (writes ? lock_form::writer : lock_form::shared));
+        CHECK(form_of(wanted) == (writes ? lock_form::writer : lock_form::shared));
         CHECK(allowed({.names = "r", .options = {.fencing = true, .mode = mode}}) == writes);
         CHECK(!allowed({.names = "r", .options = {.order = fairness::fifo, .mode = mode}}));
         CHECK(!allowed({.names = "r", .options = {.mode = mode}}, protocol::plain));
