@@ -76,14 +76,11 @@ public:
         return what.id;
     }
     void ended(const operation_end& what, const diagnostics& votes) {
-        if (!to_) {
-            return;
-        }
-        reports_.add(reported(
-            [mine = what, resource = std::string(what.resource), votes](observer& one) mutable {
-                mine.resource = resource;
+        if (to_) { // else the votes need no copy
+            report(what, [votes](observer& one, const operation_end& mine) {
                 one.ended(mine, votes);
-            }));
+            });
+        }
     }
     /// Reports an end to the caller that passed `out`, and to the observer. `explain(diagnostics&)`
     /// fills in the text, and is called only if one of them exists.
@@ -117,22 +114,22 @@ public:
     }
 
     void acquired(const held_lock& lock) {
-        of_lock(lock, [](observer& one, const held_lock& mine) { one.acquired(mine); });
+        report(lock, [](observer& one, const held_lock& mine) { one.acquired(mine); });
     }
     void lost(const held_lock& lock, loss_reason reason, const diagnostics& votes) {
-        of_lock(lock, [reason, votes](observer& one, const held_lock& mine) {
+        report(lock, [reason, votes](observer& one, const held_lock& mine) {
             one.lost(mine, reason, votes);
         });
     }
     void released(const held_lock& lock, release_result result) {
-        of_lock(
+        report(
             lock, [result](observer& one, const held_lock& mine) { one.released(mine, result); });
     }
     void abandoned(const held_lock& lock) {
-        of_lock(lock, [](observer& one, const held_lock& mine) { one.abandoned(mine); });
+        report(lock, [](observer& one, const held_lock& mine) { one.abandoned(mine); });
     }
     void held_long(const held_lock& lock, std::chrono::nanoseconds held) {
-        of_lock(lock, [held](observer& one, const held_lock& mine) { one.held_long(mine, held); });
+        report(lock, [held](observer& one, const held_lock& mine) { one.held_long(mine, held); });
     }
     void contention(std::string_view resource, std::size_t waiting) {
         if (to_) {
@@ -152,11 +149,12 @@ public:
     std::uint64_t errors() const noexcept { return errors_; }
 
 private:
-    template <typename F>
-    void of_lock(const held_lock& lock, F f) {
+    /// Queues `f(observer, what)`, with a copy of the resource that `what` refers to.
+    template <typename What, typename F>
+    void report(const What& what, F f) {
         if (to_) {
-            reports_.add(reported([mine = lock,
-                                   resource = std::string(lock.resource),
+            reports_.add(reported([mine = what,
+                                   resource = std::string(what.resource),
                                    f = std::move(f)](observer& one) mutable {
                 mine.resource = resource;
                 f(one, mine);

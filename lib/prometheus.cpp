@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
@@ -29,15 +30,18 @@ std::string master_label(std::string_view endpoint) {
     return writer::label("master", endpoint);
 }
 
+// The value of a member of the metrics or of the health; of each master, if it is one of a master.
 template <auto Member>
-void counter(writer& out, const metrics& counted, const health&) {
-    out.sample(counted.*Member);
-}
-
-template <auto Member>
-void of_masters(writer& out, const metrics& counted, const health&) {
-    for (const master_metrics& one : counted.masters) {
-        out.sample(one.*Member, master_label(one.endpoint));
+void value(writer& out, const metrics& counted, const health& now) {
+    using member = decltype(Member);
+    if constexpr (std::is_invocable_v<member, const metrics&>) {
+        out.sample(counted.*Member);
+    } else if constexpr (std::is_invocable_v<member, const health&>) {
+        out.sample(now.*Member);
+    } else {
+        for (const master_metrics& one : counted.masters) {
+            out.sample(one.*Member, master_label(one.endpoint));
+        }
     }
 }
 
@@ -70,17 +74,6 @@ void releases(writer& out, const metrics& counted, const health&) {
     out.sample(counted.released_uncertain, "result=\"uncertain\"");
 }
 
-template <auto Member>
-void times(writer& out, const metrics& counted, const health&) {
-    out.samples(counted.*Member);
-}
-
-void latencies(writer& out, const metrics& counted, const health&) {
-    for (const master_metrics& one : counted.masters) {
-        out.samples(one.latency, master_label(one.endpoint));
-    }
-}
-
 void votes(writer& out, const metrics& counted, const health&) {
     const std::pair<std::string_view, vote_counts master_metrics::*> operations[] = {
         {"acquire", &master_metrics::acquire_votes},
@@ -104,19 +97,8 @@ void votes(writer& out, const metrics& counted, const health&) {
     }
 }
 
-// A number of the quorum, or 1 for what is the case.
-template <auto Member>
-void of_quorum(writer& out, const metrics&, const health& now) {
-    out.sample(static_cast<std::size_t>(now.*Member));
-}
-
 void size(writer& out, const metrics&, const health& now) {
     out.sample(now.masters.size());
-}
-
-template <auto Member>
-void configured(writer& out, const metrics&, const health& now) {
-    out.sample(now.*Member);
 }
 
 void config_info(writer& out, const metrics&, const health& now) {
@@ -162,64 +144,64 @@ constexpr family families[] = {
     {"redlock_acquires_total", "Finished acquires, by outcome.", acquires},
     {"redlock_acquire_wait_seconds",
      "Time from the start of an acquire to its lock; successful ones only.",
-     times<&metrics::acquire_wait>,
+     value<&metrics::acquire_wait>,
      "histogram"},
-    {"redlock_acquires_waiting", "Acquires in flight.", counter<&metrics::waiting>},
-    {"redlock_attempts_total", "Attempts started.", counter<&metrics::attempts>},
+    {"redlock_acquires_waiting", "Acquires in flight.", value<&metrics::waiting>},
+    {"redlock_attempts_total", "Attempts started.", value<&metrics::attempts>},
     {"redlock_fencing_raises_total",
      "Attempts that needed a second round trip for their fencing token.",
-     counter<&metrics::raised>},
-    {"redlock_locks_held", "Locks held.", counter<&metrics::held>},
+     value<&metrics::raised>},
+    {"redlock_locks_held", "Locks held.", value<&metrics::held>},
     {"redlock_hold_seconds",
      "Time from an acquire to its release or loss.",
-     times<&metrics::hold>,
+     value<&metrics::hold>,
      "histogram"},
     {"redlock_local_handoffs_total",
      "Leases passed to a waiter of this process without a round trip.",
-     counter<&metrics::local_handoffs>},
+     value<&metrics::local_handoffs>},
     {"redlock_renewals_total", "Finished extensions, by outcome.", renewals},
     {"redlock_losses_total", "Held locks that were lost, by reason.", losses},
     {"redlock_releases_total", "Finished releases, by result.", releases},
     {"redlock_pending_removals",
      "Removals that a master has not confirmed yet.",
-     counter<&metrics::pending_removals>},
+     value<&metrics::pending_removals>},
     {"redlock_removals_repeated_total",
      "Removals sent again after a connection had broken.",
-     counter<&metrics::removals_repeated>},
+     value<&metrics::removals_repeated>},
     {"redlock_release_notifications_total",
      "Release notifications received.",
-     counter<&metrics::release_notifications>},
+     value<&metrics::release_notifications>},
     {"redlock_notification_connections",
      "Masters whose notifications can be received.",
-     counter<&metrics::notification_connections>},
+     value<&metrics::notification_connections>},
     {"redlock_subscriptions",
      "Locks whose release notifications are subscribed to.",
-     counter<&metrics::subscriptions>},
+     value<&metrics::subscriptions>},
     {"redlock_observer_errors_total",
      "Exceptions thrown by the observer.",
-     counter<&metrics::observer_errors>},
-    {"redlock_ready", "1 if a majority of the masters is admitted.", of_quorum<&health::ready>},
+     value<&metrics::observer_errors>},
+    {"redlock_ready", "1 if a majority of the masters is admitted.", value<&health::ready>},
     {"redlock_masters", "Configured masters.", size},
-    {"redlock_masters_admitted", "Masters that may vote.", of_quorum<&health::admitted>},
-    {"redlock_votes_needed", "Votes needed for a majority.", of_quorum<&health::quorum>},
+    {"redlock_masters_admitted", "Masters that may vote.", value<&health::admitted>},
+    {"redlock_votes_needed", "Votes needed for a majority.", value<&health::quorum>},
     {"redlock_members",
      "Members of the quorum by their own records; 0 if not known.",
-     counter<&metrics::members>},
+     value<&metrics::members>},
     {"redlock_members_generation",
      "How often the members were changed, plus 1; 0 if not known.",
-     counter<&metrics::generation>},
+     value<&metrics::generation>},
     {"redlock_quarantine_off",
      "1 if restarted masters vote at once, which is unsafe.",
-     of_quorum<&health::quarantine_off>},
+     value<&health::quarantine_off>},
     {"redlock_max_ttl_seconds",
      "The longest ttl, as configured: the same in all processes.",
-     configured<&health::max_ttl>},
+     value<&health::max_ttl>},
     {"redlock_quarantine_seconds",
      "Time during which a restarted master does not vote.",
-     configured<&health::quarantine_time>},
+     value<&health::quarantine_time>},
     {"redlock_master_timeout_seconds",
      "Time without a reply after which a master is ignored, as configured.",
-     configured<&health::master_timeout>},
+     value<&health::master_timeout>},
     {"redlock_config_info", "Other configuration, as labels; always 1.", config_info},
     {"redlock_master_state", "1 for the state that the master is in, else 0.", states},
     {"redlock_master_quarantine_left_seconds",
@@ -228,32 +210,30 @@ constexpr family families[] = {
     {"redlock_master_info", "Information about the server, as labels; always 1.", infos},
     {"redlock_master_latency_seconds",
      "Time from an acquire or extend command to its reply.",
-     latencies,
+     value<&master_metrics::latency>,
      "histogram"},
     {"redlock_master_votes_total", "Votes of the master, by operation and kind.", votes},
-    {"redlock_master_commands_total", "Commands sent.", of_masters<&master_metrics::commands>},
-    {"redlock_master_writes_total", "Writes to the socket.", of_masters<&master_metrics::writes>},
+    {"redlock_master_commands_total", "Commands sent.", value<&master_metrics::commands>},
+    {"redlock_master_writes_total", "Writes to the socket.", value<&master_metrics::writes>},
     {"redlock_master_sent_bytes_total",
      "Bytes written to the socket.",
-     of_masters<&master_metrics::bytes_sent>},
+     value<&master_metrics::bytes_sent>},
     {"redlock_master_received_bytes_total",
      "Bytes read from the socket.",
-     of_masters<&master_metrics::bytes_received>},
-    {"redlock_master_connects_total",
-     "Connections established.",
-     of_masters<&master_metrics::connects>},
+     value<&master_metrics::bytes_received>},
+    {"redlock_master_connects_total", "Connections established.", value<&master_metrics::connects>},
     {"redlock_master_disconnects_total",
      "Established connections that were lost.",
-     of_masters<&master_metrics::disconnects>},
+     value<&master_metrics::disconnects>},
     {"redlock_master_late_commands_total",
      "Commands that arrived too late and were refused.",
-     of_masters<&master_metrics::late>},
+     value<&master_metrics::late>},
     {"redlock_master_healed_keys_total",
      "Missing keys that were created again by an extension.",
-     of_masters<&master_metrics::healed>},
+     value<&master_metrics::healed>},
     {"redlock_master_publish_refused_total",
      "Releases whose PUBLISH the server refused.",
-     of_masters<&master_metrics::publish_refused>},
+     value<&master_metrics::publish_refused>},
 };
 
 } // namespace

@@ -39,7 +39,7 @@ public:
             quorum_,
             labels.empty() ? "" : ",",
             labels,
-            value);
+            +value); // of a bool 0 or 1
     }
     template <typename Number, typename Period>
     void sample(
@@ -49,7 +49,7 @@ public:
         sample(seconds(time), labels, suffix);
     }
 
-    void samples(const histogram& times, const std::string& labels = {}) {
+    void sample(const histogram& times, const std::string& labels = {}) {
         const std::string before = labels.empty() ? "" : labels + ",";
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < histogram::bounds.size(); ++i) {
