@@ -7,7 +7,6 @@
 #include <boost/system/system_error.hpp>
 
 #include <thread>
-#include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 

@@ -9,11 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdio>
 #include <initializer_list>
 #include <iterator>
-#include <optional>
 
 namespace redlock { inline namespace REDLOCK_ABI {
 

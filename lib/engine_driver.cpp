@@ -5,7 +5,6 @@
 #include "settings_of.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {

@@ -4,7 +4,6 @@
 
 #include <redlock/lock.hpp>
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace redlock { inline namespace REDLOCK_ABI {

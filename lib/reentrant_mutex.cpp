@@ -11,9 +11,7 @@
 #include <atomic>
 #include <list>
 #include <map>
-#include <memory>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace redlock { inline namespace REDLOCK_ABI {

@@ -6,8 +6,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/system/system_error.hpp>
 
-#include <memory>
-
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 namespace asio = boost::asio;

@@ -13,9 +13,7 @@
 #include <boost/asio/deferred.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>

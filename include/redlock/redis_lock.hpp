@@ -5,7 +5,6 @@
 #include <redlock/blocking.hpp>
 
 #include <chrono>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <tuple>

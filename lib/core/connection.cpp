@@ -3,9 +3,7 @@
 #include "login.hpp"
 #include "reasons.hpp"
 
-#include <algorithm>
 #include <cassert>
-#include <utility>
 
 namespace redlock::core {
 

@@ -1,6 +1,5 @@
 #include "member_list.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <iterator>
 

@@ -2,7 +2,6 @@
 
 #include "decisions.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 

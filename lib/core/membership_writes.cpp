@@ -5,7 +5,6 @@
 #include "membership.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace redlock::core {
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
-#include <string>
 
 namespace redlock::core {
 

@@ -1,11 +1,6 @@
 #include "quorum.hpp"
 
-#include "hash.hpp"
-
-#include <algorithm>
 #include <cassert>
-#include <chrono>
-#include <utility>
 
 namespace redlock::core {
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <cstddef>
 #include <utility>
 
 namespace redlock::core {

@@ -4,9 +4,6 @@
 #include "keys.hpp"
 #include "scripts.hpp"
 
-#include <string>
-#include <vector>
-
 namespace redlock::core {
 
 void slot_scan::begin(

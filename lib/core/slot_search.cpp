@@ -2,7 +2,6 @@
 
 #include "hash.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace redlock::core {
