@@ -14,27 +14,8 @@ namespace asio = boost::asio;
 
 namespace detail {
 
-void call_state_base::finish() noexcept {
-    const std::lock_guard lock(guard_);
-    done_ = true;
-    changed_.notify_all();
-}
-
-void call_state_base::abandon() noexcept {
-    const std::lock_guard lock(guard_);
-    if (!done_) {
-        failure = exception_of(errc::closed);
-        done_ = true;
-        changed_.notify_all();
-    }
-}
-
 void throw_error(const error_code& error) {
     throw boost::system::system_error(error);
-}
-
-std::exception_ptr exception_of(const error_code& error) {
-    return std::make_exception_ptr(boost::system::system_error(error));
 }
 
 } // namespace detail
@@ -73,13 +54,9 @@ bool manager::on_own_thread() const noexcept {
 bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {
     const auto now = std::chrono::steady_clock::now();
     const bool endless = timeout > std::chrono::hours(24 * 365);
-    const auto state = std::make_shared<detail::call_state<>>();
+    const auto begin = [&](auto token) { return impl_->locks.async_ready(std::move(token)); };
     try {
-        wait(
-            state,
-            [&] { impl_->locks.async_ready(detail::call_token{state}); },
-            stop,
-            endless ? std::nullopt : std::optional(now + timeout));
+        run(begin, stop, endless ? std::nullopt : std::optional(now + timeout));
     } catch (const boost::system::system_error& error) {
         if (error.code() != asio::error::operation_aborted || stop.stop_requested()) {
             throw;
@@ -89,50 +66,32 @@ bool manager::ready(std::chrono::milliseconds timeout, std::stop_token stop) {
     return true;
 }
 
-void manager::wait(
-    const std::shared_ptr<detail::call_state_base>& state,
-    const std::function<void()>& begin,
-    std::stop_token stop,
-    std::optional<std::chrono::steady_clock::time_point> until) {
+void manager::check_may_wait(const std::stop_token& stop) const {
     if (on_own_thread()) {
         detail::throw_error(errc::would_deadlock);
     }
     if (stop.stop_requested()) {
         detail::throw_error(asio::error::operation_aborted); // before anything is sent
     }
-    // All on one thread, so that a start or a cancellation never races with the end.
-    asio::post(impl_->io, [state, &begin] {
-        std::exception_ptr thrown;
-        try {
-            begin();
-        } catch (...) {
-            thrown = std::current_exception();
-        }
-        const std::lock_guard lock(state->guard_);
-        if (thrown) {
-            state->failure = thrown;
-            state->done_ = true;
-        }
-        state->begun_ = true;
-        state->changed_.notify_all();
-    });
-    const auto cancel = [&] {
-        asio::post(impl_->io, [state] { state->cancel_.emit(asio::cancellation_type::terminal); });
-    };
-    const std::stop_callback on_stop(std::move(stop), cancel);
-    // `begin` refers to objects of the caller, so it must have returned as well.
-    const auto over = [&] { return state->begun_ && state->done_; };
-    std::unique_lock lock(state->guard_);
-    if (until && !state->changed_.wait_until(lock, *until, over)) {
-        lock.unlock();
-        cancel();
-        lock.lock();
+}
+
+void manager::on_thread(const std::function<void()>& f) {
+    std::exception_ptr thrown;
+    asio::post(impl_->io, asio::use_future([&] {
+                   try {
+                       f();
+                   } catch (...) {
+                       thrown = std::current_exception();
+                   }
+               }))
+        .wait();
+    if (thrown) {
+        std::rethrow_exception(std::move(thrown));
     }
-    state->changed_.wait(lock, over);
-    if (state->failure) {
-        // Moved out first, so that the manager's thread takes no part in its destruction.
-        std::rethrow_exception(std::exchange(state->failure, nullptr));
-    }
+}
+
+void manager::emit(const cancellation& cancel) {
+    asio::post(impl_->io, [cancel] { cancel->emit(asio::cancellation_type::terminal); });
 }
 
 } // namespace blocking

@@ -4,14 +4,16 @@
 
 #include <redlock/lock_manager.hpp>
 
-#include <boost/asio/async_result.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,59 +25,7 @@
 
 namespace redlock { inline namespace REDLOCK_ABI {
 
-namespace blocking {
-class manager;
-}
-
 namespace detail {
-
-/// The state of one operation that a thread waits for.
-class call_state_base {
-public:
-    call_state_base() = default;
-    call_state_base(const call_state_base&) = delete;
-    call_state_base& operator=(const call_state_base&) = delete;
-
-    /// Called when the operation has completed and its values are stored.
-    void finish() noexcept;
-    /// Called when the handler was destroyed without being called.
-    void abandon() noexcept;
-    boost::asio::cancellation_slot slot() noexcept { return cancel_.slot(); }
-
-    std::exception_ptr failure;
-
-protected:
-    ~call_state_base() = default;
-
-private:
-    friend class blocking::manager;
-    boost::asio::cancellation_signal cancel_; // touched on the manager's thread only
-    std::mutex guard_;
-    std::condition_variable changed_;
-    bool begun_ = false;
-    bool done_ = false;
-};
-
-template <typename... Values>
-struct call_state final : call_state_base {
-    std::optional<std::tuple<Values...>> values;
-};
-
-/// The result of initiating an operation with a `call_token`: the types of its values.
-template <typename... Values>
-struct call_begun {
-    using state = call_state<Values...>;
-};
-
-template <typename T>
-inline constexpr bool is_call_begun = false;
-template <typename... Values>
-inline constexpr bool is_call_begun<call_begun<Values...>> = true;
-
-/// The completion token of `blocking::manager::call`.
-struct call_token {
-    std::shared_ptr<call_state_base> state;
-};
 
 /// Converts a limit of the standard's timed functions. More than a year means forever.
 template <typename Rep, typename Period>
@@ -98,59 +48,38 @@ auto time_until(const std::chrono::time_point<Clock, Duration>& end) {
 }
 
 [[noreturn]] void throw_error(const error_code& error);
-std::exception_ptr exception_of(const error_code& error);
 
-template <typename... Values>
-class call_handler {
-public:
-    using cancellation_slot_type = boost::asio::cancellation_slot;
+template <typename T>
+inline constexpr bool is_future = false;
+template <typename Value>
+inline constexpr bool is_future<std::future<Value>> = true;
 
-    explicit call_handler(std::shared_ptr<call_state<Values...>> state) noexcept
-        : state_(std::move(state)) {}
-    call_handler(call_handler&&) noexcept = default;
-    call_handler& operator=(call_handler&&) = delete;
-    ~call_handler() {
-        if (state_) {
-            state_->abandon();
+/// Returns what an operation passes to its handler.
+template <typename Values>
+Values wait_for_values(std::future<Values>& result) {
+    try {
+        return result.get();
+    } catch (const std::future_error&) { // the handler was destroyed
+        throw_error(errc::closed);
+    }
+}
+
+/// Returns the same as the result of a call: a tuple of several values, or nothing. Throws a
+/// failure.
+inline void value_of() {}
+template <typename First, typename... Rest>
+auto value_of(First first, Rest... rest) {
+    if constexpr (std::is_same_v<First, std::exception_ptr>) {
+        if (first) {
+            std::rethrow_exception(std::move(first));
         }
+        return value_of(std::move(rest)...);
+    } else if constexpr (sizeof...(Rest) > 0) {
+        return std::tuple<First, Rest...>(std::move(first), std::move(rest)...);
+    } else {
+        return first;
     }
-
-    cancellation_slot_type get_cancellation_slot() const noexcept { return state_->slot(); }
-
-    void operator()(error_code error, Values... values) {
-        end(error ? exception_of(error) : nullptr, std::move(values)...);
-    }
-    void operator()(std::exception_ptr failure, Values... values) {
-        end(std::move(failure), std::move(values)...);
-    }
-    void operator()(Values... values) { end(nullptr, std::move(values)...); }
-
-private:
-    void end(std::exception_ptr failure, Values... values) {
-        const auto state = std::move(state_);
-        state->failure = std::move(failure);
-        if (!state->failure) {
-            state->values.emplace(std::move(values)...);
-        }
-        state->finish();
-    }
-
-    std::shared_ptr<call_state<Values...>> state_;
-};
-
-template <typename... Values>
-struct call_result {
-    using return_type = call_begun<Values...>;
-
-    template <typename Initiation, typename... Arguments>
-    static return_type initiate(Initiation&& begin, call_token token, Arguments&&... arguments) {
-        std::forward<Initiation>(begin)(
-            call_handler<Values...>(
-                std::static_pointer_cast<call_state<Values...>>(std::move(token.state))),
-            std::forward<Arguments>(arguments)...);
-        return {};
-    }
-};
+}
 
 } // namespace detail
 
@@ -215,35 +144,43 @@ public:
     /// no effect: the value is returned.
     template <typename Begin>
     auto call(Begin&& begin, std::stop_token stop = {}) {
-        using token = with_diagnostics_t<detail::call_token>;
-        using begun = std::invoke_result_t<Begin&, token>;
-        static_assert(
-            detail::is_call_begun<begun>,
-            "return what the asynchronous function returns, with the token passed on to it");
-        const auto state = std::make_shared<typename begun::state>();
-        wait(
-            state, [&] { begin(token{{state}}); }, std::move(stop), std::nullopt);
-        return value_of(*std::move(state->values));
+        return run(begin, std::move(stop), std::nullopt);
     }
 
 private:
     struct impl;
+    using cancellation = std::shared_ptr<boost::asio::cancellation_signal>;
+    using moment = std::chrono::steady_clock::time_point;
 
-    template <typename... Values>
-    static auto value_of(std::tuple<Values...>&& values) {
-        if constexpr (sizeof...(Values) == 1) {
-            return std::get<0>(std::move(values));
-        } else if constexpr (sizeof...(Values) > 1) {
-            return std::move(values);
+    /// Cancels the operation at `until`.
+    template <typename Begin>
+    auto run(Begin& begin, std::stop_token stop, std::optional<moment> until) {
+        check_may_wait(stop);
+        const auto cancel = std::make_shared<boost::asio::cancellation_signal>();
+        // A failure is a value, so that the manager's thread takes no part in its destruction.
+        auto token = with_diagnostics(boost::asio::as_tuple(
+            boost::asio::bind_cancellation_slot(cancel->slot(), boost::asio::use_future)));
+        using begun = std::invoke_result_t<Begin&, decltype(token)>;
+        static_assert(
+            detail::is_future<begun>,
+            "return what the asynchronous function returns, with the token passed on to it");
+        begun result;
+        on_thread([&] { result = begin(std::move(token)); });
+        const std::stop_callback on_stop(std::move(stop), [&] { emit(cancel); });
+        if (until && result.wait_until(*until) == std::future_status::timeout) {
+            emit(cancel);
         }
+        return std::apply(
+            [](auto... values) { return detail::value_of(std::move(values)...); },
+            detail::wait_for_values(result));
     }
 
-    /// Throws the failure, if there is one.
-    void wait(
-        const std::shared_ptr<detail::call_state_base>& state,
-        const std::function<void()>& begin,
-        std::stop_token stop,
-        std::optional<std::chrono::steady_clock::time_point> until);
+    /// Throws if the calling thread must not wait, or need not.
+    void check_may_wait(const std::stop_token& stop) const;
+    /// Calls `f` on the manager's thread, as all that concerns an operation: so its start and its
+    /// cancellation never race with its end. Throws what `f` throws.
+    void on_thread(const std::function<void()>& f);
+    void emit(const cancellation& cancel);
 
     std::unique_ptr<impl> impl_;
 };
@@ -372,13 +309,3 @@ public:
 } // namespace blocking
 
 }} // namespace redlock::REDLOCK_ABI
-
-template <typename R, typename... Values>
-class boost::asio::async_result<redlock::detail::call_token, R(Values...)>
-    : public redlock::detail::call_result<Values...> {};
-template <typename R, typename... Values>
-class boost::asio::async_result<redlock::detail::call_token, R(redlock::error_code, Values...)>
-    : public redlock::detail::call_result<Values...> {};
-template <typename R, typename... Values>
-class boost::asio::async_result<redlock::detail::call_token, R(std::exception_ptr, Values...)>
-    : public redlock::detail::call_result<Values...> {};
