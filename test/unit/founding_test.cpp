@@ -7,9 +7,7 @@
 
 namespace founding_test {
 
-namespace core = redlock::core;
-using member_world::client;
-using member_world::world;
+using namespace member_world;
 
 TEST_CASE("the first client founds the quorum, and the next one finds it founded") {
     world all(3);
@@ -21,25 +19,21 @@ TEST_CASE("the first client founds the quorum, and the next one finds it founded
     CHECK(record.ends_with("1" + first.list()));
 
     client next(all, {2, 0, 1});
-    next.send(0);
-    next.read_all();
+    next.ask(0);
     CHECK(next.admitted() == 1);
     CHECK(all.record(1) == record);
 }
 
 TEST_CASE("a quorum of one master is founded as well") {
     world all(1);
-    client only(all, {0});
-    only.settle();
+    settled_client only(all, {0});
     CHECK(only.admitted() == 1);
 }
 
 TEST_CASE("a client whose list has too few of the members is refused, and both lists are shown") {
     world all(4);
-    client right(all, {0, 1, 2});
-    right.settle();
-    client wrong(all, {0, 3});
-    wrong.settle();
+    settled_client right(all, {0, 1, 2});
+    settled_client wrong(all, {0, 3});
     CHECK(wrong.admitted() == 0);
     CHECK(wrong.idle());
     CHECK(
@@ -53,8 +47,7 @@ TEST_CASE("a quorum is not founded before each of its masters has replied") {
     world all(3);
     client one(all, {0, 1, 2});
     one.send(0);
-    one.send(1);
-    one.read_all();
+    one.ask(1);
     CHECK(one.admitted() == 0);
     CHECK(one.idle());
     CHECK(one.why_not(0).ends_with("missing: m2"));
@@ -96,8 +89,7 @@ TEST_CASE("a reply that was sent before the last master had the list confirms no
     for (const std::size_t i : {0U, 1U, 0U, 1U}) {
         first.send(i);
     }
-    all.forget(0);
-    all.forget(1);
+    all.forget({0, 1});
     second.settle();
     CHECK(second.admitted() == 3);
     first.send(2);
@@ -113,10 +105,7 @@ TEST_CASE("a master that gets the list anew ends what the others had confirmed")
     world all(4);
     client first(all, {0, 1, 2});
     client second(all, {0, 1, 3});
-    const auto asks = [&](client& one, std::size_t i) {
-        one.send(i);
-        one.read_all();
-    };
+    const auto asks = [&](client& one, std::size_t i) { one.ask(i); };
     asks(first, 1);
     all.forget(1);
     asks(first, 0);

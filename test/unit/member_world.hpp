@@ -40,6 +40,11 @@ struct world {
         return std::string(32 - digits.size(), '0') + digits;
     }
     void forget(std::size_t master) { ask(master, {"FLUSHALL"}); }
+    void forget(std::initializer_list<std::size_t> masters) {
+        for (const std::size_t one : masters) {
+            forget(one);
+        }
+    }
 
     memory::lua_machine lua;
     std::deque<memory::server> servers;
@@ -68,6 +73,13 @@ put(world& all, std::size_t master, const core::recorded_list& list, std::string
         {"SET",
          record_key,
          "3 run - 0 " + std::string(q) + ' ' + all.new_id() + core::written(list)});
+}
+
+inline void
+put(world& all, const std::vector<std::size_t>& masters, const core::recorded_list& list) {
+    for (const std::size_t master : masters) {
+        put(all, master, list);
+    }
 }
 
 // One client. A handshake is executed at once; its reply may be read later, in order.
@@ -113,6 +125,19 @@ public:
             members_.read(one.master, one.record, one.look, now);
         }
     }
+    void ask(std::size_t i) {
+        send(i);
+        read_all();
+    }
+    void send_all() {
+        for (std::size_t i = 0; i < masters_.size(); ++i) {
+            send(i);
+        }
+    }
+    void ask_all() {
+        send_all();
+        read_all();
+    }
     // The oldest reply of one master: connections are in no order.
     void read(std::size_t i) {
         const auto oldest = std::ranges::find(replies_, i, &reply::master);
@@ -123,8 +148,7 @@ public:
     bool step() {
         for (std::size_t i = 0; i < masters_.size(); ++i) {
             if (members_.wants_handshake(i)) {
-                send(i);
-                read_all();
+                ask(i);
                 return true;
             }
         }
@@ -161,6 +185,11 @@ public:
     void wait() {
         now = std::max(now, members_.next_due());
         members_.time_passed(now);
+    }
+    // A change that waits is final then.
+    void finish() {
+        wait();
+        settle();
     }
     std::size_t admitted() const {
         std::size_t sum = 0;
@@ -218,5 +247,26 @@ private:
     core::membership members_;
     std::deque<reply> replies_;
 };
+
+// All masters have replied to it.
+struct settled_client : client {
+    template <typename... Change>
+    settled_client(world& all, std::vector<std::size_t> masters, Change... change)
+        : client(all, std::move(masters), std::move(change)...) {
+        settle();
+    }
+};
+
+// A quorum of the first three masters.
+struct founded_world : world {
+    explicit founded_world(std::size_t masters = 5) : world(masters) {
+        settled_client founder(*this, {0, 1, 2});
+    }
+};
+
+inline const core::generation founded{1, names({0, 1, 2}), {}};
+inline const core::member_change add_3{true, "m3"};
+inline const core::member_change remove_0{false, "m0"};
+inline const core::member_change remove_1{false, "m1"};
 
 } // namespace member_world

@@ -7,26 +7,10 @@
 
 namespace membership_test {
 
-namespace core = redlock::core;
-using member_world::client;
-using member_world::names;
-using member_world::put;
-using member_world::world;
+using namespace member_world;
 using state = core::recorded_list::state;
 
 namespace {
-
-const core::member_change add_3{true, "m3"};
-const core::member_change remove_0{false, "m0"};
-
-// A quorum of the first three masters.
-struct site {
-    explicit site(std::size_t masters = 5) : all(masters) {
-        client founder(all, {0, 1, 2});
-        founder.settle();
-    }
-    world all;
-};
 
 // A word of a record, counted from 0.
 std::string word(const std::string& record, int n) {
@@ -94,47 +78,40 @@ TEST_CASE("a damaged list is invalid") {
 }
 
 TEST_CASE("a list with a majority of the members works, whatever else it contains") {
-    site one;
-    client more(one.all, {0, 1, 2, 3});
-    more.settle();
+    founded_world one;
+    settled_client more(one, {0, 1, 2, 3});
     CHECK(more.admitted() == 3);
     CHECK(more.members().quorum() == 2);
     CHECK(more.why_not(3) == "not a member of the quorum: its members are m0, m1, m2");
-    more.settle();                     // with the next health check it has read all masters again
-    CHECK(!one.all.list(3).founded()); // this one is given no record of the quorum
-    client fewer(one.all, {1, 2});
-    fewer.settle();
+    more.settle();                 // with the next health check it has read all masters again
+    CHECK(!one.list(3).founded()); // this one is given no record of the quorum
+    settled_client fewer(one, {1, 2});
     CHECK(fewer.admitted() == 2);
     CHECK(fewer.members().voters() == 3);
 }
 
 TEST_CASE("a damaged list on one master does not take the place of the client's own") {
-    site one;
+    founded_world one;
     core::generation damaged{1, names({0, 1, 3}), {}};
-    one.all.ask(
+    one.ask(
         0,
         {"SET",
          member_world::record_key,
          "3 run - 0 1000 " + std::string(32, '9') + core::written({state::final, damaged})});
-    client user(one.all, {0, 1, 2});
-    user.settle();
+    settled_client user(one, {0, 1, 2});
     CHECK(user.admitted() == 2);
     CHECK(user.members().members().members == names({0, 1, 2}));
 }
 
 TEST_CASE("a list with too few of the members is refused") {
-    site one;
-    client wrong(one.all, {0, 3, 4});
-    wrong.settle();
+    founded_world one;
+    settled_client wrong(one, {0, 3, 4});
     CHECK(wrong.admitted() == 0);
-    client mixed(one.all, {0, 1, 3, 4});
-    mixed.settle();
+    settled_client mixed(one, {0, 1, 3, 4});
     CHECK(mixed.admitted() == 0); // half of it could be another quorum
     world four(5);
-    client founder(four, {0, 1, 2, 3});
-    founder.settle();
-    client half(four, {0, 1, 4});
-    half.settle();
+    settled_client founder(four, {0, 1, 2, 3});
+    settled_client half(four, {0, 1, 4});
     CHECK(half.admitted() == 0);
 }
 
@@ -149,25 +126,22 @@ TEST_CASE("a long list of another quorum is cut in the refusal") {
         {"SET",
          member_world::record_key,
          "3 run - 0 1000 " + std::string(32, '0') + core::written({state::final, other})});
-    client wrong(all, {0});
-    wrong.settle();
+    settled_client wrong(all, {0});
     CHECK(wrong.why_not(0).find("..., and this client's list is m0") != std::string::npos);
     CHECK(wrong.why_not(0).size() < 1'500);
 }
 
 TEST_CASE("a master is added") {
-    site one;
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    client user(one.all, {0, 1, 2, 3});
-    user.settle();
+    founded_world one;
+    client changer(one, {0, 1, 2, 3}, add_3);
+    settled_client user(one, {0, 1, 2, 3});
     changer.settle();
-    CHECK(one.all.list(3).what == state::planned);
+    CHECK(one.list(3).what == state::planned);
     CHECK(changer.waits());
     CHECK(changer.admitted() == 3); // nothing has changed yet
     CHECK(changer.members().quorum() == 2);
 
-    changer.wait();
-    changer.settle();
+    changer.finish();
     CHECK(changer.members().members().members == names({0, 1, 2, 3}));
     CHECK(changer.members().quorum() == 3);
     CHECK(changer.admitted() == 4);
@@ -175,59 +149,54 @@ TEST_CASE("a master is added") {
     user.settle();
     CHECK(user.admitted() == 4);
     for (std::size_t i = 0; i < 4; ++i) {
-        CHECK(one.all.list(i).what == state::final);
-        CHECK(one.all.list(i).list.number == 2);
+        CHECK(one.list(i).what == state::final);
+        CHECK(one.list(i).list.number == 2);
     }
 }
 
 TEST_CASE("a master that does not reply is removed") {
-    site one;
-    client changer(one.all, {0, 1, 2}, remove_0);
-    changer.settle();
+    founded_world one;
+    settled_client changer(one, {0, 1, 2}, remove_0);
     CHECK(changer.waits());
     changer.wait();
     changer.settle({0});
     CHECK(changer.members().members().members == names({1, 2}));
     // The removed one learns that, and serves nobody any more.
     changer.settle();
-    CHECK(one.all.list(0).list.number == 2);
+    CHECK(one.list(0).list.number == 2);
     CHECK(changer.admitted() == 2);
     CHECK(changer.why_not(0) == "not a member of the quorum: its members are m1, m2");
 }
 
 TEST_CASE("each master that stays must agree to a change") {
-    site one;
-    client changer(one.all, {0, 1, 2, 3}, add_3);
+    founded_world one;
+    client changer(one, {0, 1, 2, 3}, add_3);
     changer.settle({1});
     CHECK(!changer.waits());
-    CHECK(one.all.list(0).what == state::final); // nothing was written without knowing it
+    CHECK(one.list(0).what == state::final); // nothing was written without knowing it
     changer.settle();
     CHECK(changer.waits());
 }
 
 TEST_CASE("a change waits for the longest quarantine before it is final") {
-    site one;
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
+    founded_world one;
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
     REQUIRE(changer.waits());
     changer.now = changer.members().next_due() - std::chrono::nanoseconds(1);
     CHECK(changer.now - redlock::time_point{} > unit::guarded_settings_for(3).max_ttl);
     const redlock::time_point due = changer.members().next_due();
     changer.settle(); // the wait does not begin again with each reading
     CHECK(changer.members().next_due() == due);
-    client next(one.all, {0, 1, 2, 3});
-    next.settle();
+    settled_client next(one, {0, 1, 2, 3});
     CHECK(next.members().voters() == 3);
 }
 
 TEST_CASE("of two different changes at once, one is made first, and then the other") {
-    site one;
-    client first(one.all, {0, 1, 2, 3}, add_3);
-    client second(one.all, {0, 1, 2, 3}, core::member_change{false, "m1"});
-    for (std::size_t i = 0; i < 4; ++i) {
-        first.send(i);
-        second.send(i);
-    }
+    founded_world one;
+    client first(one, {0, 1, 2, 3}, add_3);
+    client second(one, {0, 1, 2, 3}, remove_1);
+    first.send_all();
+    second.send_all();
     for (int round = 0; round < 100; ++round) {
         first.read_all();
         second.read_all();
@@ -236,10 +205,8 @@ TEST_CASE("of two different changes at once, one is made first, and then the oth
         if (round % 10 == 9) {
             first.wait();
             second.wait();
-            for (std::size_t i = 0; i < 4; ++i) {
-                first.send(i);
-                second.send(i);
-            }
+            first.send_all();
+            second.send_all();
         }
     }
     CHECK(first.members().members().members == names({0, 2, 3}));
@@ -249,14 +216,12 @@ TEST_CASE("of two different changes at once, one is made first, and then the oth
 
 TEST_CASE("two changes that stopped anywhere are finished by the same commands") {
     const core::member_change add_5{true, "m5"};
-    const core::member_change remove_1{false, "m1"};
     const auto made = [](const client& of, const core::member_change& what) {
         return of.members().members().contains(what.name) == what.adds;
     };
     const auto finish = [](client& changer) {
         changer.settle();
-        changer.wait();
-        changer.settle();
+        changer.finish();
     };
     for (const auto& [one, other] :
          {std::pair(add_5, remove_0), std::pair(remove_0, remove_1), std::pair(add_5, remove_1)}) {
@@ -265,18 +230,15 @@ TEST_CASE("two changes that stopped anywhere are finished by the same commands")
             for (unsigned turns = 0; turns < 1U << steps; ++turns) {
                 CAPTURE(one.shown(), other.shown(), steps, turns);
                 world all(6);
-                client founder(all, {0, 1, 2, 3, 4});
-                founder.settle();
+                settled_client founder(all, {0, 1, 2, 3, 4});
                 std::vector<std::size_t> list{0, 1, 2, 3, 4};
                 if (adds) {
                     list.push_back(5);
                 }
                 client first(all, list, one);
                 client second(all, list, other);
-                for (std::size_t i = 0; i < list.size(); ++i) {
-                    first.send(i);
-                    second.send(i);
-                }
+                first.send_all();
+                second.send_all();
                 first.read_all();
                 second.read_all();
                 for (unsigned i = 0; i < steps; ++i) {
@@ -296,7 +258,6 @@ TEST_CASE("two changes that stopped anywhere are finished by the same commands")
 
 TEST_CASE("of two plans that block each other, a person decides by emptying one master") {
     const core::generation first{1, names({0, 1, 2, 3, 4}), {}};
-    const core::member_change remove_1{false, "m1"};
     const core::recorded_list without_0{state::planned, *first.after(remove_0)};
     const core::recorded_list without_1{state::planned, *first.after(remove_1)};
     const auto blocked = [&](world& all) {
@@ -306,8 +267,7 @@ TEST_CASE("of two plans that block each other, a person decides by emptying one 
         put(all, 3, without_0);
         put(all, 4, {state::final, first});
         for (const core::member_change& what : {remove_0, remove_1}) {
-            client changer(all, {0, 1, 2, 3, 4}, what);
-            changer.settle();
+            settled_client changer(all, {0, 1, 2, 3, 4}, what);
             REQUIRE(!changer.waits());
             const std::string said = changer.members().change_text(changer.now);
             CHECK(said.find("waits for another change") != std::string::npos);
@@ -317,31 +277,24 @@ TEST_CASE("of two plans that block each other, a person decides by emptying one 
         world all(5);
         blocked(all);
         all.forget(drops_1 ? 2 : 3);
-        client user(all, {0, 1, 2, 3, 4});
-        user.settle();
+        settled_client user(all, {0, 1, 2, 3, 4});
         CHECK(all.list(drops_1 ? 2 : 3) == (drops_1 ? without_0 : without_1));
-        client changer(all, {0, 1, 2, 3, 4}, drops_1 ? remove_0 : remove_1);
-        changer.settle();
+        settled_client changer(all, {0, 1, 2, 3, 4}, drops_1 ? remove_0 : remove_1);
         REQUIRE(changer.waits());
-        changer.wait();
-        changer.settle();
+        changer.finish();
         CHECK(changer.members().voters() == 4);
     }
 }
 
 TEST_CASE("a client that must not found a quorum waits for another one") {
     world all(3);
-    client reader(all, {0, 1, 2}, std::nullopt, false);
-    reader.settle();
+    settled_client reader(all, {0, 1, 2}, std::nullopt, false);
     for (std::size_t i = 0; i < 3; ++i) {
         CHECK(all.list(i).what == state::none);
     }
     CHECK(reader.admitted() == 0);
     client founder(all, {0, 1, 2});
-    for (std::size_t i = 0; i < 3; ++i) {
-        founder.send(i);
-    }
-    founder.read_all();
+    founder.ask_all();
     reader.settle(); // it is being founded
     CHECK(all.list(0).what == state::founding);
     founder.settle();
@@ -350,20 +303,17 @@ TEST_CASE("a client that must not found a quorum waits for another one") {
 }
 
 TEST_CASE("a change that was begun is finished by the next client that wants it") {
-    site one;
+    founded_world one;
     {
-        client gone(one.all, {0, 1, 2, 3}, add_3);
+        client gone(one, {0, 1, 2, 3}, add_3);
         gone.settle({2});
         gone.settle();
     }
-    client user(one.all, {0, 1, 2});
-    user.settle();
+    settled_client user(one, {0, 1, 2});
     CHECK(user.members().change_text(user.now) == "add m3 (planned on m0, m1, m2)");
-    client next(one.all, {0, 1, 2, 3}, add_3);
-    next.settle();
+    settled_client next(one, {0, 1, 2, 3}, add_3);
     CHECK(next.waits());
-    next.wait();
-    next.settle();
+    next.finish();
     CHECK(next.members().voters() == 4);
 }
 
@@ -372,12 +322,9 @@ TEST_CASE("an old record that is read first is not taken for the state before a 
     const core::generation old{3, names({0, 1, 2, 3}), {true, "m3"}};
     const core::generation present{5, names({0, 1, 2}), {false, "m3"}};
     put(all, 3, {state::final, old});
-    for (const std::size_t i : {0U, 1U, 2U}) {
-        put(all, i, {state::final, present});
-    }
+    put(all, {0, 1, 2}, {state::final, present});
     client changer(all, {3, 0, 1, 2}, add_3);
-    changer.send(0);
-    changer.read_all();
+    changer.ask(0);
     CHECK(changer.members().members().number == 3);
     changer.settle();
     CHECK(changer.members().members().number == 5);
@@ -388,12 +335,10 @@ TEST_CASE("an old record that is read first is not taken for the state before a 
 }
 
 TEST_CASE("a master that lost its record receives what the others have") {
-    site one;
-    client user(one.all, {0, 1, 2});
-    user.settle();
-    one.all.forget(1);
-    user.send(1);
-    user.read_all();
+    founded_world one;
+    settled_client user(one, {0, 1, 2});
+    one.forget(1);
+    user.ask(1);
     CHECK(user.admitted() == 2);
     CHECK(
         user.why_not(1)
@@ -402,47 +347,37 @@ TEST_CASE("a master that lost its record receives what the others have") {
     user.settle();
     CHECK(user.admitted() == 3);
 
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
-    one.all.forget(2);
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
+    one.forget(2);
     user.settle({3});
-    CHECK(one.all.list(2).what == state::planned);
+    CHECK(one.list(2).what == state::planned);
 }
 
 TEST_CASE("a master is not given a record that was read before its loss was seen") {
-    site one;
-    client user(one.all, {0, 1, 2});
-    user.settle();
-    one.all.forget(1);
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
-    changer.wait();
-    changer.settle();
-    one.all.forget(1);
+    founded_world one;
+    settled_client user(one, {0, 1, 2});
+    one.forget(1);
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
+    changer.finish();
+    one.forget(1);
     user.send(1); // its knowledge of the others is of generation 1
     user.read_all();
-    user.send(1);
-    user.read_all();
-    CHECK(one.all.list(1).what == state::none);
+    user.ask(1);
+    CHECK(one.list(1).what == state::none);
     user.settle();
-    CHECK(one.all.list(1).list.number == 2);
+    CHECK(one.list(1).list.number == 2);
 }
 
 TEST_CASE(
     "a client that learns a generation from the plan of the next one reads the others again") {
-    site one;
-    client user(one.all, {0, 1, 2, 3});
+    founded_world one;
+    settled_client user(one, {0, 1, 2, 3});
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
     user.settle();
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
-    user.settle();
-    changer.wait();
-    changer.settle();
-    client remover(one.all, {0, 1, 2, 3}, remove_0);
-    remover.settle();
-    REQUIRE(one.all.list(1).what == state::planned);
-    user.send(1);
-    user.read_all();
+    changer.finish();
+    settled_client remover(one, {0, 1, 2, 3}, remove_0);
+    REQUIRE(one.list(1).what == state::planned);
+    user.ask(1);
     CHECK(user.members().voters() == 4);
     for (int round = 0; round < 3; ++round) {
         user.send_wanted();
@@ -453,12 +388,10 @@ TEST_CASE(
 TEST_CASE(
     "a client that sees a newer generation that it cannot adopt restores and counts nothing") {
     world all(5);
-    const core::generation first{1, names({0, 1, 2}), {}};
     const core::generation third{3, names({1, 3, 4}), {true, "m4"}};
     put(all, 1, {state::final, third});
-    put(all, 2, {state::final, first});
-    client old(all, {0, 1, 2});
-    old.settle();
+    put(all, 2, {state::final, founded});
+    settled_client old(all, {0, 1, 2});
     CHECK(old.admitted() == 0);
     CHECK(
         old.why_not(2)
@@ -476,36 +409,33 @@ TEST_CASE(
 }
 
 TEST_CASE("a master that comes back empty has the longest quarantine of any client") {
-    site one;
-    client patient(one.all, {0, 1, 2});
+    founded_world one;
+    client patient(one, {0, 1, 2});
     patient.quarantine = std::chrono::seconds(60);
     patient.settle();
-    one.all.forget(0);
-    client user(one.all, {0, 1, 2});
-    user.settle();
-    CHECK(one.all.list(0).founded());
-    CHECK(one.all.record(0).find(" 60000000 ") != std::string::npos);
+    one.forget(0);
+    settled_client user(one, {0, 1, 2});
+    CHECK(one.list(0).founded());
+    CHECK(one.record(0).find(" 60000000 ") != std::string::npos);
 
     // A record that asks for more than any client does is damaged.
-    put(one.all, 1, one.all.list(1), "172800000000");
-    one.all.forget(2);
-    client another(one.all, {0, 1, 2});
+    put(one, 1, one.list(1), "172800000000");
+    one.forget(2);
+    settled_client another(one, {0, 1, 2});
+    CHECK(one.record(2).find(" 60000000 ") != std::string::npos);
+    put(one, 1, one.list(1), "172799999999"); // in less than two days nothing is wrong
+    one.forget(2);
     another.settle();
-    CHECK(one.all.record(2).find(" 60000000 ") != std::string::npos);
-    put(one.all, 1, one.all.list(1), "172799999999"); // in less than two days nothing is wrong
-    one.all.forget(2);
-    another.settle();
-    CHECK(word(one.all.record(2), 4) == "172799999999");
+    CHECK(word(one.record(2), 4) == "172799999999");
 }
 
 TEST_CASE("a master that comes back does not take the quarantine of another quorum") {
-    site one;
-    put(one.all, 3, {state::final, {1, names({3, 4}), {}}}, "60000000");
-    client user(one.all, {0, 1, 2, 3});
+    founded_world one;
+    put(one, 3, {state::final, {1, names({3, 4}), {}}}, "60000000");
+    settled_client user(one, {0, 1, 2, 3});
+    one.forget(0);
     user.settle();
-    one.all.forget(0);
-    user.settle();
-    CHECK(word(one.all.record(0), 4) == "1000");
+    CHECK(word(one.record(0), 4) == "1000");
 }
 
 TEST_CASE("a quorum without a quarantine has none after changes and losses either") {
@@ -523,8 +453,7 @@ TEST_CASE("a quorum without a quarantine has none after changes and losses eithe
     client changer(all, {0, 1, 2, 3}, add_3);
     changer.quarantine = std::chrono::microseconds(0);
     changer.settle();
-    changer.wait();
-    changer.settle();
+    changer.finish();
     REQUIRE(changer.members().voters() == 4);
     CHECK(quarantines() == "0 0 0 0 ");
     all.forget(1);
@@ -542,16 +471,13 @@ TEST_CASE("a quorum without a quarantine has none after changes and losses eithe
 
 TEST_CASE("a longer quarantine that was recorded before a change is found after it") {
     world all(5);
-    client founder(all, {0, 1, 2, 3, 4});
-    founder.settle();
-    client changer(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
-    changer.settle();
+    settled_client founder(all, {0, 1, 2, 3, 4});
+    settled_client changer(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
     REQUIRE(changer.waits());
     client patient(all, {0, 1, 2, 3, 4});
     patient.quarantine = std::chrono::seconds(60);
     patient.settle({2, 3}); // a majority of the five: it may take a lock
-    changer.wait();
-    changer.settle();
+    changer.finish();
     REQUIRE(all.list(0).list.number == 2);
     REQUIRE(all.record(2).find(" 60000000 ") == std::string::npos);
 
@@ -567,14 +493,10 @@ TEST_CASE("a longer quarantine that was recorded before a change is found after 
 
 TEST_CASE("the same while only plans are left, which do not tell what the last change was") {
     world all(6);
-    client founder(all, {0, 1, 2, 3, 4});
-    founder.settle();
-    client removes(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
-    removes.settle();
-    removes.wait();
-    removes.settle();
-    client adds(all, {0, 1, 2, 3, 5}, core::member_change{true, "m5"});
-    adds.settle();
+    settled_client founder(all, {0, 1, 2, 3, 4});
+    settled_client removes(all, {0, 1, 2, 3, 4}, core::member_change{false, "m4"});
+    removes.finish();
+    settled_client adds(all, {0, 1, 2, 3, 5}, core::member_change{true, "m5"});
     REQUIRE(adds.waits());
     all.forget(1);
     client user(all, {0, 1, 2, 3, 5});
@@ -590,55 +512,45 @@ TEST_CASE("the same while only plans are left, which do not tell what the last c
 TEST_CASE("if only plans are left, two of three members restore the third, and one of two nobody") {
     world all(4);
     const core::recorded_list of_three{state::planned, {3, names({0, 1, 2, 3}), {true, "m3"}}};
-    put(all, 0, of_three);
-    put(all, 1, of_three);
-    client three(all, {0, 1, 2, 3});
-    three.settle();
+    put(all, {0, 1}, of_three);
+    settled_client three(all, {0, 1, 2, 3});
     CHECK(all.list(2) == of_three);
 
     // A lease from before m2 was removed may have the votes of m1 and m2.
     world fewer(4);
     const core::recorded_list of_two{state::planned, {3, names({0, 1, 3}), {true, "m3"}}};
-    put(fewer, 0, of_two);
-    put(fewer, 3, of_two);
-    client two(fewer, {0, 1, 3});
-    two.settle();
+    put(fewer, {0, 3}, of_two);
+    settled_client two(fewer, {0, 1, 3});
     CHECK(two.members().voters() == 2);
     CHECK(!fewer.list(1).founded());
 }
 
 TEST_CASE("members that are known from a plan only are not written over older ones") {
-    const core::generation first{1, names({0, 1, 2}), {}};
-    const core::generation second = *first.after(add_3);
+    const core::generation second = *founded.after(add_3);
     world all(4);
     put(all, 0, {state::planned, *second.after(remove_0)});
     put(all, 1, {state::final, second});
-    put(all, 2, {state::final, first});
+    put(all, 2, {state::final, founded});
     put(all, 3, {state::final, second});
     client user(all, {0, 1, 2, 3});
     user.send(0);
-    user.send(2);
-    user.read_all();
+    user.ask(2);
     REQUIRE(user.members().voters() == 4);
     user.send_wanted();
-    CHECK(all.list(2) == core::recorded_list{state::final, first});
+    CHECK(all.list(2) == core::recorded_list{state::final, founded});
     user.settle(); // now it has read what the last change was
     CHECK(all.list(2) == core::recorded_list{state::final, second});
 }
 
 TEST_CASE("a record that is not an older one of this quorum is not written over") {
-    const core::generation first{1, names({0, 1, 2}), {}};
-    const core::recorded_list second{state::final, *first.after(add_3)};
-    const core::recorded_list rival{state::final, *first.after({true, "m4"})};
+    const core::recorded_list second{state::final, *founded.after(add_3)};
+    const core::recorded_list rival{state::final, *founded.after({true, "m4"})};
     const core::recorded_list foreign{state::final, {1, names({4}), {}}};
     world all(5);
-    for (const std::size_t i : {0U, 2U, 3U}) {
-        put(all, i, second);
-    }
+    put(all, {0, 2, 3}, second);
     put(all, 1, rival);
     put(all, 4, foreign);
-    client user(all, {0, 1, 2, 3, 4});
-    user.settle();
+    settled_client user(all, {0, 1, 2, 3, 4});
     CHECK(user.admitted() == 3);
     CHECK(all.list(1) == rival);
     CHECK(all.list(4) == foreign);
@@ -649,52 +561,46 @@ TEST_CASE("a record that is not an older one of this quorum is not written over"
 }
 
 TEST_CASE("a damaged list is not written over, and says so") {
-    site one;
+    founded_world one;
     const std::string damaged = "3 run - 0 1000 " + std::string(32, '9') + "96d30";
-    one.all.ask(2, {"SET", member_world::record_key, damaged});
-    client user(one.all, {0, 1, 2});
-    user.settle();
+    one.ask(2, {"SET", member_world::record_key, damaged});
+    settled_client user(one, {0, 1, 2});
     CHECK(user.admitted() == 2);
-    CHECK(one.all.record(2) == damaged);
+    CHECK(one.record(2) == damaged);
     CHECK(
         user.why_not(2)
         == "its memory record has a list of masters of another version, or a damaged one");
 }
 
 TEST_CASE("a master is not given a record before its own has been read") {
-    site one;
-    one.all.forget(2);
-    client user(one.all, {0, 1, 2});
+    founded_world one;
+    one.forget(2);
+    client user(one, {0, 1, 2});
     for (const std::size_t i : {0U, 1U, 0U, 1U}) { // a second time, so that both are up to date
-        user.send(i);
-        user.read_all();
+        user.ask(i);
     }
     user.send(2);
-    CHECK(!one.all.list(2).founded());
+    CHECK(!one.list(2).founded());
     user.settle();
-    CHECK(one.all.list(2).founded());
+    CHECK(one.list(2).founded());
 }
 
 TEST_CASE("a change of one record that changes no list lets no client ask the other masters") {
-    site one;
-    client user(one.all, {0, 1, 2, 3});
-    user.settle();
+    founded_world one;
+    settled_client user(one, {0, 1, 2, 3});
     REQUIRE(user.idle());
-    client patient(one.all, {0, 1, 2});
+    client patient(one, {0, 1, 2});
     patient.quarantine = std::chrono::seconds(60);
     patient.send(1);
-    user.send(1);
-    user.read_all();
+    user.ask(1);
     CHECK(user.idle());
 }
 
 TEST_CASE("a master that does not record what it is asked to is not asked again and again") {
     world all(3);
-    client reader(all, {0, 1, 2}, std::nullopt, false);
-    reader.settle();
+    settled_client reader(all, {0, 1, 2}, std::nullopt, false);
     all.takes_nothing = true;
-    client founder(all, {0, 1, 2});
-    founder.settle();
+    settled_client founder(all, {0, 1, 2});
     CHECK(founder.idle());
     all.takes_nothing = false;
     founder.settle(); // with the next health check
@@ -702,15 +608,14 @@ TEST_CASE("a master that does not record what it is asked to is not asked again 
 }
 
 TEST_CASE("a change that another client has made is waited for no longer, and adopted once") {
-    site one;
-    client first(one.all, {0, 1, 2, 3}, add_3);
-    client second(one.all, {0, 1, 2, 3}, add_3);
+    founded_world one;
+    client first(one, {0, 1, 2, 3}, add_3);
+    client second(one, {0, 1, 2, 3}, add_3);
     first.settle();
     second.settle();
     REQUIRE(second.waits());
     CHECK(second.members().adopted() == 1);
-    first.wait();
-    first.settle();
+    first.finish();
     second.settle();
     CHECK(second.members().voters() == 4);
     CHECK(!second.waits());
@@ -718,16 +623,10 @@ TEST_CASE("a change that another client has made is waited for no longer, and ad
 }
 
 TEST_CASE("a plan that all masters have is read once more before its wait begins") {
-    site one;
-    const core::generation first{1, names({0, 1, 2}), {}};
-    for (std::size_t i = 0; i < 4; ++i) {
-        put(one.all, i, {state::planned, *first.after(add_3)});
-    }
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    for (std::size_t i = 0; i < 4; ++i) {
-        changer.send(i);
-    }
-    changer.read_all();
+    founded_world one;
+    put(one, {0, 1, 2, 3}, {state::planned, *founded.after(add_3)});
+    client changer(one, {0, 1, 2, 3}, add_3);
+    changer.ask_all();
     CHECK(!changer.waits());
     CHECK(
         changer.members().change_text(changer.now)
@@ -737,15 +636,13 @@ TEST_CASE("a plan that all masters have is read once more before its wait begins
 }
 
 TEST_CASE("a change is made once by a client, and not again after it was undone") {
-    site one;
-    client stopped(one.all, {0, 1, 2, 3}, add_3);
+    founded_world one;
+    client stopped(one, {0, 1, 2, 3}, add_3);
     stopped.settle({2});
-    client watching(one.all, {0, 1, 2, 3}, add_3);
+    client watching(one, {0, 1, 2, 3}, add_3);
     for (const core::member_change& what : {add_3, core::member_change{false, "m3"}}) {
-        client changer(one.all, {0, 1, 2, 3}, what);
-        changer.settle();
-        changer.wait();
-        changer.settle();
+        settled_client changer(one, {0, 1, 2, 3}, what);
+        changer.finish();
         CHECK(changer.members().members().contains("m3") == what.adds);
         watching.settle();
         CHECK(!watching.waits());
@@ -759,32 +656,29 @@ TEST_CASE("a change is made once by a client, and not again after it was undone"
         CHECK(!stopped.waits());
         CHECK(stopped.members().change_text(stopped.now) == said);
     }
-    CHECK(one.all.list(0).list.number == 3);
+    CHECK(one.list(0).list.number == 3);
 }
 
 TEST_CASE("a master of another quorum does not keep a client from its own") {
-    site one;
-    put(one.all, 3, {state::final, {7, names({3, 4}), {true, "m4"}}});
-    client user(one.all, {0, 1, 2, 3});
-    user.settle();
+    founded_world one;
+    put(one, 3, {state::final, {7, names({3, 4}), {true, "m4"}}});
+    settled_client user(one, {0, 1, 2, 3});
     CHECK(user.admitted() == 3);
 }
 
 TEST_CASE("a change is not begun if a master belongs to another quorum") {
-    site one;
-    put(one.all, 3, {state::final, {1, names({3, 4}), {}}});
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
-    CHECK(one.all.list(0).what == state::final);
+    founded_world one;
+    put(one, 3, {state::final, {1, names({3, 4}), {}}});
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
+    CHECK(one.list(0).what == state::final);
     CHECK(changer.members().change_text(changer.now).find("empty it first") != std::string::npos);
 }
 
 TEST_CASE(
     "a change is not begun that would leave this client's list without a majority of members") {
-    site one;
-    client changer(one.all, {0, 1, 2, 3}, remove_0);
-    changer.settle();
-    CHECK(one.all.list(1).what == state::final);
+    founded_world one;
+    settled_client changer(one, {0, 1, 2, 3}, remove_0);
+    CHECK(one.list(1).what == state::final);
     CHECK(!changer.waits());
 }
 
@@ -807,21 +701,18 @@ TEST_CASE("of two plans, a master that lost its record receives the one that may
         put(all, 0, one.on_0);
         put(all, 1, one.on_1);
         put(all, 3, one.on_3);
-        client user(all, {0, 1, 2, 3});
-        user.settle();
+        settled_client user(all, {0, 1, 2, 3});
         CHECK(all.list(2) == one.restored);
     }
 
     // However few masters have it.
-    const core::generation three{1, names({0, 1, 2}), {}};
-    const core::recorded_list with_3{state::planned, *three.after(add_3)};
-    const core::recorded_list of_two{state::planned, *three.after(remove_0)};
+    const core::recorded_list with_3{state::planned, *founded.after(add_3)};
+    const core::recorded_list of_two{state::planned, *founded.after(remove_0)};
     world all(4);
     put(all, 0, with_3);
     put(all, 1, of_two);
     put(all, 3, with_3);
-    client user(all, {0, 1, 2, 3});
-    user.settle();
+    settled_client user(all, {0, 1, 2, 3});
     CHECK(all.list(2) == of_two);
 }
 
@@ -829,8 +720,7 @@ TEST_CASE("a master that lost its record receives a plan that was read since, an
     const core::generation first{1, names({0, 1, 2, 3, 4}), {}};
     const core::recorded_list plan{state::planned, *first.after({false, "m1"})};
     world all(5);
-    client user(all, {0, 1, 2, 3, 4});
-    user.settle();
+    settled_client user(all, {0, 1, 2, 3, 4});
     put(all, 0, plan);
     user.settle();
     all.forget(4);
@@ -842,68 +732,54 @@ TEST_CASE("a master that lost its record receives a plan that was read since, an
 }
 
 TEST_CASE("a master that lost its record does not receive the plan of another quorum") {
-    site one;
-    put(one.all, 3, {state::planned, {8, names({3}), {false, "m4"}}});
-    client user(one.all, {0, 1, 2, 3});
+    founded_world one;
+    put(one, 3, {state::planned, {8, names({3}), {false, "m4"}}});
+    settled_client user(one, {0, 1, 2, 3});
+    one.forget(1);
     user.settle();
-    one.all.forget(1);
-    user.settle();
-    CHECK(one.all.list(1) == core::recorded_list{state::final, {1, names({0, 1, 2}), {}}});
+    CHECK(one.list(1) == core::recorded_list{state::final, founded});
 }
 
 TEST_CASE("a master that lost its record receives neither of two plans that may both be complete") {
-    const core::generation first{1, names({0, 1, 2}), {}};
     world all(3);
-    put(all, 0, {state::planned, *first.after({false, "m1"})});
-    put(all, 1, {state::planned, *first.after({false, "m0"})});
-    client user(all, {0, 1, 2});
-    user.settle();
+    put(all, 0, {state::planned, *founded.after({false, "m1"})});
+    put(all, 1, {state::planned, *founded.after({false, "m0"})});
+    settled_client user(all, {0, 1, 2});
     CHECK(!all.list(2).founded());
 }
 
 TEST_CASE("a new master is not given a plan that was read before it was seen") {
-    const core::generation first{1, names({0, 1, 2}), {}};
-    const core::recorded_list plan{state::planned, *first.after(add_3)};
+    const core::recorded_list plan{state::planned, *founded.after(add_3)};
     world all(4);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(all, i, plan);
-    }
+    put(all, {0, 1, 2}, plan);
     client changer(all, {0, 1, 2, 3}, add_3);
     for (std::size_t i = 0; i < 4; ++i) {
-        changer.send(i);
-        changer.read_all();
+        changer.ask(i);
     }
-    changer.send(3);
-    changer.read_all();
+    changer.ask(3);
     CHECK(all.list(3).what != state::planned);
     changer.settle();
     CHECK(all.list(3) == plan);
 }
 
 TEST_CASE("a change waits for the longest quarantine that any client asked for") {
-    site one;
-    put(one.all, 1, {state::final, {1, names({0, 1, 2}), {}}}, "5000000000");
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
+    founded_world one;
+    put(one, 1, {state::final, founded}, "5000000000");
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
     REQUIRE(changer.waits());
     CHECK(changer.members().next_due() - changer.now >= std::chrono::seconds(5'000));
 }
 
 TEST_CASE("too few records that are left restore nothing") {
-    site one;
+    founded_world one;
     {
-        client changer(one.all, {0, 1, 2, 3}, add_3);
-        changer.settle();
-        changer.wait();
-        changer.settle();
+        settled_client changer(one, {0, 1, 2, 3}, add_3);
+        changer.finish();
     }
-    one.all.forget(1);
-    one.all.forget(2);
-    one.all.forget(3);
-    client user(one.all, {0, 1, 2, 3});
-    user.settle();
+    one.forget({1, 2, 3});
+    settled_client user(one, {0, 1, 2, 3});
     CHECK(user.admitted() == 1);
-    CHECK(one.all.list(1).what != state::final);
+    CHECK(one.list(1).what != state::final);
 }
 
 TEST_CASE(
@@ -911,70 +787,51 @@ TEST_CASE(
     world all(3);
     {
         client founder(all, {0, 1, 2});
-        for (std::size_t i = 0; i < 3; ++i) {
-            founder.send(i);
-        }
-        founder.read_all();
-        for (std::size_t i = 0; i < 3; ++i) {
-            founder.send(i);
-        }
-        founder.read_all();
+        founder.ask_all();
+        founder.ask_all();
         founder.send(0);
     }
     REQUIRE(all.list(0).what == state::final);
     REQUIRE(all.list(1).what == state::founding);
-    client next(all, {0, 1, 2});
-    next.settle();
+    settled_client next(all, {0, 1, 2});
     CHECK(next.admitted() == 3);
 }
 
 TEST_CASE("a quorum that lost all its records is founded again") {
-    site one;
-    client user(one.all, {0, 1, 2});
-    user.settle();
-    for (std::size_t i = 0; i < 3; ++i) {
-        one.all.forget(i);
-    }
+    founded_world one;
+    settled_client user(one, {0, 1, 2});
+    one.forget({0, 1, 2});
     user.settle();
     user.settle();
     CHECK(user.admitted() == 3);
 }
 
 TEST_CASE("a quorum that lost all its records during a change is founded again, and changed") {
-    site one;
-    client adds(one.all, {0, 1, 2, 3}, add_3);
-    adds.settle();
-    adds.wait();
-    adds.settle();
-    client changer(one.all, {0, 1, 2, 3}, remove_0);
-    changer.settle();
+    founded_world one;
+    settled_client adds(one, {0, 1, 2, 3}, add_3);
+    adds.finish();
+    settled_client changer(one, {0, 1, 2, 3}, remove_0);
     REQUIRE(changer.waits());
-    for (std::size_t i = 0; i < 4; ++i) {
-        one.all.forget(i);
-    }
+    one.forget({0, 1, 2, 3});
     changer.settle();
     CHECK(changer.members().members().number == 1);
     REQUIRE(changer.waits());
-    changer.wait();
-    changer.settle();
+    changer.finish();
     CHECK(changer.members().members().members == names({1, 2, 3}));
 }
 
 TEST_CASE("a quorum is not founded again by a client with another list") {
-    site one;
-    client user(one.all, {0, 1, 2, 3});
+    founded_world one;
+    settled_client user(one, {0, 1, 2, 3});
+    one.forget({1, 2});
     user.settle();
-    one.all.forget(1);
-    one.all.forget(2);
-    user.settle();
-    CHECK(one.all.list(1).what == state::none);
-    CHECK(one.all.list(2).what == state::none);
+    CHECK(one.list(1).what == state::none);
+    CHECK(one.list(2).what == state::none);
 }
 
 TEST_CASE("a quorum of two keeps both") {
     world all(2);
-    client founder(all, {0, 1}, remove_0);
-    founder.settle();
+    settled_client founder(all, {0, 1}, remove_0);
     founder.settle();
     CHECK(!founder.waits());
     CHECK(founder.admitted() == 2);
@@ -982,15 +839,13 @@ TEST_CASE("a quorum of two keeps both") {
 
 TEST_CASE(
     "a final list changes the second word of the record, and begins where its quarantine ends") {
-    site one;
-    const std::string before = one.all.record(0);
-    one.all.now += 1'000'000;
-    client changer(one.all, {0, 1, 2, 3}, add_3);
-    changer.settle();
-    const std::string planned = one.all.record(0);
-    changer.wait();
-    changer.settle();
-    const std::string after = one.all.record(0);
+    founded_world one;
+    const std::string before = one.record(0);
+    one.now += 1'000'000;
+    settled_client changer(one, {0, 1, 2, 3}, add_3);
+    const std::string planned = one.record(0);
+    changer.finish();
+    const std::string after = one.record(0);
     CHECK(word(before, 1) == "run");
     CHECK(word(planned, 1).starts_with("run:"));
     CHECK(word(after, 1).starts_with("run:"));

@@ -4,28 +4,13 @@
 
 namespace membership_texts_test {
 
-namespace core = redlock::core;
-using member_world::client;
-using member_world::names;
-using member_world::put;
-using member_world::world;
+using namespace member_world;
 using state = core::recorded_list::state;
 
 namespace {
 
-const core::member_change add_3{true, "m3"};
-const core::member_change remove_1{false, "m1"};
 const core::member_change remove_2{false, "m2"};
-const core::generation first{1, names({0, 1, 2}), {}};
 const std::vector<std::size_t> each_of_four{0, 1, 2, 3};
-
-// A quorum of the first three masters.
-struct site : world {
-    site() : world(5) {
-        client founder(*this, {0, 1, 2});
-        founder.settle();
-    }
-};
 
 std::string text(const client& of) {
     return of.members().change_text(of.now);
@@ -49,8 +34,7 @@ TEST_CASE("a quorum is being founded until it is known to be, except where anoth
     CHECK(!one.members().being_founded(0));
     CHECK(one.members().being_founded(1));
     all.forget(0);
-    one.send(0);
-    one.read_all();
+    one.ask(0);
     one.settle();
     CHECK(one.admitted() == 3);
     CHECK(!one.members().being_founded(1));
@@ -58,21 +42,18 @@ TEST_CASE("a quorum is being founded until it is known to be, except where anoth
 
 TEST_CASE(
     "of a known quorum, a member without a final list is being founded, and no other master") {
-    site all;
-    client user(all, {0, 1, 2, 3});
-    user.settle();
+    founded_world all;
+    settled_client user(all, {0, 1, 2, 3});
     all.forget(1);
     user.send(1);
     put(all, 2, {state::founding, {1, names({2, 4}), {}}});
-    user.send(2);
-    user.read_all();
+    user.ask(2);
     CHECK(!user.members().being_founded(0));
     CHECK(user.members().being_founded(1));
     CHECK(user.members().being_founded(2));
     CHECK(!user.members().being_founded(3));
     all.forget(3);
-    user.send(3);
-    user.read_all();
+    user.ask(3);
     CHECK(!user.members().being_founded(3));
 }
 
@@ -84,14 +65,11 @@ TEST_CASE("in the plain protocol nothing is founded") {
 }
 
 TEST_CASE("a master that missed a change has earlier members, and receives the present ones") {
-    site all;
-    client changer(all, {0, 1, 2, 3}, add_3);
-    changer.settle();
-    changer.wait();
-    changer.settle();
-    put(all, 1, {state::final, first});
-    changer.send(1);
-    changer.read_all();
+    founded_world all;
+    settled_client changer(all, {0, 1, 2, 3}, add_3);
+    changer.finish();
+    put(all, 1, {state::final, founded});
+    changer.ask(1);
     CHECK(
         changer.why_not(1)
         == "its memory record has earlier members of the quorum, and receives the present ones: "
@@ -99,7 +77,7 @@ TEST_CASE("a master that missed a change has earlier members, and receives the p
 }
 
 TEST_CASE("a change says how far it is, and which masters it waits for") {
-    site all;
+    founded_world all;
     client changer(all, {0, 1, 2, 3}, add_3);
     CHECK(text(changer) == "the members of the quorum are not known yet");
     CHECK(changer.members().awaited().empty());
@@ -107,8 +85,7 @@ TEST_CASE("a change says how far it is, and which masters it waits for") {
     changer.settle({3});
     CHECK(text(changer) == "to be planned on m0, m1, m2, m3");
     CHECK(changer.members().awaited() == each_of_four);
-    changer.send(3);
-    changer.read_all();
+    changer.ask(3);
     while (all.list(0).what != state::planned) {
         REQUIRE(changer.step());
     }
@@ -135,12 +112,11 @@ TEST_CASE("a change says how far it is, and which masters it waits for") {
 }
 
 TEST_CASE("a change that waits for another one names it, and its masters") {
-    site all;
-    put(all, 0, {state::planned, *first.after(add_3)});
-    put(all, 1, {state::planned, *first.after(remove_2)});
-    put(all, 2, {state::planned, *first.after(remove_1)});
-    client changer(all, {0, 1, 2, 3}, add_3);
-    changer.settle();
+    founded_world all;
+    put(all, 0, {state::planned, *founded.after(add_3)});
+    put(all, 1, {state::planned, *founded.after(remove_2)});
+    put(all, 2, {state::planned, *founded.after(remove_1)});
+    settled_client changer(all, {0, 1, 2, 3}, add_3);
     CHECK(
         text(changer)
         == "waits for another change, which is planned on m1 (remove m2), m2 (remove m1); if "
@@ -148,40 +124,33 @@ TEST_CASE("a change that waits for another one names it, and its masters") {
 }
 
 TEST_CASE("a client that makes no change tells of the plans of its quorum") {
-    site all;
-    put(all, 0, {state::planned, *first.after(add_3)});
-    put(all, 2, {state::planned, *first.after(add_3)});
+    founded_world all;
+    put(all, {0, 2}, {state::planned, *founded.after(add_3)});
     put(all, 3, {state::planned, {8, names({3}), {false, "m4"}}}); // of another one
-    client user(all, {0, 1, 2, 3});
-    user.settle();
+    settled_client user(all, {0, 1, 2, 3});
     CHECK(text(user) == "add m3 (planned on m0, m2)");
-    put(all, 2, {state::planned, *first.after(remove_2)});
+    put(all, 2, {state::planned, *founded.after(remove_2)});
     user.settle();
     CHECK(text(user) == "add m3 (planned on m0), remove m2 (planned on m2)");
 }
 
 TEST_CASE("a change that cannot be made says why") {
-    site all;
-    client half(all, {0, 1, 2, 3}, remove_1);
-    half.settle();
+    founded_world all;
+    settled_client half(all, {0, 1, 2, 3}, remove_1);
     CHECK(text(half) == "the members must be more than half of this client's list");
-    client unknown(all, {0, 1, 2}, add_3);
-    unknown.settle();
+    settled_client unknown(all, {0, 1, 2}, add_3);
     CHECK(text(unknown) == "m3 is not in this client's list of masters");
     put(all, 3, {state::planned, {8, names({3}), {false, "m4"}}});
-    client foreign(all, {0, 1, 2, 3}, add_3);
-    foreign.settle();
+    settled_client foreign(all, {0, 1, 2, 3}, add_3);
     CHECK(
         text(foreign)
         == "m3 has the memory record of another quorum, or of long ago: empty it first");
 
     world few(2);
-    client two(few, {0, 1}, remove_1);
-    two.settle();
+    settled_client two(few, {0, 1}, remove_1);
     CHECK(text(two) == "a quorum of two masters cannot lose one");
     world single(2);
-    client one(single, {0}, core::member_change{true, "m1"});
-    one.settle();
+    settled_client one(single, {0}, core::member_change{true, "m1"});
     CHECK(text(one) == "a quorum of one master cannot change");
 }
 
