@@ -7,18 +7,6 @@ using redlock::wait_for;
 
 namespace {
 
-acquire_options waiting(milliseconds limit) {
-    acquire_options options = once();
-    options.wait = limit;
-    return options;
-}
-
-acquire_options waiting_forever() {
-    acquire_options options = once();
-    options.wait = wait_for::forever();
-    return options;
-}
-
 void hold_everywhere(virtual_quorum& it, const std::string& token = "somebody") {
     for (virtual_master& server : it.masters) {
         server.put(it.key(), token);
@@ -228,8 +216,7 @@ TEST_CASE("a rollback goes to every master that was asked, after the SET, before
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
     it.masters[2].replies["SET"] = "-OOM command not allowed\r\n";
-    const std::uint64_t name = it.acquire(waiting(40ms));
-    it.run_for(200ms);
+    const std::uint64_t name = it.acquire(patient(40ms), 200ms);
     CHECK(!it.answered(name).won);
     CHECK(it.tokens.size() >= 3);
     CHECK(it.answered(name).attempts == it.tokens.size());
@@ -275,7 +262,7 @@ TEST_CASE("an acquire that waits ends at its limit, no later and no earlier") {
     started_quorum it(3);
     hold_everywhere(it);
     const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(waiting(1s));
+    const answer got = it.acquire_now(patient(1s));
     CHECK(got.why == errc::contended);
     CHECK(got.attempts > 3);
     CHECK(got.at - began == 1s);
@@ -287,7 +274,7 @@ TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") 
     started_quorum it(3);
     it.paths[0].hung = it.paths[1].hung = true;
     const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(waiting(60ms));
+    const answer got = it.acquire_now(patient(60ms));
     CHECK(got.why == errc::no_quorum); // two have had time enough
     CHECK(got.at == began + 60ms);
     CHECK(it.engine.count().no_quorum == 1);
@@ -296,8 +283,7 @@ TEST_CASE("a wait that ends in the middle of an attempt says so, at its limit") 
 TEST_CASE("an acquire that waits without limit gets the lock once it is free") {
     started_quorum it(3);
     hold_everywhere(it);
-    const std::uint64_t name = it.acquire(waiting_forever());
-    it.run_for(1h);
+    const std::uint64_t name = it.acquire(patient(), 1h);
     CHECK(it.answer_to(name) == nullptr);
     CHECK(it.engine.count().waiting == 1);
     for (virtual_master& server : it.masters) {
@@ -318,8 +304,7 @@ TEST_CASE("pauses between attempts stay within the back-off's bounds") {
         }
         return mishap::none;
     };
-    it.acquire(waiting_forever());
-    it.run_for(20s);
+    it.acquire(patient(), 20s);
     REQUIRE(sets.size() > 50);
     nanoseconds before = 2ms;
     nanoseconds largest{};
@@ -348,8 +333,7 @@ TEST_CASE("a pause is never shorter than the round trip of a majority") {
         }
         return mishap::none;
     };
-    it.acquire(waiting_forever());
-    it.run_for(5s);
+    it.acquire(patient(), 5s);
     REQUIRE(sets.size() > 10);
     for (std::size_t i = 1; i < sets.size(); ++i) {
         REQUIRE(sets[i] - sets[i - 1] >= 80ms);
@@ -361,8 +345,7 @@ TEST_CASE("a grant that arrives after the rollback is not counted, and is undone
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
     it.paths[2].back = 60ms;
-    const std::uint64_t name = it.acquire(waiting(50ms));
-    it.run_for(30ms);
+    const std::uint64_t name = it.acquire(patient(50ms), 30ms);
     // Now two masters are free, and the late grant of the first attempt is in flight.
     it.masters[0].when = it.masters[1].when = [](const arguments& words) -> mishap {
         return words[0] == "SET" ? mishap::hang_before : mishap::none;
@@ -391,8 +374,7 @@ TEST_CASE("a straggler that grants is released as well") {
     started_quorum it(3);
     it.paths[2].there = 50ms;
     const answer got = it.acquire_now(once());
-    it.release(got);
-    it.run_for(200ms);
+    it.release(got, 200ms);
     CHECK(it.masters[2].count("SET") == 1);
     CHECK(!it.has_key());
     CHECK(it.idle());
@@ -402,8 +384,7 @@ TEST_CASE("an acquire that failed completes only when its rollback is on the wir
     started_quorum it(3);
     hold_everywhere(it);
     const redlock::time_point began = it.now();
-    const std::uint64_t name = it.acquire(once());
-    it.run_for(500us);
+    const std::uint64_t name = it.acquire(once(), 500us);
     it.paths[1].takes_bytes = false;
     it.run_for(20ms);
     CHECK(it.answer_to(name) == nullptr);
@@ -417,8 +398,7 @@ TEST_CASE("a socket that takes no bytes holds a failed acquire up for master_tim
     started_quorum it(3);
     hold_everywhere(it);
     const redlock::time_point began = it.now();
-    const std::uint64_t name = it.acquire(once());
-    it.run_for(500us);
+    const std::uint64_t name = it.acquire(once(), 500us);
     it.paths[1].takes_bytes = false;
     it.run_for(300ms);
     CHECK(it.answered(name).at == began + 101ms);
@@ -427,8 +407,7 @@ TEST_CASE("a socket that takes no bytes holds a failed acquire up for master_tim
 TEST_CASE("a connection that breaks does not hold a failed acquire up") {
     started_quorum it(3);
     hold_everywhere(it);
-    const std::uint64_t name = it.acquire(once());
-    it.run_for(500us);
+    const std::uint64_t name = it.acquire(once(), 500us);
     it.paths[1].takes_bytes = false;
     it.run_for(5ms);
     REQUIRE(it.answer_to(name) == nullptr);
@@ -443,8 +422,7 @@ TEST_CASE("an engine that does not run answers at once") {
     const std::uint64_t early = it.acquire(once());
     CHECK(it.answered(early).why == errc::not_running);
     it.start();
-    it.close();
-    it.run_for(10ms);
+    it.close(10ms);
     const std::uint64_t late = it.acquire(once());
     CHECK(it.answered(late).why == errc::closed);
     CHECK(it.engine.count().waiting == 0);
@@ -454,8 +432,7 @@ TEST_CASE("an acquire that asked nobody reports no votes of an earlier one") {
     started_quorum it(3);
     hold_everywhere(it);
     CHECK(it.acquire_now(once()).why == errc::contended);
-    it.close();
-    it.run_for(10ms);
+    it.close(10ms);
     const answer late = it.acquire_now(once());
     CHECK(late.why == errc::closed);
     CHECK(late.attempts == 0);
@@ -474,10 +451,9 @@ TEST_CASE("a master that lags too far is not asked") {
 }
 
 TEST_CASE("no token reaches the log") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    CHECK(it.acquire_now(waiting(20ms)).why == errc::contended);
-    it.run_until(got.deadline + 1s);
+    quorum_with_lock it(3);
+    CHECK(it.acquire_now(patient(20ms)).why == errc::contended);
+    it.run_until(it.got.deadline + 1s);
     CHECK(!it.log_lines.empty());
     for (const std::string& line : it.log_lines) {
         for (const std::string& token : it.tokens) {
@@ -508,12 +484,9 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         CHECK(got.votes == std::vector<vote>{vote::pending, vote::pending, vote::granted});
     }
     SECTION("even if an attempt before has found it taken") {
-        for (virtual_master& server : it.masters) {
-            server.put(it.key(), "somebody");
-        }
+        hold_everywhere(it);
         brief.wait = 1s;
-        const std::uint64_t name = it.acquire(brief);
-        it.run_for(300ms);
+        const std::uint64_t name = it.acquire(brief, 300ms);
         for (virtual_quorum::path& path : it.paths) {
             path.hung = true;
         }
@@ -522,9 +495,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         CHECK(it.answered(name).votes == std::vector<vote>(3, vote::pending));
     }
     SECTION("not if a busy machine has delayed the answers by many round trips") {
-        for (virtual_master& server : it.masters) {
-            server.put(it.key(), "somebody");
-        }
+        hold_everywhere(it);
         brief.wait = 1s;
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(brief);

@@ -21,6 +21,12 @@ void put(virtual_quorum& q, std::size_t master, const std::string& token, nanose
     q.masters[master].put(q.key(), token, q.now() + left);
 }
 
+void put_everywhere(virtual_quorum& q, nanoseconds left) {
+    for (std::size_t i = 0; i < q.masters.size(); ++i) {
+        put(q, i, mine, left);
+    }
+}
+
 answer attach(virtual_quorum& q, const acquire_options& options, const std::string& token = mine) {
     const std::uint64_t cookie = q.attach(options, token);
     REQUIRE(q.run_while_not([&] { return q.answer_to(cookie) != nullptr; }));
@@ -42,8 +48,7 @@ TEST_CASE("a lock that a majority has under the token is held, for a ttl from th
     q.run_for(50ms);
     CHECK(q.masters[2].count("SET") == 0); // a missing key is not put back
     CHECK(!q.masters[2].value_of(q.key(), q.now()));
-    q.release(got);
-    q.run_for(50ms);
+    q.release(got, 50ms);
     CHECK(q.removal_of(got)->what == release_result::released);
     CHECK(!q.has_key());
     CHECK(q.idle());
@@ -70,9 +75,7 @@ TEST_CASE("an attach is answered at the deciding vote") {
 
 TEST_CASE("an attach knows nothing of the acquires before it") {
     started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 20s);
-    }
+    put_everywhere(q, 20s);
     acquire_options waits = once();
     waits.wait = 50ms;
     REQUIRE(q.acquire_now(waits).why == errc::contended);
@@ -84,9 +87,7 @@ TEST_CASE("an attach knows nothing of the acquires before it") {
 
 TEST_CASE("a master that lags too far is not asked to keep a lock") {
     started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 5s);
-    }
+    put_everywhere(q, 5s);
     q.paths[1].hung = true;
     for (std::size_t i = 0; i < core::connection::in_flight_max / 2; ++i) {
         q.engine.ask(i, "other", q.now());
@@ -101,9 +102,7 @@ TEST_CASE("a master that lags too far is not asked to keep a lock") {
 
 TEST_CASE("an attached lock is renewed, and lost when it is not") {
     started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 1s);
-    }
+    put_everywhere(q, 1s);
     const answer got = attach(q, renewed());
     REQUIRE(got.won);
     q.run_for(60s);
@@ -117,13 +116,9 @@ TEST_CASE("an attached lock is renewed, and lost when it is not") {
 
 TEST_CASE("an extension never shortens what was asked for elsewhere") {
     virtual_quorum q(3);
-    for (auto& server : q.masters) {
-        server.speaks = virtual_master::dialect::redis_8_4; // SET with IFEQ would
-    }
+    q.speak(virtual_master::dialect::redis_8_4); // SET with IFEQ would
     q.start();
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 25s);
-    }
+    put_everywhere(q, 25s);
     const time_point expires = q.now() + 25s;
     REQUIRE(attach(q, once()).won);
     q.run_for(10ms);
@@ -134,13 +129,9 @@ TEST_CASE("an extension never shortens what was asked for elsewhere") {
 
 TEST_CASE("a lock is attached to without a script where the server extends by itself") {
     virtual_quorum q(3);
-    for (auto& server : q.masters) {
-        server.speaks = virtual_master::dialect::redis_8_4;
-    }
+    q.speak(virtual_master::dialect::redis_8_4);
     q.start();
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 5s);
-    }
+    put_everywhere(q, 5s);
     acquire_options longest = once();
     longest.ttl = 30s; // none has a longer one, which would be shortened
     REQUIRE(attach(q, longest).won);
@@ -196,22 +187,18 @@ TEST_CASE("a majority is enough to attach, and a slow master adds to the lease")
     q.run_for(100ms);
     // Two of three are left when one loses its memory: the third vote counted.
     q.masters[0].forget();
-    q.extend(got, 10s);
-    q.run_for(100ms);
+    q.extend(got, 10s, 100ms);
     CHECK(!q.loss_of(got));
     CHECK(!q.extensions_of(got).at(0).error);
 }
 
 TEST_CASE("the removal of an attached lock is owed to a master that was away all the time") {
     started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 20s);
-    }
+    put_everywhere(q, 20s);
     q.cut_off(2);
     const answer got = attach(q, once());
     REQUIRE(got.won);
-    q.release(got);
-    q.run_for(100ms);
+    q.release(got, 100ms);
     CHECK(q.masters[2].value_of(q.key(), q.now()) == mine);
     q.paths[2].reachable = true;
     q.run_for(5s);
@@ -221,18 +208,14 @@ TEST_CASE("the removal of an attached lock is owed to a master that was away all
 
 TEST_CASE("a cancelled attach claims nothing, and leaves the lock to its owner") {
     started_quorum q(3);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 20s);
-    }
+    put_everywhere(q, 20s);
     const std::uint64_t cookie = q.attach(once(), mine);
-    q.cancel(cookie);
-    q.run_for(100ms);
+    q.cancel(cookie, 100ms);
     CHECK(!q.answered(cookie).won);
     CHECK(!q.answered(cookie).why);
     CHECK(q.has_key());
     CHECK(q.engine.count().held == 0);
-    q.close();
-    q.run_for(100ms);
+    q.close(100ms);
     CHECK(q.has_key());
 }
 
@@ -256,8 +239,7 @@ TEST_CASE("an attach before the start, or after the end, says so") {
     const std::uint64_t early = q.attach(once(), mine);
     CHECK(q.answered(early).why == errc::not_running);
     q.start();
-    q.close();
-    q.run_for(1s);
+    q.close(1s);
     const std::uint64_t late = q.attach(once(), mine);
     CHECK(q.answered(late).why == errc::closed);
 }
@@ -266,20 +248,16 @@ TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
     auto rules = settings_for(3);
     rules.local_handoff_time = 1h;
     started_quorum q(rules);
-    for (std::size_t i = 0; i < 3; ++i) {
-        put(q, i, mine, 20s);
-    }
+    put_everywhere(q, 20s);
     const answer got = attach(q, once());
     REQUIRE(got.won);
     acquire_options waits = once();
     waits.wait = 5s;
-    const std::uint64_t next = q.acquire(waits);
-    q.run_for(10ms);
+    const std::uint64_t next = q.acquire(waits, 10ms);
     q.release(got);
     REQUIRE(q.run_while_not([&] { return q.answer_to(next) != nullptr; }));
     CHECK(q.answered(next).won);
-    q.release(q.answered(next));
-    q.run_for(100ms);
+    q.release(q.answered(next), 100ms);
     CHECK(!q.has_key());
 }
 
@@ -321,12 +299,6 @@ struct counting_quorum {
     int raised = 0;
     virtual_quorum it;
 };
-
-acquire_options fenced() {
-    acquire_options options = once();
-    options.fencing = true;
-    return options;
-}
 
 } // namespace
 

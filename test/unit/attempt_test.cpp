@@ -6,9 +6,7 @@
 namespace attempt_test {
 
 using namespace redlock::core;
-using redlock::errc;
-using redlock::time_point;
-using redlock::vote;
+using namespace redlock;
 using kind = attempt::decision::kind;
 using origin = attempt::origin;
 using limits = attempt::limits;

@@ -1,6 +1,6 @@
 // Cancellation of an acquire in each of its phases: it completes once, and nothing is left of it.
 
-#include "virtual_quorum.hpp"
+#include "waiters.hpp"
 
 namespace cancel_test {
 
@@ -8,12 +8,6 @@ using namespace unit;
 using redlock::wait_for;
 
 namespace {
-
-acquire_options patient() {
-    acquire_options options = once();
-    options.wait = wait_for::forever();
-    return options;
-}
 
 // Nothing is left: no key of ours, no timer, no operation, no claim.
 void check_clean(virtual_quorum& it, std::uint64_t name) {
@@ -43,8 +37,7 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
                     it.masters[i].put(it.key(), "somebody");
                 }
             }
-            const std::uint64_t name = it.acquire(patient());
-            it.run_for(step * 500us);
+            const std::uint64_t name = it.acquire(patient(), step * 500us);
             if (it.answer_to(name) != nullptr) {
                 CHECK(it.answered(name).won);
                 CHECK(step > 20);
@@ -63,11 +56,9 @@ TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
 TEST_CASE("a cancelled acquire completes only when its rollback is on the wire") {
     started_quorum it(3);
     it.paths[0].there = 5ms;
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(100us);
+    const std::uint64_t name = it.acquire(patient(), 100us);
     it.paths[2].takes_bytes = false;
-    it.cancel(name);
-    it.run_for(10ms);
+    it.cancel(name, 10ms);
     CHECK(it.answer_to(name) == nullptr);
     it.paths[2].takes_bytes = true;
     it.run_for(10ms);
@@ -77,8 +68,7 @@ TEST_CASE("a cancelled acquire completes only when its rollback is on the wire")
 TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no key") {
     started_quorum it(3);
     const std::uint64_t name = it.acquire(patient());
-    it.cancel(name);
-    it.run_for(10ms);
+    it.cancel(name, 10ms);
     check_clean(it, name);
     for (const virtual_master& server : it.masters) {
         CHECK(server.count("SET") == server.count("EVAL"));
@@ -87,13 +77,9 @@ TEST_CASE("an acquire that is cancelled before a byte of it is written leaves no
 
 TEST_CASE("an acquire that is cancelled in its pause is done") {
     started_quorum it(3);
-    for (virtual_master& server : it.masters) {
-        server.put(it.key(), "somebody");
-    }
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(30ms);
-    it.cancel(name);
-    it.run_for(10ms);
+    hold_everywhere(it);
+    const std::uint64_t name = it.acquire(patient(), 30ms);
+    it.cancel(name, 10ms);
     check_clean(it, name);
 }
 
@@ -101,8 +87,7 @@ TEST_CASE("an acquire that is cancelled while it waits for a quorum is done") {
     virtual_quorum it(3);
     it.paths[0].reachable = it.paths[1].reachable = false;
     it.start();
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(50ms);
+    const std::uint64_t name = it.acquire(patient(), 50ms);
     CHECK(it.answer_to(name) == nullptr);
     it.cancel(name);
     CHECK(it.answer_to(name) != nullptr);
@@ -116,10 +101,8 @@ TEST_CASE("what was set on a master whose connection broke is removed when it is
         return words[0] == "SET" ? mishap::break_after : mishap::none;
     };
     it.paths[0].back = it.paths[2].back = 20ms;
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(5ms);
-    it.cancel(name);
-    it.run_for(25ms);
+    const std::uint64_t name = it.acquire(patient(), 5ms);
+    it.cancel(name, 25ms);
     CHECK(it.has_key());
     CHECK(it.engine.count().pending_removals == 1);
     it.run_for(200ms);
@@ -130,23 +113,18 @@ TEST_CASE("what was set on a master whose connection broke is removed when it is
 TEST_CASE("what was set on a master that hung is removed when it goes on") {
     started_quorum it(3);
     it.paths[0].hung = it.paths[1].hung = true;
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(20ms);
-    it.cancel(name);
-    it.run_for(1s);
+    const std::uint64_t name = it.acquire(patient(), 20ms);
+    it.cancel(name, 1s);
     it.resume(0);
-    it.resume(1);
-    it.run_for(20ms);
+    it.resume(1, 20ms);
     check_clean(it, name);
 }
 
 TEST_CASE("cancelling what is over changes nothing") {
     started_quorum it(3);
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(10ms);
+    const std::uint64_t name = it.acquire(patient(), 10ms);
     REQUIRE(it.answered(name).won);
-    it.cancel(name);
-    it.run_for(10ms);
+    it.cancel(name, 10ms);
     CHECK(it.engine.count().held == 1);
     CHECK(it.engine.count().cancelled == 0);
 }

@@ -1,4 +1,4 @@
-#include "virtual_quorum.hpp"
+#include "waiters.hpp"
 
 namespace close_test {
 
@@ -13,8 +13,7 @@ TEST_CASE("close tells holders and waiters, and is done when all is let go and a
     patient.wait = wait_for::forever();
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
-    const std::uint64_t waiting = it.acquire(patient);
-    it.run_for(5ms);
+    const std::uint64_t waiting = it.acquire(patient, 5ms);
     it.extend(lock, 10s);
     const redlock::time_point began = it.now();
     it.close();
@@ -22,10 +21,8 @@ TEST_CASE("close tells holders and waiters, and is done when all is let go and a
     it.close();
     CHECK(it.lost_at(lock) == began);
     CHECK(it.lost_by(lock) == loss_reason::closed);
-    REQUIRE(it.extensions_of(lock).size() == 1);
-    CHECK(it.extensions_of(lock)[0].error == errc::closed);
-    it.release(lock);
-    it.run_for(20ms);
+    CHECK(it.extension_errors(lock) == errors{errc::closed});
+    it.release(lock, 20ms);
     CHECK(it.engine.closed_down());
     CHECK(it.closings == 1);
     CHECK(it.answered(waiting).why == errc::closed);
@@ -60,10 +57,8 @@ TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
     for (virtual_quorum::path& way : it.paths) {
         way.back = 20ms;
     }
-    const std::uint64_t name = it.acquire(once());
-    it.run_for(5ms);
-    it.close();
-    it.run_for(60ms);
+    const std::uint64_t name = it.acquire(once(), 5ms);
+    it.close(60ms);
     CHECK(it.answered(name).why == errc::closed);
     CHECK(it.engine.closed_down());
     CHECK(!it.has_key());
@@ -89,8 +84,7 @@ TEST_CASE("close gives up the connections that are still being made") {
         way.opens = false;
     }
     it.begin();
-    it.close();
-    it.run_for(10s);
+    it.close(10s);
     CHECK(it.engine.closed_down());
     CHECK(it.opens.size() == 3);
 }
@@ -100,11 +94,9 @@ TEST_CASE("close waits for the rollback of an acquire that was cancelled just be
     for (virtual_quorum::path& way : it.paths) {
         way.there = 10ms;
     }
-    const std::uint64_t name = it.acquire(once());
-    it.run_for(1ms);
+    const std::uint64_t name = it.acquire(once(), 1ms);
     it.cancel(name);
-    it.close();
-    it.run_for(99ms);
+    it.close(99ms);
     CHECK(it.engine.closed_down());
     CHECK(!it.has_key());
     CHECK(!it.answered(name).won);
@@ -148,14 +140,12 @@ TEST_CASE("close waits for a removal that goes on in other words") {
         server.forbidden = {"DELEX"};
     }
     it.start();
-    const answer got = it.acquire_now(once());
-    it.run_for(10ms);
+    const answer got = it.acquire_now(once(), 10ms);
     for (virtual_quorum::path& way : it.paths) {
         way.there = 60ms; // master_timeout is 100 ms
     }
     it.close();
-    it.release(got);
-    it.run_for(500ms);
+    it.release(got, 500ms);
     CHECK(it.closings == 1);
     REQUIRE(it.removal_of(got));
     CHECK(!it.has_key());

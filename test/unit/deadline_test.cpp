@@ -6,10 +6,7 @@
 namespace deadline_test {
 
 using namespace redlock::core;
-using redlock::loss_reason;
-using redlock::renewal;
-using redlock::time_point;
-using redlock::vote;
+using namespace redlock;
 
 namespace {
 

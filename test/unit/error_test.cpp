@@ -6,9 +6,7 @@
 
 namespace error_test {
 
-using redlock::condition;
-using redlock::errc;
-using redlock::error_code;
+using namespace redlock;
 
 namespace {
 

@@ -5,14 +5,8 @@
 
 namespace extension_round_test {
 
-using redlock::time_point;
-using redlock::core::extension;
-using redlock::core::key_state;
-using redlock::core::never;
-using redlock::core::nth_largest;
-using redlock::core::quorum_of;
-using redlock::core::ruling;
-using redlock::core::vote_term;
+using namespace redlock;
+using namespace redlock::core;
 
 namespace {
 

@@ -84,7 +84,10 @@ struct site : virtual_quorum {
             server.drop(key());
         }
     }
-    void told(const std::string& release) { push(queue_master, "p:{r}:free", release); }
+    void told(const std::string& release, nanoseconds then) {
+        push(queue_master, "p:{r}:free", release);
+        pass(then);
+    }
     std::size_t asked() const {
         std::size_t all = 0;
         for (const virtual_master& server : masters) {
@@ -138,8 +141,7 @@ TEST_CASE(
     "a waiter that is not first makes no attempt, keeps its place, and goes on when notified") {
     site it(with_pushes(5));
     it.enter("another", 1h);
-    const std::uint64_t name = it.acquire(in_order());
-    it.run_for(10s);
+    const std::uint64_t name = it.acquire(in_order(), 10s);
     CHECK(it.asked() == 0);
     REQUIRE(it.queue().size() == 2);
     CHECK(it.queue()[1].until > it.now() + 1s);
@@ -147,8 +149,7 @@ TEST_CASE(
     CHECK(it.turns() <= 25); // each half second, and for each confirmed subscription
 
     it.first_leaves();
-    it.told("somebody-left");
-    it.run_for(5ms);
+    it.told("somebody-left", 5ms);
     CHECK(it.won(name));
     it.run_for(5ms);
     CHECK(it.queue().empty());
@@ -158,13 +159,11 @@ TEST_CASE(
     "a waiter that is first, but before a held lock, makes no attempt before a notification") {
     site it(with_pushes(5));
     it.hold_everywhere();
-    const std::uint64_t name = it.acquire(in_order());
-    it.run_for(10s);
+    const std::uint64_t name = it.acquire(in_order(), 10s);
     CHECK(it.asked() == 0);
     CHECK(it.queue().size() == 1);
     it.free_everywhere();
-    it.told("released");
-    it.run_for(5ms);
+    it.told("released", 5ms);
     CHECK(it.won(name));
 }
 
@@ -186,8 +185,7 @@ TEST_CASE("a waiter that is first and cannot have it goes to the end") {
             it.paths[i].hung = true;
         }
     }
-    const std::uint64_t name = it.acquire(in_order());
-    it.run_for(50ms);
+    const std::uint64_t name = it.acquire(in_order(), 50ms);
     REQUIRE(it.queue().size() == 1);
     it.enter("another", 1h);
     REQUIRE(it.run_while_not([&] { return it.queue().front().waiter == "another"; }, 1s));
@@ -200,17 +198,14 @@ TEST_CASE("a waiter that goes away leaves the queue") {
     site it(with_pushes(3));
     it.enter("another", 1h);
     SECTION("cancelled") {
-        const std::uint64_t name = it.acquire(in_order());
-        it.run_for(1s);
+        const std::uint64_t name = it.acquire(in_order(), 1s);
         CHECK(it.queue().size() == 2);
-        it.cancel(name);
-        it.run_for(10ms);
+        it.cancel(name, 10ms);
         CHECK(!it.answered(name).why);
     }
     SECTION("cancelled before the first answer") {
         const std::uint64_t name = it.acquire(in_order());
-        it.cancel(name);
-        it.run_for(10ms);
+        it.cancel(name, 10ms);
         CHECK(it.answer_to(name) != nullptr);
     }
     SECTION("at the end of its wait, which is contention") {
@@ -224,10 +219,8 @@ TEST_CASE("a waiter that goes away leaves the queue") {
         it.run_for(10ms);
     }
     SECTION("closed") {
-        const std::uint64_t name = it.acquire(in_order());
-        it.run_for(1s);
-        it.close();
-        it.run_for(10ms);
+        const std::uint64_t name = it.acquire(in_order(), 1s);
+        it.close(10ms);
         CHECK(it.answered(name).why == errc::closed);
         CHECK(it.engine.closed_down());
     }
@@ -240,13 +233,11 @@ TEST_CASE("the next of a line has its place when the one before goes without the
     site it(with_pushes(3));
     it.enter("another", 1h);
     const std::uint64_t first = it.acquire(in_order());
-    const std::uint64_t second = it.acquire(in_order());
-    it.run_for(100ms);
+    const std::uint64_t second = it.acquire(in_order(), 100ms);
     REQUIRE(it.queue().size() == 2);
     const std::string place = it.queue()[1].waiter;
     it.enter("later", 1h);
-    it.cancel(first);
-    it.run_for(3s);
+    it.cancel(first, 3s);
     REQUIRE(it.queue().size() == 3);
     CHECK(it.queue()[1].waiter == place);
     CHECK(it.answer_to(second) == nullptr);
@@ -254,30 +245,24 @@ TEST_CASE("the next of a line has its place when the one before goes without the
 
 TEST_CASE("the next of a line goes to the end when the one before has the lock") {
     site it(with_pushes(3, 1h));
-    const std::uint64_t first = it.acquire(in_order());
-    it.run_for(10ms);
+    const std::uint64_t first = it.acquire(in_order(), 10ms);
     it.enter("another", 1h);
-    const std::uint64_t second = it.acquire(in_order());
-    it.run_for(100ms);
+    const std::uint64_t second = it.acquire(in_order(), 100ms);
     REQUIRE(it.won(first));
     REQUIRE(it.queue().size() == 2);
     CHECK(it.queue()[0].waiter == "another");
-    it.release(it.answered(first));
-    it.run_for(5s);
+    it.release(it.answered(first), 5s);
     CHECK(it.answer_to(second) == nullptr); // no handoff past another waiter
     CHECK(!it.has_key());
     it.first_leaves();
-    it.told("somebody-left");
-    it.run_for(5ms);
+    it.told("somebody-left", 5ms);
     CHECK(it.won(second));
 }
 
 TEST_CASE("a lease passes to the next of a line that is first in the queue") {
     site it(with_pushes(3, 1h));
-    const std::uint64_t first = it.acquire(in_order());
-    it.run_for(10ms);
-    const std::uint64_t second = it.acquire(in_order());
-    it.run_for(10ms);
+    const std::uint64_t first = it.acquire(in_order(), 10ms);
+    const std::uint64_t second = it.acquire(in_order(), 10ms);
     const std::size_t before = it.asked();
     it.release(it.answered(first));
     CHECK(it.won(second));
@@ -292,13 +277,10 @@ TEST_CASE("news that comes while the queue is asked is not lost") {
     site it(with_pushes(3));
     it.hold_everywhere();
     it.paths[it.queue_master].back = 20ms;
-    const std::uint64_t name = it.acquire(in_order());
-    it.run_for(490ms);
-    it.told("another-release"); // brings a question
-    it.run_for(5ms);
-    it.free_everywhere(); // which was answered before this
-    it.told("the-release");
-    it.run_for(100ms);
+    const std::uint64_t name = it.acquire(in_order(), 490ms);
+    it.told("another-release", 5ms); // brings a question
+    it.free_everywhere();            // which was answered before this
+    it.told("the-release", 100ms);
     CHECK(it.won(name));
 }
 
@@ -307,8 +289,7 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
     it.masters[it.queue_master].replies["EVALSHA"] =
         "-NOPERM this user has no permissions to run the 'zadd' command\r\n";
     for (int i = 0; i < 3; ++i) {
-        const std::uint64_t name = it.acquire(in_order());
-        it.run_for(20ms);
+        const std::uint64_t name = it.acquire(in_order(), 20ms);
         REQUIRE(it.won(name));
         it.engine.abandon(it.answered(name).lease);
         it.free_everywhere();
@@ -327,8 +308,7 @@ TEST_CASE("without its queue the lock is had as ever, and the log says so once")
 TEST_CASE("a script that the queue's master has lost is sent again") {
     site it(with_pushes(3));
     it.masters[it.queue_master].forget_scripts();
-    const std::uint64_t name = it.acquire(in_order());
-    it.run_for(10ms);
+    const std::uint64_t name = it.acquire(in_order(), 10ms);
     CHECK(it.won(name));
     CHECK(it.masters[it.queue_master].count("EVAL turn") == 1);
 }
@@ -337,30 +317,25 @@ TEST_CASE("a queue master that fails is not waited for") {
     site it(with_pushes(5));
     SECTION("it is silent") {
         it.paths[it.queue_master].hung = true;
-        const std::uint64_t name = it.acquire(in_order());
-        it.run_for(110ms);
+        const std::uint64_t name = it.acquire(in_order(), 110ms);
         CHECK(it.won(name));
     }
     SECTION("it is silent, and the lock is held: attempts are few") {
         it.hold_everywhere();
         it.paths[it.queue_master].hung = true;
-        it.acquire(in_order());
-        it.run_for(2s);
+        it.acquire(in_order(), 2s);
         CHECK(it.asked() > 0);
         CHECK(it.asked() <= 40);
     }
     SECTION("it goes down with the question") {
         it.masters[it.queue_master].when = [](const arguments&) { return mishap::break_after; };
-        const std::uint64_t name = it.acquire(in_order());
-        it.run_for(20ms);
+        const std::uint64_t name = it.acquire(in_order(), 20ms);
         CHECK(it.won(name));
     }
     SECTION("it goes down later, and another keeps the queue from then on") {
         it.enter("another", 1h);
-        const std::uint64_t name = it.acquire(in_order());
-        it.run_for(1s);
-        it.cut_off(it.queue_master);
-        it.run_for(1s);
+        const std::uint64_t name = it.acquire(in_order(), 1s);
+        it.cut_off(it.queue_master, 1s);
         CHECK(it.won(name));
         std::size_t elsewhere = 0;
         for (std::size_t i = 0; i < 5; ++i) {
@@ -375,16 +350,14 @@ TEST_CASE(
     site it(with_pushes(3));
     it.masters[it.queue_master].replies["SET"] = "-OOM command not allowed\r\n";
     const std::uint64_t first = it.acquire(in_order());
-    const std::uint64_t second = it.acquire(in_order());
-    it.run_for(50ms);
+    const std::uint64_t second = it.acquire(in_order(), 50ms);
     REQUIRE(it.won(first));
     const std::size_t before = it.turns();
     it.run_for(3s);
     CHECK(it.answer_to(second) == nullptr);
     CHECK(it.turns() - before <= 10);
     it.masters[it.queue_master].replies.clear();
-    it.release(it.answered(first));
-    it.run_for(1s);
+    it.release(it.answered(first), 1s);
     CHECK(it.won(second));
 }
 
@@ -396,8 +369,7 @@ TEST_CASE("an outage is not contention, also with another client first in the qu
         }
     }
     const bool over = GENERATE(false, true);
-    const std::uint64_t name = q.acquire(in_order(10s));
-    q.run_for(1s);
+    const std::uint64_t name = q.acquire(in_order(10s), 1s);
     q.enter("another", 60s);
     if (over) {
         for (auto& path : q.paths) {
@@ -413,8 +385,7 @@ TEST_CASE("an outage is not contention, also with another client first in the qu
 TEST_CASE("the name of a place is too long to be anybody else's") {
     site it(with_pushes(3));
     it.enter("another", 1h);
-    it.acquire(in_order());
-    it.run_for(10ms);
+    it.acquire(in_order(), 10ms);
     REQUIRE(it.queue().size() == 2);
     CHECK(it.queue()[1].waiter.size() == 20);
 }

@@ -13,16 +13,7 @@
 
 namespace fenced_test {
 
-using redlock::errc;
-using redlock::error_code;
-using redlock::fence_check;
-using redlock::fence_guard;
-using redlock::fence_key;
-using redlock::fenced;
-using redlock::fenced_reply;
-using redlock::fenced_set;
-using redlock::fencing_token_max;
-using redlock::stale_token_error;
+using namespace redlock;
 
 namespace {
 

@@ -76,66 +76,60 @@ TEST_CASE("a lock with the shortest of leases is renewed as well") {
     started_quorum it(3);
     acquire_options options = renewed();
     options.ttl = 20ms; // a hundredth of it is a fraction of a millisecond
-    const answer got = it.acquire_now(options);
-    it.run_for(1s);
+    const answer got = it.acquire_now(options, 1s);
     CHECK(!it.loss_of(got));
     CHECK(extensions_seen(it.masters[0]) > 100);
 }
 
 TEST_CASE("a lock that is not renewed by itself is not") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.run_until(got.deadline);
-    CHECK(it.loss_of(got));
+    quorum_with_lock it(3);
+    it.run_until(it.got.deadline);
+    CHECK(it.loss_of(it.got));
     CHECK(extensions_seen(it.masters[0]) == 0);
 }
 
 TEST_CASE("a renewal without an answer is tried again until the deadline, then the lock is lost") {
-    started_quorum it(5);
-    const answer got = it.acquire_now(renewed());
-    it.run_for(1s);
+    quorum_with_lock it(5, renewed(), 1s);
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].replies["EVALSHA"] = "-OOM command not allowed\r\n";
     }
-    it.run_until(got.deadline - 1ns);
-    CHECK(!it.loss_of(got));
+    it.run_until(it.got.deadline - 1ns);
+    CHECK(!it.loss_of(it.got));
     CHECK(extensions_seen(it.masters[0]) > 5);
-    CHECK(it.deadlines_of(got).empty()); // two of five move nothing
+    CHECK(it.deadlines_of(it.got).empty()); // two of five move nothing
     it.run_for(1ns);
-    CHECK(it.lost_at(got) == got.deadline);
-    CHECK(it.lost_by(got) == loss_reason::majority_unreachable);
+    CHECK(it.lost_at(it.got) == it.got.deadline);
+    CHECK(it.lost_by(it.got) == loss_reason::majority_unreachable);
 }
 
 TEST_CASE("a process that did not run when its renewal was due learns so") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(renewed());
+    quorum_with_lock it(3, renewed());
     SECTION("from before the renewal until after the deadline") {
-        it.engine.time_passed(got.deadline + 1s);
-        CHECK(it.lost_by(got) == loss_reason::stalled);
+        it.engine.time_passed(it.got.deadline + 1s);
+        CHECK(it.lost_by(it.got) == loss_reason::stalled);
         CHECK(it.engine.count().lost_by[loss_reason::stalled] == 1);
     }
     SECTION("while the renewal was under way") {
         it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
         REQUIRE(it.run_while_not([&] { return it.renewals == std::vector<std::string>{"begun"}; }));
-        it.engine.time_passed(got.deadline + 1s);
-        CHECK(it.lost_by(got) == loss_reason::stalled);
+        it.engine.time_passed(it.got.deadline + 1s);
+        CHECK(it.lost_by(it.got) == loss_reason::stalled);
     }
     SECTION("but not where it ran, and the masters were silent") {
         it.paths[0].hung = it.paths[1].hung = true;
-        it.run_until(got.deadline);
-        CHECK(it.lost_by(got) == loss_reason::majority_unreachable);
+        it.run_until(it.got.deadline);
+        CHECK(it.lost_by(it.got) == loss_reason::majority_unreachable);
     }
 }
 
 TEST_CASE("a renewal that works after many that didn't saves the lock") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(renewed());
+    quorum_with_lock it(3, renewed());
     it.masters[0].replies["EVALSHA"] = it.masters[1].replies["EVALSHA"] = "-BUSY script\r\n";
-    it.run_until(got.deadline - 2s);
+    it.run_until(it.got.deadline - 2s);
     CHECK(it.engine.count().renewals_failed > 3);
     it.masters[0].replies.clear();
-    it.run_until(got.deadline + 1s);
-    CHECK(!it.loss_of(got));
+    it.run_until(it.got.deadline + 1s);
+    CHECK(!it.loss_of(it.got));
     CHECK(it.engine.count().renewed >= 1);
 }
 
@@ -157,8 +151,7 @@ TEST_CASE("a loss is signalled by the timer, also while an extension is in fligh
         it.run_for(1s);
         CHECK(it.lost_at(got) == got.deadline);
         CHECK(it.deadlines_of(got).empty());
-        REQUIRE(it.extensions_of(got).size() == 1);
-        CHECK(it.extensions_of(got)[0].error == errc::lost);
+        CHECK(it.extension_errors(got) == errors{errc::lost});
         CHECK(!it.has_key());
         CHECK(it.idle());
     }
@@ -175,63 +168,54 @@ TEST_CASE("an answer that comes after held() has become false does not bring the
     it.paths[0].back = 49ms; // one answer before that moment, the deciding one at it
     it.paths[1].back = it.paths[2].back = 50ms;
     it.run_until(got.held_until - 50ms);
-    it.extend(got, 10s);
-    it.run_for(1s);
+    it.extend(got, 10s, 1s);
     // held() was false at `held_until`: it must not become true again
     CHECK(it.lost_at(got) == got.held_until);
 }
 
 TEST_CASE("an extension is not sent after the deadline") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.at(got.deadline, [&] { it.extend(got, 10s); }); // before the timer of that moment
-    it.run_until(got.deadline + 1s);
+    quorum_with_lock it(3);
+    it.at(it.got.deadline, [&] { it.extend(it.got, 10s); }); // before the timer of that moment
+    it.run_until(it.got.deadline + 1s);
     CHECK(extensions_seen(it.masters[0]) == 0);
-    CHECK(it.lost_at(got) == got.deadline);
-    CHECK(it.extensions_of(got).size() == 1);
+    CHECK(it.lost_at(it.got) == it.got.deadline);
+    CHECK(it.extensions_of(it.got).size() == 1);
 }
 
 TEST_CASE("FLUSHALL on a majority is a loss at the next renewal") {
     started_quorum it(5);
     const redlock::time_point began = it.now();
-    const answer got = it.acquire_now(renewed());
-    it.run_for(1s);
+    const answer got = it.acquire_now(renewed(), 1s);
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].forget();
     }
     it.run_for(5s);
     CHECK(it.lost_by(got) == loss_reason::expired);
     CHECK(it.loss_of(got)->at - began < nanoseconds(10s) / 3 + 5ms);
-    it.release(got);
-    it.run_for(10ms);
+    it.release(got, 10ms);
     CHECK(!it.has_key());
     CHECK(it.idle());
 }
 
 TEST_CASE("a majority that belongs to somebody else is a loss, and theirs stays") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(renewed());
-    it.run_for(1s);
+    quorum_with_lock it(3, renewed(), 1s);
     it.masters[0].put(it.key(), "somebody");
     it.masters[1].put(it.key(), "somebody");
     it.run_for(5s);
-    CHECK(it.lost_by(got) == loss_reason::owned_by_other);
-    it.release(got);
-    it.run_for(10ms);
+    CHECK(it.lost_by(it.got) == loss_reason::owned_by_other);
+    it.release(it.got, 10ms);
     CHECK(it.masters[0].value_of("p:{r}", it.now()) == "somebody");
     CHECK(!it.masters[2].value_of("p:{r}", it.now()));
 }
 
 TEST_CASE("FLUSHALL on a minority leaves the lock held") {
-    started_quorum it(5);
-    const answer got = it.acquire_now(renewed());
-    it.run_for(1s);
+    quorum_with_lock it(5, renewed(), 1s);
     it.masters[0].forget();
     it.masters[1].forget();
     it.run_for(60s);
-    CHECK(!it.loss_of(got));
+    CHECK(!it.loss_of(it.got));
     CHECK(!it.masters[0].value_of("p:{r}", it.now())); // nothing puts it back
-    CHECK(it.masters[4].value_of("p:{r}", it.now()) == got.token);
+    CHECK(it.masters[4].value_of("p:{r}", it.now()) == it.got.token);
 }
 
 TEST_CASE("max_hold ends a renewed lock, exactly") {
@@ -262,36 +246,30 @@ TEST_CASE("max_hold ends a lock before its first lease does") {
 }
 
 TEST_CASE("an extension moves the deadline, and never shortens it") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.run_for(1s);
+    quorum_with_lock it(3, once(), 1s);
     const redlock::time_point sent = it.now();
-    CHECK(!it.extend_now(got, 20s));
-    REQUIRE(!it.deadlines_of(got).empty());
-    CHECK(it.deadlines_of(got).back() == sent + usable(20s));
+    CHECK(!it.extend_now(it.got, 20s));
+    REQUIRE(!it.deadlines_of(it.got).empty());
+    CHECK(it.deadlines_of(it.got).back() == sent + usable(20s));
     it.run_for(1s);
-    CHECK(!it.extend_now(got, 1s));
-    CHECK(it.deadlines_of(got).back() == sent + usable(20s));
+    CHECK(!it.extend_now(it.got, 1s));
+    CHECK(it.deadlines_of(it.got).back() == sent + usable(20s));
     CHECK(it.masters[0].expires(it.key()) >= sent + 20s);
-    CHECK(it.is_lost_at(got, sent + usable(20s)));
+    CHECK(it.is_lost_at(it.got, sent + usable(20s)));
 }
 
 TEST_CASE("an extension below a quorum moves nothing, and the old lease stands until its end") {
-    started_quorum it(5);
-    const answer got = it.acquire_now(once());
-    it.run_for(1s);
+    quorum_with_lock it(5, once(), 1s);
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
     }
-    CHECK(it.extend_now(got, 20s) == errc::no_quorum);
-    CHECK(it.deadlines_of(got).empty());
-    CHECK(it.is_lost_at(got, got.deadline));
+    CHECK(it.extend_now(it.got, 20s) == errc::no_quorum);
+    CHECK(it.deadlines_of(it.got).empty());
+    CHECK(it.is_lost_at(it.got, it.got.deadline));
 }
 
 TEST_CASE("after partial extensions the lock lasts as long as some majority does") {
-    started_quorum it(5);
-    const answer got = it.acquire_now(once());
-    it.run_for(1s);
+    quorum_with_lock it(5, once(), 1s);
     const redlock::time_point first = it.now();
     const auto fail = [&](std::initializer_list<std::size_t> who) {
         for (virtual_master& server : it.masters) {
@@ -302,29 +280,24 @@ TEST_CASE("after partial extensions the lock lasts as long as some majority does
         }
     };
     fail({2, 3, 4});
-    it.extend(got, 10s);
-    it.run_for(1s);
-    CHECK(it.deadlines_of(got).empty());
+    it.extend(it.got, 10s, 1s);
+    CHECK(it.deadlines_of(it.got).empty());
     fail({0, 1, 4});
-    it.extend(got, 10s);
-    it.run_for(10ms);
+    it.extend(it.got, 10s, 10ms);
     // 0 and 1 to `first`, 2 and 3 a second longer: the third largest is the first's.
-    REQUIRE(!it.deadlines_of(got).empty());
-    CHECK(it.deadlines_of(got).back() == first + usable(10s));
+    REQUIRE(!it.deadlines_of(it.got).empty());
+    CHECK(it.deadlines_of(it.got).back() == first + usable(10s));
 }
 
 TEST_CASE("extensions of the user are done one after the other, in order") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.run_for(1s);
+    quorum_with_lock it(3, once(), 1s);
     const redlock::time_point sent = it.now();
-    it.extend(got, 11s);
-    it.extend(got, 12s);
-    it.extend(got, 13s);
-    it.run_for(2ms);
-    CHECK(it.extensions_of(got).size() < 3);
+    it.extend(it.got, 11s);
+    it.extend(it.got, 12s);
+    it.extend(it.got, 13s, 2ms);
+    CHECK(it.extensions_of(it.got).size() < 3);
     it.run_for(20ms);
-    REQUIRE(it.extensions_of(got).size() == 3);
+    REQUIRE(it.extensions_of(it.got).size() == 3);
     std::vector<std::string> ttls;
     for (const std::string& line : it.masters[0].seen) {
         if (line.starts_with("EVAL") && line.find(" extend ") != std::string::npos) {
@@ -332,98 +305,81 @@ TEST_CASE("extensions of the user are done one after the other, in order") {
         }
     }
     CHECK(ttls == std::vector<std::string>{"11000", "12000", "13000"});
-    CHECK(it.deadlines_of(got).back() > sent + usable(13s));
-    for (const extension_end& one : it.extensions_of(got)) {
+    CHECK(it.deadlines_of(it.got).back() > sent + usable(13s));
+    for (const extension_end& one : it.extensions_of(it.got)) {
         CHECK(!one.error);
     }
 }
 
 TEST_CASE("an extension that nobody answers ends at master_timeout") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
+    quorum_with_lock it(3);
     it.paths[0].hung = it.paths[1].hung = true;
     const redlock::time_point sent = it.now();
-    it.extend(got, 10s);
-    it.run_for(1s);
-    REQUIRE(it.extensions_of(got).size() == 1);
-    CHECK(it.extensions_of(got)[0].at == sent + 100ms);
-    CHECK(it.extensions_of(got)[0].error == errc::no_quorum);
+    it.extend(it.got, 10s, 1s);
+    REQUIRE(it.extensions_of(it.got).size() == 1);
+    CHECK(it.extensions_of(it.got)[0].at == sent + 100ms);
+    CHECK(it.extensions_of(it.got)[0].error == errc::no_quorum);
 }
 
 TEST_CASE("an extension without a quorum of masters ends at once") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
+    quorum_with_lock it(3);
     it.cut_off(0);
     it.cut_off(1);
-    it.extend(got, 10s);
-    it.extend(got, 10s);
-    REQUIRE(it.extensions_of(got).size() == 2);
-    CHECK(it.extensions_of(got)[1].error == errc::no_quorum);
-    it.run_until(got.deadline);
-    CHECK(it.loss_of(got));
+    it.extend(it.got, 10s);
+    it.extend(it.got, 10s);
+    REQUIRE(it.extensions_of(it.got).size() == 2);
+    CHECK(it.extensions_of(it.got)[1].error == errc::no_quorum);
+    it.run_until(it.got.deadline);
+    CHECK(it.loss_of(it.got));
 }
 
 TEST_CASE("an extension of a lock that is released or lost says nothing more") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.extend(got, 10s);
-    it.extend(got, 11s);
-    it.release(got);
-    REQUIRE(it.extensions_of(got).size() == 2);
-    CHECK(it.extensions_of(got)[0].error == errc::released);
-    CHECK(it.extensions_of(got)[1].error == errc::released);
-    it.extend(got, 12s);
-    it.run_for(100ms);
-    CHECK(it.extensions_of(got).size() == 2);
-    CHECK(it.removal_of(got)->what == release_result::released);
+    quorum_with_lock it(3);
+    it.extend(it.got, 10s);
+    it.extend(it.got, 11s);
+    it.release(it.got);
+    REQUIRE(it.extensions_of(it.got).size() == 2);
+    CHECK(it.extensions_of(it.got)[0].error == errc::released);
+    CHECK(it.extensions_of(it.got)[1].error == errc::released);
+    it.extend(it.got, 12s, 100ms);
+    CHECK(it.extensions_of(it.got).size() == 2);
+    CHECK(it.removal_of(it.got)->what == release_result::released);
     CHECK(!it.has_key());
 }
 
 TEST_CASE("one master's two answers are one vote for an extension") {
     // The first extension ends with the votes of 0 and 1. The second is in flight when master 2,
     // slow and robbed of the script (SCRIPT FLUSH), refuses both EVALSHAs.
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.run_for(10ms);
-    it.extend(got, 20s);
-    it.run_for(10ms);
-    REQUIRE(it.extensions_of(got).size() == 1);
+    quorum_with_lock it(3, once(), 10ms);
+    it.extend(it.got, 20s, 10ms);
+    REQUIRE(it.extensions_of(it.got).size() == 1);
     it.masters[2].forget_scripts();
     it.paths[2].back = 10ms;
-    it.extend(got, 20s);
-    it.run_for(3ms);
-    REQUIRE(it.extensions_of(got).size() == 2);
+    it.extend(it.got, 20s, 3ms);
+    REQUIRE(it.extensions_of(it.got).size() == 2);
     const redlock::time_point second = it.now();
     it.paths[0].hung = it.paths[1].hung = true;
-    it.extend(got, 20s);
-    it.run_for(1s);
-    REQUIRE(it.extensions_of(got).size() == 3);
-    CHECK(it.extensions_of(got)[2].error == errc::no_quorum); // one of three granted it
-    CHECK(it.deadlines_of(got).back() < second + usable(20s));
+    it.extend(it.got, 20s, 1s);
+    REQUIRE(it.extensions_of(it.got).size() == 3);
+    CHECK(it.extensions_of(it.got)[2].error == errc::no_quorum); // one of three granted it
+    CHECK(it.deadlines_of(it.got).back() < second + usable(20s));
 }
 
 TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl than before") {
     virtual_quorum it(3);
-    for (virtual_master& server : it.masters) {
-        server.speaks = virtual_master::dialect::redis_8_4;
-    }
+    it.speak(virtual_master::dialect::redis_8_4);
     it.start();
-    const answer got = it.acquire_now(once());
-    it.run_for(1s);
+    const answer got = it.acquire_now(once(), 1s);
     const auto native = [&] { return it.masters[0].count("SET p:{r} " + got.token + " IFEQ"); };
-    it.extend(got, 10s);
-    it.run_for(10ms);
+    it.extend(got, 10s, 10ms);
     CHECK(native() == 1);
-    it.extend(got, 9'999ms);
-    it.run_for(10ms);
+    it.extend(got, 9'999ms, 10ms);
     CHECK(native() == 1);
     CHECK(extensions_seen(it.masters[0]) >= 1);
-    it.extend(got, 20s);
-    it.run_for(10ms);
+    it.extend(got, 20s, 10ms);
     CHECK(native() == 2);
     const redlock::time_point expires = it.masters[0].expires(it.key());
-    it.extend(got, 10s);
-    it.run_for(10ms);
+    it.extend(got, 10s, 10ms);
     CHECK(native() == 2);
     CHECK(it.masters[0].expires(it.key()) == expires);
     CHECK(it.extension_errors(got) == errors(4));
@@ -432,12 +388,9 @@ TEST_CASE("SET IFEQ extends where the server has it, but not for a shorter ttl t
 TEST_CASE("a native extension that found nothing or somebody else asks which") {
     for (const bool foreign : {false, true}) {
         virtual_quorum it(3);
-        for (virtual_master& server : it.masters) {
-            server.speaks = virtual_master::dialect::redis_8_4;
-        }
+        it.speak(virtual_master::dialect::redis_8_4);
         it.start();
-        const answer got = it.acquire_now(renewed());
-        it.run_for(1s);
+        const answer got = it.acquire_now(renewed(), 1s);
         for (const std::size_t i : {0U, 1U}) {
             it.masters[i].data.clear();
             if (foreign) {
@@ -459,10 +412,8 @@ TEST_CASE("a server that refuses SET IFEQ or EVALSHA gets another variant, and i
     }
     it.start();
     const answer got = it.acquire_now(once());
-    it.extend(got, 20s);
-    it.run_for(20ms);
-    it.extend(got, 20s);
-    it.run_for(20ms);
+    it.extend(got, 20s, 20ms);
+    it.extend(got, 20s, 20ms);
     REQUIRE(it.extensions_of(got).size() == 2);
     CHECK(!it.extensions_of(got)[1].error);
     CHECK(it.masters[0].count("SET p:{r} " + got.token + " IFEQ") == 1);
@@ -610,8 +561,7 @@ TEST_CASE("a lock that is released in the turn of its extension is released afte
     several_held all(2);
     all.it.extend(all.got[0], 20s);
     all.it.extend(all.got[1], 20s);
-    all.it.release(all.got[0]);
-    all.it.run_for(10ms);
+    all.it.release(all.got[0], 10ms);
     const std::vector<std::string>& seen = all.it.masters[0].seen;
     CHECK(seen.at(seen.size() - 2).starts_with("EVAL each_extend 2 "));
     CHECK(seen.back().starts_with("EVAL remove 1 "));
@@ -620,28 +570,25 @@ TEST_CASE("a lock that is released in the turn of its extension is released afte
 }
 
 TEST_CASE("an abandoned lock is neither renewed nor released, and expires") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(renewed());
-    it.engine.abandon(got.lease);
+    quorum_with_lock it(3, renewed());
+    it.engine.abandon(it.got.lease);
     CHECK(it.engine.count().held == 0);
     CHECK(it.idle());
     it.run_for(9s);
     CHECK(it.has_key());
     it.run_for(2s);
     CHECK(!it.has_key());
-    CHECK(!it.loss_of(got));
-    CHECK(!it.removal_of(got));
+    CHECK(!it.loss_of(it.got));
+    CHECK(!it.removal_of(it.got));
 }
 
 TEST_CASE("masters that break while they are asked to extend are unknown, not lost") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.run_for(1s);
+    quorum_with_lock it(3, once(), 1s);
     for (const std::size_t i : {0U, 1U}) {
         it.masters[i].when = on_script(mishap::break_after);
     }
-    CHECK(it.extend_now(got, 20s) == errc::no_quorum);
-    CHECK(it.is_lost_at(got, got.deadline));
+    CHECK(it.extend_now(it.got, 20s) == errc::no_quorum);
+    CHECK(it.is_lost_at(it.got, it.got.deadline));
 }
 
 } // namespace lease_test

@@ -25,31 +25,28 @@ acquire_options with_margin(acquire_options options, milliseconds margin) {
 } // namespace
 
 TEST_CASE("after a loss the keys stay until the holder has let go") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(with_margin(once(), 2s));
-    it.run_until(got.held_until + 700ms);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->at == got.held_until);
-    CHECK(keys_of(it, got) == 3);
-    CHECK(!it.removal_of(got));
+    quorum_with_lock it(3, with_margin(once(), 2s));
+    it.run_until(it.got.held_until + 700ms);
+    REQUIRE(it.loss_of(it.got));
+    CHECK(it.loss_of(it.got)->at == it.got.held_until);
+    CHECK(keys_of(it, it.got) == 3);
+    CHECK(!it.removal_of(it.got));
     CHECK(it.engine.count().held == 0);
-    it.release(got);
-    it.run_for(10ms);
+    it.release(it.got, 10ms);
     CHECK(!it.has_key());
-    CHECK(it.removal_of(got));
+    CHECK(it.removal_of(it.got));
     CHECK(it.idle());
 }
 
 TEST_CASE("the keys of a lost lease that nobody lets go are removed at its deadline, exactly") {
     for (const milliseconds margin : {1ms, 2'000ms}) {
-        started_quorum it(3);
-        const answer got = it.acquire_now(with_margin(once(), margin));
-        it.run_until(got.deadline - 1ns);
-        REQUIRE(it.loss_of(got));
-        CHECK(keys_of(it, got) == 3);
+        quorum_with_lock it(3, with_margin(once(), margin));
+        it.run_until(it.got.deadline - 1ns);
+        REQUIRE(it.loss_of(it.got));
+        CHECK(keys_of(it, it.got) == 3);
         CHECK(it.masters[0].count("EVAL") == 0);
         it.run_for(5ms);
-        CHECK(it.removal_of(got));
+        CHECK(it.removal_of(it.got));
         CHECK(!it.has_key());
         CHECK(it.idle());
     }
@@ -69,40 +66,32 @@ TEST_CASE("max_hold ends a lease, and its keys stay until its holder must have s
 }
 
 TEST_CASE("a deadline that is moved back does not bring the removal forward") {
-    started_quorum it(5);
-    const answer got = it.acquire_now(once());
-    it.run_for(10ms);
+    quorum_with_lock it(5, once(), 10ms);
     const redlock::time_point extended = it.now();
-    it.extend(got, 20s);
-    it.run_for(1s);
-    REQUIRE(it.deadlines_of(got).back() == extended + usable(20s));
+    it.extend(it.got, 20s, 1s);
+    REQUIRE(it.deadlines_of(it.got).back() == extended + usable(20s));
     for (std::size_t i = 0; i < 3; ++i) {
         it.masters[i].forget();
     }
-    it.extend(got, 10s);
-    it.run_for(10ms);
-    REQUIRE(it.loss_of(got)); // the holder was shown 20 s
-    CHECK(keys_of(it, got) == 2);
+    it.extend(it.got, 10s, 10ms);
+    REQUIRE(it.loss_of(it.got)); // the holder was shown 20 s
+    CHECK(keys_of(it, it.got) == 2);
     it.run_until(extended + usable(20s) - 1ns);
-    CHECK(keys_of(it, got) == 2);
+    CHECK(keys_of(it, it.got) == 2);
     it.run_for(5ms);
     CHECK(!it.has_key());
     CHECK(it.idle());
 }
 
 TEST_CASE("a majority that is back within the grace keeps the keys until the holder lets go") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(with_margin(renewed(), 3s));
-    it.run_for(1s);
+    quorum_with_lock it(3, with_margin(renewed(), 3s), 1s);
     it.paths[0].hung = it.paths[1].hung = true;
-    it.run_until(got.held_until + 10ms);
-    REQUIRE(it.loss_of(got));
+    it.run_until(it.got.held_until + 10ms);
+    REQUIRE(it.loss_of(it.got));
     it.resume(0);
-    it.resume(1);
-    it.run_for(500ms);
-    CHECK(keys_of(it, got) == 3);
-    it.release(got);
-    it.run_for(10ms);
+    it.resume(1, 500ms);
+    CHECK(keys_of(it, it.got) == 3);
+    it.release(it.got, 10ms);
     CHECK(!it.has_key());
 }
 
@@ -120,8 +109,7 @@ TEST_CASE("after a loss nothing is renewed, and a late answer brings nothing bac
     it.run_until(got.deadline - 1ns);
     CHECK(asked(it) == before);
     CHECK(keys_of(it, got) == 3);
-    it.release(got);
-    it.run_for(200ms);
+    it.release(got, 200ms);
     CHECK(!it.has_key());
     CHECK(it.idle());
 }
@@ -129,41 +117,37 @@ TEST_CASE("after a loss nothing is renewed, and a late answer brings nothing bac
 TEST_CASE("a waiter of the same process is served when the holder has let go, not at the loss") {
     for (const milliseconds handoff_time : {0ms, milliseconds(1h)}) {
         for (const bool lets_go : {true, false}) {
-            started_quorum it(rules_with(3, handoff_time, true));
-            const answer got = it.acquire_now(with_margin(once(), 2s));
+            quorum_with_lock it(rules_with(3, handoff_time, true), with_margin(once(), 2s));
             const std::uint64_t next = it.acquire(waiting());
-            it.run_until(got.held_until);
-            REQUIRE(it.loss_of(got));
+            it.run_until(it.got.held_until);
+            REQUIRE(it.loss_of(it.got));
             const std::size_t before = it.tokens.size();
             it.run_for(700ms);
             CHECK(it.tokens.size() == before); // nothing to ask for
             CHECK(it.answer_to(next) == nullptr);
-            it.run_until(lets_go ? it.now() : got.deadline - 1ns);
+            it.run_until(lets_go ? it.now() : it.got.deadline - 1ns);
             CHECK(it.answer_to(next) == nullptr);
-            CHECK(keys_of(it, got) == 3);
+            CHECK(keys_of(it, it.got) == 3);
             if (lets_go) {
-                it.release(got);
+                it.release(it.got);
             }
             it.run_for(20ms);
             CHECK(it.answered(next).won);
-            CHECK(it.answered(next).token != got.token);
+            CHECK(it.answered(next).token != it.got.token);
             CHECK(it.engine.count().local_handoffs == 0);
         }
     }
 }
 
 TEST_CASE("an acquire after a handoff waits also for a holder that has lost the lock") {
-    started_quorum it(rules_with(3, 1h, false));
-    const answer first = it.acquire_now(once());
-    const std::uint64_t second = it.acquire(waiting());
-    it.run_for(5ms);
-    it.release(first);
+    quorum_with_lock it(rules_with(3, 1h, false));
+    const std::uint64_t second = it.acquire(waiting(), 5ms);
+    it.release(it.got);
     const answer held = it.answered(second);
     for (virtual_master& server : it.masters) {
         server.forget();
     }
-    it.extend(held, 10s);
-    it.run_for(5ms);
+    it.extend(held, 10s, 5ms);
     REQUIRE(it.loss_of(held));
     const std::uint64_t third = it.acquire(waiting());
     it.run_until(held.deadline - 1ns);
@@ -198,8 +182,7 @@ TEST_CASE("closing takes no lock away: what is not let go stays until its ttl") 
     CHECK(it.loss_of(kept)->at == began);
     it.run_for(50ms);
     CHECK(!it.engine.closed_down()); // its holders have time to let go
-    it.release(gone);
-    it.run_for(10ms);
+    it.release(gone, 10ms);
     CHECK(!it.has_key("gone"));
     it.run_until(began + 1s);
     CHECK(it.engine.closed_down());
@@ -214,10 +197,8 @@ TEST_CASE("closing ends as soon as all have let go") {
     started_quorum it(3);
     const answer one = it.acquire_now(renewed());
     const answer other = it.acquire_now(renewed(), "other");
-    it.close();
-    it.run_for(20ms);
-    it.release(one);
-    it.run_for(20ms);
+    it.close(20ms);
+    it.release(one, 20ms);
     CHECK(!it.engine.closed_down());
     it.engine.abandon(other.lease);
     it.run_for(5ms);
@@ -249,12 +230,11 @@ TEST_CASE("closing goes on for as long as the removals of what was let go are an
 }
 
 TEST_CASE("closing ends when nothing has moved for master_timeout") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
+    quorum_with_lock it(3);
     it.paths[0].hung = it.paths[1].hung = true;
     const redlock::time_point began = it.now();
     it.close();
-    it.release(got); // answered by one of three, 1 ms later
+    it.release(it.got); // answered by one of three, 1 ms later
     it.run_until(began + 101ms - 1ns);
     CHECK(!it.engine.closed_down());
     it.run_for(1ns);
@@ -281,8 +261,7 @@ TEST_CASE("a release after a loss says what was found, and never released") {
         it.run_until(got.held_until + 1s);
         it.masters[0].put(it.key(), "somebody");
         it.masters[2].put(it.key(), "somebody");
-        it.release(got);
-        it.run_for(50ms);
+        it.release(got, 50ms);
         CHECK(it.removal_of(got)->what == release_result::stolen);
     }
     SECTION("nobody answers") {
@@ -290,31 +269,27 @@ TEST_CASE("a release after a loss says what was found, and never released") {
         const answer got = it.acquire_now(with_margin(once(), 2s));
         it.run_until(got.held_until + 1s);
         it.paths[0].hung = it.paths[1].hung = true;
-        it.release(got);
-        it.run_for(150ms);
+        it.release(got, 150ms);
         CHECK(it.removal_of(got)->what == release_result::uncertain);
     }
 }
 
 TEST_CASE(
     "a lock that is let go after held() has turned false, and before its timer, is late as well") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.at(got.held_until, [&] { it.release(got); }); // before the timers of that moment
-    it.run_until(got.held_until + 50ms);
-    REQUIRE(it.removal_of(got));
-    CHECK(it.removal_of(got)->what != release_result::released);
+    quorum_with_lock it(3);
+    it.at(it.got.held_until, [&] { it.release(it.got); }); // before the timers of that moment
+    it.run_until(it.got.held_until + 50ms);
+    REQUIRE(it.removal_of(it.got));
+    CHECK(it.removal_of(it.got)->what != release_result::released);
     CHECK(it.engine.count().released == 0);
-    CHECK(!it.loss_of(got)); // its holder needs no notification
+    CHECK(!it.loss_of(it.got)); // its holder needs no notification
 }
 
 TEST_CASE("a lock that is let go in the last moment before its loss was released") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(with_margin(once(), 2s));
-    it.run_until(got.held_until - 1ns);
-    it.release(got);
-    it.run_for(50ms);
-    CHECK(it.removal_of(got)->what == release_result::released);
+    quorum_with_lock it(3, with_margin(once(), 2s));
+    it.run_until(it.got.held_until - 1ns);
+    it.release(it.got, 50ms);
+    CHECK(it.removal_of(it.got)->what == release_result::released);
     CHECK(it.engine.count().released == 1);
 }
 

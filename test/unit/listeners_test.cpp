@@ -76,8 +76,7 @@ TEST_CASE("a release is published everywhere until the arbiter finds that nobody
             const answer got = q.take(once());
             REQUIRE(other->value_of(q.key(), q.now()) == got.token);
             q.run_for(100ms);
-            q.release(got);
-            q.run_for(10ms);
+            q.release(got, 10ms);
             CHECK(q.published >= 1);
         }
     }
@@ -94,8 +93,7 @@ TEST_CASE("a release is published everywhere until the arbiter finds that nobody
         CHECK(q.releases() == 1);
     }
     SECTION("and again when another master may be the arbiter") {
-        q.cut_off(2);
-        q.run_for(10ms);
+        q.cut_off(2, 10ms);
         CHECK(q.releases() == 4);
         CHECK(q.releases() == 1);
     }

@@ -122,8 +122,7 @@ TEST_CASE("an acquire and its release are counted by time and by vote") {
 
 TEST_CASE("votes against an acquire are counted by kind, and a failed one has no wait") {
     started_quorum it(3);
-    const answer first = it.take(once());
-    it.run_for(10ms);
+    const answer first = it.take(once(), 10ms);
     CHECK(it.acquire_now(once()).why == errc::contended);
     it.run_for(10ms);
     it.paths[0].mute = it.paths[1].mute = it.paths[2].mute = true;
@@ -142,17 +141,12 @@ TEST_CASE("votes against an acquire are counted by kind, and a failed one has no
 }
 
 TEST_CASE("votes on extensions are counted, those that do not come as well") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(once());
-    it.run_for(10ms);
-    it.extend(got, 10s);
-    it.run_for(10ms);
+    quorum_with_lock it(3, once(), 10ms);
+    it.extend(it.got, 10s, 10ms);
     it.paths[0].mute = true;
-    it.extend(got, 10s);
-    it.run_for(10ms);
+    it.extend(it.got, 10s, 10ms);
     it.paths[1].mute = true;
-    it.extend(got, 10s);
-    it.run_for(200ms);
+    it.extend(it.got, 10s, 200ms);
     const metrics counted = it.engine.count();
     CHECK(counted.masters[0].extend_votes[vote::granted] == 1);
     CHECK(counted.masters[1].extend_votes[vote::granted] == 2);
@@ -169,8 +163,7 @@ TEST_CASE("a loss is counted by its reason, and ends the time that the lock was 
     const answer stopped = it.acquire_now(limited);
     it.run_while_not([&] { return it.loss_of(stopped).has_value(); });
     const answer closed = it.take(once());
-    it.close();
-    it.run_for(200ms);
+    it.close(200ms);
     const metrics counted = it.engine.count();
     CHECK(counted.lost == 3);
     CHECK(counted.lost_by[loss_reason::expired] == 1);
@@ -187,9 +180,8 @@ TEST_CASE("a lock that is held for long is warned of once, whether or not it is 
     for (const acquire_options& options : {once(), renewed()}) {
         redlock::core::settings rules = settings_for(3);
         rules.held_warning = 4s;
-        started_quorum it(rules);
-        const answer got = it.acquire_now(options);
-        it.run_until(got.at + 4s - 1ns);
+        quorum_with_lock it(rules, options);
+        it.run_until(it.got.at + 4s - 1ns);
         CHECK(it.long_holds.empty());
         it.run_for(1ns);
         REQUIRE(it.long_holds.size() == 1);
@@ -197,7 +189,7 @@ TEST_CASE("a lock that is held for long is warned of once, whether or not it is 
         it.run_for(5s);
         CHECK(it.long_holds.size() == 1);
         // The next one of the same engine has its own.
-        it.release(got);
+        it.release(it.got);
         const answer next = it.acquire_now(options);
         it.run_until(next.at + 4s);
         CHECK(it.long_holds.size() == 2);
@@ -207,32 +199,28 @@ TEST_CASE("a lock that is held for long is warned of once, whether or not it is 
 TEST_CASE("nobody is warned of a lock that ends in time, nor where no warning is asked for") {
     redlock::core::settings rules = settings_for(3);
     rules.held_warning = 4s;
-    started_quorum it(rules);
-    const answer got = it.acquire_now(once());
-    it.run_until(got.at + 3999ms);
-    it.release(got);
-    it.run_for(60s);
+    quorum_with_lock it(rules);
+    it.run_until(it.got.at + 3999ms);
+    it.release(it.got, 60s);
     CHECK(it.long_holds.empty());
 
     virtual_quorum without(3);
     without.start();
-    without.acquire_now(renewed());
-    without.run_for(600s);
+    without.acquire_now(renewed(), 600s);
     CHECK(without.long_holds.empty());
 }
 
 TEST_CASE("the engine tells of its own extensions, from their start to their end") {
-    started_quorum it(3);
-    const answer got = it.acquire_now(renewed());
-    it.run_until(got.at + 4s);
-    it.extend(got, 10s); // a user's: told to the user
+    quorum_with_lock it(3, renewed());
+    it.run_until(it.got.at + 4s);
+    it.extend(it.got, 10s); // a user's: told to the user
     it.run_for(10ms);
     CHECK(it.renewals == std::vector<std::string>{"begun", "renewed"});
     it.run_for(3500ms);
     for (auto& one : it.paths) {
         one.mute = true;
     }
-    it.run_while_not([&] { return it.loss_of(got).has_value(); });
+    it.run_while_not([&] { return it.loss_of(it.got).has_value(); });
     REQUIRE(it.renewals.size() >= 6);
     CHECK(it.renewals[2] == "begun");
     CHECK(it.renewals[3] == "renewed");

@@ -16,23 +16,11 @@
 namespace parts_test {
 
 using namespace redlock::core;
-using redlock::acquire_options;
-using redlock::errc;
-using redlock::fairness;
-using redlock::lock_state;
-using redlock::loss_reason;
-using redlock::vote;
-using redlock::wait_for;
+using namespace redlock;
 using unit::parts_site;
 using lines = std::vector<std::string>;
 
 namespace {
-
-acquire_options waits() {
-    acquire_options out = unit::once();
-    out.wait = wait_for::forever();
-    return out;
-}
 
 /// All acquires, and the parts that they are made of.
 struct acquires_site {
@@ -65,7 +53,7 @@ operation waiting_for(std::string_view key, std::uint64_t cookie) {
     operation out;
     out.cookie = cookie;
     out.key = key;
-    out.options = waits();
+    out.options = unit::patient();
     return out;
 }
 
@@ -272,7 +260,8 @@ TEST_CASE("acquires: one gets the lock, and hands it off to the next") {
     acquires_site parts(it);
     acquires& all = parts.all;
     const auto begin = [&](std::uint64_t cookie) {
-        return all.begin({.cookie = cookie, .resource = "r", .options = waits()}, {}, it.now);
+        return all.begin(
+            {.cookie = cookie, .resource = "r", .options = unit::patient()}, {}, it.now);
     };
     const operation& first = *all.find(begin(1));
     claim& lease = *it.claims.find(first.attempt);
@@ -288,7 +277,7 @@ TEST_CASE("acquires: one gets the lock, and hands it off to the next") {
     CHECK(!all.hand_off(lease, it.now));
     CHECK(all.size() == 0);
 
-    all.begin({.cookie = 3, .resource = "s", .options = waits()}, errc::closed, it.now);
+    all.begin({.cookie = 3, .resource = "s", .options = unit::patient()}, errc::closed, it.now);
     CHECK(it.host.taken() == lines{"not acquired 3"});
 }
 

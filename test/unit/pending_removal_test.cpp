@@ -9,9 +9,7 @@
 namespace pending_removal_test {
 
 using namespace redlock::core;
-using redlock::release_result;
-using redlock::time_point;
-using redlock::vote;
+using namespace redlock;
 
 namespace {
 

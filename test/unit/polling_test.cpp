@@ -143,8 +143,7 @@ TEST_CASE("a free lock is found within 2 s though the master that is asked first
     const milliseconds moment = GENERATE(from_range(moments));
     const std::size_t masters = GENERATE(3U, 5U);
     held_quorum q(masters);
-    const std::uint64_t waiter = q.it.acquire(waiting());
-    q.it.run_for(500ms); // all of them were asked
+    const std::uint64_t waiter = q.it.acquire(waiting(), 500ms); // all of them were asked
     const std::size_t first = q.arbiter();
     q.it.run_for(3s + moment);
     REQUIRE(q.it.answer_to(waiter) == nullptr);
@@ -165,8 +164,7 @@ TEST_CASE("a free lock is found within 2 s though the master that is asked first
 TEST_CASE("a free slot is found within 2 s though nobody tells of it") {
     const milliseconds moment = GENERATE(from_range(moments));
     held_quorum q(3);
-    const std::uint64_t waiter = q.it.acquire_slot(waiting(), 2);
-    q.it.run_for(3s + moment);
+    const std::uint64_t waiter = q.it.acquire_slot(waiting(), 2, 3s + moment);
     REQUIRE(q.it.answer_to(waiter) == nullptr);
     SECTION("and nothing else happens") {
         q.release();
@@ -180,8 +178,7 @@ TEST_CASE("a free slot is found within 2 s though nobody tells of it") {
 
 TEST_CASE("a lock that is held costs a waiter little") {
     held_quorum q(5);
-    q.it.acquire(waiting());
-    q.it.run_for(1s);
+    q.it.acquire(waiting(), 1s);
     const std::size_t before = q.asked_in_all();
     q.it.run_for(100s);
     // All five every 1.4 to 1.95 s, and in between one alone.
@@ -193,8 +190,7 @@ TEST_CASE("waiters of a lock that this process holds ask nobody") {
     held_quorum q(3);
     q.release();
     const std::uint64_t first = q.it.acquire(waiting());
-    const std::uint64_t next = q.it.acquire(waiting());
-    q.it.run_for(1s);
+    const std::uint64_t next = q.it.acquire(waiting(), 1s);
     REQUIRE(q.it.answer_to(first) != nullptr);
     const std::size_t before = q.asked_in_all();
     q.it.run_for(60s);
@@ -204,12 +200,10 @@ TEST_CASE("waiters of a lock that this process holds ask nobody") {
 
 TEST_CASE("a waiter whose notifications end begins to poll") {
     held_quorum q(3);
-    const std::uint64_t waiter = q.it.acquire(waiting());
-    q.it.run_for(1'500ms);
+    const std::uint64_t waiter = q.it.acquire(waiting(), 1'500ms);
     const std::size_t before = q.asked_in_all();
     SECTION("those of a minority do not matter") {
-        q.it.cut_off(3);
-        q.it.run_for(300ms);
+        q.it.cut_off(3, 300ms);
         CHECK(q.asked_in_all() - before <= 4);
     }
     SECTION("those of a majority do") {
@@ -232,8 +226,7 @@ TEST_CASE("a waiter whose notifications end begins to poll") {
 TEST_CASE("a waiter that wants longer pauses has them") {
     started_quorum it(rules_without_polling(3));
     hold_everywhere(it);
-    it.acquire(waiting());
-    it.run_for(1s);
+    it.acquire(waiting(), 1s);
     const std::size_t before = asked(it);
     it.run_for(30min);
     CHECK(asked(it) == before);
@@ -292,8 +285,7 @@ TEST_CASE(
 
 TEST_CASE("a reader that waits next to a writer may have missed a release, and asks again soon") {
     held_quorum q(3);
-    q.it.acquire(waiting());
-    q.it.run_for(500ms);
+    q.it.acquire(waiting(), 500ms);
     const std::size_t before = q.asked_in_all();
     q.it.acquire_form(core::lock_form::shared, waiting(), "r");
     q.it.run_for(10ms);
@@ -302,16 +294,14 @@ TEST_CASE("a reader that waits next to a writer may have missed a release, and a
 
 TEST_CASE("a waiter for a lock has missed nothing of what others wait for") {
     held_quorum q(3);
-    q.it.acquire(waiting());
-    q.it.run_for(500ms);
+    q.it.acquire(waiting(), 500ms);
     q.it.push(0, "p:{r}:free", "release-one");
     q.it.run_for(20ms);
     for (std::size_t i = 3; i < 6; ++i) {
         q.it.paths[i].back = 60ms; // its subscriptions are confirmed then
     }
     const std::size_t before = q.asked_in_all();
-    q.it.acquire(waiting(), "s");
-    q.it.run_for(30ms);
+    q.it.acquire(waiting(), "s", 30ms);
     CHECK(q.asked_in_all() - before == 3);
 }
 
@@ -329,8 +319,7 @@ TEST_CASE("a waiter for several resources subscribes to each, and to nothing els
 TEST_CASE("a waiter for a slot looks again when the first lease of one has ended") {
     held_quorum q(3);
     q.slot_left = {900, 400, 9'000};
-    q.it.acquire_slot(waiting(), 2);
-    q.it.run_for(50ms);
+    q.it.acquire_slot(waiting(), 2, 50ms);
     const std::size_t before = q.scans;
     q.it.run_for(300ms);
     CHECK(q.scans == before);

@@ -34,7 +34,10 @@ struct waiting_quorum : virtual_quorum {
         REQUIRE(first < masters.size());
     }
     /// That release is announced by that master.
-    void tell(std::size_t master, std::string_view release) { push(master, channel, release); }
+    void tell(std::size_t master, std::string_view release, nanoseconds then = 0ns) {
+        push(master, channel, release);
+        pass(then);
+    }
     std::uint64_t name = 0;
     std::size_t first = 0; // the arbiter
 };
@@ -48,8 +51,7 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     CHECK(asked(it) == 6);
 
     SECTION("a waiter that is not the first there costs one command, and its rollback") {
-        it.tell(it.first, "release-one");
-        it.run_for(50ms);
+        it.tell(it.first, "release-one", 50ms);
         CHECK(asked(it) == 7);
         CHECK(it.masters[it.first].count("SET") == 3);
         SECTION("and hears the same news from others without asking again") {
@@ -62,15 +64,13 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
             CHECK(asked(it) == 7);
         }
         SECTION("and asks again at the next release") {
-            it.tell(it.first, "release-two");
-            it.run_for(50ms);
+            it.tell(it.first, "release-two", 50ms);
             CHECK(asked(it) == 8);
         }
     }
     SECTION("the one that is first asks the others after it") {
         free_everywhere(it);
-        it.tell(it.first, "release-one");
-        it.run_for(50ms);
+        it.tell(it.first, "release-one", 50ms);
         CHECK(it.answered(it.name).won);
         CHECK(asked(it) == 6 + 5);
         CHECK(it.masters[0].count("UNSUBSCRIBE p:{r}:free") == 1);
@@ -78,15 +78,13 @@ TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     SECTION("an arbiter that does not answer is not waited for") {
         free_everywhere(it);
         it.paths[it.first].hung = true;
-        it.tell(it.first, "release-one");
-        it.run_for(10h);
+        it.tell(it.first, "release-one", 10h);
         CHECK(it.answered(it.name).won);
     }
     SECTION("an arbiter that fails does not decide") {
         free_everywhere(it);
         it.masters[it.first].replies["SET"] = "-OOM command not allowed\r\n";
-        it.tell(it.first, "release-one");
-        it.run_for(50ms);
+        it.tell(it.first, "release-one", 50ms);
         CHECK(it.answered(it.name).won);
     }
 }
@@ -108,21 +106,18 @@ TEST_CASE("pushes of a majority bring an attempt where the arbiter's is missing"
 
 TEST_CASE("a push of any one master brings an attempt, at the arbiter") {
     waiting_quorum it(5);
-    it.tell(it.first == 0 ? 1 : 0, "release-one");
-    it.run_for(50ms);
+    it.tell(it.first == 0 ? 1 : 0, "release-one", 50ms);
     CHECK(it.masters[it.first].count("SET") == 3);
     CHECK(asked(it) == 6 + 1);
     free_everywhere(it);
-    it.tell(it.first == 0 ? 1 : 0, "release-two");
-    it.run_for(50ms);
+    it.tell(it.first == 0 ? 1 : 0, "release-two", 50ms);
     CHECK(it.answered(it.name).won);
 }
 
 TEST_CASE("a push during an attempt counts when it is newer than the vote") {
     waiting_quorum it(3);
     it.paths[it.first].back = 20ms;
-    it.tell(it.first, "release-one");
-    it.run_for(30ms); // the arbiter said no; its answer is on the way
+    it.tell(it.first, "release-one", 30ms); // the arbiter said no; its answer is on the way
     free_everywhere(it);
     it.tell(it.first, "release-two"); // after it
     it.run_for(200ms);
@@ -132,11 +127,12 @@ TEST_CASE("a push during an attempt counts when it is newer than the vote") {
 TEST_CASE("a push overtakes the vote that is older") {
     waiting_quorum it(3);
     it.paths[it.first].back = 20ms;
-    it.tell(it.first, "release-one");
-    it.run_for(5ms); // the arbiter said no, and the lock is released before its answer arrives
+    it.tell(
+        it.first,
+        "release-one",
+        5ms); // the arbiter said no, and the lock is released before its answer arrives
     free_everywhere(it);
-    it.tell(it.first, "release-two");
-    it.run_for(5ms);
+    it.tell(it.first, "release-two", 5ms);
     CHECK(it.answer_to(it.name) == nullptr);
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
@@ -145,11 +141,9 @@ TEST_CASE("a push overtakes the vote that is older") {
 TEST_CASE("news from another master does not take back what a push during an attempt has told") {
     waiting_quorum it(3);
     it.paths[it.first].back = 20ms;
-    it.tell(it.first, "release-one");
-    it.run_for(5ms);
+    it.tell(it.first, "release-one", 5ms);
     free_everywhere(it);
-    it.tell(it.first, "release-two");
-    it.run_for(1ms);
+    it.tell(it.first, "release-two", 1ms);
     it.tell((it.first + 1) % 3, "release-one"); // late
     it.run_for(200ms);
     CHECK(it.answered(it.name).won);
@@ -158,12 +152,10 @@ TEST_CASE("news from another master does not take back what a push during an att
 TEST_CASE("the arbiter's push counts after that of a majority") {
     waiting_quorum it(3);
     it.tell((it.first + 1) % 3, "release-one");
-    it.tell((it.first + 2) % 3, "release-one");
-    it.run_for(50ms); // the lock is still there on all of them
+    it.tell((it.first + 2) % 3, "release-one", 50ms); // the lock is still there on all of them
     CHECK(it.answer_to(it.name) == nullptr);
     free_everywhere(it);
-    it.tell(it.first, "release-one");
-    it.run_for(200ms);
+    it.tell(it.first, "release-one", 200ms);
     CHECK(it.answered(it.name).won);
 }
 
@@ -171,8 +163,7 @@ TEST_CASE("masters whose release may have been missed make up the majority that 
     waiting_quorum it(3);
     free_everywhere(it);
     it.masters[it.first].put(it.key(), "a leftover");
-    it.tell((it.first + 1) % 3, "release-one");
-    it.run_for(50ms);
+    it.tell((it.first + 1) % 3, "release-one", 50ms);
     CHECK(it.answer_to(it.name) == nullptr);
     it.tell((it.first + 2) % 3, ""); // as a subscription that is confirmed
     it.run_for(200ms);
@@ -193,14 +184,12 @@ TEST_CASE("an acquire that ends and may have kept others out notifies them") {
         return found;
     };
     SECTION("when it is cancelled before its votes are in") {
-        it.cancel(it.acquire(waiting()));
-        it.run_for(50ms);
+        it.cancel(it.acquire(waiting()), 50ms);
         CHECK(told() == 3);
     }
     SECTION("when its wait ends before the votes of a later attempt are in") {
         hold_everywhere(it);
-        const std::uint64_t name = it.acquire(waiting(redlock::wait_for(100ms)));
-        it.run_for(50ms);
+        const std::uint64_t name = it.acquire(waiting(redlock::wait_for(100ms)), 50ms);
         free_everywhere(it);
         for (std::size_t i = 0; i < 3; ++i) {
             it.paths[i].back = 1s;
@@ -211,10 +200,8 @@ TEST_CASE("an acquire that ends and may have kept others out notifies them") {
     }
     SECTION("but not when all have said no") {
         hold_everywhere(it);
-        const std::uint64_t name = it.acquire(waiting());
-        it.run_for(50ms);
-        it.cancel(name);
-        it.run_for(50ms);
+        const std::uint64_t name = it.acquire(waiting(), 50ms);
+        it.cancel(name, 50ms);
         CHECK(told() == 0);
     }
 }
@@ -224,8 +211,7 @@ TEST_CASE("the pushes that came are counted") {
     for (std::size_t i = 0; i < 3; ++i) {
         it.tell(i, "release-one");
     }
-    it.tell(0, "release-two");
-    it.run_for(50ms);
+    it.tell(0, "release-two", 50ms);
     CHECK(it.engine.count().release_notifications == 4);
 }
 
@@ -238,10 +224,8 @@ TEST_CASE("a push for nobody, or for another, changes nothing") {
     }
     it.run_for(50ms);
     CHECK(asked(it) == before);
-    it.cancel(it.name);
-    it.run_for(50ms);
-    it.tell(0, "release-one");
-    it.run_for(50ms);
+    it.cancel(it.name, 50ms);
+    it.tell(0, "release-one", 50ms);
     CHECK(asked(it) == before);
     for (const virtual_master& server : it.masters) {
         CHECK(server.count("SUBSCRIBE") == 1);
@@ -258,10 +242,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
         server.forbidden.insert("PUBLISH");
     }
     it.start();
-    const auto release = [&] {
-        it.release(it.acquire_now(once()));
-        it.run_for(20ms);
-    };
+    const auto release = [&] { it.release(it.acquire_now(once()), 20ms); };
     const auto warnings = [&] {
         return std::ranges::count_if(it.log_lines, [](const std::string& line) {
             return line.find("PUBLISH is refused") != std::string::npos;
@@ -278,8 +259,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
     CHECK(warnings() == 3);
     SECTION("even next to a subscription that is live") {
         hold_everywhere(it);
-        it.acquire(waiting());
-        it.run_for(50ms);
+        it.acquire(waiting(), 50ms);
         CHECK(it.engine.examine(it.now()).masters[0].release_notifications.starts_with(
             "refused: PUBLISH: "));
         CHECK(it.engine.count().notification_connections == 0);
@@ -293,8 +273,7 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
         CHECK(warnings() == 3);
     }
     SECTION("and once more on the next connection") {
-        it.disconnect(0);
-        it.run_for(200ms);
+        it.disconnect(0, 200ms);
         CHECK(shown() == "off");
         release();
         CHECK(warnings() == 4);
@@ -303,30 +282,25 @@ TEST_CASE("a refused PUBLISH is counted, logged once for each connection, and sh
 
 TEST_CASE("a watch of a lock is notified of its releases, and subscribes once") {
     started_quorum it(rules_with(3, 0ms, true));
-    it.engine.listen("r", it.now());
-    it.run_for(50ms);
+    it.listen(50ms);
     CHECK(asked(it, "SUBSCRIBE p:{r}:free") == 3);
-    it.engine.listen("r", it.now());
-    it.run_for(50ms);
+    it.listen(50ms);
     CHECK(asked(it, "SUBSCRIBE") == 3);
     it.heard_of.clear();
     it.push(1, channel, "release-one");
     it.push(1, "p:{s}:free", "release-two");
     it.run_for(5ms);
     CHECK(it.heard_of == std::vector<std::string>{"p:{r}"});
-    it.engine.unlisten("r", it.now());
-    it.run_for(5ms);
+    it.unlisten(5ms);
     CHECK(asked(it, "UNSUBSCRIBE") == 0);
-    it.engine.unlisten("r", it.now());
-    it.run_for(5ms);
+    it.unlisten(5ms);
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
 }
 
 TEST_CASE("where nothing is published nobody subscribes in order to listen") {
     started_quorum it(rules_with(3, 0ms, false));
     it.engine.listen("r", it.now());
-    it.engine.listen("r", it.now());
-    it.run_for(50ms);
+    it.listen(50ms);
     CHECK(asked(it, "SUBSCRIBE") == 0);
     CHECK(it.engine.examine(it.now()).masters[0].release_notifications == "off");
     CHECK(std::ranges::none_of(it.opens, [](const auto& one) { return one.first >= 3; }));
@@ -336,14 +310,12 @@ TEST_CASE("a channel is left when neither a waiter nor a listener is there any m
     waiting_quorum it(3);
     it.engine.listen("r", it.now());
     SECTION("the waiter stays") {
-        it.engine.unlisten("r", it.now());
-        it.run_for(5ms);
+        it.unlisten(5ms);
         CHECK(asked(it, "UNSUBSCRIBE") == 0);
         it.cancel(it.name);
     }
     SECTION("the listener stays") {
-        it.cancel(it.name);
-        it.run_for(5ms);
+        it.cancel(it.name, 5ms);
         CHECK(asked(it, "UNSUBSCRIBE") == 0);
         it.engine.unlisten("r", it.now());
     }

@@ -1,4 +1,4 @@
-#include "virtual_quorum.hpp"
+#include "waiters.hpp"
 
 namespace query_test {
 

@@ -266,8 +266,7 @@ TEST_CASE("a master that was a replica in between is quarantined, though its rec
     q.it.start();
     REQUIRE(q.admitted() == 3);
     q.it.masters[1].former_replication_id = "f00";
-    q.it.disconnect(1);
-    q.it.run_for(5s);
+    q.it.disconnect(1, 5s);
     CHECK(q.state(1) == master_state::quarantined);
     q.it.run_for(q.quarantine());
     CHECK(q.admitted() == 3);

@@ -17,8 +17,7 @@ struct held {
             server.speaks = speaks;
         }
         it.start();
-        got = it.acquire_now(once());
-        it.run_for(10ms);
+        got = it.acquire_now(once(), 10ms);
     }
     release_result release() {
         it.release(got);
@@ -171,8 +170,7 @@ TEST_CASE("a server that has not the native commands of its version is sent scri
     const auto tried = [&] { return it.masters[0].count("DEL"); };
     for (int i = 0; i < 2; ++i) {
         const answer got = it.acquire_now(once());
-        it.extend(got, 20s);
-        it.run_for(10ms);
+        it.extend(got, 20s, 10ms);
         CHECK(!it.extensions_of(got).at(0).error);
         CHECK(it.release_now(got) == release_result::released);
         CHECK(tried() == 1); // and not again
@@ -269,12 +267,10 @@ TEST_CASE("an extension makes a debt live as long as the longer lease") {
 TEST_CASE("a removal that was answered with an error is tried again at the next health check") {
     redlock::core::settings rules = settings_for(3);
     rules.health_check_interval = 1s;
-    started_quorum it(rules);
-    const answer got = it.acquire_now(once());
-    it.run_for(10ms);
+    quorum_with_lock it(rules, once(), 10ms);
     it.masters[1].replies["EVALSHA"] = "-MISCONF cannot persist\r\n";
     const redlock::time_point began = it.now();
-    CHECK(it.release_now(got) == release_result::released);
+    CHECK(it.release_now(it.got) == release_result::released);
     it.run_until(began + 900ms);
     CHECK(it.masters[1].count("EVAL") == 1);
     it.run_until(began + 1100ms);
@@ -288,8 +284,7 @@ TEST_CASE("a removal that was answered with an error is tried again at the next 
 TEST_CASE("a released lock is released once") {
     held one(3);
     one.it.release(one.got);
-    one.it.release(one.got);
-    one.it.run_for(10ms);
+    one.it.release(one.got, 10ms);
     CHECK(one.it.masters[0].count("EVAL") == 1);
     one.it.release(one.got);
     one.it.engine.abandon(one.got.lease);
@@ -346,8 +341,7 @@ TEST_CASE("a removal that finds nothing is repeated while a stray SET may still 
 
 TEST_CASE("what was answered before its connection broke is not waited for") {
     held one(3);
-    one.it.disconnect(1);
-    one.it.run_for(1s);
+    one.it.disconnect(1, 1s);
     one.it.masters[1].data.clear();
     CHECK(one.release() == release_result::released);
     one.it.run_for(10ms);
@@ -363,14 +357,12 @@ TEST_CASE("a removal that is repeated is one vote") {
             return words[0] == "SET" && sets[i]++ == 0 ? mishap::break_before : mishap::none;
         };
     }
-    const answer got = it.take(once());
-    it.run_for(1s);
+    const answer got = it.take(once(), 1s);
     it.paths[0].hung = it.paths[1].hung = it.paths[2].hung = true;
     it.release(got); // absent on two, again and again
     for (int i = 0; i < 3; ++i) {
         it.disconnect(3);
-        it.disconnect(4);
-        it.run_for(20ms);
+        it.disconnect(4, 20ms);
     }
     it.run_for(1s);
     CHECK(it.removal_of(got)->what == release_result::uncertain);
@@ -383,8 +375,7 @@ TEST_CASE("each master gets the removal in the variant that it knows") {
     it.start();
     for (const std::size_t away : {2U, 1U}) { // first 0 and 1 learn the script, then 2
         it.paths[1].reachable = it.paths[2].reachable = true;
-        it.cut_off(away);
-        it.run_for(3s);
+        it.cut_off(away, 3s);
         const answer got = it.take(once());
         CHECK(it.release_now(got) == release_result::released);
     }
@@ -397,8 +388,7 @@ TEST_CASE("a debt that has expired is forgotten while another master still owes 
     held one(3);
     one.it.cut_off(1);
     one.it.paths[2].hung = true;
-    one.it.release(one.got);
-    one.it.run_for(200ms);
+    one.it.release(one.got, 200ms);
     CHECK(one.it.removal_of(one.got)->what == release_result::uncertain);
     CHECK(one.it.engine.count().pending_removals == 1);
     one.it.run_until(one.got.deadline + 1s);

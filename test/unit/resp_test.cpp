@@ -6,10 +6,7 @@
 
 namespace resp_test {
 
-using redlock::core::append_command;
-using redlock::core::reply;
-using redlock::core::reply_reader;
-using redlock::core::reply_type;
+using namespace redlock::core;
 
 namespace {
 

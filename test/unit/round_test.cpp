@@ -6,10 +6,9 @@
 
 namespace round_test {
 
-using redlock::vote;
-using redlock::core::quorum_of;
-using redlock::core::round;
-using redlock::core::verdict;
+using namespace redlock;
+using namespace redlock::core;
+using redlock::core::round; // and not that of the C library
 
 namespace {
 

@@ -11,13 +11,7 @@
 namespace sizing_test {
 
 using Catch::Approx;
-using redlock::acquire_options;
-using redlock::config;
-using redlock::lease_times;
-using redlock::quorum_downtime;
-using redlock::time_point;
-using redlock::times_of;
-using redlock::votes_needed;
+using namespace redlock;
 using unit::answer;
 using unit::virtual_quorum;
 

@@ -3,10 +3,8 @@
 
 namespace slot_scan_test {
 
-using redlock::vote;
-using redlock::core::reply;
-using redlock::core::reply_type;
-using redlock::core::slot_scan;
+using namespace redlock;
+using namespace redlock::core;
 
 namespace {
 

@@ -30,8 +30,7 @@ TEST_CASE("the release of any slot wakes a waiter for one") {
     for (std::uint32_t i = 0; i < 4; ++i) {
         hold(it, i);
     }
-    const auto name = it.acquire_slot(waiting(), 4);
-    it.run_for(1s);
+    const auto name = it.acquire_slot(waiting(), 4, 1s);
     CHECK(asked(it, "SET") == 0);
     const std::size_t scans = asked(it, "MGET");
     CHECK(scans <= 3 * 3); // at first, and when the subscriptions were confirmed
@@ -56,8 +55,7 @@ TEST_CASE("a slot is announced as free after its removal, on the channel of its 
     for (virtual_master& server : it.masters) {
         server.seen.clear();
     }
-    it.release(got);
-    it.run_for(5ms);
+    it.release(got, 5ms);
     for (const virtual_master& server : it.masters) {
         REQUIRE(server.seen.size() == 2);
         CHECK(server.seen[0].starts_with("EVAL"));
@@ -69,8 +67,7 @@ TEST_CASE("a slot is announced as free after its removal, on the channel of its 
 TEST_CASE("one master's push is enough, a little later") {
     started_quorum it(rules_without_polling(3));
     hold(it, 0);
-    const auto name = it.acquire_slot(waiting(), 1);
-    it.run_for(1s);
+    const auto name = it.acquire_slot(waiting(), 1, 1s);
     let_go(it, 0);
     it.push(1, "p:{r}:slot:free", "one");
     REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }, 1s));
@@ -83,8 +80,7 @@ TEST_CASE("what is released while a scan is under way is not missed") {
         started_quorum it(rules_without_polling(3));
         hold(it, 0);
         hold(it, 1);
-        const auto name = it.acquire_slot(waiting(), 2);
-        it.run_for(1s);
+        const auto name = it.acquire_slot(waiting(), 2, 1s);
         // The push comes for a slot that is gone again; and then another, during that scan.
         for (std::size_t i = 0; i < 3; ++i) {
             it.push(i, "p:{r}:slot:free", "one");
@@ -154,8 +150,7 @@ TEST_CASE("a slot that is handed off costs the masters nothing") {
     it.run_for(1s);
     const std::size_t scans = asked(it, "MGET");
     for (const auto name : names) {
-        it.release(mine);
-        it.run_for(10ms);
+        it.release(mine, 10ms);
         REQUIRE(it.answer_to(name) != nullptr);
         mine = it.answered(name);
     }
@@ -168,8 +163,7 @@ TEST_CASE("a slot that a handoff has made needless is announced to other process
     const answer mine = it.acquire_slot_now(waiting(), 2);
     const std::uint32_t other = 1 - mine.slots.at(0);
     hold(it, other);
-    const auto name = it.acquire_slot(waiting(), 2);
-    it.run_for(1s);
+    const auto name = it.acquire_slot(waiting(), 2, 1s);
     let_go(it, other);
     for (std::size_t i = 0; i < 3; ++i) {
         it.push(i, "p:{r}:slot:free", "one");
@@ -194,8 +188,7 @@ TEST_CASE("an acquire that had a part of a slot, and looks for another, notifies
             return mishap::none;
         };
     }
-    const auto name = it.acquire_slot(waiting(), core::slot_search::tries_max);
-    it.run_for(1s);
+    const auto name = it.acquire_slot(waiting(), core::slot_search::tries_max, 1s);
     CHECK(it.answer_to(name) == nullptr);
     CHECK(firsts.size() == core::slot_search::tries_max);
     CHECK(told_free(it).size() == core::slot_search::tries_max);
@@ -206,10 +199,8 @@ TEST_CASE("a slot is not handed off to a waiter with a smaller size") {
     hold(it, 0);
     const answer mine = it.acquire_slot_now(waiting(), 2);
     REQUIRE(mine.slots.at(0) == 1);
-    const auto other = it.acquire_slot(waiting(), 1);
-    it.run_for(50ms);
-    it.release(mine);
-    it.run_for(5s);
+    const auto other = it.acquire_slot(waiting(), 1, 50ms);
+    it.release(mine, 5s);
     CHECK(it.answer_to(other) == nullptr);
     let_go(it, 0);
     REQUIRE(it.run_while_not([&] { return it.answer_to(other) != nullptr; }));
@@ -224,10 +215,8 @@ TEST_CASE("a lock that is named like a pool's slot is not handed off as a slot")
     for (virtual_master& server : it.masters) {
         server.put("{r}:slot:0", "somebody");
     }
-    const auto other = it.acquire_slot(waiting(), 1);
-    it.run_for(50ms);
-    it.release(mine);
-    it.run_for(5s);
+    const auto other = it.acquire_slot(waiting(), 1, 50ms);
+    it.release(mine, 5s);
     CHECK(it.answer_to(other) == nullptr);
 }
 
@@ -240,11 +229,9 @@ TEST_CASE("a waiter for a slot that is cancelled leaves nothing, wherever it sto
                 hold(it, 0);
             }
             const auto first = it.acquire_slot(waiting(), 1);
-            const auto second = it.acquire_slot(waiting(), 1);
-            it.run_for(after);
+            const auto second = it.acquire_slot(waiting(), 1, after);
             it.cancel(first);
-            it.cancel(second);
-            it.run_for(1s);
+            it.cancel(second, 1s);
             for (const auto name : {first, second}) {
                 if (it.answered(name).won) {
                     CHECK(!full);

@@ -131,12 +131,10 @@ TEST_CASE("two masters that break during a scan are an outage") {
 TEST_CASE("a manager that is closed ends scans, and waits for slots") {
     started_quorum it(rules_with(3, 0ms, true));
     hold(it, 0);
-    const auto waits = it.acquire_slot(waiting(), 1);
-    it.run_for(1s);
+    const auto waits = it.acquire_slot(waiting(), 1, 1s);
     const auto looks = it.acquire_slot(once(), 2);
     it.engine.query_slots(1, "r", 2, it.now());
-    it.close();
-    it.run_for(1s);
+    it.close(1s);
     CHECK(it.answered(waits).why == errc::closed);
     CHECK(it.answered(looks).why == errc::closed);
     CHECK(it.pools.size() == 1);

@@ -7,9 +7,7 @@
 namespace standing_test {
 
 using namespace unit;
-using redlock::health;
-using redlock::master_state;
-using redlock::wait_for;
+using namespace redlock;
 
 namespace {
 
@@ -23,12 +21,6 @@ redlock::core::settings checked_each_second(std::size_t masters) {
     redlock::core::settings rules = settings_for(masters);
     rules.health_check_interval = 1s;
     return rules;
-}
-
-acquire_options patient() {
-    acquire_options options = once();
-    options.wait = wait_for::forever();
-    return options;
 }
 
 std::vector<master_state> states(const virtual_quorum& it) {
@@ -81,8 +73,7 @@ TEST_CASE("a master that was restarted under a holder does not vote for another 
     started_quorum it(quarantined(3));
     REQUIRE(it.acquire_now(once()).won);
     it.restart(0, "new-0");
-    it.restart(1, "new-1");
-    it.run_for(5s);
+    it.restart(1, "new-1", 5s);
     CHECK(states(it) == all{master_state::quarantined, master_state::quarantined, admitted});
     CHECK(it.acquire_now(once(), "r").why == errc::no_quorum);
     it.run_for(31s);
@@ -136,16 +127,14 @@ TEST_CASE("the other name does not vote while the first is away") {
     virtual_quorum it(3);
     it.masters[1].run_id = it.masters[0].run_id;
     it.start();
-    it.cut_off(0);
-    it.run_for(10s);
+    it.cut_off(0, 10s);
     CHECK(states(it) == all{down, duplicate, admitted});
     CHECK(it.acquire_now(once()).why == errc::no_quorum);
     it.paths[0].reachable = true;
     it.run_for(10s);
     CHECK(states(it) == all{admitted, duplicate, admitted});
     // Nor when it was lost itself and came back.
-    it.disconnect(1);
-    it.run_for(10s);
+    it.disconnect(1, 10s);
     CHECK(states(it) == all{admitted, duplicate, admitted});
 }
 
@@ -153,15 +142,12 @@ TEST_CASE("a name that turns out to be another server votes") {
     virtual_quorum it(3);
     it.masters[1].run_id = it.masters[0].run_id;
     it.start();
-    it.restart(1, "of its own");
-    it.run_for(10s);
+    it.restart(1, "of its own", 10s);
     CHECK(states(it) == all(3, admitted));
     // The first is replaced, and the duplicate of it is one no more.
-    it.restart(2, "of its own");
-    it.run_for(10s);
+    it.restart(2, "of its own", 10s);
     CHECK(states(it) == all{admitted, admitted, duplicate});
-    it.restart(1, "a third");
-    it.run_for(10s);
+    it.restart(1, "a third", 10s);
     CHECK(states(it) == all(3, admitted));
 }
 
@@ -173,8 +159,7 @@ TEST_CASE("a first name that was seen second votes when the other is another ser
     it.paths[0].reachable = true;
     it.run_for(10s);
     REQUIRE(states(it) == all{duplicate, admitted, admitted});
-    it.restart(1, "of its own");
-    it.run_for(10s);
+    it.restart(1, "of its own", 10s);
     CHECK(states(it) == all(3, admitted));
 }
 
@@ -204,14 +189,12 @@ TEST_CASE("a waiter for a quorum does not try each time that a master comes back
     for (std::size_t i = 0; i < 4; ++i) {
         it.paths[i].hung = true;
     }
-    it.acquire(patient());
-    it.run_for(10s);
+    it.acquire(patient(), 10s);
     const auto attempts = [&] { return it.engine.count().attempts; };
     const auto before = attempts();
     REQUIRE(it.run_while_not([&] { return attempts() > before; }));
     const auto since = attempts();
-    it.resume(0);
-    it.run_for(5ms);
+    it.resume(0, 5ms);
     REQUIRE(it.engine.examine(it.now()).admitted == 2);
     CHECK(attempts() == since);
 }
@@ -224,8 +207,7 @@ TEST_CASE("of two names of one server that was restarted one votes, whichever co
         const std::size_t second = 1 - first;
         it.paths[second].reachable = false;
         it.restart(0, "again");
-        it.restart(1, "again");
-        it.run_for(10s);
+        it.restart(1, "again", 10s);
         it.paths[second].reachable = true;
         it.run_for(10s);
         const all found = states(it);
@@ -276,8 +258,7 @@ TEST_CASE("a silent master votes at once, and again as soon as it talks") {
     CHECK(states(it) == all{master_state::silent, admitted, admitted});
     const answer got = it.acquire_now(once(), "second");
     CHECK(got.votes[0] == vote::timed_out);
-    it.resume(0);
-    it.run_for(10ms);
+    it.resume(0, 10ms);
     CHECK(states(it) == all(3, admitted));
 }
 
@@ -298,8 +279,7 @@ TEST_CASE("an acquire that waits for a quorum goes through soon after the master
     virtual_quorum it(3);
     it.paths[0].reachable = it.paths[1].reachable = false;
     it.start();
-    const std::uint64_t name = it.acquire(patient());
-    it.run_for(5s);
+    const std::uint64_t name = it.acquire(patient(), 5s);
     CHECK(it.answer_to(name) == nullptr);
     it.paths[0].reachable = true;
     REQUIRE(it.run_while_not([&] { return it.engine.ready(); }));

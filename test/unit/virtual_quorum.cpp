@@ -25,6 +25,18 @@ acquire_options renewed() {
     return options;
 }
 
+acquire_options patient(redlock::wait_for wait) {
+    acquire_options options = once();
+    options.wait = wait;
+    return options;
+}
+
+acquire_options fenced() {
+    acquire_options options = once();
+    options.fencing = true;
+    return options;
+}
+
 virtual_quorum::virtual_quorum(core::settings rules)
     : masters(rules.size()),
       paths(2 * rules.size()),
@@ -150,11 +162,12 @@ void virtual_quorum::send_reply(std::size_t link, const std::string& bytes) {
     on_path(link, way.last_reply, [this, link, bytes] { engine.received(link, bytes, now_); });
 }
 
-void virtual_quorum::disconnect(std::size_t link) {
+void virtual_quorum::disconnect(std::size_t link, nanoseconds then) {
     if (links_[link].up) {
         forget_bytes(link);
         link_closed(link, "connection reset by peer");
     }
+    pass(then);
 }
 
 void virtual_quorum::forget_bytes(std::size_t link) {
@@ -164,13 +177,14 @@ void virtual_quorum::forget_bytes(std::size_t link) {
     way.outbox.clear();
 }
 
-void virtual_quorum::resume(std::size_t link) {
+void virtual_quorum::resume(std::size_t link, nanoseconds then) {
     path& way = paths[link];
     way.hung = way.mute = false;
     for (const std::string& reply : std::exchange(way.outbox, {})) {
         send_reply(link, reply);
     }
     read(link);
+    pass(then);
 }
 
 void virtual_quorum::push(std::size_t master, std::string_view channel, std::string_view message) {
@@ -194,9 +208,9 @@ void virtual_quorum::answer_scripts(
     }
 }
 
-void virtual_quorum::restart(std::size_t master, const std::string& run_id) {
+void virtual_quorum::restart(std::size_t master, const std::string& run_id, nanoseconds then) {
     masters[master].restart(run_id, masters[master].wall_us(now_), {});
-    disconnect(master);
+    disconnect(master, then);
 }
 
 void virtual_quorum::open(std::size_t link) {
@@ -221,9 +235,11 @@ void virtual_quorum::close(std::size_t link) {
     links_[link] = {};
 }
 
-std::uint64_t virtual_quorum::acquire(const acquire_options& options, std::string_view resource) {
+std::uint64_t virtual_quorum::acquire(
+    const acquire_options& options, std::string_view resource, nanoseconds then) {
     const std::uint64_t cookie = next_cookie_++;
     operations_[cookie] = engine.acquire({cookie, resource, options}, now_);
+    pass(then);
     return cookie;
 }
 
@@ -269,15 +285,13 @@ answer virtual_quorum::take(const acquire_options& options, std::string_view res
 
 std::optional<errc> virtual_quorum::extend_now(const answer& lease, milliseconds ttl) {
     const std::size_t before = extensions_of(lease).size();
-    extend(lease, ttl);
-    run_for(10ms);
+    extend(lease, ttl, 10ms);
     REQUIRE(extensions_of(lease).size() == before + 1);
     return extensions_of(lease).back().error;
 }
 
 std::optional<release_result> virtual_quorum::release_now(const answer& lease) {
-    release(lease);
-    run_for(10ms);
+    release(lease, 10ms);
     return removed_as(lease);
 }
 

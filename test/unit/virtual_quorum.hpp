@@ -83,34 +83,69 @@ public:
     /// \}
 
     /// \name Callers
+    /// Here and below, what is called with `then` lets that time pass.
     /// \{
     /// Starts the engine and waits until every master has been introduced.
     void start();
     void begin() { engine.start(now_); }
-    std::uint64_t acquire(const acquire_options& options, std::string_view resource = "r");
+    std::uint64_t
+    acquire(const acquire_options& options, std::string_view resource = "r", nanoseconds then = {});
+    std::uint64_t acquire(const acquire_options& options, nanoseconds then) {
+        return acquire(options, "r", then);
+    }
     /// Attaches to the lock with that token.
     std::uint64_t
     attach(const acquire_options& options, std::string_view token, std::string_view resource = "r");
     std::uint64_t
     acquire_slot(const acquire_options& options, std::uint32_t slots, std::string_view pool = "r");
+    std::uint64_t
+    acquire_slot(const acquire_options& options, std::uint32_t slots, nanoseconds then) {
+        return passing(then, acquire_slot(options, slots));
+    }
     std::uint64_t acquire_form(
         redlock::core::lock_form form, const acquire_options& options, std::string_view resource);
     /// Acquires, and waits for the answer.
     answer acquire_now(const acquire_options& options, std::string_view resource = "r");
+    answer acquire_now(const acquire_options& options, nanoseconds then) {
+        return passing(then, acquire_now(options));
+    }
     /// The same of one that must be granted.
     answer take(const acquire_options& options, std::string_view resource = "r");
+    answer take(const acquire_options& options, nanoseconds then) {
+        return passing(then, take(options));
+    }
     answer acquire_slot_now(
         const acquire_options& options, std::uint32_t slots, std::string_view pool = "r") {
         return answer_awaited(acquire_slot(options, slots, pool));
     }
-    void cancel(std::uint64_t cookie) { engine.cancel(operations_[cookie], now_); }
-    void extend(const answer& lease, milliseconds ttl) { engine.extend(lease.lease, ttl, now_); }
+    void cancel(std::uint64_t cookie, nanoseconds then = {}) {
+        engine.cancel(operations_[cookie], now_);
+        pass(then);
+    }
+    void extend(const answer& lease, milliseconds ttl, nanoseconds then = {}) {
+        engine.extend(lease.lease, ttl, now_);
+        pass(then);
+    }
     /// Extends, lets 10 ms pass, and returns what that one extension ended with.
     std::optional<errc> extend_now(const answer& lease, milliseconds ttl);
-    void release(const answer& lease) { engine.release(lease.lease, now_); }
+    void release(const answer& lease, nanoseconds then = {}) {
+        engine.release(lease.lease, now_);
+        pass(then);
+    }
     /// The same of a release.
     std::optional<release_result> release_now(const answer& lease);
-    void close() { engine.close(now_); }
+    void close(nanoseconds then = {}) {
+        engine.close(now_);
+        pass(then);
+    }
+    void listen(nanoseconds then) {
+        engine.listen("r", now_);
+        pass(then);
+    }
+    void unlisten(nanoseconds then) {
+        engine.unlisten("r", now_);
+        pass(then);
+    }
     /// Null: none so far.
     const answer* answer_to(std::uint64_t cookie) const;
     /// Requires that there is one.
@@ -132,24 +167,29 @@ public:
 
     /// \name Trouble
     /// \{
-    void disconnect(std::size_t link);
+    void disconnect(std::size_t link, nanoseconds then = {});
     /// The connection breaks, and another one is refused.
-    void cut_off(std::size_t link) {
+    void cut_off(std::size_t link, nanoseconds then = {}) {
         paths[link].reachable = false;
-        disconnect(link);
+        disconnect(link, then);
     }
     /// A message on the push connection to that master.
     void push(std::size_t master, std::string_view channel, std::string_view message);
     /// Reads and answers what has piled up.
-    void resume(std::size_t link);
+    void resume(std::size_t link, nanoseconds then = {});
     /// Has each master answer its scripts as `answer` says, in place of executing them.
     void answer_scripts(std::function<std::string(std::size_t master, const arguments&)> answer);
     /// Dies, and is started again with empty memory under another run id.
-    void restart(std::size_t master, const std::string& run_id);
+    void restart(std::size_t master, const std::string& run_id, nanoseconds then = {});
     /// \}
 
     /// Whether a live key of that resource is anywhere.
     bool has_key(std::string_view resource = "r");
+    void speak(virtual_master::dialect what) {
+        for (virtual_master& server : masters) {
+            server.speaks = what;
+        }
+    }
     bool connected(std::size_t link) const { return links_[link].up; }
     std::string key(std::string_view resource = "r") const {
         return "p:{" + std::string(resource) + "}";
@@ -188,6 +228,19 @@ public:
     std::vector<redlock::lock_status> statuses;
     std::vector<redlock::pool_status> pools;
     unsigned closings = 0;
+
+protected:
+    // Without a time nothing happens: what was asked for has not left yet.
+    void pass(nanoseconds then) {
+        if (then != nanoseconds(0)) {
+            run_for(then);
+        }
+    }
+    template <typename Result>
+    Result passing(nanoseconds then, Result result) {
+        pass(then);
+        return result;
+    }
 
 private:
     void open(std::size_t link) override;
@@ -262,5 +315,20 @@ struct started_quorum : virtual_quorum {
 acquire_options once();
 /// The same, renewed.
 acquire_options renewed();
+/// The same as `once`, and it waits.
+acquire_options patient(redlock::wait_for wait = redlock::wait_for::forever());
+/// The same as `once`, with a fencing token.
+acquire_options fenced();
+
+/// It has this lock.
+struct quorum_with_lock : started_quorum {
+    template <typename Rules>
+    explicit quorum_with_lock(
+        Rules&& rules, const acquire_options& options = once(), nanoseconds then = {})
+        : started_quorum(std::forward<Rules>(rules)),
+          got(acquire_now(options, then)) {}
+
+    const answer got;
+};
 
 } // namespace unit

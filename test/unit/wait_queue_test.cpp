@@ -9,10 +9,7 @@
 namespace wait_queue_test {
 
 using namespace redlock::core;
-using redlock::errc;
-using redlock::fairness;
-using redlock::time_point;
-using redlock::vote;
+using namespace redlock;
 using phase = waiter::phase;
 using what = next_step::what;
 

@@ -30,8 +30,7 @@ TEST_CASE("of the waiters of one resource only the first asks the masters") {
     virtual_quorum alone(rules_with(3, 0ms, false));
     alone.start();
     hold_everywhere(alone);
-    alone.acquire(waiting());
-    alone.run_for(10s);
+    alone.acquire(waiting(), 10s);
     CHECK(of_many < 2 * alone.tokens.size());
 }
 
@@ -78,8 +77,7 @@ TEST_CASE("a local handoff sends nothing to the masters, and the lease stays who
 
 TEST_CASE("a lease that is handed off all the time is renewed all the same") {
     started_quorum it(rules_with(3, 1h, false));
-    std::uint64_t holder = it.acquire(waiting());
-    it.run_for(5ms);
+    std::uint64_t holder = it.acquire(waiting(), 5ms);
     for (int i = 0; i < 30'000; ++i) {
         const std::uint64_t next = it.acquire(waiting());
         it.release(it.answered(holder));
@@ -104,8 +102,7 @@ TEST_CASE("after some time of hand-offs the lock is released, and other processe
     it.run_for(10ms);
     for (int i = 0; i < 2; ++i) {
         REQUIRE(it.answer_to(names[i]) != nullptr);
-        it.release(it.answered(names[i]));
-        it.run_for(10ms);
+        it.release(it.answered(names[i]), 10ms);
     }
     REQUIRE(it.answer_to(names[2]) != nullptr);
     it.release(it.answered(names[2]));
@@ -120,8 +117,7 @@ TEST_CASE("after some time of hand-offs the lock is released, and other processe
 TEST_CASE(
     "hand-offs last for eight round trips, if that is longer, and begin anew after a release") {
     started_quorum it(rules_with(3, 1ms, false));
-    std::uint64_t holder = it.acquire(waiting());
-    it.run_for(10ms);
+    std::uint64_t holder = it.acquire(waiting(), 10ms);
     for (const std::uint64_t handed_off : {8U, 16U}) { // a round trip takes 1 ms
         std::uint64_t next = it.acquire(waiting());
         for (int i = 0; i < 8; ++i, next = it.acquire(waiting())) {
@@ -144,8 +140,7 @@ TEST_CASE("hand-offs last shorter once the masters answer faster, if only after 
     for (virtual_quorum::path& way : it.paths) {
         way.back = 10ms;
     }
-    std::uint64_t holder = it.acquire(waiting());
-    it.run_for(20ms);
+    std::uint64_t holder = it.acquire(waiting(), 20ms);
     for (virtual_quorum::path& way : it.paths) {
         way.back = 1ms;
     }
@@ -171,8 +166,7 @@ TEST_CASE("hand-offs last shorter once the masters answer faster, if only after 
 
 TEST_CASE("two that take turns in one process wait for each other, not for the masters") {
     started_quorum it(rules_with(3, 20ms, true));
-    std::uint64_t holder = it.acquire(waiting());
-    it.run_for(5ms);
+    std::uint64_t holder = it.acquire(waiting(), 5ms);
     std::uint64_t next = it.acquire(waiting()); // finds the lock taken, as nobody waited before
     it.run_for(5ms);
     const std::size_t before = asked(it);
@@ -180,8 +174,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
         it.release(it.answered(holder));
         REQUIRE(it.answer_to(next) != nullptr);
         holder = next;
-        next = it.acquire(waiting());
-        it.run_for(2ms);
+        next = it.acquire(waiting(), 2ms);
         CHECK(it.answer_to(next) == nullptr);
     }
     CHECK(asked(it) == before);
@@ -200,22 +193,18 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
 }
 
 TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of it") {
-    started_quorum it(rules_with(3, 1h, false));
-    const answer first = it.acquire_now(once());
-    const std::uint64_t second = it.acquire(waiting());
-    it.run_for(5ms);
-    it.release(first);
+    quorum_with_lock it(rules_with(3, 1h, false));
+    const std::uint64_t second = it.acquire(waiting(), 5ms);
+    it.release(it.got);
     const answer held = it.answered(second);
     SECTION("it is released before") {
-        it.release(held);
-        it.run_for(5ms);
+        it.release(held, 5ms);
         CHECK(it.acquire_now(once()).won);
     }
     SECTION("it is given up before, and its keys are not") {
         it.engine.abandon(held.lease);
         const std::size_t before = asked(it);
-        it.acquire(waiting());
-        it.run_for(5ms);
+        it.acquire(waiting(), 5ms);
         CHECK(asked(it) > before);
     }
     SECTION("it is lost") {
@@ -230,8 +219,7 @@ TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of 
         const std::uint64_t third = it.acquire(waiting());
         it.cancel(third);
         const std::size_t before = asked(it);
-        const std::uint64_t fourth = it.acquire(waiting());
-        it.run_for(5ms);
+        const std::uint64_t fourth = it.acquire(waiting(), 5ms);
         CHECK(asked(it) == before);
         it.release(held);
         CHECK(it.answered(fourth).won);
@@ -239,32 +227,28 @@ TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of 
 }
 
 TEST_CASE("what a waiter wants may forbid the handoff") {
-    started_quorum it(rules_with(3, 1h, false));
-    const answer first = it.acquire_now(once());
+    quorum_with_lock it(rules_with(3, 1h, false));
     SECTION("more than half of its ttl must be left") {
         acquire_options wants = waiting();
         wants.ttl = 25s;
-        const std::uint64_t second = it.acquire(wants);
-        it.run_for(10ms);
-        it.release(first);
+        const std::uint64_t second = it.acquire(wants, 10ms);
+        it.release(it.got);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.answered(second).deadline > it.now() + 24s);
     }
     SECTION("and what it asks for as least") {
         acquire_options wants = waiting();
         wants.min_validity = 9s;
-        const std::uint64_t second = it.acquire(wants);
-        it.run_for(2s);
-        it.release(first);
+        const std::uint64_t second = it.acquire(wants, 2s);
+        it.release(it.got);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.answered(second).deadline > it.now() + 9s);
     }
     SECTION("nearly all of it, if nobody renews the lease") {
         acquire_options wants = waiting();
         wants.renew = redlock::renewal::off;
-        const std::uint64_t second = it.acquire(wants);
-        it.run_for(1s);
-        it.release(first);
+        const std::uint64_t second = it.acquire(wants, 1s);
+        it.release(it.got);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
         CHECK(it.answered(second).deadline > it.now() + 9s);
     }
@@ -273,13 +257,11 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
 }
 
 TEST_CASE("a lease that has only begun is handed off also to a waiter that does not renew it") {
-    started_quorum it(rules_with(3, 1h, false));
-    const answer first = it.acquire_now(once());
+    quorum_with_lock it(rules_with(3, 1h, false));
     acquire_options wants = waiting();
     wants.renew = redlock::renewal::off;
-    const std::uint64_t second = it.acquire(wants);
-    it.run_for(10ms);
-    it.release(first);
+    const std::uint64_t second = it.acquire(wants, 10ms);
+    it.release(it.got);
     CHECK(it.engine.count().local_handoffs == 1);
     CHECK(it.answered(second).deadline > it.now() + 9s);
 }
@@ -298,8 +280,7 @@ TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked wit
     REQUIRE(it.answer_to(second) != nullptr);
     const answer held = it.answered(second);
     it.run_for(50ms); // master 2 says that it has granted it to the first
-    it.extend(held, 15s);
-    it.run_for(20s);
+    it.extend(held, 15s, 20s);
     REQUIRE(it.loss_of(held));
     CHECK(it.loss_of(held)->at <= began + usable(10s)); // from then on the others may grant it
 }
@@ -354,8 +335,7 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
 TEST_CASE("the next of a line goes on when the lease before is lost or given up") {
     started_quorum it(rules_with(3, 1h, false));
     const answer holder = it.acquire_now(once());
-    const std::uint64_t second = it.acquire(waiting());
-    it.run_for(100ms);
+    const std::uint64_t second = it.acquire(waiting(), 100ms);
     SECTION("lost") {
         it.run_until(holder.deadline);
         REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
@@ -376,8 +356,7 @@ TEST_CASE("closing ends every waiter of every line") {
         names.push_back(it.acquire(waiting(), i % 2 == 0 ? "r" : "s"));
     }
     it.run_for(5ms);
-    it.close();
-    it.run_for(1s);
+    it.close(1s);
     for (const auto name : names) {
         CHECK((it.answered(name).won || it.answered(name).why == errc::closed));
     }
@@ -393,8 +372,7 @@ TEST_CASE("without pushes the lock is found by polling") {
     }
     it.start();
     hold_everywhere(it);
-    const std::uint64_t name = it.acquire(waiting());
-    it.run_for(5s);
+    const std::uint64_t name = it.acquire(waiting(), 5s);
     free_everywhere(it);
     it.run_for(1s);
     CHECK(it.answered(name).won);

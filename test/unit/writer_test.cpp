@@ -49,8 +49,7 @@ TEST_CASE("a writer that is cancelled between two attempts takes its intent with
     const std::uint64_t writer = it.write(redlock::wait_for::forever());
     REQUIRE(it.run_while_not([&] { return it.intents() == 3; }, 1s));
     it.run_for(5ms); // all have replied, and the next attempt is not due
-    it.cancel(writer);
-    it.run_for(5ms);
+    it.cancel(writer, 5ms);
     CHECK(it.intents() == 0);
 }
 
@@ -71,8 +70,7 @@ TEST_CASE("the release of a writer removes its intent from a master that did not
     REQUIRE(it.run_while_not([&] { return it.answer_to(writer) != nullptr; }, 5s));
     REQUIRE(it.answered(writer).won);
     CHECK(it.masters[2].value_of("p:{r}:intent", it.now()));
-    it.release(it.answered(writer));
-    it.run_for(5ms);
+    it.release(it.answered(writer), 5ms);
     CHECK(it.intents() == 0);
     CHECK(it.masters[2].value_of("p:{r}", it.now()) == "another writer");
 }
