@@ -6,10 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // What children inherit while it lives.
 class environment {
@@ -83,8 +80,6 @@ public:
     if (!name.works()) {                                                                           \
         SKIP("the server does not load a clock of ours");                                          \
     }
-
-} // namespace
 
 TEST_CASE("a minority's clock that is stepped forward loses its vote, not the lock") {
     REQUIRE_CLOCKWORK(site, 3);
@@ -199,3 +194,5 @@ TEST_CASE("all clocks stepped forward at once: what is in flight is late, and th
     REQUIRE(!got->error);
     CHECK(token_of(got->lock) > last);
 }
+
+}} // namespace redlock::test

@@ -3,10 +3,7 @@
 
 #include <bit>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 std::vector<std::size_t> members(unsigned mask) {
     std::vector<std::size_t> result;
@@ -61,8 +58,6 @@ acquire_options fenced_once() {
     options.fencing = true;
     return options;
 }
-
-} // namespace
 
 TEST_CASE("cut off from any minority of 5, in any direction, a client takes and releases locks") {
     REQUIRE_NETWORK();
@@ -229,3 +224,5 @@ TEST_CASE("with late and lost packets on all masters' lines, locks are still to 
         site.me->release(got->lock);
     }
 }
+
+}} // namespace redlock::test

@@ -1,10 +1,7 @@
 // Passwords, database numbers, and what the servers see of a client.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 const std::string password = "s3cr:et/p@ss word%";
 const std::string password_in_url = "s3cr%3Aet%2Fp%40ss%20word%25";
@@ -35,8 +32,6 @@ struct everything_said {
 
     std::string all;
 };
-
-} // namespace
 
 TEST_CASE("a password is given in the URL, or once for all masters, and never printed") {
     quorum_of_masters masters(3, guarded_server());
@@ -142,3 +137,5 @@ TEST_CASE("CLIENT LIST shows the client's name, if it has one") {
     client nameless(site.io, settings, 1);
     CHECK(!nameless.acquire("r")->error);
 }
+
+}} // namespace redlock::test

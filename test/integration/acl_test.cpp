@@ -1,10 +1,7 @@
 // What an ACL must allow. The lines here are those that the documentation quotes.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // The least that works on every server: scripts are sent in full, and must be allowed to do what
 // they do. SET takes, the others extend and release; INFO is the introduction.
@@ -79,8 +76,6 @@ bool has_native_commands(const client& me) {
     const std::string command_variant = me.health().masters[0].compare_and_delete;
     return command_variant == "DELEX" || command_variant == "DELIFEQ";
 }
-
-} // namespace
 
 TEST_CASE("a user limited to the prefix and the least of commands can lock") {
     restricted_site site;
@@ -201,3 +196,5 @@ TEST_CASE(
         return site.masters.total_keys() == 0 && site.me->count().pending_removals == 0;
     });
 }
+
+}} // namespace redlock::test

@@ -6,10 +6,7 @@
 
 #include <bit>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Every subset of the masters has the key for somebody else.
 void try_all_masks(std::size_t n) {
@@ -56,8 +53,6 @@ void try_all_masks(std::size_t n) {
     CHECK(site.settled());
 }
 
-} // namespace
-
 TEST_CASE("of one to five masters, a lock is granted unless somebody has it on too many") {
     try_all_masks(GENERATE(1U, 3U, 4U, 5U));
 }
@@ -96,3 +91,5 @@ TEST_CASE("a wait that is over ends as contended, and leaves the holder alone") 
         CHECK(master.command({"GET", "redlock:{r}"}) == token);
     }
 }
+
+}} // namespace redlock::test

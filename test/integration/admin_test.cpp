@@ -3,17 +3,12 @@
 
 #include <redlock/admin.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 bool all_done(const std::vector<admin::master_result>& masters, bool done = true) {
     return std::ranges::all_of(
         masters, [&](const admin::master_result& one) { return one.done == done; });
 }
-
-} // namespace
 
 TEST_CASE("list: the names of all locks, and nothing else") {
     quorum_fixture site(3, guarded);
@@ -102,3 +97,5 @@ TEST_CASE("force_release does not touch the masters of another quorum") {
     CHECK(site.masters[0].command({"GET", lock_key("r")}) == mine.token());
     CHECK(site.me.release(mine) == release_result::released);
 }
+
+}} // namespace redlock::test

@@ -3,10 +3,7 @@
 
 #include <random>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 constexpr unsigned seed = 20'240'607;
 
@@ -48,8 +45,6 @@ void cancel_at_random(quorum_fixture& site, const acquire_options& options, int 
     CHECK(site.me.count().cancelled == cancelled);
 }
 
-} // namespace
-
 TEST_CASE("an acquire of a free lock may be cancelled at any moment") {
     quorum_fixture site(5);
     cancel_at_random(site, once(), 200);
@@ -83,3 +78,5 @@ TEST_CASE("an acquire may be cancelled at any moment while a minority hangs") {
     site.masters[0].resume();
     check_nothing_left(site);
 }
+
+}} // namespace redlock::test

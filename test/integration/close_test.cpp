@@ -2,10 +2,7 @@
 // connections are closed.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Connections of the library: each has a name, and those that look at the masters have none.
 bool still_connected(const quorum_of_masters& masters) {
@@ -16,8 +13,6 @@ bool still_connected(const quorum_of_masters& masters) {
     }
     return false;
 }
-
-} // namespace
 
 TEST_CASE("closing ends waiters, releases what is let go, and closes the connections") {
     quorum_fixture site(5);
@@ -103,3 +98,5 @@ TEST_CASE("closing does not wait for masters that hang, and what was sent to the
     // The removals were on the wire; the keys do not need to expire.
     CHECK(site.eventually([&] { return site.masters.total_keys() == 0; }, 3s));
 }
+
+}} // namespace redlock::test

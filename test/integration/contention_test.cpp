@@ -2,10 +2,7 @@
 #include "blocking_site.hpp"
 #include "integration/contention_worker_path.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 constexpr int processes = 4;
 constexpr int workers = 8;
@@ -81,8 +78,6 @@ private:
     std::vector<child_process> children_; // ended before the directory goes
 };
 
-} // namespace
-
 TEST_CASE("4 processes with 8 workers each never overlap, and all get their turns") {
     quorum_of_masters masters(5);
     crowd contenders(masters, 5, 30s, "off");
@@ -107,3 +102,5 @@ TEST_CASE("4 processes with 8 workers each never overlap while masters die, hang
     masters[2].restart_empty();
     contenders.judge();
 }
+
+}} // namespace redlock::test

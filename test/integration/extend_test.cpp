@@ -3,10 +3,7 @@
 
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 std::vector<long> pttls(const quorum_of_masters& masters) {
     std::vector<long> result;
@@ -15,8 +12,6 @@ std::vector<long> pttls(const quorum_of_masters& masters) {
     }
     return result;
 }
-
-} // namespace
 
 TEST_CASE("an extension moves the deadline and the expiry on the masters") {
     quorum_fixture site(3);
@@ -77,3 +72,5 @@ TEST_CASE("an extension says when max_hold ends the lease before its ttl") {
     CHECK(!site.me.extend(mine, 1s, nullptr, &how));
     CHECK(how == extend_result::extended);
 }
+
+}} // namespace redlock::test

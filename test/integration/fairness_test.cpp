@@ -2,10 +2,7 @@
 // own, which is what a process is to the masters.
 #include "guarded_quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 const milliseconds long_wait = 24h;
 
@@ -100,8 +97,6 @@ void both_protocols(const std::function<void(const std::function<void(config&)>&
     });
 }
 
-} // namespace
-
 TEST_CASE("the order of arrival is the order of the owners, round after round") {
     both_protocols([](const auto& change) {
         constexpr std::size_t clients = 4;
@@ -190,3 +185,5 @@ TEST_CASE("something else where the queue should be is left alone") {
         site.everywhere({"DEL", lock_key("r") + key});
     }
 }
+
+}} // namespace redlock::test

@@ -7,10 +7,7 @@
 #include <iterator>
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 using words = std::vector<std::string>;
 
@@ -39,8 +36,6 @@ words contents(const master_process& server) {
     std::sort(result.begin(), result.end());
     return result;
 }
-
-} // namespace
 
 TEST_CASE("a fenced SET writes value and token when there is no fence yet") {
     const master_process server;
@@ -265,3 +260,5 @@ TEST_CASE("clients that write at once leave the value of the largest token") {
     CHECK(server.command({"GET", "k"}) == std::to_string(rounds * clients));
     CHECK(server.command({"GET", save.fence()}) == std::to_string(rounds * clients));
 }
+
+}} // namespace redlock::test

@@ -2,10 +2,7 @@
 // whatever became of the masters in between.
 #include "guarded_quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Acquires and releases, and returns the token.
 std::uint64_t
@@ -20,8 +17,6 @@ pass_through(quorum_fixture& site, acquire_options options = with_token(waiting(
 void until_free(quorum_fixture& site) {
     REQUIRE(site.removed("r"));
 }
-
-} // namespace
 
 TEST_CASE("tokens increase over releases, and counters that agree cost no second round trip") {
     quorum_fixture site(3, guarded);
@@ -169,3 +164,5 @@ TEST_CASE("a token is above the last although all masters have forgotten everyth
     REQUIRE(!got->error);
     CHECK(token_of(got->lock) > last);
 }
+
+}} // namespace redlock::test

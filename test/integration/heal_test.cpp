@@ -2,16 +2,11 @@
 // lock is lost.
 #include "two_managers.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 std::uint64_t healed(const client& me) {
     return sum_over_masters(me, &master_metrics::healed);
 }
-
-} // namespace
 
 TEST_CASE("an extension puts a missing vote of a minority back, with its counter") {
     quorum_fixture site(3, guarded);
@@ -137,3 +132,5 @@ TEST_CASE("a lock whose keys are deleted on one master after the other stays hel
     CHECK(healed(site.me) >= 6);
     CHECK(site.me.release(mine) == release_result::released);
 }
+
+}} // namespace redlock::test

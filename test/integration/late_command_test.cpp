@@ -1,10 +1,7 @@
 // A command that was delayed and arrives when its attempt is long over does nothing.
 #include "guarded_quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // One master and one client with little patience.
 struct slow_site {
@@ -43,8 +40,6 @@ struct slow_site {
     quorum_of_masters masters;
     std::optional<client> me;
 };
-
-} // namespace
 
 TEST_CASE("an acquire that a hung master executes too late does nothing, and is counted") {
     slow_site site(protocol::guarded, 200ms);
@@ -109,3 +104,5 @@ TEST_CASE("an extension that a hung master executes too late does nothing") {
     run_until(site.io, [&] { return site.me->count().masters[0].late >= 1; });
     CHECK(calls_of(site.master(), "pexpire") == 0);
 }
+
+}} // namespace redlock::test

@@ -3,10 +3,7 @@
 
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // For how long a majority keeps the key, by their replies; the moment is that of the last reply.
 milliseconds kept_by_majority(const quorum_of_masters& masters, const std::string& key) {
@@ -17,8 +14,6 @@ milliseconds kept_by_majority(const quorum_of_masters& masters, const std::strin
     std::sort(left.rbegin(), left.rend());
     return milliseconds(left[masters.size() / 2]);
 }
-
-} // namespace
 
 TEST_CASE("the deadline is never later than what a majority of the masters keeps") {
     quorum_fixture site(5);
@@ -118,3 +113,5 @@ TEST_CASE("renewal survives the loss of the scripts and of every connection") {
     CHECK(site.me.release(mine) == release_result::released);
     CHECK(site.no_key_left());
 }
+
+}} // namespace redlock::test

@@ -4,18 +4,13 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 acquire_options told_early() {
     acquire_options options = once(20s);
     options.stop_margin = 19s; // `held()` turns false a second after the acquire
     return options;
 }
-
-} // namespace
 
 TEST_CASE("nobody gets a lock between its loss and the moment in which its holder lets go") {
     const protocol speaks = GENERATE(protocol::guarded, protocol::plain);
@@ -78,3 +73,5 @@ TEST_CASE("a lost lock that is abandoned stays to the end of its ttl") {
     site.me.close();
     CHECK(site.masters.total_keys(lock_key("r")) == 3);
 }
+
+}} // namespace redlock::test

@@ -3,10 +3,7 @@
 
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 const loss& await_loss(quorum_fixture& site, const std::shared_ptr<loss>& watched) {
     run_until(site.io, [&] { return watched->signalled; });
@@ -18,8 +15,6 @@ const loss& await_loss(quorum_fixture& site, const std::shared_ptr<loss>& watche
 std::chrono::steady_clock::time_point now() {
     return std::chrono::steady_clock::now();
 }
-
-} // namespace
 
 TEST_CASE("FLUSHALL under a holder is noticed at the next renewal, and called expired") {
     quorum_fixture site(5);
@@ -91,3 +86,5 @@ TEST_CASE("a holder whose io_context was blocked past the cut-off loses the lock
     CHECK(site.settled());
     CHECK(site.no_key_left());
 }
+
+}} // namespace redlock::test

@@ -2,10 +2,7 @@
 #include "quorum_fixture.hpp"
 #include "support/fake_master.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Real masters and fake ones that execute the next SET and lose its answer.
 struct half_real_site {
@@ -50,8 +47,6 @@ struct half_real_site {
     std::vector<fake_master> fakes;
     std::optional<client> me;
 };
-
-} // namespace
 
 TEST_CASE("a lost answer that was not needed: the lock is held, and released everywhere") {
     half_real_site site(2, 1);
@@ -124,3 +119,5 @@ TEST_CASE("a release whose answer is lost is repeated until it is known") {
     site.check_nothing_left();
     run_until(site.io, [&] { return site.me->count().removals_repeated == 1; });
 }
+
+}} // namespace redlock::test

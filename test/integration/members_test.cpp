@@ -3,10 +3,7 @@
 
 #include <span>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 config with_masters(const quorum_of_masters& masters, const std::vector<std::size_t>& which) {
     config result = config_for(masters.urls());
@@ -26,8 +23,6 @@ void until_refused(asio::io_context& io, const client& one, std::size_t masters)
                == static_cast<std::ptrdiff_t>(masters);
     });
 }
-
-} // namespace
 
 TEST_CASE("a client with another list never gets a lock, and its refusal shows both lists") {
     quorum_of_masters masters(5);
@@ -166,3 +161,5 @@ TEST_CASE("plain clients keep no list") {
     client plain(io, settings, 2);
     CHECK(!plain.acquire("r", once())->error);
 }
+
+}} // namespace redlock::test

@@ -3,10 +3,7 @@
 #include "guarded_quorum.hpp"
 #include "relay.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 using std::chrono::steady_clock;
 
@@ -83,8 +80,6 @@ struct record_of {
     long long quarantine = 0;
 };
 
-} // namespace
-
 TEST_CASE("FLUSHALL on a majority under a holder lets nobody in before the lease is over") {
     quarantining_site site(2s);
     client old(site.io, site.settings()); // connected before
@@ -153,8 +148,6 @@ TEST_CASE("restarted with its data, a master is quarantined, whatever it fsyncs"
     site.opens_in_time(newcomer, forgot);
 }
 
-namespace {
-
 // A holds the lock on the first master and the third. Then the first dies, and another server
 // answers under its address: B must not have the lock on that one and the second.
 void hands_over_no_lock_with_the_address(quarantining_site& site, master_process& taker) {
@@ -192,8 +185,6 @@ long uptime_of(const master_process& one) {
     const std::string field = "uptime_in_seconds:";
     return std::stol(info.substr(info.find(field) + field.size()));
 }
-
-} // namespace
 
 // The record comes with the replica, and says that every write is on disk.
 TEST_CASE("a promoted replica that fsyncs every write grants nothing that its master had granted") {
@@ -288,3 +279,5 @@ TEST_CASE("a quarantined master does not end the lock of a holder with a majorit
     CHECK(mine.held());
     CHECK(site.me->release(mine) == release_result::released);
 }
+
+}} // namespace redlock::test

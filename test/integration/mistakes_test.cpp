@@ -10,11 +10,9 @@
 #include <boost/asio/use_future.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-using Catch::Matchers::ContainsSubstring;
+namespace redlock::test { namespace {
 
-namespace {
+using Catch::Matchers::ContainsSubstring;
 
 std::string said_by(const std::function<void()>& mistake) {
     try {
@@ -47,8 +45,6 @@ std::string said_by_acquire(const resource_names& names, acquire_options options
             .abandon();
     });
 }
-
-} // namespace
 
 TEST_CASE("a mistake in the list of masters is refused with a sentence") {
     const auto said = [](std::vector<std::string> urls) {
@@ -201,3 +197,5 @@ TEST_CASE("a lock that is not there, and a number that it does not have, throw a
     });
     CHECK_THAT(said, ContainsSubstring("would deadlock"));
 }
+
+}} // namespace redlock::test

@@ -1,10 +1,7 @@
 // Clients of the guarded and of the plain protocol take the same keys, and exclude each other.
 #include "guarded_quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 struct mixed_site {
     mixed_site() : masters(3) {
@@ -86,8 +83,6 @@ void cannot_harm(protocol first, protocol second) {
     CHECK(theirs.release(again) == release_result::released);
 }
 
-} // namespace
-
 TEST_CASE("a guarded holder excludes a plain client, and the other way round") {
     excludes(protocol::guarded, protocol::plain);
     excludes(protocol::plain, protocol::guarded);
@@ -142,3 +137,5 @@ TEST_CASE("plain and guarded clients that contend never have it at the same time
         CHECK(site.speaking(how).count().acquired == 2 * rounds);
     }
 }
+
+}} // namespace redlock::test

@@ -6,10 +6,7 @@
 
 #include <atomic>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 using names = std::vector<std::string>;
 
@@ -30,8 +27,6 @@ lock take_all(client& one, names resources, acquire_options options = once()) {
 std::string value_on(const master_process& master, const std::string& key) {
     return master.command({"GET", key});
 }
-
-} // namespace
 
 TEST_CASE("multi-lock: all resources have one token and one counter, and go together") {
     two_processes site;
@@ -337,3 +332,5 @@ TEST_CASE("multi-lock: where keys are hashed, the refusal says which hash apart"
     client together(io, settings, 1);
     CHECK(take_all(together, {"a", "b"}).held());
 }
+
+}} // namespace redlock::test

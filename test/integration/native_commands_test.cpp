@@ -1,10 +1,7 @@
 // Servers that compare and delete by themselves are not sent a script, and others get one.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 std::string rung_of(const client& me) {
     return me.health().masters[0].compare_and_delete;
@@ -14,8 +11,6 @@ bool was_called(const master_process& master, const std::string& command) {
     const std::string stats = master.command({"INFO", "commandstats"});
     return stats.find("cmdstat_" + command + ":") != std::string::npos;
 }
-
-} // namespace
 
 TEST_CASE("a server that compares and deletes natively is never sent a script") {
     quorum_fixture site(3);
@@ -80,3 +75,5 @@ TEST_CASE("health tells the version of each server and how it compares and delet
     CHECK(one.run_id.size() == 40);
     CHECK_FALSE(one.compare_and_delete.empty());
 }
+
+}} // namespace redlock::test

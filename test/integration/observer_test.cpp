@@ -2,10 +2,7 @@
 // moment to its last, and how the masters voted.
 #include "guarded_quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 /// Records its notifications, and checks what must hold of every story. The manager runs in the
 /// test's thread only.
@@ -102,8 +99,6 @@ struct observed_quorum {
 };
 
 using story = std::vector<std::string>;
-
-} // namespace
 
 TEST_CASE("an observer sees a lock from its acquire to its release, with the votes") {
     observed_quorum it(3);
@@ -260,3 +255,5 @@ TEST_CASE("an observer receives the fencing token, and never the lock's token") 
         CHECK(to_string(one.votes).find(mine.token()) == std::string::npos);
     }
 }
+
+}} // namespace redlock::test

@@ -1,10 +1,7 @@
 // Masters that are dead or hung: what an acquire reports, how soon, and what remains afterwards.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 std::uint64_t commands_sent(const client& me) {
     return sum_over_masters(me, &master_metrics::commands);
@@ -14,8 +11,6 @@ std::uint64_t commands_sent(const client& me) {
 void quiet(config& c) {
     c.health_check_interval = 1h;
 }
-
-} // namespace
 
 TEST_CASE("locks are taken and released while a minority is dead") {
     quorum_fixture site(5);
@@ -161,3 +156,5 @@ TEST_CASE(
     CHECK(site.no_key_left());
     CHECK(site.settled());
 }
+
+}} // namespace redlock::test

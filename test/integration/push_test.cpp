@@ -4,10 +4,7 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 void patient(config& settings) {
     settings.retry_delay_min = settings.retry_delay_max = 1h;
@@ -78,8 +75,6 @@ void both_protocols(const std::function<void(const std::function<void(config&)>&
         patient(settings);
     });
 }
-
-} // namespace
 
 TEST_CASE("a waiter is woken by the release, in both protocols") {
     both_protocols([](const auto& change) {
@@ -282,3 +277,5 @@ TEST_CASE("a release that is missed while the push connections are down is not w
     }
     CHECK(!site.other.finish(waiter)->error);
 }
+
+}} // namespace redlock::test

@@ -1,10 +1,7 @@
 // A master that may have forgotten a lock does not vote before max_ttl is over, and says so.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 using std::chrono::steady_clock;
 
@@ -16,8 +13,6 @@ config quarantining(const std::vector<std::string>& urls) {
     result.max_ttl = max_ttl;
     return result;
 }
-
-} // namespace
 
 TEST_CASE("a fresh quorum is closed for max_ttl: one waits for it, another learns how long") {
     const auto started = steady_clock::now();
@@ -92,3 +87,5 @@ TEST_CASE("a server that says that it fsyncs every write is quarantined as any o
     run_until(io, [&] { return me.health().masters[0].state == master_state::quarantined; });
     CHECK(me.acquire("r", once(1s))->error == errc::no_quorum);
 }
+
+}} // namespace redlock::test

@@ -8,10 +8,7 @@
 
 #include <atomic>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 enum class as : unsigned char { reader, writer };
 
@@ -59,8 +56,6 @@ void woken_or_never(config& c) {
     c.retry_delay_min = 5ms;
     c.retry_delay_max = 1h;
 }
-
-} // namespace
 
 TEST_CASE("shared mutex: readers share, each with a lease of its own") {
     reading_site site;
@@ -450,3 +445,5 @@ TEST_CASE("shared mutex: votes that a master lost are healed, except next to the
     CHECK(site.me.extend(writer, 10s) == error_code());
     CHECK(site.eventually([&] { return exists(site.masters[2], lock_key("r")); }));
 }
+
+}} // namespace redlock::test

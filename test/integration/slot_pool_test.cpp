@@ -3,10 +3,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Fills the slots from outside, but for each `free_each`th.
 void fill(const quorum_of_masters& masters, std::size_t size, std::size_t free_each) {
@@ -21,8 +18,6 @@ void fill(const quorum_of_masters& masters, std::size_t size, std::size_t free_e
              std::to_string(free_each)});
     }
 }
-
-} // namespace
 
 TEST_CASE("each of the slots is taken once, in both protocols") {
     for (const auto& change : {pool_site::patient, pool_site::patient_and_plain}) {
@@ -241,3 +236,5 @@ TEST_CASE("processes that say different sizes share the numbers that both know")
     CHECK(site.acquire(large)->error == errc::contended);
     CHECK(site.acquire(small)->error == errc::contended);
 }
+
+}} // namespace redlock::test

@@ -2,10 +2,7 @@
 #include "quorum_fixture.hpp"
 #include "relay.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Contender i reaches master i first: its wires to the others are held until every master has
 // granted to its own.
@@ -63,8 +60,6 @@ struct split_vote {
     std::vector<std::unique_ptr<client>> contenders;
 };
 
-} // namespace
-
 TEST_CASE("three contenders with one vote each are all contended, and leave nothing") {
     split_vote site;
     const auto begun = site.split(once());
@@ -100,3 +95,5 @@ TEST_CASE(
         CHECK(one->count().held == 0);
     }
 }
+
+}} // namespace redlock::test

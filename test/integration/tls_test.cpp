@@ -1,10 +1,7 @@
 // TLS: which server is trusted, and which is not.
 #include "quorum_fixture.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 struct tls_site {
     explicit tls_site(bool auth_clients = false) : masters(3, options_of(auth_clients)) {}
@@ -50,8 +47,6 @@ struct tls_site {
     asio::io_context io;
     quorum_of_masters masters;
 };
-
-} // namespace
 
 TEST_CASE("masters whose certificate names the host and comes from our authority are trusted") {
     tls_site site;
@@ -155,3 +150,5 @@ TEST_CASE("a TLS master that is restarted is trusted again, and a hung one is no
     me.until_admitted(3);
     run_until(site.io, [&] { return site.masters.total_keys() == 0; });
 }
+
+}} // namespace redlock::test

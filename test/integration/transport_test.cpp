@@ -3,10 +3,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 void lock_and_release(client& me, std::size_t masters) {
     me.until_admitted(masters);
@@ -35,8 +32,6 @@ std::size_t connections_named(const master_process& master, const std::string& n
     }
     return found;
 }
-
-} // namespace
 
 TEST_CASE("masters are reached over IPv6") {
     if (!has_ipv6_loopback()) {
@@ -187,3 +182,5 @@ TEST_CASE("a connection that is cut is made again, and locks are still held") {
     CHECK(site.no_key_left());
     CHECK(site.settled());
 }
+
+}} // namespace redlock::test

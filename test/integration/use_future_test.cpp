@@ -7,10 +7,7 @@
 #include <future>
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // A context that two threads run.
 class running_context {
@@ -41,8 +38,6 @@ T get(std::future<T> future) {
     }
     return future.get();
 }
-
-} // namespace
 
 TEST_CASE("a plain thread takes, extends and releases a lock by futures") {
     quorum_of_masters masters(3);
@@ -99,3 +94,5 @@ TEST_CASE("eight threads share one manager, and are never in together") {
     get(manager.async_close(asio::use_future));
     CHECK(masters.total_keys() == 0);
 }
+
+}} // namespace redlock::test

@@ -1,10 +1,7 @@
 // Wait queues on real masters: which waiter is next, what it costs the masters, what is handed off.
 #include "guarded_quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Nothing is sent but what the locks need.
 void handing_off(config& settings) {
@@ -21,8 +18,6 @@ void handing_off_guarded(config& settings) {
 std::uint64_t commands_of(const master_process& master) {
     return calls_of(master, "set") + calls_of(master, "eval") + calls_of(master, "evalsha");
 }
-
-} // namespace
 
 TEST_CASE("a handle that was released cannot end the lease of the next owner") {
     quorum_fixture site(3, handing_off);
@@ -117,3 +112,5 @@ TEST_CASE("10,000 locks are held and renewed together, in few calls") {
         REQUIRE(one.held());
     }
 }
+
+}} // namespace redlock::test

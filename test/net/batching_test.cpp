@@ -1,10 +1,7 @@
 // Few bytes, few writes, one connection.
 #include "quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 std::vector<std::uint64_t> writes(const quorum& q) {
     std::vector<std::uint64_t> result;
@@ -20,8 +17,6 @@ std::vector<std::uint64_t> plus(std::vector<std::uint64_t> counts, std::uint64_t
     }
     return counts;
 }
-
-} // namespace
 
 TEST_CASE("what is begun in one turn of the loop leaves in one write per master") {
     constexpr std::size_t locks = 64;
@@ -102,3 +97,5 @@ TEST_CASE("metrics count what a master was sent and said") {
     CHECK(counted.held == 1);
     CHECK(counted.waiting == 0);
 }
+
+}} // namespace redlock::test

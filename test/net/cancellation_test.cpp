@@ -7,10 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 const error_code aborted = asio::error::operation_aborted;
 
@@ -37,8 +34,6 @@ void check_gone(quorum& q, const acquisition& cancelled) {
     CHECK(q.manager->get_metrics().held == 0);
     CHECK(q.manager->get_metrics().cancelled == 1);
 }
-
-} // namespace
 
 TEST_CASE("an acquire is cancelled before the manager runs") {
     const auto type = any_type();
@@ -370,3 +365,5 @@ TEST_CASE("a coroutine that waits for the loss during its work learns of neither
     });
     CHECK(loss_was_first);
 }
+
+}} // namespace redlock::test

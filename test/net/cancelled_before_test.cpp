@@ -9,10 +9,7 @@
 
 #include <stop_token>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 const error_code not_begun = asio::error::operation_aborted;
 const std::string unused_token(40, 'a');
@@ -103,8 +100,6 @@ all_operations(quorum& q, lock& held, reentrant_mutex& mutex, election& leaders)
     };
 }
 
-} // namespace
-
 TEST_CASE("a coroutine that was cancelled before begins no operation") {
     started_quorum q;
     lock held = q.acquired("held");
@@ -172,3 +167,5 @@ TEST_CASE("a stop token that was requested before a blocking call makes it send 
     CHECK(requests(q) == before);
     CHECK(q.keys() == 0);
 }
+
+}} // namespace redlock::test

@@ -10,10 +10,7 @@
 
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // A context that can be destroyed before everything else, and a manager on it.
 struct fragile {
@@ -74,8 +71,6 @@ std::size_t count_alive(const std::vector<std::weak_ptr<held_by_handler>>& all) 
     }
     return found;
 }
-
-} // namespace
 
 TEST_CASE("a context that is destroyed destroys the handlers of what is outstanding") {
     std::vector<std::weak_ptr<held_by_handler>> alive;
@@ -333,3 +328,5 @@ TEST_CASE("a master may go while the manager still runs") {
     q.run_until([&] { return q.admitted() == 2; });
     CHECK(q.release(held).value() == release_result::released);
 }
+
+}} // namespace redlock::test

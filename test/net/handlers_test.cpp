@@ -12,10 +12,7 @@
 #include <atomic>
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // With a lock that is held, and one that was released.
 struct lock_quorum : started_quorum {
@@ -83,8 +80,6 @@ struct counting_allocator {
         return counts == other.counts;
     }
 };
-
-} // namespace
 
 TEST_CASE("a handler never runs inside the function that began the operation") {
     int calls = 0;
@@ -351,3 +346,5 @@ TEST_CASE("diagnostics are filled before the handler runs") {
     CHECK(why.attempts == 1);
     CHECK(why.message.empty());
 }
+
+}} // namespace redlock::test

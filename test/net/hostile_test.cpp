@@ -3,10 +3,7 @@
 // with the command line, and measures its memory.
 #include "quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 struct hostility {
     std::string name;
@@ -74,8 +71,6 @@ const std::vector<hostility>& hostilities() {
     };
     return all;
 }
-
-} // namespace
 
 TEST_CASE("each operation ends with an error, and reads a bounded reply, whatever a server sends") {
     for (const hostility& one : hostilities()) {
@@ -152,3 +147,5 @@ TEST_CASE("a server that is hostile from the first reply on never votes, and say
         }
     }
 }
+
+}} // namespace redlock::test

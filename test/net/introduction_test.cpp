@@ -4,11 +4,9 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-using Catch::Matchers::ContainsSubstring;
+namespace redlock::test { namespace {
 
-namespace {
+using Catch::Matchers::ContainsSubstring;
 
 const std::string secret = "open-sesame-7391";
 
@@ -17,8 +15,6 @@ std::vector<fake_options> guarded_by(const std::string& password) {
     options.requirepass = password;
     return std::vector<fake_options>(3, options);
 }
-
-} // namespace
 
 // As a server answers whose AUTH was renamed, or a proxy that does not know it.
 TEST_CASE("a server that says the password back does not bring it into log or health") {
@@ -99,3 +95,5 @@ TEST_CASE("a port that hangs up at the first word may be one for TLS, and that i
     q.run_until([&] { return q.health_of(1).text.find("closed") != std::string::npos; });
     CHECK_THAT(q.health_of(1).text, !ContainsSubstring("rediss://"));
 }
+
+}} // namespace redlock::test

@@ -1,10 +1,7 @@
 // An attempt that did not succeed leaves no key, whatever the connection does to its commands.
 #include "quorum.hpp"
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 bool is_removal(const received_command& command) {
     const std::string name = command.name();
@@ -24,8 +21,6 @@ const received_command* removal_of(const received_command& set, const fake_maste
     });
     return found == log.end() ? nullptr : &*found;
 }
-
-} // namespace
 
 TEST_CASE("the rollback of a SET that hangs comes after it on the same connection") {
     started_quorum q(3, [](config& c) { c.master_timeout = 150ms; });
@@ -50,3 +45,5 @@ TEST_CASE("the rollback of a SET that hangs comes after it on the same connectio
     q.run_until([&] { return q.keys() == 0 && q.admitted() == 3; });
     CHECK(!q.acquire("r").error());
 }
+
+}} // namespace redlock::test

@@ -12,10 +12,7 @@
 #include <future>
 #include <thread>
 
-using namespace redlock;
-using namespace redlock::test;
-
-namespace {
+namespace redlock::test { namespace {
 
 // Runs a context on several threads as long as it lives.
 class crew {
@@ -72,8 +69,6 @@ void work(lock_manager& manager, std::size_t me, int rounds, tally& count) {
         }
     }
 }
-
-} // namespace
 
 TEST_CASE("many threads share a manager whose context several threads run") {
     constexpr std::size_t workers = 8;
@@ -260,3 +255,5 @@ TEST_CASE("a manager is destroyed while several threads run its context") {
         CHECK(q.keys() == 0);
     }
 }
+
+}} // namespace redlock::test

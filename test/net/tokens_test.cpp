@@ -15,12 +15,10 @@
 
 #include <future>
 
-using namespace redlock;
-using namespace redlock::test;
+namespace redlock::test { namespace {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
-
-namespace {
 
 // Each begins one operation with a token, and then does what makes it end.
 struct run_operation {
@@ -144,8 +142,6 @@ void check_coroutine(Token token) {
     q.run_until([&] { return done; });
     CHECK(done);
 }
-
-} // namespace
 
 TEMPLATE_TEST_CASE(
     "an operation takes every completion token",
@@ -369,3 +365,5 @@ TEST_CASE("options may be left out before a token") {
     q.run_until([&] { return error != redlock::errc::lost; });
     CHECK(!error);
 }
+
+}} // namespace redlock::test

@@ -5,11 +5,9 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-using Catch::Matchers::ContainsSubstring;
+namespace redlock::test { namespace {
 
-namespace {
+using Catch::Matchers::ContainsSubstring;
 
 struct misbehaviour {
     std::string name;
@@ -52,8 +50,6 @@ std::vector<misbehaviour> misbehaviours() {
         error("BUSY Redis is busy running a script."),
     };
 }
-
-} // namespace
 
 TEST_CASE("one master of three that misbehaves does not keep the lock from its taker") {
     for (const misbehaviour& one : misbehaviours()) {
@@ -169,3 +165,5 @@ TEST_CASE("a master that breaks off its introduction is connected again") {
     q.start();
     CHECK(q.masters[0].connections_accepted() == 3);
 }
+
+}} // namespace redlock::test

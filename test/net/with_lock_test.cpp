@@ -9,11 +9,9 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-using namespace redlock;
-using namespace redlock::test;
-using Catch::Matchers::StartsWith;
+namespace redlock::test { namespace {
 
-namespace {
+using Catch::Matchers::StartsWith;
 
 const error_code ended_early = asio::error::operation_aborted;
 
@@ -75,8 +73,6 @@ struct rest {
         return [this](lock&) { return rest_for_ever(resting, interrupted); };
     }
 };
-
-} // namespace
 
 TEST_CASE("work runs while the lock is held, which is released after it") {
     scope_outcome scope;
@@ -360,3 +356,5 @@ TEST_CASE("work may return a value") {
     q.run_until([&] { return result != 0; });
     CHECK(result == 42);
 }
+
+}} // namespace redlock::test

@@ -1,11 +1,9 @@
 #include "virtual_quorum.hpp"
 
-namespace acquire_test {
+namespace acquire_test { namespace {
 
 using namespace unit;
 using redlock::wait_for;
-
-namespace {
 
 void hold_everywhere(virtual_quorum& it, const std::string& token = "somebody") {
     for (virtual_master& server : it.masters) {
@@ -23,8 +21,6 @@ std::vector<std::string> traffic(const virtual_master& server) {
     }
     return lines;
 }
-
-} // namespace
 
 TEST_CASE("a lock that is free is acquired on every master, with one token") {
     started_quorum it(5);
@@ -534,4 +530,4 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
     }
 }
 
-} // namespace acquire_test
+}} // namespace acquire_test

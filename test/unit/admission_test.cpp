@@ -4,12 +4,10 @@
 #include <limits>
 #include <random>
 
-namespace admission_test {
+namespace admission_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
-
-namespace {
 
 struct server {
     std::string version = "redis_version:7.0.15\r\n";
@@ -59,8 +57,6 @@ server aged(std::int64_t seconds) {
     it.uptime = std::to_string(seconds);
     return it;
 }
-
-} // namespace
 
 TEST_CASE("the server's version decides which commands are said natively") {
     struct {
@@ -274,4 +270,4 @@ TEST_CASE("garbage in place of INFO is refused or judged, never fatal") {
     SUCCEED();
 }
 
-} // namespace admission_test
+}} // namespace admission_test

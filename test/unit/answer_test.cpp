@@ -3,12 +3,10 @@
 
 #include <limits>
 
-namespace answer_test {
+namespace answer_test { namespace {
 
 using namespace redlock::core;
 using redlock::vote;
-
-namespace {
 
 reply integer(std::int64_t value) {
     reply one;
@@ -76,8 +74,6 @@ array_reply<4> with_record(std::int64_t status, std::int64_t value, std::int64_t
     return array_reply<4>(
         {integer(status), integer(value), integer(clock), text(reply_type::string, "3 r")});
 }
-
-} // namespace
 
 TEST_CASE("only OK to a SET is a grant, and only nil says that somebody has it") {
     CHECK(said_to_set(text(reply_type::status, "OK")) == vote::granted);
@@ -310,8 +306,6 @@ TEST_CASE("an answer that no script gives is an error, whatever its numbers") {
 
 // --- Calls for several locks ---------------------------------------------------------------------
 
-namespace {
-
 constexpr command_kind acquires = command_kind::acquire;
 constexpr command_kind removes = command_kind::remove;
 constexpr command_kind extends = command_kind::extend;
@@ -403,8 +397,6 @@ std::vector<vote> votes(std::string_view letters) {
     }
     return all;
 }
-
-} // namespace
 
 TEST_CASE("of several locks that a call acquires, those are held that it excepts") {
     const several all("1 1000", acquires, 3);
@@ -624,4 +616,4 @@ TEST_CASE("a call for several locks that is refused is said in another way, or f
     CHECK(!of_one.each[0].means.use_eval);
 }
 
-} // namespace answer_test
+}} // namespace answer_test

@@ -6,12 +6,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace attach_test {
+namespace attach_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 const std::string theirs(40, 'b');
 const std::string mine(40, 'a');
@@ -32,8 +30,6 @@ answer attach(virtual_quorum& q, const acquire_options& options, const std::stri
     REQUIRE(q.run_while_not([&] { return q.answer_to(cookie) != nullptr; }));
     return q.answered(cookie);
 }
-
-} // namespace
 
 TEST_CASE("a lock that a majority has under the token is held, for a ttl from the request on") {
     started_quorum q(3);
@@ -261,8 +257,6 @@ TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
     CHECK(!q.has_key());
 }
 
-namespace {
-
 // Masters that keep a lock with its fencing counter: answers the two scripts an attach needs.
 struct counting_quorum {
     explicit counting_quorum(std::vector<std::int64_t> counters)
@@ -299,8 +293,6 @@ struct counting_quorum {
     int raised = 0;
     virtual_quorum it;
 };
-
-} // namespace
 
 TEST_CASE("a lock that is handed on has a fencing token beyond all that its majority knows") {
     counting_quorum q({7, 9, -1});
@@ -348,4 +340,4 @@ TEST_CASE("without fencing nobody asks for counters") {
     CHECK(q.read + q.raised == 0);
 }
 
-} // namespace attach_test
+}} // namespace attach_test

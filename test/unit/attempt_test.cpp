@@ -3,15 +3,13 @@
 #include "core/attempt.hpp"
 #include "virtual_quorum.hpp"
 
-namespace attempt_test {
+namespace attempt_test { namespace {
 
 using namespace redlock::core;
 using namespace redlock;
 using kind = attempt::decision::kind;
 using origin = attempt::origin;
 using limits = attempt::limits;
-
-namespace {
 
 constexpr time_point t0{1'000'000s};
 constexpr master_set all = 7;
@@ -73,8 +71,6 @@ struct site {
 };
 
 constexpr auto usable = unit::usable(10s);
-
-} // namespace
 
 TEST_CASE("attempt: each master is asked once, and a majority wins") {
     site one;
@@ -429,4 +425,4 @@ TEST_CASE("attempt: at its end a master that has not replied has timed out") {
     CHECK(one.lost(errc::no_quorum));
 }
 
-} // namespace attempt_test
+}} // namespace attempt_test

@@ -8,12 +8,10 @@
 #include <cctype>
 #include <random>
 
-namespace batch_effects_test {
+namespace batch_effects_test { namespace {
 
 namespace core = redlock::core;
 namespace memory = redlock::testing::memory;
-
-namespace {
 
 using texts = std::vector<std::string>;
 
@@ -237,8 +235,6 @@ std::string kind_of(const std::string& status) {
                               : status.substr(0, status.find(' '));
 }
 
-} // namespace
-
 TEST_CASE("a call for several locks does what calls for one lock each do") {
     memory::lua_machine lua;
     for (const core::script* const what :
@@ -285,4 +281,4 @@ TEST_CASE("a call for several locks does what calls for one lock each do") {
     }
 }
 
-} // namespace batch_effects_test
+}} // namespace batch_effects_test

@@ -2,12 +2,10 @@
 
 #include "waiters.hpp"
 
-namespace cancel_test {
+namespace cancel_test { namespace {
 
 using namespace unit;
 using redlock::wait_for;
-
-namespace {
 
 // Nothing is left: no key of ours, no timer, no operation, no claim.
 void check_clean(virtual_quorum& it, std::uint64_t name) {
@@ -21,8 +19,6 @@ void check_clean(virtual_quorum& it, std::uint64_t name) {
     }
     CHECK(it.idle());
 }
-
-} // namespace
 
 TEST_CASE("an acquire may be cancelled at any moment, and leaves no keys") {
     // Commands and replies are under way, arrive, are late, are answered in pieces, in turn.
@@ -129,4 +125,4 @@ TEST_CASE("cancelling what is over changes nothing") {
     CHECK(it.engine.count().cancelled == 0);
 }
 
-} // namespace cancel_test
+}} // namespace cancel_test

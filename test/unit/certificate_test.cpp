@@ -5,12 +5,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace certificate_test {
+namespace certificate_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 const std::string record_key = "p::epoch";
 const std::string certificate = "GET " + record_key;
@@ -43,8 +41,6 @@ struct certified_quorum : virtual_quorum {
         return engine.examine(now()).masters[master].state;
     }
 };
-
-} // namespace
 
 TEST_CASE("a lock without a fencing token takes a SET and a certificate on each master") {
     certified_quorum q;
@@ -267,4 +263,4 @@ TEST_CASE("under load the clock of a master is asked for now and then, as no rep
     CHECK(q.masters[0].count("TIME") <= 11);
 }
 
-} // namespace certificate_test
+}} // namespace certificate_test

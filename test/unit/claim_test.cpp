@@ -3,16 +3,12 @@
 #include "core/claim.hpp"
 #include "support/test.hpp"
 
-namespace claim_test {
+namespace claim_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 
-namespace {
-
 constexpr time_point now{1000s};
-
-} // namespace
 
 TEST_CASE("a claim goes from attempt to lease, to loss, to removal") {
     claim one;
@@ -67,4 +63,4 @@ TEST_CASE("a claim that is used again is an attempt that nothing is known of") {
     CHECK(one.left_behind().sets == 0);
 }
 
-} // namespace claim_test
+}} // namespace claim_test

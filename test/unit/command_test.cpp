@@ -4,11 +4,9 @@
 #include "core/scripts.hpp"
 #include "support/test.hpp"
 
-namespace command_test {
+namespace command_test { namespace {
 
 using namespace redlock::core;
-
-namespace {
 
 // The words of a command, separated by spaces.
 std::string words_of(const std::string& bytes) {
@@ -34,8 +32,6 @@ std::string extension(command_variant how) {
     append_extend(out, how, "the:key", "the:token", 12'345ms);
     return words_of(out);
 }
-
-} // namespace
 
 TEST_CASE("the length of an argument is a number of any size") {
     for (const std::size_t size : {0, 1, 9, 10, 11, 99, 100, 101, 1000, 100'000}) {
@@ -175,4 +171,4 @@ TEST_CASE("a guarded command names its keys, then what it compares and checks") 
                  "1700000000000123");
 }
 
-} // namespace command_test
+}} // namespace command_test

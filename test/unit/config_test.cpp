@@ -7,12 +7,10 @@
 #include <limits>
 #include <variant>
 
-namespace config_test {
+namespace config_test { namespace {
 
 using namespace redlock;
 using std::chrono::milliseconds;
-
-namespace {
 
 config good() {
     config out;
@@ -96,8 +94,6 @@ const duration_rule rules[] = {
 std::string ms(milliseconds value) {
     return std::to_string(value.count()) + " ms";
 }
-
-} // namespace
 
 TEST_CASE("the defaults are valid") {
     check_accepted(good());
@@ -470,4 +466,4 @@ TEST_CASE("a configuration becomes the engine's settings") {
     CHECK(!detail::settings_of(it).pushes);
 }
 
-} // namespace config_test
+}} // namespace config_test

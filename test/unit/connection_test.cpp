@@ -3,22 +3,18 @@
 #include "connection_site.hpp"
 #include "core/answer.hpp"
 
-namespace connection_test {
+namespace connection_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 using unit::connection_site;
 using unit::lines;
 
-namespace {
-
 settings with_credentials(std::string user, std::string password, int database, std::string name) {
     settings rules = unit::settings_for(1);
     rules.masters[0] = {std::move(user), std::move(password), database, std::move(name)};
     return rules;
 }
-
-} // namespace
 
 TEST_CASE("a connection does nothing before it is started, and opens once") {
     connection_site it;
@@ -480,4 +476,4 @@ TEST_CASE("a server whose clock is found stepped during a handshake gets another
     CHECK(it.written().empty());
 }
 
-} // namespace connection_test
+}} // namespace connection_test

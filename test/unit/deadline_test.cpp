@@ -3,12 +3,10 @@
 #include "core/lease.hpp"
 #include "support/test.hpp"
 
-namespace deadline_test {
+namespace deadline_test { namespace {
 
 using namespace redlock::core;
 using namespace redlock;
-
-namespace {
 
 constexpr time_point now{1000s};
 constexpr std::size_t quorum = 2;
@@ -55,8 +53,6 @@ struct site {
     lease it;
     jitter random{1};
 };
-
-} // namespace
 
 TEST_CASE("a lease lasts as long as a majority of the votes, and no longer than its limit") {
     site one;
@@ -293,4 +289,4 @@ TEST_CASE("a loss is explained with the votes of the masters") {
     CHECK(one.it.reason(one.mine, quorum) == loss_reason::expired);
 }
 
-} // namespace deadline_test
+}} // namespace deadline_test

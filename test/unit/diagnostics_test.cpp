@@ -12,11 +12,9 @@
 
 #include <cstdio>
 
-namespace diagnostics_test {
+namespace diagnostics_test { namespace {
 
 using namespace redlock;
-
-namespace {
 
 template <typename Enum>
 void check_names(int count) {
@@ -48,8 +46,6 @@ diagnostics of(std::vector<master_vote> votes) {
     out.votes = std::move(votes);
     return out;
 }
-
-} // namespace
 
 TEST_CASE("every enumerator has a name of its own") {
     check_names<vote>(10);
@@ -199,4 +195,4 @@ TEST_CASE("the logger of the standard error writes one line with its level") {
     CHECK(std::string_view(text.data(), size) == "redlock: error: the lock 'r' was lost\n");
 }
 
-} // namespace diagnostics_test
+}} // namespace diagnostics_test

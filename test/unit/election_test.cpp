@@ -11,9 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-namespace election_test {
-
-namespace {
+namespace election_test { namespace {
 
 using namespace redlock;
 using testing::virtual_quorum;
@@ -27,8 +25,6 @@ lock lead(virtual_quorum& quorum, election& of) {
     REQUIRE(quorum.advance_until([&] { return term.has_value(); }));
     return std::move(*term);
 }
-
-} // namespace
 
 TEST_CASE("what was made from a manager works after the manager was moved") {
     virtual_quorum quorum;
@@ -199,4 +195,4 @@ TEST_CASE("election: work that takes its term away ends the scope as one that wa
     CHECK(kept.held());
 }
 
-} // namespace election_test
+}} // namespace election_test

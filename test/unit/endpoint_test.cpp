@@ -2,12 +2,10 @@
 
 #include <redlock/config.hpp>
 
-namespace endpoint_test {
+namespace endpoint_test { namespace {
 
 using redlock::endpoint;
 using redlock::transport;
-
-namespace {
 
 // The sentence with which a URL is refused, or nothing if it is accepted.
 std::string refusal(std::string_view url) {
@@ -22,8 +20,6 @@ std::string refusal(std::string_view url) {
 bool mentions(const std::string& text, std::string_view what) {
     return text.find(what) != std::string::npos;
 }
-
-} // namespace
 
 TEST_CASE("a URL says how to reach a master") {
     endpoint plain("redis://db1");
@@ -238,4 +234,4 @@ TEST_CASE("an endpoint in words has neither user nor password") {
     CHECK(to_string(endpoint("unix:///run/s?db=4")) == "/run/s?db=4");
 }
 
-} // namespace endpoint_test
+}} // namespace endpoint_test

@@ -4,11 +4,9 @@
 
 #include <boost/asio/error.hpp>
 
-namespace error_test {
+namespace error_test { namespace {
 
 using namespace redlock;
-
-namespace {
 
 constexpr errc all[] = {
     errc::contended,
@@ -24,8 +22,6 @@ constexpr errc all[] = {
     errc::not_locked,
     errc::would_deadlock,
     errc::recursion_limit};
-
-} // namespace
 
 TEST_CASE("every error has a message of its own") {
     std::set<std::string> messages;
@@ -98,4 +94,4 @@ TEST_CASE("a message says what to do, where there is something") {
     }
 }
 
-} // namespace error_test
+}} // namespace error_test

@@ -3,12 +3,10 @@
 
 #include <numeric>
 
-namespace extension_round_test {
+namespace extension_round_test { namespace {
 
 using namespace redlock;
 using namespace redlock::core;
-
-namespace {
 
 constexpr time_point now{1000s};
 constexpr time_point before = now - 1s;
@@ -40,8 +38,6 @@ constexpr key_state foreign = key_state::owned_by_other;
 constexpr key_state unknown = key_state::unknown;
 constexpr key_state pending = key_state::pending;
 constexpr key_state quarantined = key_state::quarantined;
-
-} // namespace
 
 TEST_CASE("a confirmed vote counts and blocks, and never less than before") {
     vote_term one;
@@ -150,8 +146,6 @@ TEST_CASE("a silent removal that is seen after the judgement takes it back") {
     CHECK(
         rule({that(kept), that(kept), that(pending), that(missing)}, true, true) == ruling::failed);
 }
-
-namespace {
 
 // What one master does in a round: its answer to EXTEND, what it answers to HEAL, and whether it
 // had confirmed the key before.
@@ -297,8 +291,6 @@ std::string fault_in(const std::vector<plan>& plans, bool removal_seen) {
     return "";
 }
 
-} // namespace
-
 TEST_CASE("the order in which the answers arrive does not change what becomes of a round") {
     constexpr std::array kinds{kept, missing, foreign, quarantined, unknown, pending};
     const auto try_all = [](const std::vector<plan>& plans) {
@@ -354,4 +346,4 @@ TEST_CASE("a round never lets a lease go on across a gap in which a majority was
     }
 }
 
-} // namespace extension_round_test
+}} // namespace extension_round_test

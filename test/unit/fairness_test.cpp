@@ -8,12 +8,10 @@
 
 #include <sstream>
 
-namespace fairness_test {
+namespace fairness_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 acquire_options in_order(redlock::wait_for wait = redlock::wait_for::forever()) {
     acquire_options options = renewed();
@@ -102,8 +100,6 @@ struct site : virtual_quorum {
 
     std::size_t queue_master = 99;
 };
-
-} // namespace
 
 TEST_CASE("a free lock costs one question to one master, and its place is given up") {
     for (const std::size_t n : {1U, 3U, 5U}) {
@@ -390,4 +386,4 @@ TEST_CASE("the name of a place is too long to be anybody else's") {
     CHECK(it.queue()[1].waiter.size() == 20);
 }
 
-} // namespace fairness_test
+}} // namespace fairness_test

@@ -11,11 +11,9 @@
 #include <thread>
 #include <type_traits>
 
-namespace fenced_test {
+namespace fenced_test { namespace {
 
 using namespace redlock;
-
-namespace {
 
 constexpr std::uint64_t no_tokens[] = {
     0, fencing_token_max + 1, std::numeric_limits<std::uint64_t>::max()};
@@ -45,8 +43,6 @@ void in_threads(std::size_t count, const Work& work) {
         });
     }
 }
-
-} // namespace
 
 TEST_CASE("a stale token has an error of its own, with a sentence that names both tokens") {
     const stale_token_error error(17, 23);
@@ -320,4 +316,4 @@ TEST_CASE("the fenced SET checks, by the text that other scripts can use, before
     CHECK(fence_check.ends_with('\n')); // what is appended begins a line
 }
 
-} // namespace fenced_test
+}} // namespace fenced_test

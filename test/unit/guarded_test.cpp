@@ -7,12 +7,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace guarded_test {
+namespace guarded_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 redlock::core::settings guarded(std::size_t masters, milliseconds handoff_time = 0ms) {
     auto rules = guarded_settings_for(masters);
@@ -161,8 +159,6 @@ struct extended_quorum : guarded_quorum {
     unit::answer lease;
     redlock::time_point extended_at;
 };
-
-} // namespace
 
 TEST_CASE("a guarded master is admitted by its handshake, also when nobody asks for anything") {
     guarded_quorum q(3);
@@ -801,4 +797,4 @@ TEST_CASE("a lock that is released and acquired in one turn does not meet its ow
     CHECK(order == std::vector<std::string>{"remove", "acquire"});
 }
 
-} // namespace guarded_test
+}} // namespace guarded_test

@@ -1,12 +1,10 @@
 #include "core/guarded_scripts.hpp"
 #include "virtual_quorum.hpp"
 
-namespace lease_test {
+namespace lease_test { namespace {
 
 using namespace unit;
 using redlock::renewal;
-
-namespace {
 
 // Does something to each script that a master is sent.
 auto on_script(mishap what) {
@@ -18,8 +16,6 @@ auto on_script(mishap what) {
 std::size_t extensions_seen(const virtual_master& server) {
     return server.count("EVALSHA extend") + server.count("EVAL extend");
 }
-
-} // namespace
 
 TEST_CASE("a lock is held until its lease, the drift and the stop margin are over, exactly") {
     for (const milliseconds margin : {0ms, 1ms, 2'500ms}) {
@@ -421,8 +417,6 @@ TEST_CASE("a server that refuses SET IFEQ or EVALSHA gets another variant, and i
     CHECK(it.masters[0].count("EVAL extend") == 2);
 }
 
-namespace {
-
 // Several locks of the plain protocol.
 struct several_held {
     explicit several_held(std::size_t count, virtual_master::dialect speaks = {}) {
@@ -457,8 +451,6 @@ struct several_held {
     virtual_quorum it{3};
     std::vector<answer> got;
 };
-
-} // namespace
 
 TEST_CASE("plain extensions of one turn share a call, and one alone has a shorter script") {
     several_held all(65);
@@ -591,4 +583,4 @@ TEST_CASE("masters that break while they are asked to extend are unknown, not lo
     CHECK(it.is_lost_at(it.got, it.got.deadline));
 }
 
-} // namespace lease_test
+}} // namespace lease_test

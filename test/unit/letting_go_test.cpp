@@ -3,11 +3,9 @@
 
 #include "waiters.hpp"
 
-namespace letting_go_test {
+namespace letting_go_test { namespace {
 
 using namespace unit;
-
-namespace {
 
 std::size_t keys_of(virtual_quorum& it, const answer& lease) {
     std::size_t found = 0;
@@ -21,8 +19,6 @@ acquire_options with_margin(acquire_options options, milliseconds margin) {
     options.stop_margin = margin;
     return options;
 }
-
-} // namespace
 
 TEST_CASE("after a loss the keys stay until the holder has let go") {
     quorum_with_lock it(3, with_margin(once(), 2s));
@@ -334,4 +330,4 @@ TEST_CASE("closing removes each of many locks that were let go, however long the
     CHECK(left == 0);
 }
 
-} // namespace letting_go_test
+}} // namespace letting_go_test

@@ -6,12 +6,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace listeners_test {
+namespace listeners_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 struct published_quorum : virtual_quorum {
     explicit published_quorum(bool guarded) : virtual_quorum(rules(guarded)) {
@@ -47,8 +45,6 @@ struct published_quorum : virtual_quorum {
     std::size_t published = 0;
     std::int64_t listening = 0; // on each master
 };
-
-} // namespace
 
 TEST_CASE("nobody is known to listen for no lock before its arbiter says so") {
     core::listeners all;
@@ -99,4 +95,4 @@ TEST_CASE("a release is published everywhere until the arbiter finds that nobody
     }
 }
 
-} // namespace listeners_test
+}} // namespace listeners_test

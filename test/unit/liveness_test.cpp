@@ -3,22 +3,18 @@
 
 #include "connection_site.hpp"
 
-namespace presence_test {
+namespace presence_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 using unit::connection_site;
 using unit::lines;
 
-namespace {
-
 settings checked_each_second() {
     settings rules = unit::settings_for(1);
     rules.health_check_interval = 1s;
     return rules;
 }
-
-} // namespace
 
 TEST_CASE("connecting and introducing must end within connect_timeout") {
     for (const bool opened : {false, true}) {
@@ -197,4 +193,4 @@ TEST_CASE("a server that is well again is asked after its health soon when it ne
     CHECK(delay() <= 150ms);
 }
 
-} // namespace presence_test
+}} // namespace presence_test

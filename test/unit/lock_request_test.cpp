@@ -5,9 +5,7 @@
 
 #include <variant>
 
-namespace lock_request_test {
-
-namespace {
+namespace lock_request_test { namespace {
 
 using namespace redlock;
 using detail::form_of;
@@ -27,8 +25,6 @@ bool allowed(lock_request wanted, protocol way = protocol::guarded) {
 }
 
 const std::string token(40, 'a');
-
-} // namespace
 
 TEST_CASE("lock request: one resource") {
     CHECK(allowed({.names = "r"}));
@@ -147,4 +143,4 @@ TEST_CASE("lock request: a refusal names the value and what is allowed") {
         == "wait is 'forever'; allowed: 0 ms, with a token of your own");
 }
 
-} // namespace lock_request_test
+}} // namespace lock_request_test

@@ -5,12 +5,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace membership_test {
+namespace membership_test { namespace {
 
 using namespace member_world;
 using state = core::recorded_list::state;
-
-namespace {
 
 // A word of a record, counted from 0.
 std::string word(const std::string& record, int n) {
@@ -20,8 +18,6 @@ std::string word(const std::string& record, int n) {
     }
     return record.substr(at, record.find(' ', at) - at);
 }
-
-} // namespace
 
 TEST_CASE("a list is read as it was written") {
     using core::generation;
@@ -854,4 +850,4 @@ TEST_CASE(
     CHECK(std::stoll(word(after, 3)) + 1000 > std::stoll(word(before, 3)) + 1'000'000);
 }
 
-} // namespace membership_test
+}} // namespace membership_test

@@ -2,12 +2,10 @@
 
 #include "member_world.hpp"
 
-namespace membership_texts_test {
+namespace membership_texts_test { namespace {
 
 using namespace member_world;
 using state = core::recorded_list::state;
-
-namespace {
 
 const core::member_change remove_2{false, "m2"};
 const std::vector<std::size_t> each_of_four{0, 1, 2, 3};
@@ -15,8 +13,6 @@ const std::vector<std::size_t> each_of_four{0, 1, 2, 3};
 std::string text(const client& of) {
     return of.members().change_text(of.now);
 }
-
-} // namespace
 
 TEST_CASE("a quorum is being founded until it is known to be, except where another one is") {
     world all(5);
@@ -154,4 +150,4 @@ TEST_CASE("a change that cannot be made says why") {
     CHECK(text(one) == "a quorum of one master cannot change");
 }
 
-} // namespace membership_texts_test
+}} // namespace membership_texts_test

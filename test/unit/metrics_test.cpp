@@ -5,13 +5,11 @@
 
 #include <numeric>
 
-namespace metrics_test {
+namespace metrics_test { namespace {
 
 using namespace unit;
 using redlock::histogram;
 using redlock::metrics;
-
-namespace {
 
 std::size_t bucket_of(nanoseconds took) {
     histogram one;
@@ -20,8 +18,6 @@ std::size_t bucket_of(nanoseconds took) {
     REQUIRE(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) == 1);
     return static_cast<std::size_t>(std::ranges::find(counts, 1U) - counts.begin());
 }
-
-} // namespace
 
 TEST_CASE("a duration belongs to the first bucket whose bound it does not exceed") {
     const auto& bounds = histogram::bounds;
@@ -228,4 +224,4 @@ TEST_CASE("the engine tells of its own extensions, from their start to their end
     CHECK(it.renewals[5] == "no_quorum");
 }
 
-} // namespace metrics_test
+}} // namespace metrics_test

@@ -7,9 +7,7 @@
 #include <span>
 #include <thread>
 
-namespace observer_feed_test {
-
-namespace {
+namespace observer_feed_test { namespace {
 
 using namespace redlock;
 using detail::observer_feed;
@@ -50,8 +48,6 @@ struct told {
 void explain(diagnostics& out) {
     out.message = "so it ended";
 }
-
-} // namespace
 
 TEST_CASE("observer feed: operations are numbered from 1, and what is thrown counts and is said") {
     told mine;
@@ -191,4 +187,4 @@ TEST_CASE("a thread waits until another has made what comes before its own repor
     CHECK(reports.empty());
 }
 
-} // namespace observer_feed_test
+}} // namespace observer_feed_test

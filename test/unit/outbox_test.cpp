@@ -5,14 +5,12 @@
 #include "support/test.hpp"
 #include "virtual_master.hpp"
 
-namespace outbox_test {
+namespace outbox_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 using std::chrono::nanoseconds;
 using unit::arguments;
-
-namespace {
 
 constexpr master_set three_masters = 0b111;
 constexpr command_kind acquires = command_kind::acquire;
@@ -114,8 +112,6 @@ std::string line_of(const batch& one, command_variant how) {
     }
     return line;
 }
-
-} // namespace
 
 TEST_CASE("commands of the same kind, masters and ttl share a call") {
     for (const command_kind kind : {acquires, removes, extends}) {
@@ -567,4 +563,4 @@ TEST_CASE("the largest call has a word for each of its locks") {
     }
 }
 
-} // namespace outbox_test
+}} // namespace outbox_test

@@ -1,11 +1,9 @@
 // Very many locks: what one turn does for them, and how many removals one master is sent at once.
 #include "virtual_quorum.hpp"
 
-namespace pacing_test {
+namespace pacing_test { namespace {
 
 using namespace unit;
-
-namespace {
 
 constexpr std::size_t many = 500; // locks
 constexpr std::size_t turn_max = 8;
@@ -102,7 +100,6 @@ bool ever_out(const virtual_quorum& it) {
     });
 }
 
-} // namespace
 TEST_CASE("locks that are due for renewal together are renewed in turns") {
     crowd all(renewed());
     std::size_t begun = 0;
@@ -240,4 +237,4 @@ TEST_CASE("removals that a master refused are repeated at a pace") {
     CHECK(all.keys(2) == 0);
 }
 
-} // namespace pacing_test
+}} // namespace pacing_test

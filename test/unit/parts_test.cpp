@@ -13,14 +13,12 @@
 #include "core/waiting.hpp"
 #include "parts_site.hpp"
 
-namespace parts_test {
+namespace parts_test { namespace {
 
 using namespace redlock::core;
 using namespace redlock;
 using unit::parts_site;
 using lines = std::vector<std::string>;
-
-namespace {
 
 /// All acquires, and the parts that they are made of.
 struct acquires_site {
@@ -56,8 +54,6 @@ operation waiting_for(std::string_view key, std::uint64_t cookie) {
     out.options = unit::patient();
     return out;
 }
-
-} // namespace
 
 TEST_CASE("queries: each is reported once, when all masters have replied or its time is up") {
     parts_site it(3);
@@ -355,4 +351,4 @@ TEST_CASE("a report describes votes, and counts claims by their phase") {
     CHECK(!examine(it.rules, it.masters, false, it.now).ready);
 }
 
-} // namespace parts_test
+}} // namespace parts_test

@@ -6,12 +6,10 @@
 #include "core/slot_map.hpp"
 #include "support/test.hpp"
 
-namespace pending_removal_test {
+namespace pending_removal_test { namespace {
 
 using namespace redlock::core;
 using namespace redlock;
-
-namespace {
 
 constexpr time_point now{1000s};
 constexpr time_point decide_by = now + 1s;
@@ -58,8 +56,6 @@ struct debtor {
     bool owes = true;
     void reset() {}
 };
-
-} // namespace
 
 TEST_CASE("a removal is decided when a majority says the same, or none can any more") {
     using enum vote;
@@ -248,4 +244,4 @@ TEST_CASE("a search that is stopped does not keep a closing waiting") {
     CHECK(!ledger.under_way());
 }
 
-} // namespace pending_removal_test
+}} // namespace pending_removal_test

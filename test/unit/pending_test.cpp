@@ -5,16 +5,12 @@
 
 #include <boost/asio/io_context.hpp>
 
-namespace pending_test {
-
-namespace {
+namespace pending_test { namespace {
 
 using namespace redlock;
 using namespace redlock::detail;
 
 using calls = pending<int, std::string>;
-
-} // namespace
 
 TEST_CASE("pending: a call is found by its cookie until it is completed, and then never again") {
     boost::asio::io_context io;
@@ -68,4 +64,4 @@ TEST_CASE("pending: a call is found by its cookie until it is completed, and the
     CHECK(texts == std::vector<std::string>{"text"});
 }
 
-} // namespace pending_test
+}} // namespace pending_test

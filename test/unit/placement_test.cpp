@@ -5,11 +5,9 @@
 
 #include <redlock/placement.hpp>
 
-namespace placement_test {
+namespace placement_test { namespace {
 
 using namespace redlock;
-
-namespace {
 
 constexpr std::size_t resources = 100'000;
 
@@ -32,8 +30,6 @@ std::vector<std::size_t> shares(const std::vector<std::string>& quorums) {
     }
     return out;
 }
-
-} // namespace
 
 TEST_CASE("the weights are those of the documentation, in every version") {
     CHECK(placement_weight("east", "jobs/nightly") == 0x038b4ee6608f9058);
@@ -112,4 +108,4 @@ TEST_CASE("a quorum that is added takes its share, and nothing else moves") {
     }
 }
 
-} // namespace placement_test
+}} // namespace placement_test

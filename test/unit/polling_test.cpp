@@ -11,12 +11,10 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
 
-namespace polling_test {
+namespace polling_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 constexpr std::int64_t clock = 1'000'000;
 
@@ -119,8 +117,6 @@ struct held_quorum {
 // The moments of a release, against a poll that comes each second or two.
 const std::array<milliseconds, 12> moments{
     0ms, 50ms, 170ms, 290ms, 410ms, 600ms, 750ms, 900ms, 1'100ms, 1'400ms, 1'700ms, 1'950ms};
-
-} // namespace
 
 TEST_CASE("a free lock is found within 2 s though nobody tells of it") {
     const milliseconds moment = GENERATE(from_range(moments));
@@ -327,4 +323,4 @@ TEST_CASE("a waiter for a slot looks again when the first lease of one has ended
     CHECK(q.scans > before);
 }
 
-} // namespace polling_test
+}} // namespace polling_test

@@ -9,12 +9,10 @@
 #include <cstdlib>
 #include <sstream>
 
-namespace prometheus_test {
+namespace prometheus_test { namespace {
 
 using namespace redlock;
 using Catch::Matchers::ContainsSubstring;
-
-namespace {
 
 /// One page: its samples by name and labels, in the order in which they came.
 struct page {
@@ -119,8 +117,6 @@ health some_health() {
     return out;
 }
 
-} // namespace
-
 TEST_CASE("one manager's figures are a page of samples with types") {
     const page got = parse(to_prometheus(some_metrics(), some_health()));
     const std::string q = R"(quorum="default")";
@@ -203,4 +199,4 @@ TEST_CASE("what comes from the network or from the user cannot break the page") 
     CHECK(got.value(R"(redlock_ready{quorum="caf\\xc3\\xa9 \"x\""})") == 1);
 }
 
-} // namespace prometheus_test
+}} // namespace prometheus_test

@@ -4,12 +4,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace push_test {
+namespace push_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 // The master that a contender for `r` asks first.
 std::size_t arbiter(const virtual_quorum& it, std::size_t before) {
@@ -41,8 +39,6 @@ struct waiting_quorum : virtual_quorum {
     std::uint64_t name = 0;
     std::size_t first = 0; // the arbiter
 };
-
-} // namespace
 
 TEST_CASE("a push of the arbiter brings an attempt, which asks it first") {
     waiting_quorum it(5);
@@ -323,4 +319,4 @@ TEST_CASE("a channel is left when neither a waiter nor a listener is there any m
     CHECK(asked(it, "UNSUBSCRIBE p:{r}:free") == 3);
 }
 
-} // namespace push_test
+}} // namespace push_test

@@ -1,13 +1,11 @@
 #include "waiters.hpp"
 
-namespace query_test {
+namespace query_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
 using redlock::lock_state;
 using redlock::lock_status;
-
-namespace {
 
 lock_status asked(virtual_quorum& it) {
     it.statuses.clear();
@@ -15,8 +13,6 @@ lock_status asked(virtual_quorum& it) {
     it.run_while_not([&] { return !it.statuses.empty(); });
     return it.statuses.at(0);
 }
-
-} // namespace
 
 TEST_CASE("a lock that nobody has is free") {
     started_quorum it(3);
@@ -172,4 +168,4 @@ TEST_CASE("only the replies of members decide a query, and each is awaited") {
     CHECK(other.result.state == lock_state::undecided);
 }
 
-} // namespace query_test
+}} // namespace query_test

@@ -3,14 +3,12 @@
 #include "core/quorum.hpp"
 #include "quorum_site.hpp"
 
-namespace quorum_test {
+namespace quorum_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 using redlock::vote;
 using unit::virtual_master;
-
-namespace {
 
 constexpr unsigned bit(unsigned master) {
     return 1U << master;
@@ -20,8 +18,6 @@ using site = unit::quorum_site;
 using all = std::vector<vote>;
 constexpr vote admitted = vote::granted;
 constexpr vote away = vote::unreachable;
-
-} // namespace
 
 TEST_CASE("quorum: masters vote once they have introduced themselves, and a majority is ready") {
     site it(3);
@@ -250,4 +246,4 @@ TEST_CASE("quorum: the round trip is smoothed, and what took no time says nothin
     CHECK(it.masters.round_trip() == 9ms);
 }
 
-} // namespace quorum_test
+}} // namespace quorum_test

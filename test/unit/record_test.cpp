@@ -10,14 +10,12 @@
 
 #include <sstream>
 
-namespace record_test {
+namespace record_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
 namespace memory = redlock::testing::memory;
 using redlock::master_state;
-
-namespace {
 
 constexpr std::int64_t date = 1'700'000'000'000'000;
 constexpr std::int64_t second = 1'000'000;
@@ -78,8 +76,6 @@ struct one_server {
     bool has_lock() { return ask({"EXISTS", "p:{r}"}) == "1"; }
     std::string record() { return ask({"GET", record_key}); }
 };
-
-} // namespace
 
 TEST_CASE("the memory of a server without a record begins now, however long it has been up") {
     one_server it;
@@ -210,8 +206,6 @@ TEST_CASE("a new server whose record was written by its creator votes at once") 
 
 // --- Engines whose masters are such servers -----------------------------------------------------
 
-namespace {
-
 struct served_quorum {
     explicit served_quorum(std::size_t masters, bool new_servers = true) : it(rules_for(masters)) {
         for (virtual_master& one : it.masters) {
@@ -240,8 +234,6 @@ struct served_quorum {
 
     virtual_quorum it;
 };
-
-} // namespace
 
 TEST_CASE("a new quorum votes after one quarantine, a new server of it as well") {
     served_quorum q(3, false);
@@ -379,4 +371,4 @@ TEST_CASE("a master with a record of another format does not vote, and says what
     CHECK(q.state(0) == master_state::admitted);
 }
 
-} // namespace record_test
+}} // namespace record_test

@@ -7,9 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-namespace release_watch_test {
-
-namespace {
+namespace release_watch_test { namespace {
 
 using namespace redlock;
 using namespace redlock::detail;
@@ -38,8 +36,6 @@ struct watched {
         return ended;
     }
 };
-
-} // namespace
 
 TEST_CASE(
     "release watch: a call that waits ends with the next notification on its key, or in time") {
@@ -109,4 +105,4 @@ TEST_CASE("release watch: notifications count while somebody listens") {
     CHECK(mine.watch.notifications_of("k") == 0);
 }
 
-} // namespace release_watch_test
+}} // namespace release_watch_test

@@ -2,11 +2,9 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace removal_test {
+namespace removal_test { namespace {
 
 using namespace unit;
-
-namespace {
 
 // A quorum with one lock held, released by the test.
 struct held {
@@ -28,8 +26,6 @@ struct held {
     virtual_quorum it;
     answer got;
 };
-
-} // namespace
 
 TEST_CASE("a lock that was held to the end is released, everywhere") {
     held one(5);
@@ -399,4 +395,4 @@ TEST_CASE("a debt that has expired is forgotten while another master still owes 
     CHECK(one.it.idle());
 }
 
-} // namespace removal_test
+}} // namespace removal_test

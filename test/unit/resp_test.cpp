@@ -4,11 +4,9 @@
 
 #include <random>
 
-namespace resp_test {
+namespace resp_test { namespace {
 
 using namespace redlock::core;
-
-namespace {
 
 bool feed(reply_reader& reader, std::string_view bytes) {
     return reader.feed({bytes.data(), bytes.size()});
@@ -57,8 +55,6 @@ std::string first_of(std::string_view bytes) {
 std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }
-
-} // namespace
 
 TEST_CASE("a command is an array of counted strings") {
     std::string out;
@@ -376,4 +372,4 @@ TEST_CASE("nothing has no number, wherever the stream is cut") {
     CHECK(found->integer == 0);
 }
 
-} // namespace resp_test
+}} // namespace resp_test

@@ -4,13 +4,11 @@
 
 #include <numeric>
 
-namespace round_test {
+namespace round_test { namespace {
 
 using namespace redlock;
 using namespace redlock::core;
 using redlock::core::round; // and not that of the C library
-
-namespace {
 
 constexpr std::array kinds{
     vote::granted, vote::held, vote::error, vote::timed_out, vote::unreachable};
@@ -110,8 +108,6 @@ std::string fault_in(const std::vector<vote>& votes, const std::vector<std::size
     return before == outcome(masters, so_far) ? "" : "wrong verdict: " + in_words(votes, order);
 }
 
-} // namespace
-
 TEST_CASE("every pattern of votes has the verdict of the specification") {
     for (std::size_t masters = 1; masters <= 7; ++masters) {
         std::vector<std::size_t> order(masters);
@@ -187,4 +183,4 @@ TEST_CASE("a partial grant of ours next to a held key is contention, not an outa
     CHECK(split.decide() == verdict::contended);
 }
 
-} // namespace round_test
+}} // namespace round_test

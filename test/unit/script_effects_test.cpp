@@ -21,12 +21,10 @@
 #include <iterator>
 #include <sstream>
 
-namespace script_effects_test {
+namespace script_effects_test { namespace {
 
 namespace core = redlock::core;
 namespace memory = redlock::testing::memory;
-
-namespace {
 
 constexpr std::int64_t present = 1'700'000'000'123'456;
 constexpr std::string_view token = "me-0123456789abcdef";
@@ -311,8 +309,6 @@ without a limit it is late
 not_after=0 | a=$/4000 b=$/4000 | -1 0 T | =
 not_after=0 |                   | -1 0 T | =
 )";
-
-} // namespace
 
 TEST_CASE("what the plain protocol does") {
     check(
@@ -1264,4 +1260,4 @@ TEST_CASE("taking a place drops at most a hundred places that have ended") {
     take(102, "0 0 2 | q={x200@T-700,x201@T-699,me@T}/10000 p={me@T+10s}/10000");
 }
 
-} // namespace script_effects_test
+}} // namespace script_effects_test

@@ -1,13 +1,11 @@
 #include "core/server_clock.hpp"
 #include "support/test.hpp"
 
-namespace server_clock_test {
+namespace server_clock_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 using std::chrono::microseconds;
-
-namespace {
 
 constexpr std::int64_t date = 1'700'000'000'000'000;
 
@@ -32,8 +30,6 @@ struct site {
 };
 
 const time_point now(1000s);
-
-} // namespace
 
 TEST_CASE("a clock that runs on is not stepped, however slow the answers are") {
     site it;
@@ -126,4 +122,4 @@ TEST_CASE("an answer that only just agrees with the one before narrows what is k
     CHECK(it.clock.not_after(now, it.rules) == shown + 1'000);
 }
 
-} // namespace server_clock_test
+}} // namespace server_clock_test

@@ -8,14 +8,12 @@
 #include <bit>
 #include <cmath>
 
-namespace sizing_test {
+namespace sizing_test { namespace {
 
 using Catch::Approx;
 using namespace redlock;
 using unit::answer;
 using unit::virtual_quorum;
-
-namespace {
 
 // By looking at each of the 2^N states that N masters can be in.
 double downtime_by_enumeration(std::size_t masters, double each_down) {
@@ -28,8 +26,6 @@ double downtime_by_enumeration(std::size_t masters, double each_down) {
     }
     return sum;
 }
-
-} // namespace
 
 TEST_CASE("the time without a majority is that of all the states that have none") {
     for (std::size_t masters = 1; masters <= 12; ++masters) {
@@ -80,4 +76,4 @@ TEST_CASE("a lock of the virtual quorum is renewed and ends when the times say")
     CHECK(it.engine.count().renewed == 1);
 }
 
-} // namespace sizing_test
+}} // namespace sizing_test

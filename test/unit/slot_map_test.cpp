@@ -3,12 +3,10 @@
 
 #include <random>
 
-namespace pool_test {
+namespace pool_test { namespace {
 
 using redlock::core::handle;
 using redlock::core::pool;
-
-namespace {
 
 struct thing {
     handle self;
@@ -20,8 +18,6 @@ struct thing {
         ++resets;
     }
 };
-
-} // namespace
 
 TEST_CASE("a default handle names nothing") {
     pool<thing> things;
@@ -148,4 +144,4 @@ TEST_CASE("the places of a pool are named from the first generation on") {
     CHECK(things.create().self == handle{.index = 1, .generation = 2});
 }
 
-} // namespace pool_test
+}} // namespace pool_test

@@ -1,12 +1,10 @@
 #include "core/slot_scans.hpp"
 #include "support/test.hpp"
 
-namespace slot_scan_test {
+namespace slot_scan_test { namespace {
 
 using namespace redlock;
 using namespace redlock::core;
-
-namespace {
 
 reply text(std::string_view value) {
     reply out;
@@ -29,8 +27,6 @@ reply array(const std::vector<reply>& elements) {
     out.elements = elements;
     return out;
 }
-
-} // namespace
 
 TEST_CASE("a scan asks for 512 slots at a time, and is decided when a majority has enough") {
     slot_scan scan;
@@ -96,4 +92,4 @@ TEST_CASE("the status of a pool has the owner that a majority has") {
     CHECK(status.slots[1].state == redlock::lock_state::free);
 }
 
-} // namespace slot_scan_test
+}} // namespace slot_scan_test

@@ -3,11 +3,9 @@
 #include "core/slot_search.hpp"
 #include "support/test.hpp"
 
-namespace slot_search_test {
+namespace slot_search_test { namespace {
 
 using namespace redlock::core;
-
-namespace {
 
 // On the one master that there is, these are free.
 slot_tally free_are(std::string_view slots) {
@@ -23,8 +21,6 @@ std::vector<std::uint32_t> next_of(slot_search& search) {
     search.next(out);
     return out;
 }
-
-} // namespace
 
 TEST_CASE("slot search: it tries the free slots one after the other, and then needs a scan") {
     jitter random{3};
@@ -98,4 +94,4 @@ TEST_CASE("slot search: what was free is forgotten in a pause, and passed on wit
     CHECK(!next.has_next());
 }
 
-} // namespace slot_search_test
+}} // namespace slot_search_test

@@ -4,12 +4,10 @@
 #include "core/slot_search.hpp"
 #include "support/test.hpp"
 
-namespace census_test {
+namespace census_test { namespace {
 
 namespace core = redlock::core;
 using redlock::lock_state;
-
-namespace {
 
 std::vector<std::uint32_t> chosen(const core::slot_tally& found, std::size_t most) {
     core::jitter random(7);
@@ -17,8 +15,6 @@ std::vector<std::uint32_t> chosen(const core::slot_tally& found, std::size_t mos
     found.choose(most, random, out);
     return out;
 }
-
-} // namespace
 
 TEST_CASE("a slot is worth asking for where it is free on a majority") {
     core::slot_tally found;
@@ -106,4 +102,4 @@ TEST_CASE("a scan for several slots goes on until it has found enough, or all ha
     CHECK(found.found() == 2);
 }
 
-} // namespace census_test
+}} // namespace census_test

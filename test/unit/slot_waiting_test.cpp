@@ -2,12 +2,10 @@
 
 #include "slot_keys.hpp"
 
-namespace slot_waiting_test {
+namespace slot_waiting_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 // The slots whose removal notifies the pool's waiters.
 std::set<std::string> told_free(const virtual_quorum& it) {
@@ -22,8 +20,6 @@ std::set<std::string> told_free(const virtual_quorum& it) {
     }
     return out;
 }
-
-} // namespace
 
 TEST_CASE("the release of any slot wakes a waiter for one") {
     started_quorum it(rules_without_polling(3));
@@ -256,4 +252,4 @@ TEST_CASE("a wait for a slot ends in time") {
     CHECK(it.idle());
 }
 
-} // namespace slot_waiting_test
+}} // namespace slot_waiting_test

@@ -4,12 +4,10 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
-namespace standing_test {
+namespace standing_test { namespace {
 
 using namespace unit;
 using namespace redlock;
-
-namespace {
 
 redlock::core::settings quarantined(std::size_t masters) {
     redlock::core::settings rules = settings_for(masters);
@@ -35,8 +33,6 @@ constexpr auto admitted = master_state::admitted;
 constexpr auto duplicate = master_state::duplicate;
 constexpr auto down = master_state::down;
 using all = std::vector<master_state>;
-
-} // namespace
 
 TEST_CASE("a fresh quorum opens exactly when its quarantine ends, and wakes the waiters") {
     virtual_quorum it(quarantined(3));
@@ -342,4 +338,4 @@ TEST_CASE("a master that could not serve when it was introduced is asked again s
     }
 }
 
-} // namespace standing_test
+}} // namespace standing_test

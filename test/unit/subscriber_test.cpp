@@ -1,13 +1,11 @@
 #include "core/subscriber.hpp"
 #include "virtual_quorum.hpp"
 
-namespace subscriber_test {
+namespace subscriber_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
 using unit::virtual_master;
-
-namespace {
 
 using lines = std::vector<std::string>;
 
@@ -70,8 +68,6 @@ struct harness final : subscriber_events {
     std::function<void(std::string_view)> when_hinted;
     subscriber link{0, rules, *this, random};
 };
-
-} // namespace
 
 TEST_CASE("a push connection is opened by the first channel that is watched") {
     harness it;
@@ -340,4 +336,4 @@ TEST_CASE("what a push connection was asked before it was stopped is owed by nob
     CHECK(it.link.why_not() == "unsolicited reply");
 }
 
-} // namespace subscriber_test
+}} // namespace subscriber_test

@@ -13,9 +13,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace testing_kit_test {
-
-namespace {
+namespace testing_kit_test { namespace {
 
 using namespace redlock;
 using testing::virtual_quorum;
@@ -50,8 +48,6 @@ acquire_options lease_of(std::chrono::milliseconds ttl) {
     options.ttl = ttl;
     return options;
 }
-
-} // namespace
 
 TEST_CASE("virtual time: a lock is held, renewed and released without waiting") {
     virtual_quorum quorum;
@@ -329,4 +325,4 @@ TEST_CASE("the observer and the logger may call the manager") {
     CHECK(lines > 0);
 }
 
-} // namespace testing_kit_test
+}} // namespace testing_kit_test

@@ -3,12 +3,10 @@
 
 #include <random>
 
-namespace timers_test {
+namespace timers_test { namespace {
 
 using namespace redlock::core;
 using redlock::time_point;
-
-namespace {
 
 time_point at(int second) {
     return time_point(std::chrono::seconds(second));
@@ -19,8 +17,6 @@ using model = std::multimap<time_point, timer*>;
 void take_out(model& expected, timer& entry) {
     std::erase_if(expected, [&](const auto& one) { return one.second == &entry; });
 }
-
-} // namespace
 
 TEST_CASE("timers come out in order, and not before their time") {
     timers all;
@@ -109,4 +105,4 @@ TEST_CASE("a timer that is put off to the moment of others stays before them") {
     CHECK(all.pop(at(2)) == &entries[0]);
 }
 
-} // namespace timers_test
+}} // namespace timers_test

@@ -6,14 +6,12 @@
 #include <list>
 #include <tuple>
 
-namespace wait_queue_test {
+namespace wait_queue_test { namespace {
 
 using namespace redlock::core;
 using namespace redlock;
 using phase = waiter::phase;
 using what = next_step::what;
-
-namespace {
 
 constexpr std::size_t far = 9; // no master of these
 
@@ -81,8 +79,6 @@ void check_about(redlock::clock::duration found, std::chrono::nanoseconds wanted
     CHECK(found >= wanted - 100us);
     CHECK(found <= wanted + 100us);
 }
-
-} // namespace
 
 TEST_CASE("wait queue: the first to come is the front, and the next follows when it leaves") {
     site it;
@@ -625,4 +621,4 @@ TEST_CASE("wait queue: one that is used again knows nothing of the one before") 
     CHECK(one.last.of.empty());
 }
 
-} // namespace wait_queue_test
+}} // namespace wait_queue_test

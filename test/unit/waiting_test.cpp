@@ -2,20 +2,16 @@
 
 #include "waiters.hpp"
 
-namespace waiting_test {
+namespace waiting_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 std::size_t won(const virtual_quorum& it, const std::vector<std::uint64_t>& names) {
     return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](auto name) {
         return it.answer_to(name) != nullptr && it.answered(name).won;
     }));
 }
-
-} // namespace
 
 TEST_CASE("of the waiters of one resource only the first asks the masters") {
     started_quorum it(rules_with(3, 0ms, false));
@@ -422,4 +418,4 @@ TEST_CASE("that more wait than the limit is reported when it happens") {
     CHECK(it.contentions == std::vector<std::pair<std::string, std::size_t>>{{"p:{r}", 3}});
 }
 
-} // namespace waiting_test
+}} // namespace waiting_test

@@ -2,12 +2,10 @@
 
 #include "waiters.hpp"
 
-namespace writer_test {
+namespace writer_test { namespace {
 
 using namespace unit;
 namespace core = redlock::core;
-
-namespace {
 
 // Of three masters; one reader has the lock.
 struct read_quorum : started_quorum {
@@ -31,8 +29,6 @@ struct read_quorum : started_quorum {
 
     answer reader;
 };
-
-} // namespace
 
 TEST_CASE("a writer whose wait ends takes its intent with it") {
     read_quorum it;
@@ -90,4 +86,4 @@ TEST_CASE("a writer that waits in the same process asks when the holder becomes 
     CHECK(it.answer_to(writer) == nullptr);
 }
 
-} // namespace writer_test
+}} // namespace writer_test
