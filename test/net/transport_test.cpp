@@ -102,7 +102,7 @@ TEST_CASE("a master that stays silent is dropped and connected again") {
 
 TEST_CASE("replies that come byte by byte are put together") {
     quorum q;
-    q.when("*", fake_action::split_bytes(20us));
+    q.when("*", fake_action::split_bytes());
     q.start();
     lock held = q.acquired("r");
     CHECK(!q.extend(held, 25s).error());

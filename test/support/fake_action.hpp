@@ -3,7 +3,6 @@
 // same, except after one that hangs unexecuted. Other connections go on.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -17,11 +16,10 @@ public:
         reply,              // answer `text` without executing
         hang,               // read it, neither execute nor answer before release_hung()
         execute_then_hang,  // execute at once, answer at release_hung()
-        delay,              // execute at once, answer after `duration`
         close_before_reply, // close without executing
         execute_then_close, // execute, then close: the answer is lost
         close_mid_reply,    // execute, send `size` bytes of the answer, then close
-        split_bytes,        // execute, send one byte per write, `duration` apart
+        split_bytes,        // execute, send one byte per write
         garbage,            // answer what is not RESP, without executing
         too_large,          // answer a bulk string of `size` bytes, without executing
     };
@@ -34,39 +32,24 @@ public:
     }
     static fake_action hang() { return fake_action(kind::hang); }
     static fake_action execute_then_hang() { return fake_action(kind::execute_then_hang); }
-    static fake_action delay(std::chrono::milliseconds time) {
-        return fake_action(kind::delay, 0, time);
-    }
     static fake_action close_before_reply() { return fake_action(kind::close_before_reply); }
     static fake_action execute_then_close() { return fake_action(kind::execute_then_close); }
     static fake_action close_mid_reply(std::size_t bytes) {
         return fake_action(kind::close_mid_reply, bytes);
     }
-    // The pause lets the peer see each byte on its own.
-    static fake_action
-    split_bytes(std::chrono::microseconds pause = std::chrono::microseconds(200)) {
-        return fake_action(kind::split_bytes, 0, pause);
-    }
+    static fake_action split_bytes() { return fake_action(kind::split_bytes); }
     static fake_action garbage() { return fake_action(kind::garbage); }
     static fake_action too_large(std::size_t bytes) { return fake_action(kind::too_large, bytes); }
 
     kind what() const noexcept { return kind_; }
     const std::string& text() const noexcept { return text_; }
     std::size_t size() const noexcept { return size_; }
-    std::chrono::microseconds duration() const noexcept { return duration_; }
 
 private:
-    explicit fake_action(
-        kind what,
-        std::size_t size = 0,
-        std::chrono::microseconds duration = std::chrono::microseconds(0))
-        : kind_(what),
-          size_(size),
-          duration_(duration) {}
+    explicit fake_action(kind what, std::size_t size = 0) : kind_(what), size_(size) {}
 
     kind kind_;
     std::size_t size_;
-    std::chrono::microseconds duration_;
     std::string text_;
 };
 

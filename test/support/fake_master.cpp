@@ -42,42 +42,23 @@ private:
 };
 
 fake_master::fake_master(const fake_options& options)
-    : fake_master(std::make_unique<own_thread>(), options) {}
-
-fake_master::fake_master(std::unique_ptr<own_thread> thread, const fake_options& options)
-    : thread_(std::move(thread)),
-      server_(std::make_shared<fake_server>(thread_->io(), options)) {
-    state_ = server_->state();
-    on_io_thread([this] { server_->listen(); });
-}
-
-fake_master::fake_master(asio::io_context& io, const fake_options& options)
-    : server_(std::make_shared<fake_server>(io, options)) {
-    state_ = server_->state();
-    server_->listen();
+    : thread_(std::make_unique<own_thread>()),
+      state_(std::make_shared<fake_state>(options)),
+      server_(std::make_shared<fake_server>(thread_->io(), state_)) {
+    thread_->run([this] { server_->listen(); });
 }
 
 fake_master::fake_master(fake_master&&) noexcept = default;
 
 fake_master::~fake_master() {
-    if (server_) {
-        on_io_thread([this] {
+    if (thread_) { // else moved from
+        thread_->run([this] {
             server_->stop_listening();
             server_->close_connections();
         });
-    }
-    if (thread_) {
         thread_->join();
     }
     server_.reset(); // its sockets go before their context
-}
-
-void fake_master::on_io_thread(const std::function<void()>& task) {
-    if (thread_) {
-        thread_->run(task);
-    } else {
-        task();
-    }
 }
 
 std::uint16_t fake_master::port() const noexcept {
@@ -86,10 +67,6 @@ std::uint16_t fake_master::port() const noexcept {
 
 std::string fake_master::url() const {
     return "redis://127.0.0.1:" + std::to_string(port());
-}
-
-std::string fake_master::run_id() const {
-    return state_->with_master([](const memory::server& master) { return master.run_id; });
 }
 
 void fake_master::when(const std::string& command, fake_action action, std::size_t times) {
@@ -105,15 +82,15 @@ void fake_master::clear_rules() {
 }
 
 void fake_master::release_hung() {
-    on_io_thread([this] { server_->release_hung(); });
+    thread_->run([this] { server_->release_hung(); });
 }
 
 void fake_master::refuse_connections(bool refuse) {
-    on_io_thread([this, refuse] { refuse ? server_->stop_listening() : server_->listen(); });
+    thread_->run([this, refuse] { refuse ? server_->stop_listening() : server_->listen(); });
 }
 
 void fake_master::drop_connections() {
-    on_io_thread([this] { server_->close_connections(); });
+    thread_->run([this] { server_->close_connections(); });
 }
 
 void fake_master::accept_but_say_nothing(bool silent) {
@@ -127,44 +104,14 @@ std::size_t fake_master::connections_accepted() const {
     return state_->look().connections_accepted;
 }
 
-std::size_t fake_master::connections_open() const {
-    return state_->look().connections_open;
-}
-
-void fake_master::restart_empty() {
-    drop_connections();
-    state_->with_master([](memory::server& master) {
-        master.restart(fake_state::new_run_id(), fake_state::wall_us(), {});
-    });
-}
-
-void fake_master::set_info(const std::string& field, const std::string& value) {
-    state_->with_master([&](memory::server& master) { master.info_overrides[field] = value; });
-}
-
-void fake_master::set_key(
-    const std::string& key,
-    const std::string& value,
-    std::optional<std::chrono::milliseconds> ttl) {
-    std::vector<std::string> words{"SET", key, value};
-    if (ttl) {
-        words.insert(words.end(), {"PX", std::to_string(ttl->count())});
-    }
-    state_->command(words);
+void fake_master::set_key(const std::string& key, const std::string& value) {
+    state_->command({"SET", key, value});
 }
 
 std::optional<std::string> fake_master::get_key(const std::string& key) const {
     const auto all = keys();
     const auto found = all.find(key);
     return found == all.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::int64_t fake_master::pttl(const std::string& key) const {
-    return std::stoll(state_->command({"PTTL", key}));
-}
-
-bool fake_master::erase_key(const std::string& key) {
-    return state_->command({"DEL", key}) == "1";
 }
 
 std::map<std::string, std::string> fake_master::keys() const {
@@ -184,10 +131,6 @@ void fake_master::flush_keys() {
     state_->command({"FLUSHALL"});
 }
 
-void fake_master::flush_scripts() {
-    state_->command({"SCRIPT", "FLUSH"});
-}
-
 fake_master::log fake_master::commands() const {
     return state_->look().commands;
 }
@@ -203,16 +146,8 @@ std::size_t fake_master::count(const std::string& name) const {
     return commands(name).size();
 }
 
-std::vector<received_read> fake_master::reads() const {
-    return state_->look().reads;
-}
-
 std::vector<std::size_t> fake_master::commands_per_read() const {
-    std::vector<std::size_t> counts;
-    for (const received_read& read : reads()) {
-        counts.push_back(read.commands);
-    }
-    return counts;
+    return state_->look().commands_per_read;
 }
 
 std::vector<std::string> fake_master::protocol_errors() const {
@@ -249,12 +184,6 @@ void fake_master::wait_for_command(
             const auto n = std::count_if(record.commands.begin(), record.commands.end(), matches);
             return static_cast<std::size_t>(n) >= times;
         },
-        limit);
-}
-
-void fake_master::wait_for_connections(std::size_t accepted, std::chrono::seconds limit) {
-    wait(
-        [=](const fake_state::record& record) { return record.connections_accepted >= accepted; },
         limit);
 }
 

@@ -7,16 +7,12 @@
 //     ... a client at master.url() acquires ...
 //     master.wait_for_command("DEL");
 //
-// It runs on a thread of its own, and then every function may be called from any thread but from
-// inside a predicate. Or it runs on an io_context it is given: then all functions belong to the one
-// thread that runs the context, and the context must outlive the fake master. The functions
-// wait_for* make no sense there (use run_until).
+// It runs on a thread of its own: every function may be called from any thread but from inside a
+// predicate.
 #pragma once
 
 #include "fake_action.hpp"
 #include "fake_state.hpp"
-
-#include <boost/asio/io_context.hpp>
 
 namespace redlock::test {
 
@@ -32,14 +28,12 @@ public:
     static constexpr std::chrono::seconds default_limit{10};
 
     explicit fake_master(const fake_options& options = {});
-    explicit fake_master(boost::asio::io_context& io, const fake_options& options = {});
     fake_master(fake_master&&) noexcept;
     fake_master& operator=(fake_master&&) = delete;
     ~fake_master();
 
     std::uint16_t port() const noexcept;
     std::string url() const; // redis://127.0.0.1:port
-    std::string run_id() const;
 
     // Rules. The first in order of addition that matches and is not used up decides, when the
     // command arrives or, after one that hangs, when that is released. A name may have several
@@ -57,30 +51,17 @@ public:
     void drop_connections();                  // closes those that exist
     void accept_but_say_nothing(bool silent); // every command hangs; false releases them
     std::size_t connections_accepted() const;
-    std::size_t connections_open() const;
-
-    // Like a server killed and started without data: no keys, no scripts, another run id, up for
-    // 0 s, connections closed.
-    void restart_empty();
 
     // State.
-    void set_info(const std::string& field, const std::string& value);
-    void set_key(
-        const std::string& key,
-        const std::string& value,
-        std::optional<std::chrono::milliseconds> ttl = std::nullopt);
+    void set_key(const std::string& key, const std::string& value);
     std::optional<std::string> get_key(const std::string& key) const;
-    std::int64_t pttl(const std::string& key) const; // as PTTL: -2 absent, -1 no time to live
-    bool erase_key(const std::string& key);
     std::map<std::string, std::string> keys() const;
     void flush_keys();
-    void flush_scripts();
 
     // The record.
     log commands() const;
     log commands(const std::string& name) const;
     std::size_t count(const std::string& name) const;
-    std::vector<received_read> reads() const; // those that delivered bytes
     std::vector<std::size_t> commands_per_read() const;
     std::vector<std::string> protocol_errors() const;
     void clear_log(); // commands, reads and protocol errors; numbering goes on
@@ -91,18 +72,15 @@ public:
     void wait_for(const log_predicate& holds, std::chrono::seconds limit = default_limit);
     void wait_for_command(
         const std::string& name, std::size_t times = 1, std::chrono::seconds limit = default_limit);
-    void wait_for_connections(std::size_t accepted, std::chrono::seconds limit = default_limit);
     void wait_for_open_connections(std::size_t open, std::chrono::seconds limit = default_limit);
 
 private:
     class own_thread;
 
-    fake_master(std::unique_ptr<own_thread> thread, const fake_options& options);
     void
     wait(const std::function<bool(const fake_state::record&)>& holds, std::chrono::seconds limit);
-    void on_io_thread(const std::function<void()>& task);
 
-    std::unique_ptr<own_thread> thread_; // empty on a context that was given
+    std::unique_ptr<own_thread> thread_;
     std::shared_ptr<fake_state> state_;
     std::shared_ptr<fake_server> server_;
 };

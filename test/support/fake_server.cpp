@@ -104,8 +104,7 @@ private:
         const bool stopped =
             !pending_.empty()
             && (!pending_.back().decided || pending_.back().decided->stops_others());
-        const received_read read{0, number_, bytes.size(), 0};
-        for (auto& one : state_->note_read(session_, read, std::move(requests), stopped)) {
+        for (auto& one : state_->note_read(session_, number_, std::move(requests), stopped)) {
             pending_.push_back(std::move(one));
         }
         if (!failure.empty()) {
@@ -145,14 +144,9 @@ private:
         }
         const fake_state::turn& turn = *one.decided;
         switch (turn.action.what()) {
-        case kind::delay:
-            co_await flush();
-            co_await pause(turn.action.duration());
-            out_ += turn.reply;
-            break;
         case kind::split_bytes:
             co_await flush();
-            co_await write_bytewise(turn.reply, turn.action.duration());
+            co_await write_bytewise(turn.reply);
             break;
         case kind::too_large:
             co_await flush();
@@ -184,18 +178,14 @@ private:
         }
     }
 
-    asio::awaitable<void> pause(std::chrono::microseconds duration) {
-        error_code ended;
-        pause_.expires_after(duration);
-        co_await pause_.async_wait(asio::redirect_error(asio::use_awaitable, ended));
-    }
-
-    asio::awaitable<void>
-    write_bytewise(const std::string& bytes, std::chrono::microseconds interval) {
+    // The pauses let the peer see each byte on its own.
+    asio::awaitable<void> write_bytewise(const std::string& bytes) {
         for (std::size_t i = 0; i < bytes.size() && !closed_; ++i) {
             out_ = bytes[i];
             co_await flush();
-            co_await pause(interval);
+            error_code ended;
+            pause_.expires_after(std::chrono::microseconds(20));
+            co_await pause_.async_wait(asio::redirect_error(asio::use_awaitable, ended));
         }
     }
 
@@ -225,9 +215,9 @@ private:
     bool gone_ = false;   // by either side
 };
 
-fake_server::fake_server(asio::io_context& io, const fake_options& options)
+fake_server::fake_server(asio::io_context& io, std::shared_ptr<fake_state> state)
     : acceptor_(io),
-      state_(std::make_shared<fake_state>(options)) {}
+      state_(std::move(state)) {}
 
 void fake_server::listen() {
     if (!acceptor_.is_open()) {

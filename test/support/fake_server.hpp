@@ -16,10 +16,9 @@ class fake_connection;
 
 class fake_server : public std::enable_shared_from_this<fake_server> {
 public:
-    fake_server(boost::asio::io_context& io, const fake_options& options);
+    fake_server(boost::asio::io_context& io, std::shared_ptr<fake_state> state);
 
     std::uint16_t port() const noexcept { return port_.number(); }
-    const std::shared_ptr<fake_state>& state() const noexcept { return state_; }
 
     void listen();
     void stop_listening();

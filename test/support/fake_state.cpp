@@ -94,18 +94,14 @@ void fake_state::note_protocol_error(const std::string& text) {
 
 std::vector<fake_state::pending> fake_state::note_read(
     session& who,
-    received_read read,
+    std::size_t connection,
     std::vector<std::vector<std::string>> requests,
     bool stopped) {
-    const auto now = std::chrono::steady_clock::now();
     const std::lock_guard guard(mutex_);
-    read.number = next_read_++;
-    read.commands = requests.size();
-    record_.reads.push_back(read);
+    record_.commands_per_read.push_back(requests.size());
     std::vector<pending> queue;
     for (std::vector<std::string>& args : requests) {
-        received_command command{
-            next_sequence_++, read.connection, read.number, now, std::move(args)};
+        received_command command{next_sequence_++, connection, std::move(args)};
         record_.commands.push_back(command);
         std::optional<turn> decided;
         if (!stopped) {
@@ -171,7 +167,6 @@ fake_state::turn fake_state::decide(session& who, const received_command& comman
         break;
     case kind::obey:
     case kind::execute_then_hang:
-    case kind::delay:
     case kind::execute_then_close:
     case kind::close_mid_reply:
     case kind::split_bytes:
@@ -199,7 +194,7 @@ void fake_state::set_silent(bool silent) {
 void fake_state::clear_log() {
     const std::lock_guard guard(mutex_);
     record_.commands.clear();
-    record_.reads.clear();
+    record_.commands_per_read.clear();
     record_.protocol_errors.clear();
 }
 

@@ -27,18 +27,9 @@ std::string upper(std::string text);
 struct received_command {
     std::size_t sequence = 0;   // from 0, over all connections
     std::size_t connection = 0; // from 0, in order of acceptance
-    std::size_t read = 0;       // number of the read that completed it
-    std::chrono::steady_clock::time_point at;
     std::vector<std::string> args;
 
     std::string name() const { return upper(args.front()); }
-};
-
-struct received_read {
-    std::size_t number = 0; // from 0, over all connections
-    std::size_t connection = 0;
-    std::size_t bytes = 0;
-    std::size_t commands = 0; // that it completed
 };
 
 class fake_state {
@@ -66,7 +57,7 @@ public:
 
     struct record {
         log commands;
-        std::vector<received_read> reads;
+        std::vector<std::size_t> commands_per_read; // that it completed
         std::vector<std::string> protocol_errors;
         std::size_t connections_accepted = 0;
         std::size_t connections_open = 0;
@@ -85,7 +76,7 @@ public:
     // Records a read. Decides too, unless something that came earlier stops the connection.
     std::vector<pending> note_read(
         session& who,
-        received_read read,
+        std::size_t connection,
         std::vector<std::vector<std::string>> requests,
         bool stopped);
 
@@ -132,7 +123,6 @@ private:
     std::vector<rule> rules_;
     record record_;
     std::size_t next_sequence_ = 0;
-    std::size_t next_read_ = 0;
     bool silent_ = false;
 };
 
