@@ -135,7 +135,7 @@ void client::closed() {
 }
 
 void client::pause(nanos until, bool suspends) {
-    tell(suspends ? "is suspended" : "is paused", " until ", std::to_string(until / us), " us");
+    tell("is {} until {} us", suspends ? "suspended" : "paused", until / us);
     if (suspends && here_.what.wrong == mistake::monotonic_clock && !paused()) {
         stopped_ += until - here_.now;
         for (const worker& one : workers_) {
@@ -234,7 +234,7 @@ void client::hung_up(connection_id id) {
         return;
     }
     const unsigned place = net_.place_of(id);
-    tell("finds the connection to ", name_of(place), " closed");
+    tell("finds the connection to {} closed", name_of(place));
     link_closed(place, "connection reset by peer");
     after_call();
 }

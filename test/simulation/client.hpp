@@ -8,6 +8,8 @@
 #include "network.hpp"
 #include "support/engine_host.hpp"
 
+#include <fmt/format.h>
+
 namespace simulation {
 
 /// Writes in flight to the fenced store, by the number in their events.
@@ -158,11 +160,9 @@ private:
     worker* owner_of(std::uint64_t cookie);
     void note(std::string_view what) const;
     template <typename... Parts>
-    void tell(const Parts&... parts) const {
+    void tell(fmt::format_string<const Parts&...> line, const Parts&... parts) const {
         if (here_.story) {
-            std::string line;
-            ((line += parts), ...);
-            note(line);
+            note(fmt::format(line, parts...));
         }
     }
 

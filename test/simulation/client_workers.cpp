@@ -43,8 +43,8 @@ std::string in_words(const std::vector<std::string>& names) {
     return out;
 }
 
-std::string in_ms(redlock::time_point moment) {
-    return std::to_string((moment.time_since_epoch().count() - clock_base) / us) + " us";
+std::string in_words(std::optional<redlock::errc> error, const char* none) {
+    return error ? redlock::make_error_code(*error).message() : none;
 }
 
 } // namespace
@@ -106,14 +106,7 @@ void client::begin(unsigned number) {
     for (const unsigned each : numbers) {
         names.push_back("r" + std::to_string(each));
     }
-    tell(
-        "wants ",
-        in_words(names),
-        " (",
-        to_string(one.now.how),
-        ") for ",
-        std::to_string(one.now.ttl_ms),
-        " ms");
+    tell("wants {} ({}) for {} ms", in_words(names), to_string(one.now.how), one.now.ttl_ms);
     one.queues = one.now.wait_ms != 0 && one.now.how != taking::reading;
     options.order = one.now.fifo ? redlock::fairness::fifo : redlock::fairness::none;
     core::acquire_request request{
@@ -157,7 +150,7 @@ std::string client::token_for(worker& one) {
         std::string token = std::move(left->token);
         one.attached = std::move(left->ownerships);
         here_.abandoned.erase(left);
-        tell("attaches to ", token.substr(0, 8));
+        tell("attaches to {:.8}", token);
         net_.note_attach(token, here_.now);
         return token;
     }
@@ -243,18 +236,12 @@ void client::acquired(const core::operation& done, const core::claim& lease) {
             here_.now, number_, each, fencing, end_of(one->held), one->now.how, since));
     }
     tell(
-        "HOLDS ",
+        "HOLDS {} ({}) as {:.8} until {} us, at the latest until {} us{}",
         in_words(names),
-        " (",
         to_string(one->now.how),
-        ")",
-        " as ",
-        lease.token_text().substr(0, 8),
-        " until ",
-        std::to_string(when(lease.held().held_until()) / us),
-        " us, at the latest until ",
-        std::to_string(when(lease.held().deadline()) / us),
-        " us",
+        lease.token_text(),
+        when(lease.held().held_until()) / us,
+        when(lease.held().deadline()) / us,
         fencing == 0 ? "" : ", token " + std::to_string(fencing));
     if (one->now.end != op::ending::keep) {
         here_.queue.push(here_.now + one->now.hold, event_kind::end_op, number_, number, name);
@@ -288,11 +275,7 @@ void client::not_acquired(const core::operation& done) {
     op_ended_ = true;
     here_.judge.leaves(
         number_, static_cast<unsigned>(one - workers_.data()), when(done.decided_at));
-    tell(
-        "did not get r",
-        std::to_string(one->now.resource),
-        ": ",
-        done.outcome ? redlock::make_error_code(*done.outcome).message() : "cancelled");
+    tell("did not get r{}: {}", one->now.resource, in_words(done.outcome, "cancelled"));
     one->doing = activity::idle;
     plan_next(static_cast<unsigned>(one - workers_.data()));
 }
@@ -315,12 +298,7 @@ void client::lease_changed(const core::claim& lease) {
     mine.changed = here_.now;
     net_.note_deadline(mine.token, when(lease.held().deadline()));
     acts_until(mine);
-    tell(
-        "holds ",
-        lease.token_text().substr(0, 8),
-        " until ",
-        std::to_string(when(mine.until) / us),
-        " us");
+    tell("holds {:.8} until {} us", lease.token_text(), when(mine.until) / us);
 }
 
 void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
@@ -338,12 +316,10 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
     here_.judge.loss_told(
         here_.now, number_, late > loss_tolerance ? late : 0, resumed_at_ == here_.now);
     tell(
-        "LOSES ",
-        lease.token_text().substr(0, 8),
-        ": ",
+        "LOSES {:.8}: {}, its clock shows {} us",
+        lease.token_text(),
         redlock::to_string(reason),
-        ", its clock shows ",
-        in_ms(now()));
+        (now().time_since_epoch().count() - clock_base) / us);
     for (const std::size_t each : mine.ownerships) {
         here_.judge.loses(each);
     }
@@ -369,16 +345,12 @@ void client::lease_lost(const core::claim& lease, redlock::loss_reason reason) {
 
 void client::extended(const core::claim& lease, std::optional<redlock::errc> error) {
     here_.count.extended += error ? 0U : 1U;
-    tell(
-        "extension of ",
-        lease.token_text().substr(0, 8),
-        ": ",
-        error ? redlock::make_error_code(*error).message() : "done");
+    tell("extension of {:.8}: {}", lease.token_text(), in_words(error, "done"));
 }
 
 void client::removed(const core::claim& lease, redlock::release_result result) {
     worker* const one = holder_of(lease.self);
-    tell(lease.token_text().substr(0, 8), " is removed: ", redlock::to_string(result));
+    tell("{:.8} is removed: {}", lease.token_text(), redlock::to_string(result));
     if (one != nullptr && one->held.releasing) {
         lets_go(one->held.ownerships);
         one->held.releasing = false;
@@ -438,7 +410,7 @@ void client::end_op(unsigned number, unsigned name) {
     one.done = one.last;
     const core::handle claim = one.held.claim;
     const bool abandons = one.now.end == op::ending::abandon;
-    tell(abandons ? "abandons r" : "releases r", std::to_string(one.now.resource));
+    tell("{} r{}", abandons ? "abandons" : "releases", one.now.resource);
     if (here_.what.wrong == mistake::believes_while_releasing && !abandons) {
         one.held.open = false;
         one.held.releasing = true;
@@ -464,7 +436,7 @@ void client::extend(unsigned number, unsigned name) {
     if (engine_ == nullptr || one.holds != name || !one.held.open) {
         return;
     }
-    tell("extends by ", std::to_string(one.now.extend_ttl_ms), " ms");
+    tell("extends by {} ms", one.now.extend_ttl_ms);
     engine_->extend(one.held.claim, milliseconds(one.now.extend_ttl_ms), now());
     after_call();
 }
@@ -476,7 +448,7 @@ void client::downgrade(unsigned number, unsigned name) {
         || !engine_->writes(one.held.claim)) {
         return;
     }
-    tell("downgrades r", std::to_string(one.now.resource));
+    tell("downgrades r{}", one.now.resource);
     here_.judge.reads_only(one.held.ownerships.front());
     engine_->downgrade(one.held.claim, now());
     after_call();

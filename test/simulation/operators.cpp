@@ -1,36 +1,10 @@
 #include "operators.hpp"
 
-#include "plan.hpp"
-#include "random.hpp"
-
-#include <algorithm>
+#include "faults.hpp"
 
 namespace simulation {
 
 namespace {
-
-int any_master(const plan& what, generator& random) {
-    return static_cast<int>(random.below(what.masters.size()));
-}
-
-int master_or_all(const plan& what, generator& random) {
-    return random.percent(40) ? -1 : any_master(what, random);
-}
-
-int client_or_all(const plan& what, generator& random) {
-    return random.percent(40) ? -1 : static_cast<int>(random.below(what.clients.size()));
-}
-
-nanos longest_lease(const plan& what) {
-    return what.max_ttl_ms() * ms;
-}
-
-fault& add_one(plan& what, generator& random, fault one, nanos longest) {
-    one.at = random.between(10 * ms, what.faults_end - 50 * ms);
-    one.span =
-        random.between(ms, std::max(ms, std::min(longest, what.faults_end - one.at - 10 * ms)));
-    return what.faults.emplace_back(one);
-}
 
 void add_partitions(plan& what, generator& random, std::uint64_t most, int but = -1) {
     for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
@@ -39,7 +13,7 @@ void add_partitions(plan& what, generator& random, std::uint64_t most, int but =
         one.master = any_master(what, random);
         one.amount = random.between(1, 3);
         if (one.master != but) {
-            add_one(what, random, one, longest_lease(what));
+            add(what, random, one, longest_lease(what));
         }
     }
 }
@@ -170,20 +144,18 @@ void add_stop_faults(plan& what, generator& random) {
                    : kind == 1 ? fault_kind::suspend
                    : kind == 2 ? fault_kind::stall
                                : fault_kind::client_close;
-        one.client = static_cast<int>(random.below(what.clients.size()));
+        one.client = any_client(what, random);
         one.master = master_or_all(what, random);
-        fault& made = add_one(what, random, one, longest_lease(what));
+        fault& made = add(what, random, one, longest_lease(what));
         if (kind == 3) {
-            made.at = std::min(made.at, what.faults_end - 200 * ms);
-            made.span = std::max(made.span, (what.master_timeout_ms + 20) * ms);
+            end_in_time(what, made);
         }
     }
-    const bool guarded = std::ranges::all_of(
-        what.clients, [](const client_plan& one) { return one.speaks == speech::guarded; });
+    const bool guarded = all_guarded(what);
     for (std::uint64_t left = random.below(3); guarded && left > 0; --left) {
         fault one{.kind = random.percent(50) ? fault_kind::flush : fault_kind::flush_db};
         one.master = any_master(what, random);
-        add_one(what, random, one, 0);
+        add(what, random, one, 0);
     }
     add_partitions(what, random, 2);
 }
@@ -196,7 +168,7 @@ void add_promotion_faults(plan& what, generator& random) {
         fault one{.kind = fault_kind::promote};
         one.master = any_master(what, random);
         one.amount = random.percent(70) ? random.between(0, 200 * ms) : random.between(0, sec);
-        add_one(what, random, one, 60 * ms);
+        add(what, random, one, 60 * ms);
     }
     add_partitions(what, random, 5);
 }
@@ -205,7 +177,7 @@ void add_take_over_faults(plan& what, generator& random) {
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
         fault one{.kind = fault_kind::take_over};
         one.master = any_master(what, random);
-        add_one(what, random, one, 60 * ms);
+        add(what, random, one, 60 * ms);
     }
     add_partitions(what, random, 5);
 }
@@ -247,7 +219,7 @@ void add_boot_step_faults(plan& what, generator& random) {
         // A holder that has just enough votes before, and that one among them.
         fault cut{.kind = fault_kind::partition, .at = at - random.between(10 * ms, 50 * ms)};
         cut.span = random.between(50, 300) * ms;
-        cut.client = static_cast<int>(random.below(what.clients.size()));
+        cut.client = any_client(what, random);
         cut.master = any_master(what, random);
         cut.amount = random.between(1, 3);
         if (cut.master != stepped) {
@@ -260,9 +232,9 @@ void add_boot_step_faults(plan& what, generator& random) {
 void add_lost_record_faults(plan& what, generator& random) {
     for (std::uint64_t left = 1 + random.below(6); left > 0; --left) {
         fault one{.kind = random.percent(85) ? fault_kind::remove_keys : fault_kind::flush_db};
-        one.master = random.percent(20) ? -1 : any_master(what, random);
+        one.master = master_or_all(what, random, 20);
         one.amount = 2 * random.between(1, 3);
-        add_one(what, random, one, 0);
+        add(what, random, one, 0);
     }
     add_partitions(what, random, 4);
 }
@@ -342,9 +314,9 @@ void add_free_lock_faults(plan& what, generator& random) {
                                : fault_kind::break_lost;
         one.only = kind >= 2 ? std::optional(wire::pushes) : std::nullopt;
         one.client = client_or_all(what, random);
-        one.master = random.percent(70) ? -1 : any_master(what, random);
+        one.master = master_or_all(what, random, 70);
         one.amount = kind == 2 ? random.between(1, 3) : 0;
-        fault& made = add_one(what, random, one, 20 * sec);
+        fault& made = add(what, random, one, 20 * sec);
         if (kind == 0 || (kind == 1 && random.percent(70))) {
             made.span = no_time;
         }

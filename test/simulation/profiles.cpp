@@ -1,11 +1,10 @@
 #include "profiles.hpp"
 
+#include "faults.hpp"
 #include "forms.hpp"
 #include "operators.hpp"
-#include "random.hpp"
 #include "waiting.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace simulation {
@@ -14,49 +13,25 @@ namespace {
 
 // --- Faults, one of each kind --------------------------------------------------------------------
 
-int some_master(const plan& what, generator& random) {
-    return static_cast<int>(random.below(what.masters.size()));
-}
-
-int some_client(const plan& what, generator& random) {
-    return static_cast<int>(random.below(what.clients.size()));
-}
-
-// Often all clients: a master that is away is away for everybody.
-int clients_or_all(const plan& what, generator& random) {
-    return random.percent(30) ? -1 : some_client(what, random);
-}
-
-/// A fault that begins and ends while faults are allowed.
-void add(plan& what, generator& random, fault one, nanos longest) {
-    one.at = random.between(10 * ms, what.faults_end - 50 * ms);
-    one.span = random.between(ms, std::min(longest, what.faults_end - one.at - 10 * ms));
-    what.faults.push_back(one);
-}
-
-nanos ttl_span(const plan& what) {
-    return what.max_ttl_ms() * ms;
-}
-
 /// The same, of one master.
 void add(plan& what, generator& random, fault_kind kind, nanos longest) {
-    add(what, random, {.kind = kind, .master = some_master(what, random)}, longest);
+    add(what, random, {.kind = kind, .master = any_master(what, random)}, longest);
 }
 
 void add_partition(plan& what, generator& random) {
     fault one{.kind = fault_kind::partition};
-    one.client = clients_or_all(what, random);
-    one.master = some_master(what, random);
+    one.client = client_or_all(what, random, 30);
+    one.master = any_master(what, random);
     one.amount = random.percent(40) ? 3 : random.between(1, 2);
-    add(what, random, one, ttl_span(what));
+    add(what, random, one, longest_lease(what));
 }
 
 // Several masters at once are out of one client's reach.
 void add_wide_partition(plan& what, generator& random) {
     const nanos at = random.between(10 * ms, what.faults_end - 100 * ms);
     const nanos span =
-        random.between(5 * ms, std::min(ttl_span(what), what.faults_end - at - 10 * ms));
-    const int client = some_client(what, random);
+        random.between(5 * ms, std::min(longest_lease(what), what.faults_end - at - 10 * ms));
+    const int client = any_client(what, random);
     const std::int64_t directions = random.between(1, 3);
     for (int m = 0; m < static_cast<int>(what.masters.size()); ++m) {
         if (random.percent(60)) {
@@ -73,46 +48,46 @@ void add_wide_partition(plan& what, generator& random) {
 
 void add_break(plan& what, generator& random) {
     fault one{.kind = random.percent(60) ? fault_kind::break_late : fault_kind::break_lost};
-    one.client = clients_or_all(what, random);
-    one.master = random.percent(20) ? -1 : some_master(what, random);
+    one.client = client_or_all(what, random, 30);
+    one.master = master_or_all(what, random, 20);
     one.amount = one.kind == fault_kind::break_late ? what.air.late_max : 0;
     add(what, random, one, 0);
 }
 
 void add_refusal(plan& what, generator& random) {
     fault one{.kind = fault_kind::refuse};
-    one.client = clients_or_all(what, random);
-    one.master = some_master(what, random);
-    add(what, random, one, ttl_span(what));
+    one.client = client_or_all(what, random, 30);
+    one.master = any_master(what, random);
+    add(what, random, one, longest_lease(what));
 }
 
 void add_stall(plan& what, generator& random) {
-    add(what, random, fault_kind::stall, ttl_span(what));
+    add(what, random, fault_kind::stall, longest_lease(what));
 }
 
 // What a master has kept when it is back: all, if it fsyncs every write; else whatever it likes.
 void add_crash(plan& what, generator& random) {
     fault one{.kind = fault_kind::crash};
-    one.master = some_master(what, random);
+    one.master = any_master(what, random);
     if (!what.masters[static_cast<std::size_t>(one.master)].fsyncs) {
         const std::uint64_t kind = random.below(3);
         one.amount = kind == 0   ? -1
                      : kind == 1 ? random.between(0, sec)
                                  : random.between(sec, 4 * sec);
     }
-    add(what, random, one, 2 * ttl_span(what));
+    add(what, random, one, 2 * longest_lease(what));
 }
 
 void add_flush(plan& what, generator& random) {
     fault one{.kind = fault_kind::flush};
-    one.master = random.percent(20) ? -1 : some_master(what, random);
+    one.master = master_or_all(what, random, 20);
     add(what, random, one, 0);
 }
 
 void add_replacement(plan& what, generator& random) {
     fault one{.kind = fault_kind::replace};
-    one.master = some_master(what, random);
-    one.amount = some_master(what, random);
+    one.master = any_master(what, random);
+    one.amount = any_master(what, random);
     if (one.amount != one.master) {
         add(what, random, one, 0);
     }
@@ -120,26 +95,14 @@ void add_replacement(plan& what, generator& random) {
 
 void add_pause(plan& what, generator& random) {
     fault one{.kind = random.percent(50) ? fault_kind::pause : fault_kind::suspend};
-    one.client = some_client(what, random);
-    add(what, random, one, 2 * ttl_span(what));
+    one.client = any_client(what, random);
+    add(what, random, one, 2 * longest_lease(what));
 }
 
 void add_client_end(plan& what, generator& random) {
     fault one{.kind = random.percent(60) ? fault_kind::client_crash : fault_kind::client_close};
-    one.client = some_client(what, random);
-    add(what, random, one, ttl_span(what));
-    // It is closed before the next one starts.
-    one.span = 0;
-    fault& last = what.faults.back();
-    last.at = std::min(last.at, what.faults_end - 200 * ms);
-    last.span = std::max(last.span, (what.master_timeout_ms + 20) * ms);
-}
-
-template <typename Adder>
-void add_some(plan& what, generator& random, std::uint64_t most, Adder adder) {
-    for (std::uint64_t left = random.below(most + 1); left > 0; --left) {
-        adder(what, random);
-    }
+    one.client = any_client(what, random);
+    end_in_time(what, add(what, random, one, longest_lease(what)));
 }
 
 // --- Profiles ------------------------------------------------------------------------------------
@@ -202,7 +165,7 @@ void add_steps(plan& what, generator& random) {
     const std::uint64_t steps = random.below(4);
     for (std::uint64_t i = 0; i < steps; ++i) {
         fault one{.kind = fault_kind::step};
-        one.master = some_master(what, random);
+        one.master = any_master(what, random);
         const std::int64_t most = (margin_us - 1000) / static_cast<std::int64_t>(steps);
         one.amount = random.percent(60) ? random.between(0, most) : -random.between(0, most);
         add(what, random, one, 0);
@@ -223,7 +186,7 @@ void add_extension_faults(plan& what, generator& random) {
     rough_air(what, random);
     for_each_op(what, [&](const client_plan& client, op& one) {
         one.renews = random.percent(80);
-        one.hold = random.between(ttl_span(what) / 2, 3 * ttl_span(what));
+        one.hold = random.between(longest_lease(what) / 2, 3 * longest_lease(what));
         if (random.percent(40)) {
             one.extend_after.push_back(random.between(0, one.ttl_ms * ms));
             one.extend_ttl_ms = random.between(one.ttl_ms / 2, client.max_ttl_ms);
@@ -239,7 +202,7 @@ void add_extension_faults(plan& what, generator& random) {
 void add_tight_timeouts(plan& what, generator& random) {
     what.master_timeout_ms = random.between(60, what.max_ttl_ms());
     what.air.slow_percent = static_cast<unsigned>(random.between(5, 40));
-    what.air.slow_max = random.between(10 * ms, ttl_span(what));
+    what.air.slow_max = random.between(10 * ms, longest_lease(what));
     what.air.flush_max = random.between(0, 10 * ms);
     add_some(what, random, 4, add_stall);
     add_some(what, random, 2, add_partition);
@@ -289,16 +252,16 @@ void add_rollback_faults(plan& what, generator& random) {
     }
     const auto cut = [](plan& plan, generator& source) {
         fault one{.kind = fault_kind::break_lost};
-        one.client = clients_or_all(plan, source);
-        one.master = source.percent(20) ? -1 : some_master(plan, source);
+        one.client = client_or_all(plan, source, 30);
+        one.master = master_or_all(plan, source, 20);
         add(plan, source, one, 0);
     };
     const auto brief = [](fault_kind kind) {
         return [kind](plan& plan, generator& source) {
             fault one{.kind = kind};
-            one.master = some_master(plan, source);
+            one.master = any_master(plan, source);
             if (kind == fault_kind::partition) {
-                one.client = clients_or_all(plan, source);
+                one.client = client_or_all(plan, source, 30);
                 one.amount = source.between(1, 3);
             }
             add(plan, source, one, 200 * ms);
@@ -322,7 +285,7 @@ void add_fence_faults(plan& what, generator& random) {
         one.ttl_ms = random.between(30, client.max_ttl_ms);
         one.think = random.between(0, 5 * ms);
         one.hold = random.between(0, 20 * ms);
-        one.write_after.assign(1, random.between(0, ttl_span(what)));
+        one.write_after.assign(1, random.between(0, longest_lease(what)));
     });
     add_some(what, random, 3, add_flush);
     add_some(what, random, 2, add_crash);
@@ -342,9 +305,7 @@ void add_all_faults(plan& what, generator& random) {
     add_some(what, random, 2, add_crash);
     add_some(what, random, 2, add_pause);
     add_some(what, random, 1, add_client_end);
-    const bool all_guarded = std::ranges::all_of(
-        what.clients, [](const client_plan& one) { return one.speaks == speech::guarded; });
-    if (all_guarded) {
+    if (all_guarded(what)) {
         add_some(what, random, 1, add_flush);
     }
     if (what.drift_margin_ms >= 4) {
@@ -366,7 +327,7 @@ void break_assumptions(plan& what, generator& random) {
     }
     for (std::uint64_t i = random.below(3); i > 0; --i) {
         fault one{.kind = fault_kind::step};
-        one.master = some_master(what, random);
+        one.master = any_master(what, random);
         one.amount = random.between(-what.max_ttl_ms(), what.max_ttl_ms()) * 1000;
         add(what, random, one, 0);
     }

@@ -1,8 +1,6 @@
 #include "waiting.hpp"
 
-#include "random.hpp"
-
-#include <algorithm>
+#include "faults.hpp"
 
 namespace simulation {
 
@@ -17,8 +15,8 @@ void add_push_faults(plan& what, generator& random, std::uint64_t most) {
                    : kind == 2 ? fault_kind::break_late
                                : fault_kind::break_lost;
         one.only = wire::pushes;
-        one.client = random.percent(40) ? -1 : static_cast<int>(random.below(what.clients.size()));
-        one.master = random.percent(40) ? -1 : static_cast<int>(random.below(what.masters.size()));
+        one.client = client_or_all(what, random);
+        one.master = master_or_all(what, random);
         one.amount = one.kind == fault_kind::partition ? random.between(1, 3) : 0;
         one.at = random.between(10 * ms, what.faults_end - 50 * ms);
         one.span = kind < 2 ? random.between(ms, what.faults_end - one.at - 10 * ms) : 0;
@@ -103,8 +101,8 @@ void add_faults(plan& what, generator& random, std::uint64_t most) {
                    : kind == 2 ? fault_kind::pause
                    : kind == 3 ? fault_kind::break_late
                                : fault_kind::break_lost;
-        one.client = static_cast<int>(random.below(what.clients.size()));
-        one.master = random.percent(20) ? -1 : static_cast<int>(random.below(what.masters.size()));
+        one.client = any_client(what, random);
+        one.master = master_or_all(what, random, 20);
         one.amount = one.kind == fault_kind::partition    ? random.between(1, 3)
                      : one.kind == fault_kind::break_late ? what.air.late_max
                                                           : 0;
