@@ -16,8 +16,8 @@ import threading
 import time
 
 from harness import (
-    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Master, Quorum, Relay, ServerError, Skip, case, contains, ended, equal, free_port,
-    main, until)
+    BROKEN, DEGRADED, NO_QUORUM, WARNINGS, Listener, Master, Quorum, Relay, ServerError, Skip, case, contains, ended, equal,
+    free_port, main, until)
 
 FINDS = {'broken': BROKEN, 'degraded': DEGRADED, 'warning': WARNINGS, 'healthy': 0}
 
@@ -96,72 +96,46 @@ def _(quorum):
     ended(quorum.run('run', '--wait', 'none', 'a', '--', 'true'), NO_QUORUM)
 
 
+class Silent(Listener):
+    """Says nothing, until the tool gives up: when it was connected to, and from when to when those connections lasted."""
+
+    def __init__(self):
+        self.begun, self.spans = [], []
+        super().__init__()
+
+    def serve(self, client):
+        begun = time.monotonic()
+        self.begun.append(begun)
+        with client, contextlib.suppress(ConnectionResetError):
+            while client.recv(4096):
+                pass
+        self.spans.append((begun, time.monotonic()))
+
+
+def all_ended(masters):
+    return all(one.spans and len(one.begun) == len(one.spans) for one in masters)
+
+
 @case('silent masters are asked all at once')
 def _():
-    with Quorum(0) as quorum, contextlib.ExitStack() as stack:
-        asked = []
-        open_now = []
-
-        def listen(listener, spans):
-            # Says nothing, until the tool gives up.
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    begun = time.monotonic()
-                    open_now.append(begun)
-                    with connection, contextlib.suppress(ConnectionResetError):
-                        while connection.recv(4096):
-                            pass
-                    spans.append((begun, time.monotonic()))
-                    open_now.remove(begun)
-
-        ports = []
-        for _ in range(3):
-            asked.append([])
-            listener = stack.enter_context(socket.create_server(('127.0.0.1', 0)))
-            ports.append(listener.getsockname()[1])
-            thread = threading.Thread(target=listen, args=(listener, asked[-1]))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(listener.shutdown, socket.SHUT_RDWR)
-        env = {'REDLOCK_MASTERS': ','.join(f'redis://127.0.0.1:{port}' for port in ports)}
+    with Quorum(0) as quorum:
         for command in (['doctor', '--clock-time', '1ms'], ['list'], ['force-release', '--yes', 'a']):
-            for spans in asked:
-                spans.clear()
+            masters = [Silent() for _ in range(3)]
+            env = {'REDLOCK_MASTERS': ','.join(one.url for one in masters)}
             quorum.run('--connect-timeout', '200ms', *command, env=env)
-            until(lambda: not open_now)
+            until(lambda all=masters: all_ended(all), 'the end of all connections')
             # The library waits for less than the tool does.
-            longest = [max(until(lambda s=spans: list(s)), key=lambda one: one[1] - one[0]) for spans in asked]
-            assert max(begun for begun, _ in longest) < min(ended for _, ended in longest), (command, asked)
+            longest = [max(one.spans, key=lambda span: span[1] - span[0]) for one in masters]
+            assert max(begun for begun, _ in longest) < min(ended for _, ended in longest), (command, longest)
 
 
 @case('silent masters use up the time of the library and of the tool at once')
 def _():
-    with Quorum(0) as quorum, contextlib.ExitStack() as stack:
-        begun, ended_at = [], []
-
-        def listen(listener):
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    begun.append(time.monotonic())
-                    threading.Thread(target=hold, args=(connection,), daemon=True).start()
-
-        def hold(connection):
-            with connection, contextlib.suppress(ConnectionResetError):
-                while connection.recv(4096):
-                    pass
-            ended_at.append(time.monotonic())
-
-        listener = stack.enter_context(socket.create_server(('127.0.0.1', 0)))
-        thread = threading.Thread(target=listen, args=(listener,))
-        thread.start()
-        stack.callback(thread.join)
-        stack.callback(listener.shutdown, socket.SHUT_RDWR)
-        env = {'REDLOCK_MASTERS': f'redis://127.0.0.1:{listener.getsockname()[1]}'}
-        quorum.run('--connect-timeout', '5s', 'doctor', '--clock-time', '1ms', env=env)
-        until(lambda: len(ended_at) == len(begun) >= 2, 'the end of both connections')
-        assert sorted(begun)[1] < min(ended_at), (begun, ended_at)
+    with Quorum(0) as quorum:
+        master = Silent()
+        quorum.run('--connect-timeout', '5s', 'doctor', '--clock-time', '1ms', env={'REDLOCK_MASTERS': master.url})
+        until(lambda: len(master.begun) >= 2 and all_ended([master]), 'the end of both connections')
+        assert sorted(master.begun)[1] < min(ended for _, ended in master.spans), master.spans
 
 
 @case('the ACL line that it prints is enough')
@@ -243,36 +217,23 @@ def _(quorum):
     found(quorum, 'proxy', 'broken', 'no run_id', master=quorum.masters[0], alone=False)
 
 
-class Altered:
+class Altered(Listener):
     """A way to a master that changes the replies to doctor's own commands."""
 
     def __init__(self, master, wrong):
         self.master = master
         self.wrong = wrong
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = f'redis://127.0.0.1:{self.listener.getsockname()[1]}'
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
     def changed(self, words):
         ours = words[0] in ('TIME', 'CONFIG') or len(words) > 1 and '{redlock-doctor-' in words[1]
         return self.wrong.get(words[0]) if ours else None
 
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
     def serve(self, client):
         with contextlib.suppress(OSError), client, client.makefile('rb') as commands, \
                 self.master.connect() as master, master.makefile('rb') as replies:
-            while count := commands.readline():
-                words, sent = [], count
-                for _ in range(int(count[1:])):
-                    length = commands.readline()
-                    word = commands.read(int(length[1:]) + 2)
-                    words.append(word[:-2].decode(errors='replace'))
-                    sent += length + word
+            while (command := self.command(commands))[0]:
+                words, sent = command
                 master.sendall(sent)
                 answer = raw_reply(replies)
                 client.sendall(self.changed(words) or answer)

@@ -168,12 +168,10 @@ def reply(stream):
     raise ServerError(f'no reply: {line}')
 
 
-class Relay:
-    """Passes bytes on between clients and masters, replies changed and after a delay. Of several masters each connection gets the next."""
+class Listener:
+    """A server of the test's own: calls `serve` for each connection, in a thread, until it is closed."""
 
-    def __init__(self, *masters, seconds=0, change=bytes):
-        self.masters = itertools.cycle(masters)
-        self.seconds, self.change = seconds, change
+    def __init__(self):
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.url = f'redis://127.0.0.1:{self.listener.getsockname()[1]}'
         threading.Thread(target=self.accept, daemon=True).start()
@@ -182,9 +180,36 @@ class Relay:
         with contextlib.suppress(OSError):
             while True:
                 client = self.listener.accept()[0]
-                master = socket.create_connection(('127.0.0.1', next(self.masters).port))
-                for way in ((client, master, 0, bytes), (master, client, self.seconds, self.change)):
-                    threading.Thread(target=self.pass_on, args=way, daemon=True).start()
+                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def close(self):
+        self.listener.close()
+
+    @staticmethod
+    def command(stream):
+        """The words of the next command and its bytes; none at the end of the connection."""
+        words, sent = [], stream.readline()
+        for _ in range(int(sent[1:] or 0)):
+            length = stream.readline()
+            word = stream.read(int(length[1:]) + 2)
+            words.append(word[:-2].decode(errors='replace'))
+            sent += length + word
+        return words, sent
+
+
+class Relay(Listener):
+    """Passes bytes on between clients and masters, replies changed and after a delay. Of several masters each connection gets the next."""
+
+    def __init__(self, *masters, seconds=0, change=bytes):
+        self.masters = itertools.cycle(masters)
+        self.seconds, self.change = seconds, change
+        super().__init__()
+
+    def serve(self, client):
+        with contextlib.suppress(OSError):
+            master = socket.create_connection(('127.0.0.1', next(self.masters).port))
+            threading.Thread(target=self.pass_on, args=(client, master, 0, bytes), daemon=True).start()
+            self.pass_on(master, client, self.seconds, self.change)
 
     @staticmethod
     def pass_on(source, target, seconds, change):

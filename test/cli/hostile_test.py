@@ -19,7 +19,8 @@ import threading
 
 import harness
 from harness import (
-    BROKEN, CONFIGURATION, DEGRADED, HELD, LIMIT_S, LOST, NO_QUORUM, UNDECIDED, WARNINGS, case, contains, main, until)
+    BROKEN, CONFIGURATION, DEGRADED, HELD, LIMIT_S, LOST, NO_QUORUM, UNDECIDED, WARNINGS, Listener, case, contains, main,
+    until)
 
 MEMORY_MAX_KB = 50 * 1024
 
@@ -35,35 +36,21 @@ CLOSE = 'close'
 RESET = 'reset'
 
 
-class Hostile:
+class Hostile(Listener):
     """A server that answers each command with what `reply` makes of its words; None: nothing."""
 
     def __init__(self, reply):
         self.reply = reply
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = 'redis://127.0.0.1:%d' % self.listener.getsockname()[1]
         self.open = True
         self.heard = 0
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while self.open:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+        super().__init__()
 
     def serve(self, connection):
         with contextlib.suppress(OSError), connection, connection.makefile('rb') as commands:
             while self.open:
-                count = commands.readline()
-                if not count:
+                words, _ = self.command(commands)
+                if not words:
                     return
-                words = []
-                for _ in range(int(count[1:])):
-                    length = int(commands.readline()[1:])
-                    words.append(commands.read(length + 2)[:-2].decode(errors='replace'))
                 self.heard += 1
                 for part in self.reply(words) or ():
                     if part == RESET:
@@ -74,7 +61,7 @@ class Hostile:
 
     def close(self):
         self.open = False
-        self.listener.close()
+        super().close()
 
 
 def dripping():
