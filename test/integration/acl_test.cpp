@@ -1,16 +1,15 @@
 // What an ACL must allow. The lines here are those that the documentation quotes.
-#include "quorum_fixture.hpp"
+#include "restricted_site.hpp"
 
 namespace redlock::test { namespace {
 
 // The least that works on every server: scripts are sent in full, and must be allowed to do what
 // they do. SET takes, the others extend and release; INFO is the introduction.
-const std::vector<std::string> minimal = {
-    "+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
+const acl_rules minimal = {"+info", "+set", "+eval", "+get", "+del", "+pttl", "+pexpire"};
 
 // What a deployment should allow: scripts by their digest, health checks, a name, release
 // notifications, and the native commands that replace scripts where a server has them.
-const std::vector<std::string> recommended = {
+const acl_rules recommended = {
     "+info",
     "+set",
     "+eval",
@@ -27,50 +26,9 @@ const std::vector<std::string> recommended = {
     "+unsubscribe",
     "&redlock:*"};
 
-struct restricted_site {
-    restricted_site() : masters(3) {}
-
-    // Connects anew with these rules and nothing else.
-    void allow(std::vector<std::string> rules) {
-        me.reset();
-        std::vector<std::string> line = {
-            "ACL", "SETUSER", "locker", "reset", "on", ">pw", "~redlock:*"};
-        line.insert(line.end(), rules.begin(), rules.end());
-        for (master_process& master : masters) {
-            REQUIRE(master.command(line) == "OK");
-        }
-        config settings = config_for(masters.urls());
-        settings.username = "locker";
-        settings.password = "pw";
-        settings.health_check_interval = 200ms;
-        me.emplace(io, settings);
-        me->until_each(
-            [](const auto& one) { return one.state == master_state::admitted || is_down(one); });
-    }
-
-    // Whether a lock can be taken, extended and released.
-    bool works() {
-        if (me->health().admitted < 3) {
-            return false;
-        }
-        const acquisition_ptr got = me->acquire("r", once_unrenewed(5s));
-        if (got->error) {
-            return false;
-        }
-        const bool extended = !me->extend(got->lock, 10s);
-        const bool released = me->release(got->lock) == release_result::released;
-        return extended && released;
-    }
-
-    asio::io_context io;
-    quorum_of_masters masters;
-    std::optional<client> me;
+struct plain_site : restricted_site {
+    plain_site() : restricted_site(protocol::plain) {}
 };
-
-std::vector<std::string> without(std::vector<std::string> rules, const std::string& one) {
-    std::erase(rules, one);
-    return rules;
-}
 
 bool has_native_commands(const client& me) {
     const std::string command_variant = me.health().masters[0].compare_and_delete;
@@ -78,14 +36,14 @@ bool has_native_commands(const client& me) {
 }
 
 TEST_CASE("a user limited to the prefix and the least of commands can lock") {
-    restricted_site site;
+    plain_site site;
     site.allow(minimal);
     CHECK(site.works());
     CHECK(site.works()); // also after the steps down to what is allowed
 }
 
 TEST_CASE("every command of the least is needed, where there are no native ones") {
-    restricted_site site;
+    plain_site site;
     site.allow(minimal);
     if (has_native_commands(*site.me) || extends_natively(site.masters[0])) {
         SKIP("native commands need no script");
@@ -94,25 +52,19 @@ TEST_CASE("every command of the least is needed, where there are no native ones"
         INFO("without " << one);
         site.allow(without(minimal, one));
         CHECK_FALSE(site.works());
-        site.me.reset();
-        for (master_process& master : site.masters) {
-            master.command({"FLUSHALL"});
-        }
     }
 }
 
 TEST_CASE("with the recommended commands nothing is refused") {
-    restricted_site site;
-    std::vector<std::string> rules = recommended;
+    plain_site site;
+    acl_rules rules = recommended;
     site.allow(rules);
     if (has_native_commands(*site.me)) {
         const std::string native = site.me->health().masters[0].compare_and_delete;
         rules.push_back(native == "DELEX" ? "+delex" : "+delifeq");
         site.allow(rules);
     }
-    for (master_process& master : site.masters) {
-        master.command({"ACL", "LOG", "RESET"});
-    }
+    site.forget_refusals();
     CHECK(site.works());
     lock mine = site.me->take("r"); // somebody has to wait
     const acquisition_ptr waiter = site.me->begin("r", waiting(1h));
@@ -122,43 +74,30 @@ TEST_CASE("with the recommended commands nothing is refused") {
     CHECK(site.me->release(waiter->lock) == release_result::released);
     const lock_status status = site.me->query("r");
     CHECK(status.state == lock_state::free);
-    const auto end = std::chrono::steady_clock::now() + 500ms; // health checks pass by
-    run_until(site.io, [&] { return std::chrono::steady_clock::now() >= end; });
-    for (master_process& master : site.masters) {
-        CHECK(master.command({"ACL", "LOG"}) == "(empty array)");
-    }
+    site.let_health_checks_pass();
+    CHECK(site.nothing_was_refused());
 }
 
 TEST_CASE("with what the order of arrival needs in addition nothing of it is refused") {
-    restricted_site site;
-    std::vector<std::string> rules = recommended;
-    for (const std::string more : {"+time", "+zadd", "+zscore", "+zrange", "+zrank", "+zrem"}) {
-        rules.push_back(more);
-    }
-    site.allow(rules);
+    plain_site site;
+    site.allow(with(recommended, {"+time", "+zadd", "+zscore", "+zrange", "+zrank", "+zrem"}));
     acquire_options in_order = waiting(1h);
     in_order.order = fairness::fifo;
     lock mine = site.me->take("r", in_order);
-    for (master_process& master : site.masters) {
-        master.command({"ACL", "LOG", "RESET"}); // native commands are requested as well
-    }
+    site.forget_refusals(); // native commands are requested as well
     const acquisition_ptr waiter = site.me->begin("r", in_order);
     const acquisition_ptr another = site.me->begin("r", in_order);
     run_until(site.io, [&] { return site.masters.total_keys("redlock:{r}:queue*") == 2; });
     another->cancel.emit(asio::cancellation_type::terminal);
     waiter->cancel.emit(asio::cancellation_type::terminal);
     run_until(site.io, [&] { return site.masters.total_keys("redlock:{r}:queue*") == 0; });
-    for (master_process& master : site.masters) {
-        CHECK(master.command({"ACL", "LOG"}) == "(empty array)");
-    }
+    CHECK(site.nothing_was_refused());
 }
 
 TEST_CASE("keys outside the prefix that is allowed are a vote with the server's words") {
-    restricted_site site;
+    plain_site site;
     site.allow(recommended);
-    config settings = config_for(site.masters.urls());
-    settings.username = "locker";
-    settings.password = "pw";
+    config settings = site.settings(protocol::plain);
     settings.key_prefix = "elsewhere:";
     client other(site.io, settings, 3);
     const acquisition_ptr got = other.acquire("r");
@@ -170,7 +109,7 @@ TEST_CASE("keys outside the prefix that is allowed are a vote with the server's 
 
 TEST_CASE(
     "where scripts are forbidden and nothing replaces them, release says so and the ttl ends it") {
-    restricted_site site;
+    plain_site site;
     site.allow(without(minimal, "+eval"));
     if (has_native_commands(*site.me)) {
         SKIP("native commands need no script");

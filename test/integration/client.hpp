@@ -165,6 +165,18 @@ public:
         return one;
     }
 
+    /// Whether it ends with the lock; the next assertion shows why not.
+    bool gets(const acquisition_ptr& one) {
+        finish(one);
+        UNSCOPED_INFO(one->explained());
+        return one->lock.held();
+    }
+
+    void cancel(const acquisition_ptr& one) {
+        one->cancel.emit(asio::cancellation_type::terminal);
+        finish(one);
+    }
+
     acquisition_ptr acquire(std::string resource, acquire_options options = once()) {
         return finish(begin(std::move(resource), options));
     }

@@ -2,7 +2,7 @@
 // quotes.
 #include "blocking_site.hpp"
 #include "family_member.hpp"
-#include "guarded_quorum.hpp"
+#include "restricted_site.hpp"
 
 namespace guarded_acl_test {
 
@@ -12,12 +12,11 @@ using namespace redlock::test;
 namespace {
 
 // The least: scripts are sent in full, and must be allowed to do what they do.
-const std::vector<std::string> minimal = {
-    "+info", "+eval", "+time", "+get", "+set", "+del", "+pttl", "+pexpire"};
+const acl_rules minimal = {"+info", "+eval", "+time", "+get", "+set", "+del", "+pttl", "+pexpire"};
 
 // What a deployment should allow in addition: scripts by their digest, health checks, a name, and
 // release notifications.
-const std::vector<std::string> comfort = {
+const acl_rules comfort = {
     "+evalsha",
     "+incr",
     "+ping",
@@ -28,47 +27,10 @@ const std::vector<std::string> comfort = {
     "&redlock:*"};
 
 // What readers and writers need besides.
-const std::vector<std::string> sharing = {
-    "+zadd", "+zscore", "+zrange", "+zrem", "+zremrangebyscore"};
+const acl_rules sharing = {"+zadd", "+zscore", "+zrange", "+zrem", "+zremrangebyscore"};
 
-std::vector<std::string> without(std::vector<std::string> rules, const std::string& one) {
-    std::erase(rules, one);
-    return rules;
-}
-
-std::vector<std::string>
-with(std::vector<std::string> rules, const std::vector<std::string>& more) {
-    rules.insert(rules.end(), more.begin(), more.end());
-    return rules;
-}
-
-struct restricted_site {
-    restricted_site() : masters(3) {}
-
-    // Connects anew with these rules and nothing else.
-    void allow(const std::vector<std::string>& rules, const std::string& keys = "~redlock:*") {
-        me.reset();
-        for (master_process& master : masters) {
-            const auto line = with({"ACL", "SETUSER", "locker", "reset", "on", ">pw", keys}, rules);
-            REQUIRE(master.command(line) == "OK");
-            master.command({"FLUSHALL"});
-        }
-        me.emplace(io, settings());
-        me->until_each([](const auto& one) { return is_down(one) || has_judged(one); });
-    }
-
-    // Whether a lock with a token can be taken, extended and released.
-    bool works() {
-        if (me->health().admitted < 3) {
-            return false;
-        }
-        const acquisition_ptr got = me->acquire("r", with_token(once_unrenewed(5s)));
-        if (got->error) {
-            return false;
-        }
-        const bool extended = !me->extend(got->lock, 10s);
-        return me->release(got->lock) == release_result::released && extended;
-    }
+struct guarded_site : restricted_site {
+    guarded_site() : restricted_site(protocol::guarded) {}
 
     // As `works`, of readers and writers that meet.
     bool shares() {
@@ -101,30 +63,17 @@ struct restricted_site {
     // What a manager of this user can do, in calls that block.
     template <typename What>
     bool succeeds(What what) {
-        blocking::manager manager(settings());
+        blocking::manager manager(settings(speaks));
         bool result = false;
         const error_code error = blocking_use::error_of([&] { result = what(manager); });
         return !error && result;
     }
-
-    config settings() const {
-        config result = config_for(masters.urls());
-        guarded(result);
-        result.username = "locker";
-        result.password = "pw";
-        result.health_check_interval = 200ms;
-        return result;
-    }
-
-    asio::io_context io;
-    quorum_of_masters masters;
-    std::optional<client> me;
 };
 
 } // namespace
 
 TEST_CASE("guarded: a user limited to the prefix and the least of commands can lock") {
-    restricted_site site;
+    guarded_site site;
     site.allow(minimal);
     INFO(to_string(site.me->health()));
     CHECK(site.works());
@@ -132,7 +81,7 @@ TEST_CASE("guarded: a user limited to the prefix and the least of commands can l
 }
 
 TEST_CASE("guarded: every command of the least is needed") {
-    restricted_site site;
+    guarded_site site;
     for (const std::string& one : minimal) {
         INFO("without " << one);
         site.allow(without(minimal, one));
@@ -141,21 +90,16 @@ TEST_CASE("guarded: every command of the least is needed") {
 }
 
 TEST_CASE("guarded: with the recommended commands nothing is refused") {
-    restricted_site site;
+    guarded_site site;
     site.allow(with(minimal, comfort));
-    for (master_process& master : site.masters) {
-        master.command({"ACL", "LOG", "RESET"});
-    }
+    site.forget_refusals();
     CHECK(site.works());
-    const auto end = std::chrono::steady_clock::now() + 500ms; // health checks pass by
-    run_until(site.io, [&] { return std::chrono::steady_clock::now() >= end; });
-    for (master_process& master : site.masters) {
-        CHECK(master.command({"ACL", "LOG"}) == "(empty array)");
-    }
+    site.let_health_checks_pass();
+    CHECK(site.nothing_was_refused());
 }
 
 TEST_CASE("guarded: where scripts are forbidden, health says what to do") {
-    restricted_site site;
+    guarded_site site;
     site.allow(without(with(minimal, comfort), "+eval"));
     const health now = site.me->health();
     INFO(to_string(now));
@@ -171,16 +115,12 @@ TEST_CASE("guarded: where scripts are forbidden, health says what to do") {
     CHECK(*refused == errc::no_quorum);
     CHECK(contains(to_string(refused->why), "protocol::plain"));
     // What it advises works.
-    config advised = config_for(site.masters.urls());
-    advised.protocol = protocol::plain;
-    advised.username = "locker";
-    advised.password = "pw";
-    client other(site.io, advised, 3);
+    client other(site.io, site.settings(protocol::plain), 3);
     CHECK(!other.acquire("r")->error);
 }
 
 TEST_CASE("guarded: keys outside the prefix that is allowed keep the masters out") {
-    restricted_site site;
+    guarded_site site;
     site.allow(with(minimal, comfort), "~elsewhere:*");
     CHECK(site.me->health().admitted == 0);
     INFO(to_string(site.me->health()));
@@ -188,7 +128,7 @@ TEST_CASE("guarded: keys outside the prefix that is allowed keep the masters out
 }
 
 TEST_CASE("guarded: several resources, slots and elections need no more than a lock") {
-    restricted_site site;
+    guarded_site site;
     site.allow(minimal);
     for (const std::string kind : {"resources", "slot", "leader"}) {
         INFO(kind);
@@ -213,7 +153,7 @@ TEST_CASE("guarded: several resources, slots and elections need no more than a l
 }
 
 TEST_CASE("guarded: the status of a pool needs MGET") {
-    restricted_site site;
+    guarded_site site;
     const auto told = [](blocking::manager& manager) {
         manager.ready(10s);
         return manager
@@ -230,7 +170,7 @@ TEST_CASE("guarded: the status of a pool needs MGET") {
 }
 
 TEST_CASE("guarded: readers and writers need the commands of sorted sets, and all that are named") {
-    restricted_site site;
+    guarded_site site;
     site.allow(with(minimal, sharing));
     CHECK(site.shares());
     for (const std::string& one : sharing) {

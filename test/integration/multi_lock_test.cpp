@@ -197,20 +197,13 @@ TEST_CASE(
     const acquisition_ptr waiter = begin_all(site.me, {"b", "c"}, waiting(60s, 500ms));
     const acquisition_ptr next = begin_all(site.other, {"c", "b", "a"}, waiting(60s));
     gone.abandon(); // what a killed process leaves
-    waiter->cancel.emit(asio::cancellation_type::terminal);
-    site.me.finish(waiter);
+    site.me.cancel(waiter);
     CHECK(waiter->error == asio::error::operation_aborted);
-    site.other.finish(next);
-    INFO(next->explained());
-    CHECK(next->lock.held());
+    CHECK(site.other.gets(next));
 }
 
 TEST_CASE("multi-lock: the release of any of its resources wakes a waiter for all") {
-    two_processes site(3, [](config& c) {
-        guarded(c);
-        c.retry_delay_min = 5ms;
-        c.retry_delay_max = 1h; // it is woken, or waits without end
-    });
+    two_processes site(3, woken_or_never);
     lock a = site.other.take("a", once(30s));
     lock b = site.other.take("b", once(30s));
     const acquisition_ptr waiter = begin_all(site.me, {"a", "b"}, waiting(1h));
@@ -219,38 +212,29 @@ TEST_CASE("multi-lock: the release of any of its resources wakes a waiter for al
     site.pass(100ms);
     CHECK(!waiter->done);
     CHECK(site.other.release(a) == release_result::released);
-    site.me.finish(waiter);
-    INFO(waiter->explained());
-    REQUIRE(waiter->lock.held());
+    REQUIRE(site.me.gets(waiter));
     // And the other way round: a waiter for one of them is notified of the release of all.
     const acquisition_ptr single = site.other.begin("b", waiting(1h));
     run_until(site.io, [&] { return site.other.count().notification_connections == 3; });
     site.pass(100ms);
     CHECK(site.me.release(waiter->lock) == release_result::released);
-    site.other.finish(single);
-    CHECK(single->lock.held());
+    CHECK(site.other.gets(single));
     CHECK(site.other.release(single->lock) == release_result::released);
     CHECK(site.settled());
     CHECK(site.me.count().subscriptions == 0);
 }
 
 TEST_CASE("multi-lock: two that listen to one resource do not deafen each other") {
-    two_processes site(3, [](config& c) {
-        guarded(c);
-        c.retry_delay_min = 5ms;
-        c.retry_delay_max = 1h;
-    });
+    two_processes site(3, woken_or_never);
     lock a = site.other.take("a", once(30s));
     const acquisition_ptr both = begin_all(site.me, {"a", "b"}, waiting(1h));
     const acquisition_ptr one = site.me.begin("a", waiting(1h));
     run_until(site.io, [&] { return site.me.count().subscriptions == 2; });
     site.pass(100ms);
-    both->cancel.emit(asio::cancellation_type::terminal);
-    site.me.finish(both);
+    site.me.cancel(both);
     CHECK(site.me.count().subscriptions == 1);
     CHECK(site.other.release(a) == release_result::released);
-    site.me.finish(one);
-    CHECK(one->lock.held());
+    CHECK(site.me.gets(one));
 }
 
 TEST_CASE("multi-lock: the same resources pass from one waiter of a process to the next") {

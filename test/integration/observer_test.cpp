@@ -186,8 +186,7 @@ TEST_CASE("what is cancelled ends for the observer as well, and once") {
     lock mine = it.site.take_everywhere("r");
     const auto begun = it.site.me.begin("r", waiting(1h));
     it.site.pass(20ms);
-    begun->cancel.emit(asio::cancellation_type::terminal);
-    it.site.me.finish(begun);
+    it.site.me.cancel(begun);
     CHECK(it.notes->last(operation_kind::acquire).error == asio::error::operation_aborted);
 
     asio::cancellation_signal stop;

@@ -51,12 +51,6 @@ struct reading_site : two_processes {
     }
 };
 
-void woken_or_never(config& c) {
-    guarded(c);
-    c.retry_delay_min = 5ms;
-    c.retry_delay_max = 1h;
-}
-
 TEST_CASE("shared mutex: readers share, each with a lease of its own") {
     reading_site site;
     std::vector<lock> readers;
@@ -118,9 +112,7 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
     CHECK(downgrade(held, site.io) == error_code());
     CHECK(held.held());
     CHECK(held.token() == token);
-    site.other.finish(reader);
-    INFO(reader->explained());
-    REQUIRE(reader->lock.held());
+    REQUIRE(site.other.gets(reader));
     const acquisition_ptr writer = begin_as(as::writer, site.me, waiting(60s));
     CHECK(site.me.extend(held, 10s) == error_code());
     CHECK(downgrade(held, site.io) == errc::invalid_argument); // it reads already
@@ -129,9 +121,7 @@ TEST_CASE("shared mutex: a downgrade lets readers in and no writer, in the same 
     site.pass(50ms);
     CHECK(!writer->done);
     CHECK(site.other.release(reader->lock) == release_result::released);
-    site.me.finish(writer);
-    INFO(writer->explained());
-    CHECK(writer->lock.held());
+    CHECK(site.me.gets(writer));
 }
 
 TEST_CASE("shared mutex: only a writer's lock can be downgraded") {
@@ -151,18 +141,15 @@ TEST_CASE(
     lock writer = take_as(as::writer, site.me);
     const acquisition_ptr exclusive = site.me.begin("r", waiting(20s));
     CHECK(site.me.release(writer) == release_result::released);
-    site.me.finish(exclusive);
-    REQUIRE(exclusive->lock.held());
+    REQUIRE(site.me.gets(exclusive));
     CHECK(site.me.count().local_handoffs == 0);
     const acquisition_ptr next = begin_as(as::writer, site.me, waiting(20s));
     const acquisition_ptr last = begin_as(as::writer, site.me, waiting(20s));
     CHECK(site.me.release(exclusive->lock) == release_result::released);
-    site.me.finish(next);
-    REQUIRE(next->lock.held());
+    REQUIRE(site.me.gets(next));
     CHECK(site.me.count().local_handoffs == 0);
     CHECK(site.me.release(next->lock) == release_result::released);
-    site.me.finish(last);
-    REQUIRE(last->lock.held());
+    REQUIRE(site.me.gets(last));
     CHECK(site.me.count().local_handoffs == 1); // from writer to writer
     CHECK(try_as(as::reader, site.other)->error == errc::contended);
 }
@@ -202,9 +189,7 @@ TEST_CASE("shared mutex: a writer is woken by the last reader, and readers by th
     site.pass(100ms);
     CHECK(!writer->done);
     CHECK(site.me.release(two) == release_result::released);
-    site.other.finish(writer);
-    INFO(writer->explained());
-    REQUIRE(writer->lock.held());
+    REQUIRE(site.other.gets(writer));
     CHECK(!exists(site.masters[0], intent_key));
 }
 
@@ -224,16 +209,13 @@ TEST_CASE("shared mutex: a stream of readers does not starve a writer") {
     CHECK(try_as(as::reader, site.me)->error == errc::contended);
     CHECK(!writer->done);
     CHECK(site.me.release(first) == release_result::released);
-    site.other.finish(writer);
-    INFO(writer->explained());
-    REQUIRE(writer->lock.held());
+    REQUIRE(site.other.gets(writer));
     for (const acquisition_ptr& one : late) {
         CHECK(!one->done);
     }
     CHECK(site.other.release(writer->lock) == release_result::released);
     for (const acquisition_ptr& one : late) {
-        site.me.finish(one);
-        CHECK(one->lock.held());
+        CHECK(site.me.gets(one));
     }
 }
 
@@ -252,16 +234,13 @@ TEST_CASE("shared mutex: a writer that gave up keeps no reader out") {
         reader = begin_as(as::reader, site.me, waiting(24h));
         run_until(site.io, [&] { return site.me.count().notification_connections == 3; });
     }
-    writer->cancel.emit(asio::cancellation_type::terminal);
-    site.other.finish(writer);
+    site.other.cancel(writer);
     CHECK(writer->error == asio::error::operation_aborted);
     CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
     if (!waits) {
         reader = begin_as(as::reader, site.me);
     }
-    site.me.finish(reader);
-    INFO(reader->explained());
-    CHECK(reader->lock.held());
+    CHECK(site.me.gets(reader));
     CHECK(first.held());
 }
 
@@ -271,8 +250,7 @@ TEST_CASE("shared mutex: a writer that gives up again and again does not starve 
     for (int i = 0; i < 5; ++i) {
         const acquisition_ptr writer = begin_as(as::writer, site.other, waiting(24h));
         CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 3; }));
-        writer->cancel.emit(asio::cancellation_type::terminal);
-        site.other.finish(writer);
+        site.other.cancel(writer);
         CHECK(writer->error == asio::error::operation_aborted);
         CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
         lock reader = take_as(as::reader, site.me);
@@ -288,13 +266,11 @@ TEST_CASE("shared mutex: a writer that gives up leaves the intent of another tha
     const acquisition_ptr waits = begin_as(as::writer, site.me, waiting(24h));
     const std::string before = site.masters[0].command({"GET", intent_key});
     CHECK(site.eventually([&] { return site.masters[0].command({"GET", intent_key}) != before; }));
-    gives_up->cancel.emit(asio::cancellation_type::terminal);
-    site.other.finish(gives_up);
+    site.other.cancel(gives_up);
     CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 3; }));
     CHECK(try_as(as::reader, site.other)->error == errc::contended);
     CHECK(site.me.release(first) == release_result::released);
-    site.me.finish(waits);
-    CHECK(waits->lock.held());
+    CHECK(site.me.gets(waits));
     CHECK(site.me.release(waits->lock) == release_result::released);
     CHECK(site.eventually([&] { return site.masters.total_keys(intent_key) == 0; }));
 }
@@ -308,9 +284,7 @@ TEST_CASE("shared mutex: a reader that died keeps writers out for no longer than
     site.pass(1500ms);
     CHECK(!writer->done); // the one that lives is renewed
     CHECK(site.me.release(lives) == release_result::released);
-    site.other.finish(writer);
-    INFO(writer->explained());
-    CHECK(writer->lock.held());
+    CHECK(site.other.gets(writer));
 }
 
 TEST_CASE("shared mutex: an upgrade is refused, as it would wait for itself") {

@@ -11,6 +11,13 @@
 
 namespace redlock::test {
 
+/// A waiter is woken, or waits without end.
+inline void woken_or_never(config& c) {
+    guarded(c);
+    c.retry_delay_min = 5ms;
+    c.retry_delay_max = 1h;
+}
+
 /// A site with a second process.
 struct two_processes : quorum_fixture {
     explicit two_processes(std::size_t n = 3, const std::function<void(config&)>& change = guarded)

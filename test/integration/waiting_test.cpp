@@ -24,8 +24,7 @@ TEST_CASE("a handle that was released cannot end the lease of the next owner") {
     lock mine = site.take_everywhere("r");
     const acquisition_ptr next = site.me.begin("r", waiting(60s));
     CHECK(site.me.release(mine) == release_result::released);
-    site.me.finish(next);
-    REQUIRE(next->lock.held());
+    REQUIRE(site.me.gets(next));
     CHECK(!mine.held());
     mine = lock(); // nor does its destruction
     client other(site.io, site.changed(handing_off), 3);
@@ -93,8 +92,7 @@ TEST_CASE("10,000 locks are held and renewed together, in few calls") {
         begun.push_back(site.me.begin("r" + std::to_string(i), renewed));
         if (begun.size() == 500) {
             for (const acquisition_ptr& one : begun) {
-                site.me.finish(one);
-                REQUIRE(one->lock.held());
+                REQUIRE(site.me.gets(one));
                 held.push_back(std::move(one->lock));
             }
             begun.clear();

@@ -62,8 +62,7 @@ TEST_CASE("an acquire is cancelled while its SET is unanswered") {
     const auto action = GENERATE(fake_action::hang(), fake_action::execute_then_hang());
     started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.when("SET", action, 1);
-    acquisition& waiting = q.begin_acquire("r", patiently());
-    q.run_until([&] { return q.count("SET") == 3; });
+    acquisition& waiting = q.asked_for("r");
     CHECK_FALSE(waiting.done());
     waiting.cancel(type);
     q.wait(waiting); // although nobody has answered yet
@@ -91,8 +90,7 @@ TEST_CASE("an acquire is cancelled after a part of its votes has come") {
 TEST_CASE("an acquire is cancelled again while it rolls back") {
     started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.when("SET", fake_action::execute_then_hang(), 1);
-    acquisition& waiting = q.begin_acquire("r", patiently());
-    q.run_until([&] { return q.count("SET") == 3; });
+    acquisition& waiting = q.asked_for("r");
     waiting.cancel(asio::cancellation_type::partial);
     waiting.cancel(asio::cancellation_type::partial);
     waiting.cancel(asio::cancellation_type::terminal);
@@ -104,8 +102,7 @@ TEST_CASE("total cancellation ends an acquire only while nothing was sent for it
     started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
     q.when("SET", fake_action::hang(), 1);
     acquisition& front = q.begin_acquire("r", patiently());
-    acquisition& behind = q.begin_acquire("r", patiently());
-    q.run_until([&] { return q.count("SET") == 3; });
+    acquisition& behind = q.asked_for("r");
     front.cancel(asio::cancellation_type::total);
     behind.cancel(asio::cancellation_type::total);
     CHECK(q.wait(behind).error() == aborted);
@@ -118,8 +115,7 @@ TEST_CASE("total cancellation ends an acquire only while nothing was sent for it
 
 TEST_CASE("total cancellation ends no operation that has effects") {
     started_quorum q;
-    lock held = q.acquired("r");
-    q.run_until([&] { return q.keys() == 3; });
+    lock held = q.acquired_everywhere("r");
     q.when("EVAL", fake_action::hang(), 1);
     extend_outcome& extended = q.begin_extend(held, 25s);
     q.run_until([&] { return q.count("EVAL") == 3; });
@@ -226,8 +222,7 @@ TEST_CASE("a cancelled extension ends the waiting only") {
 TEST_CASE("a cancelled release still releases") {
     const auto type = any_type_with_effects();
     started_quorum q(3, [](config& c) { c.master_timeout = 1h; });
-    lock held = q.acquired("r");
-    q.run_until([&] { return q.keys() == 3; });
+    lock held = q.acquired_everywhere("r");
     q.when("EVAL", fake_action::hang(), 1);
     release_outcome& released = q.begin_release(held);
     q.run_until([&] { return q.count("EVAL") == 3; });
@@ -288,9 +283,8 @@ TEST_CASE("a cancelled wait for readiness ends at once") {
 TEST_CASE("a cancelled run closes the manager") {
     const auto type = any_type_with_effects();
     started_quorum q;
-    lock held = q.acquired("r");
+    lock held = q.acquired_everywhere("r");
     loss_outcome& loss = q.begin_wait_lost(held);
-    q.run_until([&] { return q.keys() == 3; });
     q.running->cancel(type);
     CHECK(q.wait(loss).value() == loss_reason::closed);
     CHECK(q.release(held).value() == release_result::expired);
@@ -333,8 +327,7 @@ TEST_CASE("a cancelled close ends the waiting, not the closing") {
 
 TEST_CASE("a coroutine gives up by a timer next to the acquire") {
     started_quorum q;
-    q.masters[0].set_key("redlock:{r}", "somebody's");
-    q.masters[1].set_key("redlock:{r}", "somebody's");
+    q.hold_elsewhere("r");
     bool timer_was_first = false;
     redlock::test::run(q.io, [&]() -> asio::awaitable<void> {
         using namespace asio::experimental::awaitable_operators;

@@ -48,6 +48,10 @@ struct fragile {
         io->restart();
         io->poll();
     }
+    void end() {
+        manager.reset();
+        io.reset();
+    }
 };
 
 // A handler that is seen to be destroyed, and that owns what can cancel it, as those of coroutines
@@ -88,14 +92,12 @@ TEST_CASE("a context that is destroyed destroys the handlers of what is outstand
         second.async_release(owning_handler(alive, called));
         f.poll();
         SECTION("the manager goes first") {
-            f.manager.reset();
-            f.io.reset();
+            f.end();
         }
         SECTION("the locks go first") {
             first = lock();
             second = lock();
-            f.manager.reset();
-            f.io.reset();
+            f.end();
         }
         SECTION("the context has run the end of the manager") {
             f.manager.reset();
@@ -147,8 +149,7 @@ TEST_CASE("a context that is destroyed destroys the handlers of run, ready and c
         SECTION("while it closes") {
             f.manager->async_close(owning_handler(alive, called));
         }
-        f.manager.reset();
-        f.io.reset();
+        f.end();
     }
     CHECK(count_alive(alive) == 0);
 }
@@ -184,8 +185,7 @@ TEST_CASE("a context that is destroyed destroys scopes and their work") {
             }
             run_until(*f.io, [&] { return resting; });
         }
-        f.manager.reset();
-        f.io.reset();
+        f.end();
     }
     CHECK(watch.use_count() == 1); // the test's own
 }
@@ -211,8 +211,7 @@ TEST_CASE("a context that is destroyed destroys coroutines that wait for two thi
             asio::detached);
         f.poll();
         held.reset();
-        f.manager.reset();
-        f.io.reset();
+        f.end();
     }
     CHECK(sentinel.use_count() == 1);
 }
@@ -235,16 +234,14 @@ TEST_CASE("a lock that was granted but not delivered dies with its context") {
     }
     CHECK(f.manager->get_metrics().acquired == 1);
     CHECK_FALSE(called);
-    f.manager.reset();
-    f.io.reset();
+    f.end();
     CHECK_FALSE(called);
 }
 
 TEST_CASE("a lock may outlive its manager") {
     started_quorum q;
-    lock held = q.acquired("r");
+    lock held = q.acquired_everywhere("r");
     loss_outcome& loss = q.begin_wait_lost(held);
-    q.run_until([&] { return q.keys() == 3; });
     q.manager.reset();
     CHECK(q.wait(loss).value() == loss_reason::closed);
     CHECK_FALSE(held.held());
@@ -260,9 +257,8 @@ TEST_CASE("a lock may outlive its manager") {
 
 TEST_CASE("a lock that is let go while its manager is destroyed is released") {
     started_quorum q;
-    lock held = q.acquired("r");
+    lock held = q.acquired_everywhere("r");
     loss_outcome& loss = q.begin_wait_lost(held);
-    q.run_until([&] { return q.keys() == 3; });
     q.manager.reset();
     CHECK(q.wait(loss).value() == loss_reason::closed);
     CHECK(q.keys() == 3);
@@ -276,8 +272,7 @@ TEST_CASE("a lock may outlive its context") {
     lock held = f.acquired("r");
     lock abandoned = f.acquired("s");
     lock moved_from = f.acquired("t");
-    f.manager.reset();
-    f.io.reset();
+    f.end();
     CHECK_FALSE(held.held());
     CHECK(held.resource() == "r");
     CHECK(held.remaining() == 0s);

@@ -66,6 +66,23 @@ public:
     query_outcome& query(const std::string& resource) { return wait(begin_query(resource)); }
     // For tests whose subject comes after it; throws if it fails.
     lock acquired(const std::string& resource, const acquire_options& options = once());
+    // The same, and each master has the key.
+    lock acquired_everywhere(const std::string& resource, const acquire_options& options = once()) {
+        lock held = acquired(resource, options);
+        run_until([this] { return keys() == masters.size(); });
+        return held;
+    }
+    // An acquire of which each master has received the SET.
+    acquisition& asked_for(const std::string& resource) {
+        acquisition& begun = begin_acquire(resource, patiently());
+        run_until([this] { return count("SET") == masters.size(); });
+        return begun;
+    }
+    // A majority of three masters has that lock for another owner.
+    void hold_elsewhere(const std::string& resource) {
+        masters[0].set_key("redlock:{" + resource + "}", "somebody's");
+        masters[1].set_key("redlock:{" + resource + "}", "somebody's");
+    }
 
     // The same for all masters.
     template <typename Function, typename... Arguments>

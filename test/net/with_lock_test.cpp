@@ -216,8 +216,7 @@ TEST_CASE("without the lock the work does not run") {
     diagnostics why;
     scope_outcome scope;
     started_quorum q;
-    q.masters[0].set_key("redlock:{r}", "somebody's");
-    q.masters[1].set_key("redlock:{r}", "somebody's");
+    q.hold_elsewhere("r");
     async_with_lock(
         *q.manager,
         "r",
@@ -237,8 +236,7 @@ TEST_CASE("a scope is cancelled from outside while it acquires") {
     bool ran = false;
     scope_outcome scope;
     started_quorum q;
-    q.masters[0].set_key("redlock:{r}", "somebody's");
-    q.masters[1].set_key("redlock:{r}", "somebody's");
+    q.hold_elsewhere("r");
     begin_scope(q, scope, [&](lock&) -> asio::awaitable<void> {
         ran = true;
         co_return;
