@@ -44,9 +44,7 @@ TEST_CASE("a lock that is free is acquired on every master, with one token") {
 
 TEST_CASE("an acquire is answered at the deciding vote") {
     started_quorum it(5);
-    for (std::size_t i = 0; i < 5; ++i) {
-        it.paths[i].back = milliseconds(10 * (i + 1));
-    }
+    it.delay_each_more(10ms);
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(once());
     CHECK(got.won);
@@ -63,9 +61,7 @@ TEST_CASE("an acquire is answered at the deciding vote") {
 TEST_CASE("a hopeless acquire is answered at the vote that makes it so") {
     started_quorum it(5);
     hold_everywhere(it);
-    for (std::size_t i = 0; i < 5; ++i) {
-        it.paths[i].back = milliseconds(10 * (i + 1));
-    }
+    it.delay_each_more(10ms);
     const redlock::time_point began = it.now();
     const answer got = it.acquire_now(once());
     CHECK(got.why == errc::contended);
@@ -180,9 +176,7 @@ TEST_CASE("a majority that granted too late is too slow") {
         options.ttl = 1s;
         options.min_validity = one.min_validity;
         options.stop_margin = one.stop_margin;
-        for (virtual_quorum::path& way : it.paths) {
-            way.back = one.back;
-        }
+        it.delay_replies(one.back);
         const answer got = it.acquire_now(options);
         CHECK(got.won == one.won);
         if (!one.won) {
@@ -316,9 +310,7 @@ TEST_CASE("pauses between attempts stay within the back-off's bounds") {
 
 TEST_CASE("a pause is never shorter than the round trip of a majority") {
     started_quorum it(3);
-    for (virtual_quorum::path& way : it.paths) {
-        way.back = 40ms;
-    }
+    it.delay_replies(40ms);
     const answer first = it.acquire_now(once(), "other"); // measures it
     CHECK(first.won);
     hold_everywhere(it);
@@ -483,11 +475,8 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         hold_everywhere(it);
         brief.wait = 1s;
         const std::uint64_t name = it.acquire(brief, 300ms);
-        for (virtual_quorum::path& path : it.paths) {
-            path.hung = true;
-        }
-        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
-        CHECK(it.answered(name).why == errc::no_quorum);
+        it.hang();
+        CHECK(it.awaited(name).why == errc::no_quorum);
         CHECK(it.answered(name).votes == std::vector<vote>(3, vote::pending));
     }
     SECTION("not if a busy machine has delayed the answers by many round trips") {
@@ -496,11 +485,8 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(brief);
         it.run_until(began + 990ms);
-        for (virtual_quorum::path& path : it.paths) {
-            path.hung = true;
-        }
-        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
-        CHECK(it.answered(name).why == errc::contended);
+        it.hang();
+        CHECK(it.awaited(name).why == errc::contended);
         CHECK(it.answered(name).at == began + 1s);
     }
     SECTION("the wait is too short for any answer") {
@@ -509,9 +495,7 @@ TEST_CASE("a majority that hangs during a short wait is an outage, and slow repl
         CHECK(it.acquire_now(brief).why == errc::wait_timed_out);
     }
     SECTION("the masters are slow, as they were before") {
-        for (virtual_quorum::path& path : it.paths) {
-            path.back = 300ms;
-        }
+        it.delay_replies(300ms);
         it.acquire_now(once(), "another");
         it.run_for(1s);
         brief.wait = 200ms;

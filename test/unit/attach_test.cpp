@@ -27,7 +27,7 @@ void put_everywhere(virtual_quorum& q, nanoseconds left) {
 
 answer attach(virtual_quorum& q, const acquire_options& options, const std::string& token = mine) {
     const std::uint64_t cookie = q.attach(options, token);
-    REQUIRE(q.run_while_not([&] { return q.answer_to(cookie) != nullptr; }));
+    q.awaited(cookie);
     return q.answered(cookie);
 }
 
@@ -251,8 +251,7 @@ TEST_CASE("a waiter of this process has the attached lock next, by handoff") {
     waits.wait = 5s;
     const std::uint64_t next = q.acquire(waits, 10ms);
     q.release(got);
-    REQUIRE(q.run_while_not([&] { return q.answer_to(next) != nullptr; }));
-    CHECK(q.answered(next).won);
+    CHECK(q.awaited(next).won);
     q.release(q.answered(next), 100ms);
     CHECK(!q.has_key());
 }

@@ -54,9 +54,7 @@ TEST_CASE("close is bounded by master_timeout") {
 
 TEST_CASE("close ends an acquire in the middle of an attempt and undoes it") {
     started_quorum it(3);
-    for (virtual_quorum::path& way : it.paths) {
-        way.back = 20ms;
-    }
+    it.delay_replies(20ms);
     const std::uint64_t name = it.acquire(once(), 5ms);
     it.close(60ms);
     CHECK(it.answered(name).why == errc::closed);

@@ -13,7 +13,7 @@ namespace core = redlock::core;
 using lines = std::vector<std::string>;
 
 /// One connection, and a record of what it wanted. The test plays the socket and the server.
-struct connection_site final : core::connection_events {
+struct connection_site : core::connection_events {
     explicit connection_site(core::settings with) : rules(std::move(with)) {
         server.run_id = "abc";
     }
@@ -96,6 +96,14 @@ struct connection_site final : core::connection_events {
     unsigned char drawn = 0; // random bytes
     core::membership members{rules};
     core::connection link{0, rules, members, *this, chance};
+};
+
+/// It is up.
+struct up_site : connection_site {
+    template <typename... Rules>
+    explicit up_site(Rules... rules) : connection_site(std::move(rules)...) {
+        bring_up();
+    }
 };
 
 } // namespace unit

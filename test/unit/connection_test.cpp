@@ -9,6 +9,7 @@ using namespace redlock::core;
 using redlock::time_point;
 using unit::connection_site;
 using unit::lines;
+using unit::up_site;
 
 settings with_credentials(std::string user, std::string password, int database, std::string name) {
     settings rules = unit::settings_for(1);
@@ -99,8 +100,7 @@ TEST_CASE("a refused name does not matter") {
 TEST_CASE("plain: a server that took another's place is quarantined, however long it has been up") {
     settings rules = unit::settings_for(1);
     rules.quarantine = true;
-    connection_site it(rules);
-    it.bring_up();
+    up_site it(rules);
     CHECK(it.link.judgement().votes_from == never);
     it.link.closed("reset", it.now);
     it.server.run_id = "another";
@@ -167,8 +167,7 @@ TEST_CASE("news of a socket that is closed already changes nothing") {
 }
 
 TEST_CASE("replies match commands first in, first out") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     for (std::uint32_t name = 0; name < 5; ++name) {
         it.send(name);
         it.now += 1ms;
@@ -181,8 +180,7 @@ TEST_CASE("replies match commands first in, first out") {
 }
 
 TEST_CASE("an unsolicited reply takes the connection down") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     it.hear("+surprise\r\n");
     CHECK(!it.link.up());
     CHECK(it.link.refused());
@@ -191,8 +189,7 @@ TEST_CASE("an unsolicited reply takes the connection down") {
 }
 
 TEST_CASE("garbage takes the connection down, and what it owed is unknown") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     it.send(1);
     it.send(2);
     it.hear("+OK\r\ngarbage\r\n");
@@ -207,8 +204,7 @@ TEST_CASE("garbage takes the connection down, and what it owed is unknown") {
 
 TEST_CASE(
     "commands in flight are reported dropped exactly once, in order, by a link that is down") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     for (std::uint32_t name = 0; name < 4; ++name) {
         it.send(name);
     }
@@ -225,8 +221,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a command's mark is passed when its last byte is written") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     const std::uint64_t first = it.link.send("1234", {.subject = {1, 1}}, it.now);
     const std::uint64_t second = it.link.send("567", {.subject = {2, 1}}, it.now);
     CHECK(second - first == 3);
@@ -240,8 +235,7 @@ TEST_CASE("a command's mark is passed when its last byte is written") {
 }
 
 TEST_CASE("a master is asked to introduce itself again once, however many errors say so") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     it.written();
     it.link.introduce_again(it.now);
     it.link.introduce_again(it.now);
@@ -280,8 +274,7 @@ TEST_CASE("a step that was taken down stays taken until the connection is a new 
 }
 
 TEST_CASE("counters add up over connections") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     it.send(1);
     it.hear("+OK\r\n");
     const auto written = it.link.output().size();
@@ -298,8 +291,7 @@ TEST_CASE("counters add up over connections") {
 }
 
 TEST_CASE("a master that lags too far is overloaded") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     for (std::size_t i = 0; i < connection::in_flight_max; ++i) {
         REQUIRE(!it.link.overloaded());
         it.send(1);
@@ -322,8 +314,7 @@ TEST_CASE("no password and no reply of AUTH is noted") {
 TEST_CASE("a server that refuses EVALSHA for readers and writers gets the text") {
     for (const redlock::core::lock_form form :
          {lock_form::exclusive, lock_form::all, lock_form::shared, lock_form::writer}) {
-        connection_site it;
-        it.bring_up();
+        up_site it;
         const sent_command command{
             .kind = command_kind::remove,
             .how = command_variant::evalsha,
@@ -347,8 +338,7 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
     constexpr command_kind kinds[] = {
         command_kind::acquire, command_kind::remove, command_kind::extend};
     for (const command_kind kind : kinds) {
-        connection_site it;
-        it.bring_up();
+        up_site it;
         const server_capabilities before = it.link.commands();
         const auto learn = [&](command_variant how, std::string_view error, std::size_t locks = 2) {
             reply answered;
@@ -400,8 +390,7 @@ TEST_CASE("a script for several locks is learned for each kind of call by itself
 }
 
 TEST_CASE("a call for several locks and a script for one are learned by themselves") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     reply done;
     done.type = reply_type::array;
     for (const command_kind kind :
@@ -419,8 +408,7 @@ TEST_CASE("a call for several locks and a script for one are learned by themselv
 }
 
 TEST_CASE("what was written to the socket before is not counted for the next one") {
-    connection_site it;
-    it.bring_up();
+    up_site it;
     it.link.closed("reset", it.now);
     it.link.written(100); // told late
     it.wait(2s);

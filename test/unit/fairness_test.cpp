@@ -107,7 +107,7 @@ TEST_CASE("a free lock costs one question to one master, and its place is given 
         REQUIRE(it.queue_master < n);
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(in_order());
-        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
+        it.awaited(name);
         CHECK(it.won(name));
         CHECK(it.now() == began + 2ms);
         it.run_for(20ms);
@@ -168,7 +168,7 @@ TEST_CASE("a waiter that is first and does not come holds the next up for its le
     it.enter("dead");
     const redlock::time_point ends = it.queue()[0].until;
     const std::uint64_t name = it.acquire(in_order());
-    REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
+    it.awaited(name);
     CHECK(it.won(name));
     CHECK(it.now() >= ends);
     CHECK(it.now() <= ends + 10ms);
@@ -207,8 +207,7 @@ TEST_CASE("a waiter that goes away leaves the queue") {
     SECTION("at the end of its wait, which is contention") {
         const redlock::time_point began = it.now();
         const std::uint64_t name = it.acquire(in_order(3s));
-        REQUIRE(it.run_while_not([&] { return it.answer_to(name) != nullptr; }));
-        CHECK(it.answered(name).why == errc::contended);
+        CHECK(it.awaited(name).why == errc::contended);
         CHECK(it.now() <= began + 3s);
         CHECK(it.now() > began + 2900ms);
         CHECK(it.answered(name).attempts == 0);

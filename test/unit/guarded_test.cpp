@@ -240,8 +240,7 @@ TEST_CASE("an attempt goes on no longer where there is no counter to raise") {
     const std::uint64_t name = q.it.acquire(fenced());
     q.it.run_for(2ms); // 0 has granted it with a smaller one, and goes away
     q.it.cut_off(0);
-    REQUIRE(q.it.run_while_not([&] { return q.it.answer_to(name) != nullptr; }));
-    CHECK(q.it.answered(name).why == errc::no_quorum);
+    CHECK(q.it.awaited(name).why == errc::no_quorum);
     CHECK(q.it.answered(name).at == began + 100ms);
     CHECK(q.said("raise") == 0);
     CHECK(q.it.engine.count().raised == 0);
@@ -313,9 +312,7 @@ TEST_CASE("an extension whose script is missing is not sent again once the lease
     for (script_answers& one : q.scripts) {
         one.extend = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     }
-    for (auto& path : q.it.paths) {
-        path.back = 20ms;
-    }
+    q.it.delay_replies(20ms);
     q.it.extend(first, 10s, 1ms);
     REQUIRE(q.said("extend") == 6);
     q.it.release(first); // the answers come while the counters are raised
@@ -746,7 +743,6 @@ TEST_CASE("a writer that becomes a reader is extended, and knows in time that it
     q.it.start();
     const std::uint64_t name = q.it.acquire_form(core::lock_form::writer, once(), "r");
     q.it.run_for(50ms);
-    REQUIRE(q.it.answer_to(name) != nullptr);
     const answer got = q.it.answered(name);
     REQUIRE(got.won);
     CHECK(q.it.engine.writes(got.lease));

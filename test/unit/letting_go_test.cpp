@@ -23,8 +23,7 @@ acquire_options with_margin(acquire_options options, milliseconds margin) {
 TEST_CASE("after a loss the keys stay until the holder has let go") {
     quorum_with_lock it(3, with_margin(once(), 2s));
     it.run_until(it.got.held_until + 700ms);
-    REQUIRE(it.loss_of(it.got));
-    CHECK(it.loss_of(it.got)->at == it.got.held_until);
+    CHECK(it.lost_at(it.got) == it.got.held_until);
     CHECK(keys_of(it, it.got) == 3);
     CHECK(!it.removal_of(it.got));
     CHECK(it.engine.count().held == 0);
@@ -54,8 +53,7 @@ TEST_CASE("max_hold ends a lease, and its keys stay until its holder must have s
     options.max_hold = 4s;
     const answer got = it.acquire_now(options);
     it.run_until(got.deadline - 1ns);
-    REQUIRE(it.loss_of(got));
-    CHECK(it.loss_of(got)->why == loss_reason::max_hold_reached);
+    CHECK(it.lost_by(got) == loss_reason::max_hold_reached);
     CHECK(keys_of(it, got) == 3);
     it.run_for(5ms);
     CHECK(!it.has_key());
@@ -93,9 +91,7 @@ TEST_CASE("a majority that is back within the grace keeps the keys until the hol
 
 TEST_CASE("after a loss nothing is renewed, and a late answer brings nothing back") {
     started_quorum it(3);
-    for (virtual_quorum::path& way : it.paths) {
-        way.back = 50ms;
-    }
+    it.delay_replies(50ms);
     const answer got = it.acquire_now(with_margin(once(), 4s));
     it.run_until(got.held_until - 20ms);
     it.extend(got, 20s); // answered after the loss
@@ -246,8 +242,7 @@ TEST_CASE("a release after a loss says what was found, and never released") {
             it.release(got);
         }
         it.run_until(got.deadline + 50ms);
-        REQUIRE(it.removal_of(got));
-        CHECK(it.removal_of(got)->what == release_result::expired); // and removed its leftovers
+        CHECK(it.removed_as(got) == release_result::expired); // and removed its leftovers
         CHECK(it.engine.count().released == 0);
         CHECK(it.engine.count().released_late == 1);
     }
@@ -275,8 +270,7 @@ TEST_CASE(
     quorum_with_lock it(3);
     it.at(it.got.held_until, [&] { it.release(it.got); }); // before the timers of that moment
     it.run_until(it.got.held_until + 50ms);
-    REQUIRE(it.removal_of(it.got));
-    CHECK(it.removal_of(it.got)->what != release_result::released);
+    CHECK(it.removed_as(it.got) != release_result::released);
     CHECK(it.engine.count().released == 0);
     CHECK(!it.loss_of(it.got)); // its holder needs no notification
 }

@@ -9,6 +9,7 @@ using namespace redlock::core;
 using redlock::time_point;
 using unit::connection_site;
 using unit::lines;
+using unit::up_site;
 
 settings checked_each_second() {
     settings rules = unit::settings_for(1);
@@ -66,8 +67,7 @@ TEST_CASE("a lost connection is opened again after a delay that grows within its
 }
 
 TEST_CASE("a master that does not answer within master_timeout is silent, then dropped") {
-    connection_site it(checked_each_second());
-    it.bring_up();
+    up_site it(checked_each_second());
     it.wait(10ms);
     it.send(1);
     CHECK(it.link.next_due() == it.now + 100ms);
@@ -89,8 +89,7 @@ TEST_CASE("a master that does not answer within master_timeout is silent, then d
 }
 
 TEST_CASE("a silent master that has caught up is silent no more") {
-    connection_site it(checked_each_second());
-    it.bring_up();
+    up_site it(checked_each_second());
     it.send(1);
     it.wait(60ms);
     it.send(2);
@@ -106,8 +105,7 @@ TEST_CASE("a silent master that has caught up is silent no more") {
 }
 
 TEST_CASE("an idle connection is checked with PING, and a busy one is not") {
-    connection_site it(checked_each_second());
-    it.bring_up();
+    up_site it(checked_each_second());
     CHECK(it.link.next_due() == it.now + 1s);
     it.wait(500ms);
     it.send(1);
@@ -125,8 +123,7 @@ TEST_CASE("an idle connection is checked with PING, and a busy one is not") {
 }
 
 TEST_CASE("a PING that is not answered makes the master silent") {
-    connection_site it(checked_each_second());
-    it.bring_up();
+    up_site it(checked_each_second());
     it.wait(1s);
     it.wait(100ms);
     CHECK(it.link.silent());

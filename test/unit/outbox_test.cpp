@@ -66,6 +66,11 @@ struct outbox_site {
         box.flush([&](const batch& one) { sent.push_back(one); });
         return sent;
     }
+    std::vector<batch> flush(std::size_t expected) {
+        std::vector<batch> sent = flush();
+        REQUIRE(sent.size() == expected);
+        return sent;
+    }
     // Which locks are in one call with which.
     std::vector<std::vector<std::uint32_t>> calls() {
         std::vector<std::vector<std::uint32_t>> all;
@@ -119,8 +124,7 @@ TEST_CASE("commands of the same kind, masters and ttl share a call") {
         CHECK(it.box.empty());
         it.add_all({{.kind = kind, .number = 3}, {.kind = kind, .number = 1}, {.kind = kind}});
         CHECK(!it.box.empty());
-        const std::vector<batch> sent = it.flush();
-        REQUIRE(sent.size() == 1);
+        const std::vector<batch> sent = it.flush(1);
         CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3, 1, 1});
         CHECK(sent[0].kind == kind);
         CHECK(sent[0].to == three_masters);
@@ -252,8 +256,7 @@ TEST_CASE("locks are refused together only if they would be at nearly the same t
         {.number = 3, .by = at(900ms)},
         {.number = 4, .by = forever},
     });
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 2);
+    const std::vector<batch> sent = it.flush(2);
     CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{1, 3});
     CHECK(sent[0].by_first == at(800ms));
     CHECK(sent[0].by_last == at(900ms));
@@ -298,8 +301,7 @@ TEST_CASE("what is added while a turn is sent belongs to the next one") {
 TEST_CASE("a call is kept until each of its masters has replied") {
     outbox_site it;
     it.add_all({{.number = 1, .to = 0b101}, {.number = 2, .to = 0b010}});
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 2);
+    const std::vector<batch> sent = it.flush(2);
     batch* const first = it.box.find(sent[0].self);
     REQUIRE(first != nullptr);
     CHECK(outbox_site::locks_of(*first) == std::vector<std::uint32_t>{1});
@@ -313,8 +315,7 @@ TEST_CASE("a call is kept until each of its masters has replied") {
     CHECK(it.box.find(sent[1].self) == nullptr);
     // Its place is used again, and nothing of it is left.
     it.add_all({{.number = 3, .ttl = 20s, .by = at(5s)}, {.number = 4, .ttl = 20s, .by = at(5s)}});
-    const std::vector<batch> next = it.flush();
-    REQUIRE(next.size() == 1);
+    const std::vector<batch> next = it.flush(1);
     CHECK(outbox_site::locks_of(next[0]) == std::vector<std::uint32_t>{3, 4});
     CHECK(next[0].by_first == at(5s));
     CHECK(next[0].by_last == at(5s));
@@ -366,8 +367,7 @@ TEST_CASE("a master that is gone is sent nothing, and the others get theirs") {
     CHECK(it.box.drop(3, false).empty());
     CHECK(it.box.drop(2, false).size() == 4); // 1, 5, 2 and 4
 
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 3);
+    const std::vector<batch> sent = it.flush(3);
     CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{2});
     CHECK(outbox_site::locks_of(sent[1]) == std::vector<std::uint32_t>{1, 5});
     CHECK(outbox_site::locks_of(sent[2]) == std::vector<std::uint32_t>{4});
@@ -387,8 +387,7 @@ TEST_CASE("a call that has no masters left is not sent, and does not stay") {
     CHECK(it.calls() == calls{{2}});
     CHECK(it.box.empty());
     it.add({.number = 3}); // in its place
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 1);
+    const std::vector<batch> sent = it.flush(1);
     CHECK(outbox_site::locks_of(sent[0]) == std::vector<std::uint32_t>{3});
     CHECK(sent[0].to == three_masters);
     CHECK(sent[0].awaited == 3);
@@ -406,8 +405,7 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
     const auto sent = [](const std::vector<wanted>& all) {
         outbox_site it;
         it.add_all(all);
-        const std::vector<batch> one = it.flush();
-        REQUIRE(one.size() == 1);
+        const std::vector<batch> one = it.flush(1);
         return one[0];
     };
     const std::string acquire_text(guarded_acquire.text);
@@ -463,8 +461,7 @@ TEST_CASE("a call names all keys, then what each lock has, then what is checked"
 TEST_CASE("an extension of the plain protocol checks nothing of its master") {
     outbox_site it;
     it.add_all({{.kind = extends, .number = 1}, {.kind = extends, .number = 2}});
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 1);
+    const std::vector<batch> sent = it.flush(1);
     std::string bytes;
     outbox::write(bytes, sent[0], command_variant::evalsha, {});
     CHECK(
@@ -493,8 +490,7 @@ TEST_CASE("a master that may not vote any more gets no native acquire, and all e
 TEST_CASE("a removal is published on the masters that it names") {
     outbox_site it;
     it.add_all({{.kind = removes, .number = 1, .publishes = true}, {.kind = removes, .number = 2}});
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 1);
+    const std::vector<batch> sent = it.flush(1);
     CHECK(words_of(sent[0], command_variant::evalsha, 0).back() == "00");
     CHECK(words_of(sent[0], command_variant::evalsha, 1).back() == "10");
     CHECK(words_of(sent[0], command_variant::evalsha, 2).back() == "00");
@@ -516,8 +512,7 @@ TEST_CASE("a call is an array of counted strings, after what is there") {
 TEST_CASE("in the plain protocol a call is one SET after another") {
     outbox_site it;
     it.add_all({{.number = 1, .native = true}, {.number = 2, .native = true}});
-    const std::vector<batch> sent = it.flush();
-    REQUIRE(sent.size() == 1);
+    const std::vector<batch> sent = it.flush(1);
     CHECK(sent[0].native);
     std::string bytes;
     outbox::write(bytes, sent[0], command_variant::native, "the:epoch");
@@ -532,8 +527,7 @@ TEST_CASE("in the plain protocol a call is one SET after another") {
         it.box.done(*it.box.find(sent[0].self));
     }
     it.add({.number = 3});
-    const std::vector<batch> next = it.flush();
-    REQUIRE(next.size() == 1);
+    const std::vector<batch> next = it.flush(1);
     CHECK(!next[0].native);
     CHECK(words_of(next[0], command_variant::evalsha)[4] == "lock3");
 }

@@ -21,7 +21,7 @@ std::string message(const std::string& channel) {
 const std::string pong = "*2\r\n" + bulk("pong") + bulk("");
 
 // One push connection, and a record of what it wanted. The test plays the socket and the server.
-struct harness final : subscriber_events {
+struct harness : subscriber_events {
     explicit harness(settings with) : rules(std::move(with)) {}
     harness() : harness(checked_each_second()) {}
 
@@ -69,6 +69,10 @@ struct harness final : subscriber_events {
     subscriber link{0, rules, *this, random};
 };
 
+struct up_harness : harness {
+    up_harness() { bring_up(); }
+};
+
 TEST_CASE("a push connection is opened by the first channel that is watched") {
     harness it;
     CHECK(it.link.next_due() == forever);
@@ -103,8 +107,7 @@ TEST_CASE("it logs in and subscribes to everything in one write, and is live the
 }
 
 TEST_CASE("later channels are subscribed to as they come, all in one write") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.link.watch("b", it.now);
     it.link.watch("c", it.now);
     it.link.unwatch("a", it.now);
@@ -113,8 +116,7 @@ TEST_CASE("later channels are subscribed to as they come, all in one write") {
 }
 
 TEST_CASE("each message is a hint, also between answers, but not of a channel that was left") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.link.watch("b", it.now);
     it.hear(message("a") + confirmed("subscribe", "b") + message("b"));
     CHECK(it.hints == lines{"a", "b", "b"});
@@ -126,8 +128,7 @@ TEST_CASE("each message is a hint, also between answers, but not of a channel th
 }
 
 TEST_CASE("a notified watcher may watch and unwatch, even the same channel") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.when_hinted = [&](std::string_view channel) {
         it.link.unwatch(channel, it.now);
         CHECK(channel == "a");
@@ -139,8 +140,7 @@ TEST_CASE("a notified watcher may watch and unwatch, even the same channel") {
 }
 
 TEST_CASE("unwatch leaves nothing, and the connection stays") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.link.unwatch("a", it.now);
     it.link.unwatch("a", it.now);
     CHECK(it.written() == lines{"UNSUBSCRIBE a"});
@@ -157,8 +157,7 @@ TEST_CASE("unwatch leaves nothing, and the connection stays") {
 TEST_CASE(
     "a refused UNSUBSCRIBE changes nothing: Valkey 8.0 has NOSUB outside of subscribed mode") {
     const std::string no_sub = "-NOSUB 'unsubscribe' command executed not in subscribed mode\r\n";
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.link.unwatch("a", it.now);
     it.hear(no_sub);
     it.link.watch("b", it.now);
@@ -235,8 +234,7 @@ TEST_CASE("an error to AUTH or PING takes it down, a forbidden PING does not") {
 
 TEST_CASE(
     "after a reconnection everything that is watched is subscribed to, and a release is assumed") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.link.watch("b", it.now);
     it.link.closed("reset", it.now);
     CHECK(!it.link.live());
@@ -269,8 +267,7 @@ TEST_CASE("a push connection that cannot be made is tried again later and later"
 }
 
 TEST_CASE("an idle push connection is checked, and dropped when it is silent") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.wait(1s);
     CHECK(it.written() == lines{"PING"});
     it.hear(pong);
@@ -298,8 +295,7 @@ TEST_CASE("nonsense takes the push connection down and nothing else") {
           std::string("*0\r\n"),
           std::string("*3\r\n$7\r\nmessage\r\n*1\r\n:1\r\n$0\r\n\r\n") + "+x\r\n"}) {
         CAPTURE(nonsense);
-        harness it;
-        it.bring_up();
+        up_harness it;
         it.hear(nonsense);
         CHECK(it.closes == 1);
         CHECK(!it.link.live());
@@ -312,8 +308,7 @@ TEST_CASE("nonsense takes the push connection down and nothing else") {
 }
 
 TEST_CASE("a push connection that was stopped is closed and wants nothing") {
-    harness it;
-    it.bring_up();
+    up_harness it;
     it.link.stop("the manager was closed");
     CHECK(it.closes == 1);
     CHECK(it.link.next_due() == forever);

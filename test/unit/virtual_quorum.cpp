@@ -274,7 +274,7 @@ std::uint64_t virtual_quorum::acquire_form(
 }
 
 answer virtual_quorum::acquire_now(const acquire_options& options, std::string_view resource) {
-    return answer_awaited(acquire(options, resource));
+    return awaited(acquire(options, resource));
 }
 
 answer virtual_quorum::take(const acquire_options& options, std::string_view resource) {
@@ -295,7 +295,7 @@ std::optional<release_result> virtual_quorum::release_now(const answer& lease) {
     return removed_as(lease);
 }
 
-answer virtual_quorum::answer_awaited(std::uint64_t cookie) {
+const answer& virtual_quorum::awaited(std::uint64_t cookie) {
     if (!run_while_not([&] { return answer_to(cookie) != nullptr; })) {
         throw std::runtime_error("an acquire was not answered");
     }

@@ -116,7 +116,7 @@ public:
     }
     answer acquire_slot_now(
         const acquire_options& options, std::uint32_t slots, std::string_view pool = "r") {
-        return answer_awaited(acquire_slot(options, slots, pool));
+        return awaited(acquire_slot(options, slots, pool));
     }
     void cancel(std::uint64_t cookie, nanoseconds then = {}) {
         engine.cancel(operations_[cookie], now_);
@@ -148,6 +148,8 @@ public:
     }
     /// Null: none so far.
     const answer* answer_to(std::uint64_t cookie) const;
+    /// Waits for one that must come.
+    const answer& awaited(std::uint64_t cookie);
     /// Requires that there is one.
     const answer& answered(std::uint64_t cookie) const { return answers_.at(cookie); }
     std::optional<loss> loss_of(const answer& lease) const;
@@ -175,6 +177,23 @@ public:
     }
     /// A message on the push connection to that master.
     void push(std::size_t master, std::string_view channel, std::string_view message);
+    /// From now on all connections are like that.
+    void delay_replies(nanoseconds by) {
+        for (path& way : paths) {
+            way.back = by;
+        }
+    }
+    void hang() {
+        for (path& way : paths) {
+            way.hung = true;
+        }
+    }
+    /// So much for the first master, twice that for the second, and so on.
+    void delay_each_more(nanoseconds by) {
+        for (std::size_t i = 0; i < masters.size(); ++i) {
+            paths[i].back = static_cast<std::int64_t>(i + 1) * by;
+        }
+    }
     /// Reads and answers what has piled up.
     void resume(std::size_t link, nanoseconds then = {});
     /// Has each master answer its scripts as `answer` says, in place of executing them.
@@ -274,7 +293,6 @@ private:
     }
     void closed() override { ++closings; }
 
-    answer answer_awaited(std::uint64_t cookie);
     bool step(time_point until);
     void flush();
     void read(std::size_t link);

@@ -29,6 +29,17 @@ rules_without_polling(std::size_t masters, std::chrono::milliseconds handoff_tim
     return rules;
 }
 
+/// That number of waiters for the same lock.
+inline std::vector<std::uint64_t>
+queue_up(virtual_quorum& it, std::size_t count, std::chrono::nanoseconds then = {}) {
+    std::vector<std::uint64_t> names(count);
+    std::ranges::generate(names, [&] { return it.acquire(waiting()); });
+    if (then.count() != 0) {
+        it.run_for(then);
+    }
+    return names;
+}
+
 /// Somebody else's, for good.
 inline void hold_everywhere(virtual_quorum& it) {
     for (virtual_master& server : it.masters) {

@@ -33,13 +33,9 @@ TEST_CASE("of the waiters of one resource only the first asks the masters") {
 TEST_CASE("waiters of one process have the lock in the order in which they came") {
     for (const milliseconds handoff_time : {0ms, 1ms, milliseconds(1h)}) {
         started_quorum it(rules_with(5, handoff_time, false));
-        std::vector<std::uint64_t> names;
-        for (int i = 0; i < 10; ++i) {
-            names.push_back(it.acquire(waiting()));
-        }
+        const std::vector<std::uint64_t> names = queue_up(it, 10);
         for (std::size_t i = 0; i < names.size(); ++i) {
-            REQUIRE(it.run_while_not([&] { return it.answer_to(names[i]) != nullptr; }));
-            REQUIRE(it.answered(names[i]).won);
+            REQUIRE(it.awaited(names[i]).won);
             CHECK(won(it, names) == i + 1);
             it.release(it.answered(names[i]));
         }
@@ -51,11 +47,7 @@ TEST_CASE("waiters of one process have the lock in the order in which they came"
 
 TEST_CASE("a local handoff sends nothing to the masters, and the lease stays whole") {
     started_quorum it(rules_with(3, 1h, false));
-    std::vector<std::uint64_t> names;
-    for (int i = 0; i < 100; ++i) {
-        names.push_back(it.acquire(waiting()));
-    }
-    it.run_for(10ms);
+    const std::vector<std::uint64_t> names = queue_up(it, 100, 10ms);
     const std::size_t before = asked(it);
     for (std::size_t i = 0; i < 99; ++i) {
         it.release(it.answered(names[i]));
@@ -91,22 +83,15 @@ TEST_CASE("a lease that is handed off all the time is renewed all the same") {
 TEST_CASE("after some time of hand-offs the lock is released, and other processes come first") {
     virtual_quorum it(rules_with(3, 20ms, false)); // longer than eight round trips
     it.start();
-    std::vector<std::uint64_t> names;
-    for (int i = 0; i < 4; ++i) {
-        names.push_back(it.acquire(waiting()));
-    }
-    it.run_for(10ms);
+    const std::vector<std::uint64_t> names = queue_up(it, 4, 10ms);
     for (int i = 0; i < 2; ++i) {
-        REQUIRE(it.answer_to(names[i]) != nullptr);
         it.release(it.answered(names[i]), 10ms);
     }
-    REQUIRE(it.answer_to(names[2]) != nullptr);
     it.release(it.answered(names[2]));
     CHECK(it.answer_to(names[3]) == nullptr);
     it.run_for(1ms);
     CHECK(!it.has_key());
-    REQUIRE(it.run_while_not([&] { return it.answer_to(names[3]) != nullptr; }));
-    CHECK(it.answered(names[3]).won);
+    CHECK(it.awaited(names[3]).won);
     CHECK(it.engine.count().local_handoffs == 2);
 }
 
@@ -125,7 +110,7 @@ TEST_CASE(
         CHECK(it.engine.count().local_handoffs == handed_off);
         it.release(it.answered(holder));
         CHECK(it.answer_to(next) == nullptr);
-        REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
+        it.awaited(next);
         holder = next;
     }
     CHECK(it.engine.count().local_handoffs == 16);
@@ -133,19 +118,15 @@ TEST_CASE(
 
 TEST_CASE("hand-offs last shorter once the masters answer faster, if only after the arbiter") {
     started_quorum it(rules_with(3, 1ms, false));
-    for (virtual_quorum::path& way : it.paths) {
-        way.back = 10ms;
-    }
+    it.delay_replies(10ms);
     std::uint64_t holder = it.acquire(waiting(), 20ms);
-    for (virtual_quorum::path& way : it.paths) {
-        way.back = 1ms;
-    }
+    it.delay_replies(1ms);
     const auto handed_off_in_a_row = [&] {
         for (int handed_off = 0;; ++handed_off) {
             const std::uint64_t next = it.acquire(waiting());
             it.release(it.answered(holder));
             const bool passed = it.answer_to(next) != nullptr;
-            REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
+            it.awaited(next);
             holder = next;
             it.run_for(1ms);
             if (!passed) {
@@ -183,7 +164,7 @@ TEST_CASE("two that take turns in one process wait for each other, not for the m
     hold_everywhere(it); // and take it
     REQUIRE(it.run_while_not([&] { return it.engine.count().subscriptions == 1; }));
     free_everywhere(it);
-    REQUIRE(it.run_while_not([&] { return it.answer_to(next) != nullptr; }));
+    it.awaited(next);
     CHECK(it.engine.count().local_handoffs == 10);
     CHECK(asked(it) > before);
 }
@@ -207,8 +188,7 @@ TEST_CASE("an acquire after a handoff waits for the holder, whatever becomes of 
         const std::uint64_t third = it.acquire(waiting());
         free_everywhere(it);
         it.engine.extend(held.lease, 10s, it.now());
-        REQUIRE(it.run_while_not([&] { return it.answer_to(third) != nullptr; }));
-        CHECK(it.answered(third).won);
+        CHECK(it.awaited(third).won);
         CHECK(it.loss_of(held));
     }
     SECTION("the one that waits gives up, and another comes") {
@@ -229,7 +209,7 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         wants.ttl = 25s;
         const std::uint64_t second = it.acquire(wants, 10ms);
         it.release(it.got);
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        it.awaited(second);
         CHECK(it.answered(second).deadline > it.now() + 24s);
     }
     SECTION("and what it asks for as least") {
@@ -237,7 +217,7 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         wants.min_validity = 9s;
         const std::uint64_t second = it.acquire(wants, 2s);
         it.release(it.got);
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        it.awaited(second);
         CHECK(it.answered(second).deadline > it.now() + 9s);
     }
     SECTION("nearly all of it, if nobody renews the lease") {
@@ -245,7 +225,7 @@ TEST_CASE("what a waiter wants may forbid the handoff") {
         wants.renew = redlock::renewal::off;
         const std::uint64_t second = it.acquire(wants, 1s);
         it.release(it.got);
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        it.awaited(second);
         CHECK(it.answered(second).deadline > it.now() + 9s);
     }
     CHECK(it.engine.count().local_handoffs == 0);
@@ -273,7 +253,6 @@ TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked wit
     it.cut_off(1);
     it.paths[2].there = 1h; // only one master extends it
     it.release(first);
-    REQUIRE(it.answer_to(second) != nullptr);
     const answer held = it.answered(second);
     it.run_for(50ms); // master 2 says that it has granted it to the first
     it.extend(held, 15s, 20s);
@@ -283,11 +262,7 @@ TEST_CASE("a grant of before the handoff lasts for the ttl that it was asked wit
 
 TEST_CASE("a waiter that goes away leaves the others where they were") {
     started_quorum it(rules_with(3, 1h, false));
-    std::vector<std::uint64_t> names;
-    for (int i = 0; i < 5; ++i) {
-        names.push_back(it.acquire(waiting()));
-    }
-    it.run_for(10ms);
+    const std::vector<std::uint64_t> names = queue_up(it, 5, 10ms);
     const std::size_t before = asked(it);
     it.cancel(names[2]);
     it.cancel(names[1]);
@@ -310,8 +285,7 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
         const std::uint64_t first = it.acquire(waiting());
         const std::uint64_t second = it.acquire(waiting(3s));
         const redlock::time_point began = it.now();
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answered(second).at == began + 3s);
+        CHECK(it.awaited(second).at == began + 3s);
         CHECK(it.answered(second).why == errc::contended);
         const std::vector<vote> votes = it.answered(second).votes;
         CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
@@ -323,8 +297,7 @@ TEST_CASE("the wait of one that never was first ends at its deadline") {
         it.paths[0].reachable = it.paths[1].reachable = false;
         it.acquire(waiting());
         const std::uint64_t second = it.acquire(waiting(3s));
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-        CHECK(it.answered(second).why == errc::no_quorum);
+        CHECK(it.awaited(second).why == errc::no_quorum);
     }
 }
 
@@ -334,12 +307,12 @@ TEST_CASE("the next of a line goes on when the lease before is lost or given up"
     const std::uint64_t second = it.acquire(waiting(), 100ms);
     SECTION("lost") {
         it.run_until(holder.deadline);
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        it.awaited(second);
         CHECK(it.now() < holder.deadline + 1s);
     }
     SECTION("abandoned") {
         it.engine.abandon(holder.lease);
-        REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+        it.awaited(second);
         CHECK(it.now() < holder.deadline + 1s);
     }
     CHECK(it.answered(second).won);
@@ -379,7 +352,7 @@ TEST_CASE("a wait for a lock that is renewed in this process ends at its limit")
     const std::uint64_t first = it.acquire(waiting()); // for 10 s, again and again
     const std::uint64_t second = it.acquire(waiting(25s));
     const redlock::time_point began = it.now();
-    REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
+    it.awaited(second);
     REQUIRE(it.answered(first).won);
     CHECK(it.answered(second).at <= began + 25s);
     CHECK(it.answered(second).at >= began + 24s);
@@ -389,17 +362,14 @@ TEST_CASE("a wait for a lock that is renewed in this process ends at its limit")
 TEST_CASE(
     "a waiter that becomes first at the end of its wait reports what the queue had found out") {
     started_quorum it(rules_with(3, 1h, false));
-    for (virtual_quorum::path& way : it.paths) {
-        way.back = 10ms;
-    }
+    it.delay_replies(10ms);
     hold_everywhere(it);
     const std::uint64_t first = it.acquire(waiting());
     const std::uint64_t second = it.acquire(waiting(300ms));
     const redlock::time_point began = it.now();
     it.run_for(290ms); // one attempt is made, and not answered in time
     it.cancel(first);
-    REQUIRE(it.run_while_not([&] { return it.answer_to(second) != nullptr; }));
-    CHECK(it.answered(second).at <= began + 300ms);
+    CHECK(it.awaited(second).at <= began + 300ms);
     CHECK(it.answered(second).why == errc::contended);
     const std::vector<vote> votes = it.answered(second).votes; // until it was decided
     CHECK(std::count(votes.begin(), votes.end(), vote::held) >= 2);
