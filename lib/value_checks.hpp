@@ -17,20 +17,20 @@
 namespace redlock { inline namespace REDLOCK_ABI { namespace detail {
 
 inline validation outside(
-    std::string field,
+    std::string_view field,
     std::chrono::milliseconds value,
     std::chrono::milliseconds low,
     std::chrono::milliseconds high) {
     if (value >= low && value <= high) {
         return {};
     }
-    return invalid_value{std::move(field), value, {}, low, high, {}};
+    return invalid_value{std::string(field), value, {}, low, high, {}};
 }
 
 /// The same for a number or, with a unit, a size.
 template <std::integral Number>
 validation outside(
-    std::string field,
+    std::string_view field,
     Number value,
     const char* unit,
     std::type_identity_t<Number> low,
@@ -40,7 +40,7 @@ validation outside(
         return {};
     }
     const auto number = [](Number it) { return static_cast<std::int64_t>(it); };
-    return invalid_value{std::move(field), number(value), unit, number(low), number(high), rule};
+    return invalid_value{std::string(field), number(value), unit, number(low), number(high), rule};
 }
 
 inline validation against(std::string field, std::string value, std::string rule) {
