@@ -14,7 +14,7 @@ acquires::begin(const acquire_request& request, std::optional<errc> refused, tim
     operation& wanted = operations_.create();
     const handle name = wanted.self;
     wanted.wake.owner = timer_owner::operation;
-    wanted.wake.subject = name;
+    wanted.wake.subject = name.index;
     wanted.cookie = request.cookie;
     name_keys(wanted, request);
     wanted.options = request.options;
@@ -184,8 +184,8 @@ void acquires::end_finished(time_point now) {
     }
 }
 
-void acquires::due(handle name, time_point now) {
-    operation* const found = operations_.find(name);
+void acquires::due(std::uint32_t index, time_point now) {
+    operation* const found = operations_.find(index);
     if (found == nullptr) {
         return;
     }

@@ -69,7 +69,7 @@ public:
 
     /// \name Events
     /// \{
-    void due(handle name, time_point now);
+    void due(std::uint32_t index, time_point now);
     /// A reply to an attempt.
     void answered(claim& attempt, const arrival& at, const answer& got);
     /// A mistake of the simulator: a grant for an ended claim counts for the newer attempt.

@@ -37,7 +37,7 @@ std::string name_slots(claim& attempt, operation& wanted) {
 claim& attempts::create(operation& wanted, std::string_view token, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
-    attempt.wake.subject = attempt.self;
+    attempt.wake.subject = attempt.self.index;
     std::string slots;
     if (wanted.search) {
         slots = name_slots(attempt, wanted);
@@ -143,7 +143,7 @@ void attempts::give_up_in_time(operation& wanted, const claim& attempt, time_poi
 attempt::decision attempts::attach(operation& wanted, std::string_view token, time_point now) {
     claim& attempt = claims_.create();
     attempt.wake.owner = timer_owner::claim;
-    attempt.wake.subject = attempt.self;
+    attempt.wake.subject = attempt.self.index;
     attempt.ask({attempt::origin::attach, masters_.size(), masters_.needed(), masters_.voters()});
     attempt.asking().operation = wanted.self;
     attempt.key = owned_key(wanted.key, token);

@@ -84,7 +84,7 @@ void queries::ask(std::uint64_t cookie, std::string_view resource, time_point no
     sender_.flush(); // commands that were queued before must be executed first
     query& asked = queries_.create();
     asked.wake.owner = timer_owner::query;
-    asked.wake.subject = asked.self;
+    asked.wake.subject = asked.self.index;
     asked.cookie = cookie;
     asked.begin(masters_.size());
     std::string key;
@@ -123,8 +123,8 @@ void queries::answered(const arrival& at, const reply* answer) {
     }
 }
 
-void queries::due(handle name) {
-    if (query* const asked = queries_.find(name)) {
+void queries::due(std::uint32_t index) {
+    if (query* const asked = queries_.find(index)) {
         end(*asked);
     }
 }

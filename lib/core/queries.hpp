@@ -60,7 +60,7 @@ public:
     /// The reply to one of the commands; null if the connection broke before.
     void answered(const arrival& at, const reply* answer);
     /// The time of a query is up: reports what is known.
-    void due(handle name);
+    void due(std::uint32_t index);
     /// Reports what is known to all callers.
     void end_all();
 

@@ -47,11 +47,17 @@ public:
         if (name.index >= end_) {
             return nullptr;
         }
-        T& found = at(name.index);
-        return found.self == name ? &found : nullptr;
+        T& found = at(name.index); // of a free object no handle has the generation yet
+        return found.self.generation == name.generation ? &found : nullptr;
     }
 
     const T* find(handle name) const noexcept { return const_cast<pool*>(this)->find(name); }
+
+    /// The object whose handle has this index, or null if there is none now.
+    T* find(std::uint32_t index) noexcept {
+        T& found = at(index);
+        return found.self.index == index ? &found : nullptr;
+    }
 
     void destroy(T& object) {
         free_.push_back(object.self.index);

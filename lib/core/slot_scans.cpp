@@ -102,7 +102,7 @@ slot_scan& slot_scans::create(
     std::string_view pool_key, std::uint32_t slots, std::uint32_t wanted, bool with_owners) {
     slot_scan& made = scans_.create();
     made.wake.owner = timer_owner::slot_scan;
-    made.wake.subject = made.self;
+    made.wake.subject = made.self.index;
     made.key = pool_key;
     made.begin(masters_.size(), masters_.needed(), slots, wanted, with_owners);
     return made;
@@ -210,8 +210,8 @@ slot_scan* slot_scans::answered(const arrival& at, const reply* answer) {
     return nullptr;
 }
 
-void slot_scans::due(handle name) {
-    if (slot_scan* const asking = scans_.find(name)) {
+void slot_scans::due(std::uint32_t index) {
+    if (slot_scan* const asking = scans_.find(index)) {
         report(*asking);
     }
 }

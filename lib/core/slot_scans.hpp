@@ -109,7 +109,7 @@ public:
     /// \{
     void ask(std::uint64_t cookie, std::string_view pool, std::uint32_t slots, time_point now);
     /// The time of a query is up: reports what is known.
-    void due(handle name);
+    void due(std::uint32_t index);
     /// Reports what is known to all callers.
     void end_all();
     /// \}

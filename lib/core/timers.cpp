@@ -14,7 +14,7 @@ void timers::set(timer& entry, time_point due) {
     entry.due = due;
     if (entry.place == timer::idle) {
         heap_.push_back(&entry);
-        entry.place = static_cast<std::uint32_t>(heap_.size() - 1);
+        entry.place = static_cast<std::uint32_t>(heap_.size() - 1) & timer::idle;
     }
     sooner ? up(entry.place) : down(entry.place);
 }
@@ -45,7 +45,7 @@ timer* timers::pop(time_point now) noexcept {
 
 void timers::put(std::size_t place, timer* entry) noexcept {
     heap_[place] = entry;
-    entry->place = static_cast<std::uint32_t>(place);
+    entry->place = static_cast<std::uint32_t>(place) & timer::idle;
 }
 
 void timers::up(std::size_t place) noexcept {

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include "slot_map.hpp"
 #include "validity.hpp"
 
 #include <cstddef>
@@ -13,16 +12,17 @@
 namespace redlock::core {
 
 /// The owner of a timer.
-enum class timer_owner : std::uint8_t { claim, operation, query, slot_scan };
+enum class timer_owner : std::uint32_t { claim, operation, query, slot_scan };
 
-/// One entry; a member of the object that it wakes, at a stable address.
+/// One entry; a member of the object that it wakes, at a stable address. Every lock has one: kept
+/// small.
 struct timer {
-    static constexpr std::uint32_t idle = ~std::uint32_t{0};
+    static constexpr std::uint32_t idle = (std::uint32_t{1} << 30U) - 1;
 
     time_point due = forever;
-    handle subject;
-    std::uint32_t place = idle;
-    timer_owner owner = timer_owner::claim;
+    std::uint32_t subject = 0; // `handle::index` of that object
+    std::uint32_t place : 30 = idle;
+    timer_owner owner : 2 = timer_owner::claim;
 };
 
 class timers {

@@ -76,7 +76,7 @@ struct parts_site : quorum_site {
     /// A claim on `key` that all masters have granted.
     core::claim& granted(std::string_view key) {
         core::claim& made = claims.create();
-        made.wake.subject = made.self;
+        made.wake.subject = made.self.index;
         made.key = core::owned_key(key, std::string(core::owned_key::token_size, 't'));
         made.ttl = made.ttl_max = made.asked_ttl = seconds(10);
         made.asked_at = now;
